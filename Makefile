@@ -22,7 +22,7 @@ help:
 	@echo "make coverage  the tests of make test with a coverage report"
 	@echo "make bench     timings, and other tools' timings"
 	@echo "make fuzz      mutated inputs for the kernel and the readers: SECONDS=12 of each, or INPUTS=10000000"
-	@echo "make faults    200 kills, full disks, two processes at once, retrievers that break"
+	@echo "make faults    200 kills, full disks, two processes at once, retrievers that break, engines that are killed"
 	@echo "make lint      ruff and mypy"
 	@echo "make clean     remove environments, builds and caches"
 

@@ -1,11 +1,11 @@
 """BM25 compared with rank_bm25, bm25s and tantivy, as ratios of one run.
 
-The task: 100,000 documents of 60 tokens drawn by Zipf's law, 1,000 queries of 4 to 8 tokens drawn alike, the best 10 and
-the best 1,000 documents. rank_bm25 takes a third of a second per query, so it answers a few of them. Times are processor
-time, of all threads, which a busy machine disturbs less, and the best of several rounds in which the engines take turns.
-Indexing is timed from texts, so a peer that wants tokens is timed with the splitting; the best of two. Scores are
-compared in the same run. Then queries of rare terms on 400,000 documents, and indexing with the default tokenizer, which
-stems, compared with tantivy's tokenizer that stems.
+The task: 100,000 documents of 60 tokens drawn by Zipf's law, 1,000 queries of 4 to 8 tokens drawn alike, the best 10
+and the best 1,000 documents. rank_bm25 takes a third of a second per query, so it answers a few of them. Times are
+processor time, of all threads, which a busy machine disturbs less, and the best of several rounds in which the
+engines take turns. Indexing is timed from texts, so a peer that wants tokens is timed with the splitting; the best of
+two. Scores are compared in the same run. Then queries of rare terms on 400,000 documents, and indexing with the
+default tokenizer, which stems, compared with tantivy's tokenizer that stems.
 
 Run with `python -m benchmarks.bm25`.
 """
@@ -90,9 +90,7 @@ def peers(corpus: dict[str, str], queries: list[str], backends: tuple[str, ...])
     asked = [query.split() for query in queries]
     found = []
     if find_spec("bm25s"):
-        found += [
-            bm25s_engine(each, corpus, asked) for each in backends if each == "numpy" or find_spec(each)
-        ]
+        found += [bm25s_engine(each, corpus, asked) for each in backends if each == "numpy" or find_spec(each)]
     if find_spec("tantivy"):
         found.append(tantivy_engine(corpus, asked))
     return found
@@ -111,12 +109,7 @@ def bm25s_engine(backend: str, corpus: dict[str, str], asked: list[list[str]]) -
     seconds, engine = indexed(build)
     for k in KS:
         engine.retrieve(asked[:2], k=k, show_progress=False)  # numba compiles here, before the measurement
-    return Engine(
-        f"bm25s, {backend}",
-        lambda k: engine.retrieve(asked, k=k, show_progress=False),
-        len(asked),
-        seconds,
-    )
+    return Engine(f"bm25s, {backend}", lambda k: engine.retrieve(asked, k=k, show_progress=False), len(asked), seconds)
 
 
 def tantivy_index(corpus: dict[str, str], tokenizer: str) -> Any:
@@ -139,9 +132,7 @@ def tantivy_engine(corpus: dict[str, str], asked: list[list[str]]) -> Engine:
     seconds, index = indexed(lambda: tantivy_index(corpus, "whitespace"))
     searcher = index.searcher()
     parsed = [index.parse_query(" ".join(query), ["body"]) for query in asked]
-    return Engine(
-        "tantivy", lambda k: [searcher.search(query, k).hits for query in parsed], len(asked), seconds
-    )
+    return Engine("tantivy", lambda k: [searcher.search(query, k).hits for query in parsed], len(asked), seconds)
 
 
 def rank_bm25_engine(corpus: dict[str, str], queries: list[str]) -> tuple[Engine, Callable[[str], Any]]:
@@ -232,9 +223,7 @@ def print_rare_terms() -> None:
     matching = ours("steelyard, native, fill=False", True, corpus, rare, fill=False)
     engines = [native, matching, *peers(corpus, rare, ("numba",))]
     take_turns(engines)
-    print(
-        f"\n| rare terms, {MANY:,} documents | index s | us/query, k=10 | us/query, k=1000 |\n|---|---:|---:|---:|"
-    )
+    print(f"\n| rare terms, {MANY:,} documents | index s | us/query, k=10 | us/query, k=1000 |\n|---|---:|---:|---:|")
     for engine in engines:
         times = " | ".join(f"{engine.per_query[k] * 1e6:,.1f}" for k in KS)
         print(f"| {engine.name} | {engine.index_seconds:.2f} | {times} |")

@@ -70,17 +70,7 @@ def show(title: str, rows: list[tuple[str, float, str]], base: float, unit: str)
 def files(folder: Path, run: Path, qrels: Path) -> None:
     """A whole `steelyard evaluate` process on a run of seven million lines, compared with `wc -l`."""
     measures = [part for measure in MEASURES for part in ("-m", measure)]
-    command = [
-        sys.executable,
-        "-m",
-        "steelyard",
-        "evaluate",
-        str(qrels),
-        str(run),
-        *measures,
-        "--format",
-        "json",
-    ]
+    command = [sys.executable, "-m", "steelyard", "evaluate", str(qrels), str(run), *measures, "--format", "json"]
     lines = best(lambda: subprocess.run(["wc", "-l", str(run)], check=True, capture_output=True))
     rows = [
         ("`wc -l`", lines, f"{run.stat().st_size / 1e6:.0f} MB"),
@@ -101,17 +91,11 @@ def files(folder: Path, run: Path, qrels: Path) -> None:
     show("A run file, 6,980 queries x 1,000", rows, lines, "x `wc -l`")
     zipped = folder / "big.run.gz"
     subprocess.run(f"gzip -1 -c {run} > {zipped}", shell=True, check=True)
-    unzip = best(
-        lambda: subprocess.run(["gzip", "-dc", str(zipped)], check=True, stdout=subprocess.DEVNULL), 2
-    )
+    unzip = best(lambda: subprocess.run(["gzip", "-dc", str(zipped)], check=True, stdout=subprocess.DEVNULL), 2)
     packed = [*command[:5], str(zipped), *command[6:]]
     rows = [
         ("`gzip -dc`", unzip, ""),
-        (
-            "steelyard evaluate, native",
-            best(lambda: subprocess.run(packed, check=True, capture_output=True), 2),
-            "",
-        ),
+        ("steelyard evaluate, native", best(lambda: subprocess.run(packed, check=True, capture_output=True), 2), ""),
     ]
     show("The same, gzipped", rows, unzip, "x `gzip -dc`")
 
@@ -139,9 +123,7 @@ def frames(folder: Path, run: Path, qrels: Path) -> None:
     truth, polars_frame = sy.Qrels.read(qrels), pl.read_parquet(table)
     pandas_frame = polars_frame.to_pandas()
     read = best(lambda: pl.read_parquet(table), 5)
-    process = best(
-        partial(subprocess.run, command, check=True, capture_output=True, env=_environment("1")), 5
-    )
+    process = best(partial(subprocess.run, command, check=True, capture_output=True, env=_environment("1")), 5)
     rows = [
         ("polars.read_parquet", read, "in one process"),
         ("steelyard evaluate, Parquet", process, "whole process"),
@@ -160,7 +142,11 @@ def _environment(native: str) -> dict[str, str]:
 
 def _peak(command: list[str], environment: dict[str, str]) -> float:
     """The peak memory of a command, in MB."""
-    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    code = (
+        "import resource, subprocess, sys; "
+        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, *command], check=True, capture_output=True, text=True, env=environment
     )
@@ -183,8 +169,7 @@ def memory() -> None:
     plain = best(lambda: _loops(qrels, {q: sorted(d, key=d.get, reverse=True) for q, d in run.items()}), 2)
     rows = [("plain Python loops", plain, "")]
     rows += [
-        (f"steelyard, {name}", _in_fresh("dicts", native), "")
-        for name, native in (("native", "1"), ("portable", "0"))
+        (f"steelyard, {name}", _in_fresh("dicts", native), "") for name, native in (("native", "1"), ("portable", "0"))
     ]
     if PYTREC_EVAL:
         rows.append(("pytrec_eval", best(lambda: _pytrec_eval(qrels, run)), ""))
@@ -198,8 +183,7 @@ def lists() -> None:
     plain = best(lambda: _loops(qrels, run), 3)
     rows = [("plain Python loops", plain, "")]
     rows += [
-        (f"steelyard, {name}", _in_fresh("lists", native), "")
-        for name, native in (("native", "1"), ("portable", "0"))
+        (f"steelyard, {name}", _in_fresh("lists", native), "") for name, native in (("native", "1"), ("portable", "0"))
     ]
     show("From memory, ranked lists, 10,000 x 10", rows, rows[1][1], "x steelyard native")
 
@@ -210,11 +194,7 @@ def imports() -> None:
     for what in ("numpy", "steelyard", "steelyard.evaluation"):
         command = [sys.executable, "-c", f"import {what}"]
         rows.append(
-            (
-                f"import {what}",
-                best(partial(subprocess.run, command, check=True, env=_environment("1")), 9),
-                "",
-            )
+            (f"import {what}", best(partial(subprocess.run, command, check=True, env=_environment("1")), 9), "")
         )
     show("Importing", rows, rows[0][1], "x import numpy")
 
@@ -223,9 +203,7 @@ def _in_fresh(kind: str, native: str) -> float:
     """The time of Steelyard in a new process, with the chosen path (native or portable)."""
     code = f"from benchmarks.evaluation import timed; print(timed({kind!r}))"
     environment = _environment(native)
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
     return float(done.stdout)
 
 

@@ -1,6 +1,7 @@
 """Evidence on a large chunking: 10,000 facts in 1,000,000 chunks of 100 tokens, 100,000 spans on 1,000,000 chunks.
 
-Prints seconds by the clock and of the processor, the most memory taken above the input's, and what was found against what was planted.
+Prints seconds by the clock and of the processor, the most memory taken above the input's, and what was found against
+what was planted.
 
 Run with `python -m benchmarks.evidence [facts|spans]`; `--small` takes a tenth of everything.
 """
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from steelyard.bench.retrieval import PeakMemory
+from steelyard.benchmark.retrieval import PeakMemory
 from steelyard.evidence import Evidence
 
 WORDS = 50_000
@@ -57,9 +58,7 @@ def span_task(spans: int, chunks: int, seed: int = 0) -> tuple[Evidence, pl.Data
         (first + rng.integers(20, 300, spans)).tolist(),
         strict=True,
     )
-    return Evidence(
-        {f"q{at}": [{"doc_id": f"d{d}", "start": a, "end": b}] for at, (d, a, b) in enumerate(rows)}
-    ), frame
+    return Evidence({f"q{at}": [{"doc_id": f"d{d}", "start": a, "end": b}] for at, (d, a, b) in enumerate(rows)}), frame
 
 
 def report(what: str, key: Evidence, chunks: pl.DataFrame) -> None:
@@ -70,7 +69,8 @@ def report(what: str, key: Evidence, chunks: pl.DataFrame) -> None:
     taken, worked = time.perf_counter() - start, time.process_time() - worked
     held = len(key) - found.unfound.height
     print(
-        f"{what}: {len(key):,} targets on {chunks.height:,} chunks in {taken:.1f} s ({worked:.1f} s of processor time), "
+        f"{what}: {len(key):,} targets on {chunks.height:,} chunks in {taken:.1f} s "
+        f"({worked:.1f} s of processor time), "
         f"{held:,} satisfied, {len(found.qrels):,} judgments, "
         f"{(memory.bytes or 0) / 2**20:,.0f} MB of memory above that of the input"
     )

@@ -88,16 +88,13 @@ def report(folder: Path, runs: int) -> Arguments:
     (folder / "data").mkdir(exist_ok=True)
     rows = [line.split() for line in (folder / "a.qrels").read_text().splitlines()]
     (folder / "data" / "qrels.tsv").write_text(
-        "query-id\tcorpus-id\tscore\n"
-        + "".join(f"{query}\t{doc}\t{grade}\n" for query, _, doc, grade in rows)
+        "query-id\tcorpus-id\tscore\n" + "".join(f"{query}\t{doc}\t{grade}\n" for query, _, doc, grade in rows)
     )
     for name, ids in (("queries", [f"q{n}" for n in range(200)]), ("corpus", [f"d{n}" for n in range(5000)])):
         texts = pl.DataFrame({"_id": ids, "text": [f"the text of {each}" for each in ids]})
         texts.write_ndjson(folder / "data" / f"{name}.jsonl")
     entries = "".join(f"  - run: {name}\n" for name in names)
-    (folder / "bench.yaml").write_text(
-        f"dataset: data\ndepth: 50\nmeasures: [nDCG@10, AP]\nretrievers:\n{entries}"
-    )
+    (folder / "bench.yaml").write_text(f"dataset: data\ndepth: 50\nmeasures: [nDCG@10, AP]\nretrievers:\n{entries}")
     measured(folder, ["bench", "bench.yaml", "-o", "result"])
     return ["report", "result", "-o", "out.html"]
 
@@ -221,9 +218,7 @@ def _write_runs(folder: Path, runs: int) -> list[str]:
     rng = np.random.default_rng(0)
     relevant = np.array([rng.choice(5000, 8, replace=False) for _ in range(200)])
     (folder / "a.qrels").write_text(
-        "".join(
-            f"q{q} 0 d{doc} {grade % 3}\n" for q, row in enumerate(relevant) for grade, doc in enumerate(row)
-        )
+        "".join(f"q{q} 0 d{doc} {grade % 3}\n" for q, row in enumerate(relevant) for grade, doc in enumerate(row))
     )
     names = []
     for number in range(runs):

@@ -15,9 +15,7 @@ import numpy as np
 COLLECTION = 8_841_823
 
 
-def write_run(
-    folder: Path, queries: int, depth: int, order: str, digits: int, seed: int
-) -> tuple[Path, Path]:
+def write_run(folder: Path, queries: int, depth: int, order: str, digits: int, seed: int) -> tuple[Path, Path]:
     """The paths of the run and the qrels: one or two relevant documents per query, and one that is not retrieved."""
     folder.mkdir(parents=True, exist_ok=True)
     run, qrels = folder / f"{order}-{queries}x{depth}.run", folder / f"{order}-{queries}x{depth}.qrels"

@@ -1,11 +1,13 @@
 """BM25 from a file of passages, at one, two and four times a size: indexed, saved, opened again and searched.
 
-The passages have 55 words, drawn by Zipf's law from a million made-up ones, about as many as the 8.8 million passages of
-MS MARCO have; so do the queries, of 4 to 8 words. The file is written to a temporary folder first, and is removed
+The passages have 55 words, drawn by Zipf's law from a million made-up ones, about as many as the 8.8 million passages
+of MS MARCO have; so do the queries, of 4 to 8 words. The file is written to a temporary folder first, and is removed
 afterwards. Indexing and searching are processes of their own, with the default tokenizer. `growth` is that of the
-processor time of indexing when the size doubles. Queries are passed one by one, and all at once, which uses all cores.
+processor time of indexing when the size doubles. Queries are passed one by one, and all at once, which uses all
+cores.
 
-Run with `python -m benchmarks.passages [--size 275000] [--steps 1 2 4]`; `--size 8841823 --steps 1` needs 10 GB of disk.
+Run with `python -m benchmarks.passages [--size 275000] [--steps 1 2 4]`; `--size 8841823 --steps 1` needs
+10 GB of disk.
 """
 
 from __future__ import annotations
@@ -60,9 +62,7 @@ def write_passages(path: Path, size: int) -> None:
         for first in range(0, size, BLOCK):
             count = min(BLOCK, size - first)
             texts = words.draw(random, count * LENGTH).reshape(count, LENGTH)
-            file.writelines(
-                f'{{"_id": "{first + n}", "text": "{" ".join(texts[n])}"}}\n' for n in range(count)
-            )
+            file.writelines(f'{{"_id": "{first + n}", "text": "{" ".join(texts[n])}"}}\n' for n in range(count))
 
 
 def index(folder: Path) -> None:
@@ -102,7 +102,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, nargs="+", default=[1, 2, 4])
     given, _ = parser.parse_known_args()
     print(
-        "| passages | indexed and saved | processor time | growth | peak memory | file | opened | k=10: mean, p95, at once "
+        "| passages | indexed and saved | processor time | growth | peak memory | file | opened "
+        "| k=10: mean, p95, at once "
         "| k=1000: mean, p95, at once | peak memory |"
     )
     print("|---:" * 10 + "|")
@@ -121,8 +122,7 @@ def show(folder: Path, size: int, before: float | None) -> float:
     found = json.loads((folder / "found.json").read_text())
     growth = "" if before is None else f"{worked / before:.2f}"
     times = [
-        ", ".join(f"{found[f'{what} {k}'] * 1e3:.2f}" for what in ("mean", "p95", "batch")) + " ms"
-        for k in (10, 1000)
+        ", ".join(f"{found[f'{what} {k}'] * 1e3:.2f}" for what in ("mean", "p95", "batch")) + " ms" for k in (10, 1000)
     ]
     file = (folder / "index.bm25").stat().st_size
     print(

@@ -107,10 +107,7 @@ def _once(browser: Any, page: Path) -> dict[str, float]:
     timed("filtered", lambda: (tab.click("button[data-filter=one]"), tab.wait_for_selector(row)))
     timed(
         "query opened",
-        lambda: (
-            tab.click("button[data-query]"),
-            tab.wait_for_selector("dialog[open] .stage, dialog[open] .absent"),
-        ),
+        lambda: (tab.click("button[data-query]"), tab.wait_for_selector("dialog[open] .stage, dialog[open] .absent")),
     )
     tab.keyboard.press("Escape")
     timed(

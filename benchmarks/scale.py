@@ -1,4 +1,4 @@
-"""Other formats, many runs, fusion, graphs and reports: processor time beside a peer's, at one, two and four times a size.
+"""Other formats, many runs, fusion, graphs, reports: processor time beside a peer's, at one, two and four times a size.
 
 | case | four times | peer |
 |---|---|---|
@@ -136,9 +136,7 @@ def result(folder: Path, queries: int) -> None:
     for number in range(10):
         lists = (rng.integers(0, 50_000, (queries, 1)) + 7 * np.arange(100)) % 50_000
         for column in gold.T:
-            lists[
-                np.arange(queries), np.minimum(99, rng.exponential(2 + 3 * number, queries)).astype(int)
-            ] = column
+            lists[np.arange(queries), np.minimum(99, rng.exponential(2 + 3 * number, queries)).astype(int)] = column
         frame = pl.DataFrame(
             {
                 "query_id": np.repeat([f"q{n}" for n in range(queries)], 100),
@@ -146,9 +144,7 @@ def result(folder: Path, queries: int) -> None:
                 "score": np.tile(np.arange(100, 0, -1.0), queries),
             }
         )
-        frame.unique(["query_id", "doc_id"], maintain_order=True).write_parquet(
-            folder / f"run-{number}.parquet"
-        )
+        frame.unique(["query_id", "doc_id"], maintain_order=True).write_parquet(folder / f"run-{number}.parquet")
     runs = [{"run": f"run-{number}.parquet"} for number in range(10)]
     bench = {"dataset": "data", "retrievers": runs, "measures": ["nDCG@10", "R@20", "RR@10"]}
     (folder / "bench.yaml").write_text(json.dumps(bench))
@@ -158,7 +154,10 @@ def result(folder: Path, queries: int) -> None:
 _LISTS = """
 import json
 queries = json.load(open("names.json"))
-answers = {query: [(f"c{(7 * n + 13 * rank) % 5000}", 1 / (1 + rank)) for rank in range(100)] for n, query in enumerate(queries)}
+answers = {
+    query: [(f"c{(7 * n + 13 * rank) % 5000}", 1 / (1 + rank)) for rank in range(100)]
+    for n, query in enumerate(queries)
+}
 def search(query): return answers[query]
 """
 
@@ -222,7 +221,8 @@ _THEIR_RUNS = (
     _RUNS
     + """
 import pytrec_eval
-names = {"map": "map", "ndcg_cut.10": "ndcg_cut_10", "recip_rank": "recip_rank", "recall.100": "recall_100", "P.10": "P_10"}
+names = {"map": "map", "ndcg_cut.10": "ndcg_cut_10", "recip_rank": "recip_rank"}
+names |= {"recall.100": "recall_100", "P.10": "P_10"}
 def work():
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(names))
     for run in runs:
@@ -271,8 +271,7 @@ def theirs(queries, k):
 )
 _TANTIVY = bool(find_spec("tantivy"))
 _NEIGHBOURS = (
-    _TIMED
-    + "import numpy as np\nfrom steelyard.retrievers import neighbours\nvectors = np.load('vectors.npy')\n"
+    _TIMED + "import numpy as np\nfrom steelyard.retrievers import neighbours\nvectors = np.load('vectors.npy')\n"
 )
 
 
@@ -327,9 +326,7 @@ def deep_runs(queries: int) -> tuple[dict[str, dict[str, int]], list[dict[str, d
     for number in range(queries):
         ids = rng.choice(500_000, 6000, replace=False)
         grades = rng.choice([0] * 8 + [1, 2], 1700).tolist()
-        qrels[f"q{number}"] = {
-            f"doc-{n:07}": grade for n, grade in zip(ids[:1700].tolist(), grades, strict=True)
-        }
+        qrels[f"q{number}"] = {f"doc-{n:07}": grade for n, grade in zip(ids[:1700].tolist(), grades, strict=True)}
         for run in runs:
             docs = np.concatenate(
                 [rng.choice(ids[:1700], 502, replace=False), rng.choice(ids[1700:], 503, replace=False)]

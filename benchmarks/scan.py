@@ -1,4 +1,7 @@
-"""The times of readers of runs compared with `wc -l` and a raw read, as ratios of one run: `python benchmarks/scan.py RUN QRELS`.
+"""The times of readers of runs compared with `wc -l` and a raw read, as ratios of one run.
+
+    python benchmarks/scan.py RUN QRELS
+
 
 Every figure is the best of several, taken in turn, so that a busy moment falls on all of them alike.
 The readers are timed inside one process; what starting Python costs is not in them.
@@ -98,7 +101,9 @@ def time_memory(rounds: int) -> None:
             starts = np.arange(0, 2 * len(docs) + 1, 2)
             judged = JudgedDocs(list(run), starts, [doc for pair in docs for doc in pair])
             if native_available() or not used:
-                read = lambda run=run, judged=judged: scan_mapping(run, judged, Ordering())  # noqa: E731
+                read = lambda run=run, judged=judged: (  # noqa: E731
+                    scan_mapping(run, judged, Ordering()) or scan_frame(Run(run), judged, Ordering())
+                )
                 ways[f"{title}, {'native' if used else 'portable'}"] = with_native(used, read)
     print_table("Runs in memory", best_of(ways, rounds), "sum of all scores")
 

@@ -103,8 +103,7 @@ def interval_timings(scores: np.ndarray) -> tuple[Timing, list[Timing]]:
         len(series) * DRAWS,
     )
     scipy_seconds = best_of(
-        1,
-        lambda: bootstrap((series[0],), np.mean, n_resamples=SCIPY_DRAWS, method="percentile", batch=200),
+        1, lambda: bootstrap((series[0],), np.mean, n_resamples=SCIPY_DRAWS, method="percentile", batch=200)
     )
     return ours, [Timing(f"scipy bootstrap, 1 series, {SCIPY_DRAWS:,}", scipy_seconds, SCIPY_DRAWS)]
 

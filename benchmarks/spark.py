@@ -90,9 +90,7 @@ def in_fresh(folder: Path, ways: list[str]) -> list[dict[str, Any]]:
     """The times of some methods, one after another in a new process."""
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     code = f"from benchmarks.spark import timed; timed({str(folder)!r}, {ways!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 

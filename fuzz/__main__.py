@@ -1,7 +1,7 @@
-"""`python -m fuzz`: the kernel and the readers on mutated inputs, and their figures. Exit code 1 if anything was found.
+"""`python -m fuzz`: the kernel, the readers and the commands on odd inputs. Exit code 1 if anything was found.
 
---seconds: of each program. --inputs: of the kernel's readers; BM25 and the readers in Python, which are slower, get a tenth.
---seed: other inputs.
+--seconds: of each program. --inputs: of the kernel's readers; BM25 and the readers in Python, which are slower, get a
+tenth. --commands: odd commands over all verbs. --seed: other inputs.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ def build(compiler: str, name: str) -> Path:
     kernel = HERE.parent / "src" / "kernel"
     objects = []
     for source in (*(kernel / each for each in PROGRAMS[name]), HERE / f"{name}.cpp", HERE / "driver.cpp"):
-        options = (
-            ["-std=c++17", "-O2"] if source.stem == "driver" else [*SANITIZED, "-fsanitize-coverage=trace-pc"]
-        )
+        options = ["-std=c++17", "-O2"] if source.stem == "driver" else [*SANITIZED, "-fsanitize-coverage=trace-pc"]
         objects.append(str(BUILD / f"{source.stem}.o"))
         subprocess.run([compiler, *options, "-c", str(source), "-o", objects[-1]], check=True)
     program = BUILD / name
@@ -73,21 +71,31 @@ def fuzz_readers(inputs: int, seconds: float, seed: int) -> bool:
     return done.returncode == 0
 
 
+def fuzz_commands(commands: int, seed: int) -> bool:
+    """In a process of their own: they have no network, and one may end the process."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = [commands, seed, folder]
+        done = subprocess.run([sys.executable, "-m", "fuzz.commands", *map(str, given)], check=False)
+        if done.returncode not in (0, 1):
+            last = (Path(folder) / "last").read_text()
+            print(f"commands: a crash of the process ({done.returncode}) by {last}")
+    return done.returncode == 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int)
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--commands", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     inputs = given.inputs or 10**12
     seconds = given.seconds or (1e9 if given.inputs else 12)
     fewer = max(1, inputs // 10)
-    found = {
-        name: fuzz_kernel(name, inputs if name == "kernel" else fewer, seconds, given.seed)
-        for name in PROGRAMS
-    }
+    found = {name: fuzz_kernel(name, inputs if name == "kernel" else fewer, seconds, given.seed) for name in PROGRAMS}
     readers = fuzz_readers(fewer, seconds, given.seed)
-    return 0 if all(found.values()) and readers else 1
+    commands = fuzz_commands(given.commands, given.seed)
+    return 0 if all(found.values()) and readers and commands else 1
 
 
 raise SystemExit(main())

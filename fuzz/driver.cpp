@@ -4,6 +4,7 @@
 // and with KEEP=1 in the environment all that reach new code. The last line of the output has the figures.
 #include <dirent.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -24,7 +26,8 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)());
 namespace {
 
 constexpr size_t kLargest = 400, kEdges = size_t{1} << 13;
-constexpr unsigned kLongest = 10;  // seconds for one input
+constexpr unsigned kLongest = 10;  // seconds of the processor for one input: on a busy machine the clock goes on alone
+constexpr unsigned kIdle = 120;    // seconds by the clock without using the processor: threads that wait for each other
 std::string current, saved;
 uint8_t edges[kEdges];
 thread_local uintptr_t previous = 0;
@@ -89,11 +92,29 @@ void failed() {
     std::fprintf(stderr, "the input is in %s\n", saved.c_str());
 }
 
-// Abort is one of the harness; an alarm is an input that takes too long.
+// Abort is one of the harness; the other signals are those of an input that takes too long.
 void stopped(int signal) {
-    if (signal == SIGALRM) std::fprintf(stderr, "an input takes more than %u seconds\n", kLongest);
+    if (signal == SIGPROF) std::fprintf(stderr, "an input takes more than %u seconds of the processor\n", kLongest);
+    if (signal == SIGALRM) std::fprintf(stderr, "an input waits for more than %u seconds\n", kIdle);
     failed();
-    _exit(signal == SIGALRM ? 3 : 1);
+    _exit(signal == SIGABRT ? 1 : 3);
+}
+
+clock_t used;
+
+// The time by the clock is over. That is a hang only if the processor was not used meanwhile.
+void idle(int signal) {
+    const clock_t now = std::clock();
+    if (now - used < CLOCKS_PER_SEC / 10) stopped(signal);
+    used = now;
+    alarm(kIdle);
+}
+
+void start_timers() {
+    const itimerval limit{{0, 0}, {kLongest, 0}};
+    setitimer(ITIMER_PROF, &limit, nullptr);
+    used = std::clock();
+    alarm(kIdle);
 }
 
 std::vector<std::string> files_in(const char* folder) {
@@ -147,7 +168,8 @@ int main(int count, char** arguments) {
     state = std::strtoull(arguments[5], nullptr, 10) * 0x9e3779b97f4a7c15u + 1;
     __sanitizer_set_death_callback(failed);
     std::signal(SIGABRT, stopped);
-    std::signal(SIGALRM, stopped);
+    std::signal(SIGPROF, stopped);
+    std::signal(SIGALRM, idle);
 
     std::vector<std::string> corpus = files_in(arguments[1]);
     const size_t first = corpus.size();
@@ -157,7 +179,7 @@ int main(int count, char** arguments) {
     uint64_t done = 0;
     for (; done < inputs; ++done) {
         if (done % 1024 == 0) {
-            alarm(kLongest);
+            start_timers();
             if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
         }
         current = done < first ? corpus[done] : corpus[below(corpus.size())];

@@ -4,6 +4,7 @@
 // where there is none.
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 #include "../src/kernel/columns.hpp"
 #include "../src/kernel/qrels.hpp"
@@ -55,6 +56,35 @@ void require(bool holds, const char* what) {
     if (holds) return;
     std::fprintf(stderr, "not the same: %s\n", what);
     std::abort();
+}
+
+// Slots that are looked at to put words into a table, words of which no two are equal.
+size_t slots_looked_at(const std::vector<uint64_t>& words) {
+    Slots table;
+    table.clear(words.size());
+    size_t looked_at = 0;
+    for (size_t i = 0; i < words.size(); ++i)
+        table.find_or_add(hash_id(reinterpret_cast<const char*>(&words[i]), 8), static_cast<uint32_t>(i + 1), [&](uint32_t) {
+            ++looked_at;
+            return false;
+        });
+    return looked_at;
+}
+
+// Ids whose hashes would be equal with the golden ratio as the multiplier, which is the usual one, are spread like others.
+// The steps are counted: a clock would count other programs too.
+void require_spread_hashes() {
+    constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
+    uint64_t inverse = kGolden;  // Newton's iteration: every step doubles the right bits
+    for (int i = 0; i < 5; ++i) inverse *= 2 - kGolden * inverse;
+    std::vector<uint64_t> chosen, others;
+    std::mt19937_64 draw(0);
+    for (int i = 0; i < 6000; ++i) {
+        chosen.push_back((draw() >> 22) * inverse);
+        others.push_back(draw());
+    }
+    require(kGolden * inverse == 1, "the inverse of the golden ratio");
+    require(slots_looked_at(chosen) < 4 * slots_looked_at(others) + 6000, "the steps for ids chosen for equal hashes");
 }
 
 void compare(const Result& a, const Result& b) {
@@ -116,7 +146,8 @@ const char kQrels[] = "q1 0 d1 1\nq1 0 d10 0\nq1 0 document-of-some-length 2\nq2
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    if (size == 0) return 0;
+    static const bool spread = (require_spread_hashes(), true);
+    if (size == 0 || !spread) return 0;
     const unsigned options = data[0];
     const char* const begin = reinterpret_cast<const char*>(data) + 1;
     const char* const end = begin + (size - 1);
@@ -142,21 +173,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Result pieces =
         result_of(judged, ordering, [&](Shared& s) { return scan_pieces(s, source, threads, step, block); });
     const Result stream = result_of(judged, ordering, [&](Shared& s) { return streamed(s, run.get(), run_size, block); });
-    const Result any =
-        result_of(judged, ordering, [&](Shared& s) { return scan_interleaved(s, run.get(), run.get() + run_size); });
-    require(pieces.scan.outcome != Outcome::changed && any.scan.outcome != Outcome::changed, "a file that did not change");
+    require(pieces.scan.outcome != Outcome::changed, "a file that did not change");
     if (pieces.scan.outcome == Outcome::clean) {
-        require(stream.scan.outcome == Outcome::clean && any.scan.outcome == Outcome::clean, "clean or not");
+        require(stream.scan.outcome == Outcome::clean, "clean or not");
         compare(pieces, stream);
-        compare(pieces, any);
-    } else if (stream.scan.outcome == Outcome::clean) {
-        require(false, "clean or not, in pieces");
-    } else if (any.scan.outcome == Outcome::clean) {
-        require(pieces.scan.outcome == Outcome::interleaved, "interleaved or not");
+    } else {
+        require(stream.scan.outcome != Outcome::clean, "clean or not, in pieces");
     }
     Outcome outcome, at_once;
     const std::string rows = columns_of(source, step, block, outcome);
     require(rows == columns_of(source, run_size + 1, run_size + 1, at_once) && outcome == at_once, "columns");
-    require((outcome == Outcome::clean) == (any.scan.outcome == Outcome::clean), "clean or not, as columns");
+    // Columns take queries in any order; a scan stops where one comes back, and may not see a wrong line below.
+    if (outcome == Outcome::clean) require(pieces.scan.outcome != Outcome::unusual, "clean or not, as columns");
+    if (pieces.scan.outcome == Outcome::clean) require(outcome == Outcome::clean, "clean or not, as columns");
     return 0;
 }

@@ -1,18 +1,16 @@
-"""Readers of files and texts on mutated inputs: any exception that is not a SteelyardError is a finding, and so is a hang.
+"""Readers of files and texts on mutated inputs: a finding is a hang, or an exception that is not a SteelyardError.
 
-An input is a file of corpus/readers/TARGET, mutated by a seed: as bytes, or as a JSON value where it is one. Every target
-gets as many inputs as it takes for about equal times.
+An input is a file of corpus/readers/TARGET, mutated by a seed: as bytes, or as a JSON value where it is one. Every
+target gets as many inputs as it takes for about equal times. A hang is counted in seconds of the processor.
 """
 
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import hashlib
 import json
 import os
 import random
-import signal
 import sys
 import time
 import traceback
@@ -21,16 +19,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import steelyard as sy
-from steelyard.bench.config import read_bench
-from steelyard.bench.folder import load_result
+from fuzz.limits import Hang, long_calls_end, time_limit
+from steelyard.benchmark.config import read_bench
+from steelyard.benchmark.folder import load_result
 from steelyard.comparison.rules import parse_rule
 from steelyard.errors import SteelyardError
-from steelyard.evidence import read_chunks
-from steelyard.gate.inputs import gate_input
+from steelyard.gating.inputs import gate_input
 from steelyard.io import validate_file
+from steelyard.io.evidence import read_chunks
 from steelyard.io.files import read_bytes
 from steelyard.io.published import read_result_table
 from steelyard.judging.guidelines import Guidelines
@@ -39,7 +38,6 @@ from steelyard.measures.grammar import parse
 from steelyard.retrievers import BM25
 
 CORPUS = Path(__file__).parent / "corpus" / "readers"
-LONGEST = 10  # seconds for one input
 LARGEST = 4096  # bytes
 QRELS, RUN = sy.Qrels({"q1": {"d1": 1}, "q2": {"d2": 1}}), sy.Run({"q1": {"d1": 1.0}})
 
@@ -132,51 +130,11 @@ WORDS = [
         b"query_id",
         b"doc_id",
     ),
-    *(
-        b"score",
-        b"grade",
-        b"PAR1",
-        b"\x1f\x8b",
-        b"[" * 300,
-        b'{"a":' * 300,
-        b">= ",
-        b"baseline",
-        b"%",
-        b"../",
-        b"~",
-    ),
+    *(b"score", b"grade", b"PAR1", b"\x1f\x8b", b"[" * 300, b'{"a":' * 300, b">= ", b"baseline", b"%", b"../", b"~"),
 ]
 ODD = [
-    *(
-        None,
-        True,
-        0,
-        -1,
-        1.5,
-        10**30,
-        10**400,
-        1e308,
-        float("nan"),
-        float("inf"),
-        "",
-        "x",
-        "\udc80",
-        "\0",
-        "q1",
-    ),
-    *(
-        "9" * 400,
-        "['a']",
-        [],
-        {},
-        [[]],
-        [{}],
-        {"a": {}},
-        {"id": 1},
-        [1, "a", None],
-        {"d1": {"x": 1}},
-        [["d1"]],
-    ),
+    *(None, True, 0, -1, 1.5, 10**30, 10**400, 1e308, float("nan"), float("inf"), "", "x", "\udc80", "\0", "q1"),
+    *("9" * 400, "['a']", [], {}, [[]], [{}], {"a": {}}, {"id": 1}, [1, "a", None], {"d1": {"x": 1}}, [["d1"]]),
 ]
 
 
@@ -210,9 +168,7 @@ def mutated_value(value: Any, draw: random.Random, share: float) -> Any:
         return draw.choice(ODD)
     if isinstance(value, dict):
         return {
-            draw.choice(["", "\udc80", "id"]) if draw.random() < 0.03 else name: mutated_value(
-                each, draw, share
-            )
+            draw.choice(["", "\udc80", "id"]) if draw.random() < 0.03 else name: mutated_value(each, draw, share)
             for name, each in value.items()
             if draw.random() > 0.03
         }
@@ -240,10 +196,6 @@ class Target:
             # A long value has more parts to change, and one change is enough.
             return json.dumps(mutated_value(value, draw, draw.choice([0.005, 0.03, 0.15]))).encode()
         return mutated_bytes(draw.choice(self.seeds), self.seeds, draw)
-
-
-class Hang(BaseException):
-    """An input that takes too long."""
 
 
 def targets_in(folder: Path) -> list[Target]:
@@ -277,7 +229,7 @@ def make_result(folder: Path) -> None:
 
 def try_input(target: Target, data: bytes, save: Path) -> None:
     target.path.write_bytes(data)
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         TARGETS[target.name](target.path)
     except SteelyardError:
@@ -292,20 +244,18 @@ def try_input(target: Target, data: bytes, save: Path) -> None:
             (save / name).write_bytes(data)
             print(f"{target.name}: {key}: {error!r:.200}\n  {name}: {data[:200]!r}", flush=True)
     target.tried += 1
-    target.seconds += time.perf_counter() - start
+    target.seconds += time.process_time() - start
 
 
 @contextlib.contextmanager
-def quiet_stderr() -> Iterator[None]:
-    """Panics of polars are printed before they are raised."""
-    kept = os.dup(2)
-    with open(os.devnull, "w") as nowhere:
+def quiet_stderr() -> Iterator[TextIO]:
+    """Panics of polars are printed before they are raised. Yields the standard error that was there before."""
+    with open(os.devnull, "w") as nowhere, os.fdopen(os.dup(2), "w") as kept:
         os.dup2(nowhere.fileno(), 2)
         try:
-            yield
+            yield kept
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(kept.fileno(), 2)
 
 
 def fuzz_readers(inputs: int, seconds: float, seed: int, save: Path, folder: Path) -> bool:
@@ -313,29 +263,21 @@ def fuzz_readers(inputs: int, seconds: float, seed: int, save: Path, folder: Pat
 
     The files are written to `folder`: if an input ends the process, it is the newest one.
     """
-
     import resource
 
-    def late(*_: Any) -> None:
-        raise Hang
-
-    signal.signal(signal.SIGALRM, late)
     warnings.simplefilter("ignore")
     draw, tried = random.Random(seed), 0
-    with quiet_stderr():
+    with quiet_stderr() as messages:
         targets = targets_in(folder)
         start = time.perf_counter()
         while tried < inputs and time.perf_counter() - start < seconds:
-            # A reader that does not let Python run is stopped here, with a traceback.
-            faulthandler.dump_traceback_later(6 * LONGEST, exit=True)
+            long_calls_end(messages)
             target = min(targets, key=lambda one: one.seconds)
             for _ in range(50):
                 data = target.input(draw)
-                signal.setitimer(signal.ITIMER_REAL, LONGEST)
-                try_input(target, data, save)
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                with time_limit():
+                    try_input(target, data, save)
             tried += 50
-        faulthandler.cancel_dump_traceback_later()
     for target in targets:
         print(f"  {target.name}: {target.tried:,} inputs, {target.refused:,} refused, {target.seconds:.0f} s")
     kinds = Counter("hang" if key.startswith("Hang") else "crash" for one in targets for key in one.findings)

@@ -1,15 +1,15 @@
-// The kernel's tokenizer, reader of JSON lines, postings and search on arbitrary bytes. Texts have the same tokens in every
-// form, postings are those of a count term by term, and the search finds what scoring every document finds.
+// The kernel's tokenizer, postings and search on arbitrary bytes. Texts have the same tokens in every form, postings are
+// those of a count term by term, and the search finds what scoring every document finds.
 //
-// An input is two bytes of options and lines: documents in JSON, or plain texts. The form is that of libFuzzer;
+// An input is two bytes of options and lines, each of them the text of a document. The form is that of libFuzzer;
 // fuzz/driver.cpp runs it where there is none.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 
-#include "../src/kernel/json_line.hpp"
 #include "../src/kernel/postings.hpp"
+#include "../src/kernel/tokens.hpp"
 #include "../src/kernel/topk.hpp"
 
 using namespace steelyard;
@@ -125,7 +125,8 @@ void search(const std::vector<Tokens>& documents, Tokenizer& tokenizer, unsigned
         }
         queries.emplace_back(std::move(given), std::min(k, static_cast<size_t>(size)));
     }
-    Search<Weight, uint16_t>(size, k, matching, factors.data(), size_t{1} << 16).run(queries);
+    const Factors all{factors.data(), size_t{1} << 16, Weight::kFactors == LongWeight::kFactors};
+    Search<uint16_t>(size, k, matching, all).run(queries);
     if (options & 4) return;
     for (size_t q = 0; q < asked.size(); ++q) {
         std::vector<Scored> expected;
@@ -164,18 +165,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<Tokens> documents;
     const char* at = reinterpret_cast<const char*>(data) + 2;
     const char* const end = at + (size - 2);
-    JsonLine json;
     while (at < end) {
         const char* const stop = std::find(at, end, '\n');
-        const auto line = copied(at, static_cast<size_t>(stop - at));
-        std::string text(at, stop);
-        if (json.read(line.get(), line.get() + (stop - at))) {
-            const auto ascii = [](std::string_view part) { return std::all_of(part.begin(), part.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }); };
-            require(json.text.ascii == ascii(json.text.text) && json.title.ascii == ascii(json.title.text), "ASCII or not");
-            text = std::string(json.title.text) + "\n" + std::string(json.text.text);
-        }
         Tokens tokens;
-        if (tokens_of(tokenizer, text, tokens)) documents.push_back(tokens);
+        if (tokens_of(tokenizer, std::string(at, stop), tokens)) documents.push_back(tokens);
         at = stop == end ? end : stop + 1;
     }
     if (documents.empty()) return 0;

@@ -27,9 +27,7 @@ BROKEN = {name: shutil.which("false") or "false" for name in ("CC", "CXX")}
 
 def run(*command: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> str:
     """What a command prints; if it fails, that is shown and the script stops."""
-    settings = {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
-    }
+    settings = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
         list(map(str, command)),
         cwd=cwd,
@@ -69,9 +67,7 @@ def check(title: str, file: Path, kernel: str, environment: Mapping[str, str] | 
 def main() -> None:
     """Build and check every distribution."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--output", type=Path, default=ROOT / "dist", help="where the distributions are written"
-    )
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="where the distributions are written")
     sdist, wheel, pure = build(parser.parse_args().output.resolve())
     compiler = any(map(shutil.which, COMPILERS))
     native = "required" if compiler else "absent"

@@ -1,4 +1,4 @@
-"""make faults: kills, full disks, read-only folders, two processes at once, and retrievers that break.
+"""make faults: kills, full disks, read-only folders, two processes at once, retrievers that break, killed engines.
 
 Every command of COMMANDS is started from the files of an earlier result and killed (SIGKILL), half of the times at a
 random moment, half of the times at a random operation on its files. Then every file must be the old or the new one,
@@ -205,13 +205,11 @@ class Laboratory:
         return folder
 
     def command(self, text: str, kill_at: int = 0) -> list[str]:
-        """The command line of a child that is killed at an operation on files; 0: at none, -1: operations are counted."""
+        """The command line of a child that is killed at an operation on files; 0: at none, -1: they are counted."""
         words = text.replace("{endpoint}", self.endpoint).split()
         return [sys.executable, __file__, "--child", str(kill_at), *words]
 
-    def start(
-        self, folder: Path, text: str, kill_at: int = 0, limit: int | None = None
-    ) -> subprocess.Popen[str]:
+    def start(self, folder: Path, text: str, kill_at: int = 0, limit: int | None = None) -> subprocess.Popen[str]:
         """Start a command; `limit` is the largest size of a file."""
 
         def limited() -> None:
@@ -233,9 +231,7 @@ class Laboratory:
             },
         )
 
-    def run(
-        self, folder: Path, text: str, kill_at: int = 0, limit: int | None = None, seconds: float = 120
-    ) -> Done:
+    def run(self, folder: Path, text: str, kill_at: int = 0, limit: int | None = None, seconds: float = 120) -> Done:
         """Run a command to its end, or kill it after some seconds."""
         process = self.start(folder, text, kill_at, limit)
         try:
@@ -277,7 +273,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Reference:
-    """The old files, the new ones, those after a second run, and how long and in how many operations they are written."""
+    """The old files, the new ones, those after a second run, and the time and operations that they take."""
 
     command: Command
     folder: Path
@@ -311,9 +307,7 @@ class Reference:
         expected = {name for name in self.new if not self.is_growing(name)}
         wrong = [f"{name} is there and should not be, or is missing" for name in kept ^ expected]
         wrong += [
-            f"{name} differs"
-            for name in kept & expected
-            if state[name] not in (self.new[name], self.again[name])
+            f"{name} differs" for name in kept & expected if state[name] not in (self.new[name], self.again[name])
         ]
         if "a.jsonl" in self.new and judged(state["a.jsonl"]) != judged(self.new["a.jsonl"]):
             wrong.append("a.jsonl has other judgments")
@@ -330,15 +324,11 @@ def write_inputs(folder: Path) -> None:
             file.write(json.dumps({"_id": f"d{n}", "text": " ".join(draw.choices(words, k=30))}) + "\n")
     with (folder / "data" / "queries.jsonl").open("w") as file:
         for n in range(QUERIES):
-            file.write(
-                json.dumps({"_id": f"q{n}", "text": f"{' '.join(draw.choices(words, k=3))} {n}"}) + "\n"
-            )
+            file.write(json.dumps({"_id": f"q{n}", "text": f"{' '.join(draw.choices(words, k=3))} {n}"}) + "\n")
     with (folder / "data" / "qrels.tsv").open("w") as file:
         file.write("query-id\tcorpus-id\tscore\n")
         for n in range(QUERIES):
-            file.writelines(
-                f"q{n}\td{doc}\t{draw.randint(0, 2)}\n" for doc in draw.sample(range(DOCUMENTS), 8)
-            )
+            file.writelines(f"q{n}\td{doc}\t{draw.randint(0, 2)}\n" for doc in draw.sample(range(DOCUMENTS), 8))
     for name, depth in (("old", 20), ("new", 150)):
         with (folder / f"{name}.run").open("w") as file:
             for n in range(QUERIES):
@@ -362,11 +352,7 @@ def write_inputs(folder: Path) -> None:
 
 def files_of(folder: Path) -> Files:
     """The content of all files below a folder."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def is_temporary(name: str) -> bool:
@@ -486,9 +472,7 @@ def disk(here: Laboratory, _: int, draw: random.Random) -> tuple[Counter[str], l
                 break
             try:
                 shutil.copytree(reference.folder, folder / "out", dirs_exist_ok=True)
-                fault = (
-                    f"{name} on a full disk, {share:.0%} free" if share is not None else f"{name}, read-only"
-                )
+                fault = f"{name} on a full disk, {share:.0%} free" if share is not None else f"{name}, read-only"
                 tried["read-only" if share is None else "full disk"] += 1
                 if share is None:
                     subprocess.run(["mount", "-o", "remount,ro", str(folder / "out")], check=True)
@@ -511,17 +495,13 @@ def disk(here: Laboratory, _: int, draw: random.Random) -> tuple[Counter[str], l
 def mounted(folder: Path, size: int) -> bool:
     """Whether a tmpfs was mounted on a folder."""
     try:
-        done = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True
-        )
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True)
     except OSError:
         return False
     return done.returncode == 0
 
 
-def refused(
-    here: Laboratory, what: str, folder: Path, reference: Reference, done: Done, certain: bool
-) -> list[str]:
+def refused(here: Laboratory, what: str, folder: Path, reference: Reference, done: Done, certain: bool) -> list[str]:
     """What is wrong with a command that could not write: its exit code, its message, its files, the next run.
 
     If it is not `certain` that there is too little space, it may also succeed.
@@ -549,19 +529,13 @@ def together(here: Laboratory, _: int, draw: random.Random) -> tuple[Counter[str
             tried[name] += 1
             wrong = reference.problems(folder / "out")
             for process, errors in done:
-                if (
-                    process.returncode == 2
-                    and name.startswith("bench")
-                    and "another bench is running" in errors
-                ):
+                if process.returncode == 2 and name.startswith("bench") and "another bench is running" in errors:
                     continue
                 if process.returncode != 0:
                     wrong.append(f"exit code {process.returncode}: {errors.strip()[-300:]}")
             if all(process.returncode for process, _ in done):
                 wrong.append("neither succeeded")
-            problems += [
-                f"{name} twice, {_round}: {each}" for each in wrong + continued(here, folder, reference)
-            ]
+            problems += [f"{name} twice, {_round}: {each}" for each in wrong + continued(here, folder, reference)]
     return tried, problems
 
 
@@ -607,9 +581,7 @@ def _query_failed(folder: Path, done: Done, text: str) -> list[str]:
         return [f"exit code {done.returncode}: {done.stderr[-300:]}"]
     rows = json.loads((folder / "out" / "result.json").read_text())["runs"]
     errors = rows[1]["errors"]
-    return (
-        [] if list(errors) == ["q7"] and text in errors["q7"] and rows[1]["queries"] == 15 else [f"{errors}"]
-    )
+    return [] if list(errors) == ["q7"] and text in errors["q7"] and rows[1]["queries"] == 15 else [f"{errors}"]
 
 
 def _silent(folder: Path, done: Done) -> list[str]:
@@ -642,7 +614,14 @@ def answered(folder: Path) -> int:
     return sum('"list"' in line for path in paths for line in path.read_text().splitlines())
 
 
-PARTS = {"kills": kills, "disk": disk, "together": together, "retrievers": retrievers}
+def engines(_: Laboratory, number: int, draw: random.Random) -> tuple[Counter[str], list[str]]:
+    """Kill benches with search engines: a tenth of the kills with each signal and engine."""
+    from scripts.engines import rounds  # The child, which is this file run as a script, does not find the package.
+
+    return rounds(max(1, number // 10), draw)
+
+
+PARTS = {"kills": kills, "disk": disk, "together": together, "retrievers": retrievers, "engines": engines}
 
 
 # The process that is killed
@@ -661,7 +640,7 @@ def _child(kill_at: int, arguments: list[str]) -> int:
     from steelyard.cli import run
 
     if arguments[0] == "bench":
-        from steelyard.bench import retrieval
+        from steelyard.benchmark import retrieval
 
         retrieval._STATM = Path("no memory is measured")
     out = str(Path("out").absolute())

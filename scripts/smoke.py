@@ -66,28 +66,19 @@ def check_command_line(folder: Path) -> None:
     first = json.loads(done.stdout)["leaderboard"][0]
     check("steelyard compare: best run first", first["run"] == "good" and first["nDCG@10"] == GOOD, first)
     done = command(folder, "evaluate", "no-such-file", "good.run", "-m", "nDCG@10")
-    check(
-        "a missing file: exit code 2, no traceback", done.returncode == 2 and "Trace" not in done.stderr, done
-    )
+    check("a missing file: exit code 2, no traceback", done.returncode == 2 and "Trace" not in done.stderr, done)
     done = command(folder, "evaluate", *files, "-m", "nDGC@10")
-    check(
-        "an unknown measure: exit code 2, with a hint", done.returncode == 2 and "nDCG" in done.stderr, done
-    )
+    check("an unknown measure: exit code 2, with a hint", done.returncode == 2 and "nDCG" in done.stderr, done)
 
 
 def main() -> None:
     """Run all checks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--kernel", choices=("required", "absent"), help="whether the native kernel must be there"
-    )
+    parser.add_argument("--kernel", choices=("required", "absent"), help="whether the native kernel must be there")
     kernel = parser.parse_args().kernel
     print(f"Steelyard {sy.__version__}, {Path(sy.__file__).parent}")
     print(f"native kernel: {'yes' if native_available() else 'no'}")
-    check(
-        "the kernel is there, or not, as expected",
-        kernel in (None, "required" if native_available() else "absent"),
-    )
+    check("the kernel is there, or not, as expected", kernel in (None, "required" if native_available() else "absent"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in {"qrels.trec": QRELS, **RUNS}.items():

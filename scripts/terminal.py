@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from rich.color import Color
 
-_SEQUENCE = re.compile(
-    r"\x1b\[([?\d;]*)([A-Za-z])|\x1b[\]()][^\x07\x1b]*(?:\x07|\x1b\\)?|[\r\n]|[^\x1b\r\n]+|\x1b."
-)
+_SEQUENCE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\x1b[\]()][^\x07\x1b]*(?:\x07|\x1b\\)?|[\r\n]|[^\x1b\r\n]+|\x1b.")
 NAMED = ("#6e7781", "#ff7b72", "#7ee0b0", "#f2cc60", "#79b8ff", "#d2a8ff", "#76e3ea", "#d8dee4")
 """The eight colours of a terminal on a dark background."""
 

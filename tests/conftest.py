@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import runpy
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,6 +15,18 @@ from needs import allowed_reasons, is_allowed
 # Time limits of single examples fail on a busy machine, and test nothing.
 settings.register_profile("steelyard", deadline=None)
 settings.load_profile("steelyard")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--jumping-clock", action="store_true", help="run the tests with a clock that jumps")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With --jumping-clock, this process and those that it starts have a clock that jumps."""
+    if config.getoption("--jumping-clock"):
+        folder = str(Path(__file__).parent / "jumping_clock")
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+        runpy.run_path(os.path.join(folder, "sitecustomize.py"))
 
 
 def skipped_by_reason(config: pytest.Config) -> Counter[str]:
@@ -43,10 +57,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     failing = not_allowed(config)
     terminalreporter.section("skipped tests by reason")
     for reason, count in sorted(skipped.items(), key=lambda item: (-item[1], item[0])):
-        terminalreporter.write_line(
-            f"{count:5d}  {reason}{'  (not allowed in CI)' if reason in failing else ''}"
-        )
+        terminalreporter.write_line(f"{count:5d}  {reason}{'  (not allowed in CI)' if reason in failing else ''}")
     if failing:
-        terminalreporter.write_line(
-            f"In CI a test may be skipped only for: {', '.join(allowed_reasons())}.", red=True
-        )
+        terminalreporter.write_line(f"In CI a test may be skipped only for: {', '.join(allowed_reasons())}.", red=True)

@@ -13,8 +13,6 @@ from steelyard.checks import is_number, is_whole, number_between, unknown_name, 
 from steelyard.chunking import Fixed
 from steelyard.comparison.lists import compare_lists
 from steelyard.errors import InputError, PolicyError, SteelyardError
-from steelyard.evidence import Evidence
-from steelyard.evidence.spans import span_scores
 from steelyard.retrievers import BM25, Dense, GraphFlow, Hybrid, Random, Rerank, SwarmRerank
 from steelyard.retrievers.adapters import Python
 
@@ -86,20 +84,10 @@ CALLS = {
     "evaluate depth": lambda n: sy.evaluate(QRELS, RUNS["one"], ["RR"], depth=n).to_dict(),
     "interval": lambda n: sy.evaluate(QRELS, RUNS["one"], ["RR"]).interval("RR", draws=n, seed=n),
     "compare at": lambda n: sy.compare(QRELS, RUNS, ["P"], at=[n]).to_dict(),
-    "compare seed": lambda n: sy.compare(
-        QRELS, RUNS, ["RR"], test="permutation", seed=n, permutations=n
-    ).to_dict(),
+    "compare seed": lambda n: sy.compare(QRELS, RUNS, ["RR"], test="permutation", seed=n, permutations=n).to_dict(),
     "fuse depth": lambda n: sy.fuse(RUNS, depth=n).frame.to_dicts(),
     "tune": lambda n: sy.tune(QRELS, RUNS, folds=n, seed=n, grid={"k": [1, 60]}).to_dict(),
     "chunker": lambda n: Fixed(tokens=n).spans("one two three"),
-    "span scores": lambda n: (
-        span_scores(
-            Evidence({"q": [[{"doc_id": "d", "start": 0, "end": 3}]]}),
-            [{"chunk_id": "c", "doc_id": "d", "start": 0, "end": 3}],
-            {"q": ["c"]},
-            k=n,
-        ).means
-    ),
     "compare lists": lambda n: compare_lists(RUNS, depth=n).to_dict(),
     "permutation": lambda n: statistics.permutation_test(DIFFERENCES, permutations=n, seed=n),
     "bootstrap": lambda n: statistics.bootstrap_test(DIFFERENCES, draws=n, seed=n),
@@ -107,9 +95,7 @@ CALLS = {
     "tukey": lambda n: statistics.tukey([DIFFERENCES, DIFFERENCES[::-1]], draws=n, seed=n),
     "max-t": lambda n: statistics.max_t(np.random.default_rng(0).random((3, 40)), permutations=n, seed=n),
     "rank intervals": lambda n: statistics.rank_intervals([DIFFERENCES, DIFFERENCES[::-1]], draws=n, seed=n),
-    "rank stability": lambda n: statistics.rank_stability(
-        [[0.9, 0.2], [0.3, 0.7]], [0.5, 0.5], draws=n, seed=n
-    ),
+    "rank stability": lambda n: statistics.rank_stability([[0.9, 0.2], [0.3, 0.7]], [0.5, 0.5], draws=n, seed=n),
 }
 
 

@@ -1,4 +1,4 @@
-"""Same inputs, same bytes: whatever the hash seed, the number of threads, the locale, the time zone or the row order."""
+"""Same inputs, same bytes: whatever the hash seed, the threads, the locale, the time zone or the row order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ QUERIES, DOCUMENTS = 30, 120
 
 COMMANDS = [
     "evaluate data/qrels.tsv a.run b.run -m nDCG@10 -m AP --per-query -o out/evaluate.json",
-    "compare data/qrels.tsv a.run b.run c.run -m nDCG@10 -m AP --test permutation --permutations 2000 -o out/compare.json",
+    "compare data/qrels.tsv a.run b.run c.run -m nDCG@10 -m AP "
+    "--test permutation --permutations 2000 -o out/compare.json",
     "bench bench.yaml -o out/bench",
     "report out/bench -o out/report.html",
     "gate out/bench --save-baseline out/baseline.json",
@@ -40,7 +41,7 @@ import sys, time, uuid
 from pathlib import Path
 time.perf_counter = lambda: 0.0
 uuid.uuid4 = lambda: uuid.UUID(int=0)
-from steelyard.bench import retrieval
+from steelyard.benchmark import retrieval
 from steelyard.cli import run
 retrieval._STATM = Path("none")
 for line in Path("commands").read_text().splitlines():
@@ -76,14 +77,9 @@ def write_inputs(folder: Path, shuffled: bool) -> None:
     (folder / "data").mkdir(parents=True)
     (folder / "out").mkdir()
     docs = [{"_id": f"d{n}", "text": " ".join(draw.choices(words, k=20))} for n in range(DOCUMENTS)]
-    asked = [
-        {"_id": f"q{n}", "text": " ".join(draw.choices(words, k=3)), "kind": "ab"[n % 2]}
-        for n in range(QUERIES)
-    ]
+    asked = [{"_id": f"q{n}", "text": " ".join(draw.choices(words, k=3)), "kind": "ab"[n % 2]} for n in range(QUERIES)]
     qrels = [
-        f"q{n}\td{doc}\t{draw.randint(0, 2)}\n"
-        for n in range(QUERIES)
-        for doc in draw.sample(range(DOCUMENTS), 10)
+        f"q{n}\td{doc}\t{draw.randint(0, 2)}\n" for n in range(QUERIES) for doc in draw.sample(range(DOCUMENTS), 10)
     ]
     runs = {
         name: [
@@ -99,9 +95,7 @@ def write_inputs(folder: Path, shuffled: bool) -> None:
             # The order of the queries stays.
             lines.sort(key=lambda line: int(line.split()[0][1:]))
     for name, rows in (("corpus", docs), ("queries", asked)):
-        (folder / "data" / f"{name}.jsonl").write_text(
-            "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
-        )
+        (folder / "data" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     (folder / "data" / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(qrels))
     for name, lines in runs.items():
         (folder / f"{name}.run").write_text("".join(lines))

@@ -62,9 +62,7 @@ def test_a_poor_run_is_measured_and_one_with_other_ids_is_refused(tmp_path, caps
         "No retrieved document is judged: the run has 'x', the qrels 'a'; check that the two files belong together."
     ) in str(poor.coverage)
     assert sy.compare({"q": ["a"]}, {"one": {"q": ["x"]}}, ["AP"]).leaderboard["AP"].to_list() == [0.0]
-    with pytest.raises(
-        InputError, match="run 'one': no retrieved document is judged: .* differ only in upper"
-    ):
+    with pytest.raises(InputError, match="run 'one': no retrieved document is judged: .* differ only in upper"):
         sy.compare(QRELS, {"one": LISTS}, ["AP"])
     noted = sy.compare(QRELS, {"one": LISTS, "other": {"q1": ["doc1"]}}, ["AP"], unmatched="note")
     assert (noted.runs, list(noted.unmeasured)) == (("other",), ["one"])

@@ -12,12 +12,12 @@ import yaml
 from docs.generate import atlas, hooks, reference
 
 import steelyard as sy
-from steelyard.bench.config import Bench
+from steelyard.benchmark.config import Bench
 from steelyard.cli import VERBS
 from steelyard.dialects.dialect import dialects
-from steelyard.io import formats
+from steelyard.io import list_formats
 from steelyard.measures import definitions
-from steelyard.notes import _WORDINGS
+from steelyard.notes import wordings
 from steelyard.options import POLICIES
 from steelyard.retrievers.registry import retriever_names
 
@@ -25,9 +25,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 MARKERS = [
-    (page, name, arguments)
-    for page in PAGES
-    for name, arguments in hooks.MARKER.findall(page.read_text("utf-8"))
+    (page, name, arguments) for page in PAGES for name, arguments in hooks.MARKER.findall(page.read_text("utf-8"))
 ]
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
 
@@ -38,10 +36,10 @@ ENTRIES = {
         f"| `{name}` | `{meaning}` |" for each in dialects().values() for name, meaning in each.names.items()
     ],
     "dialects": lambda: [f"[{name}]" for name, each in dialects().items() if each.names],
-    "formats": lambda: [f"| `{each.name}` |" for each in formats()],
+    "formats": lambda: [f"| `{each.name}` |" for each in list_formats()],
     "measure-definitions": lambda: [each.headline for each in definitions().values()],
     "measures": lambda: [f"(#measure-{name})" for name in definitions()],
-    "notes": lambda: [f"| `{code}` |" for code in _WORDINGS if code != "text"],
+    "notes": lambda: [f"| `{code}` |" for code in wordings() if code != "text"],
     "policies": lambda: [f"| `{name}` |" for name in POLICIES],
     "retrievers": lambda: [f"| `{name}` |" for name in retriever_names()],
     "verbs": lambda: [f"[{verb}](#{verb})" for verb in VERBS],
@@ -66,10 +64,10 @@ def test_every_public_name_is_on_one_page_of_the_api():
 
 
 def test_a_note_is_shown_with_example_values():
-    severity, wording = _WORDINGS["missing-queries"]
-    row = f"| `missing-queries` | {severity} | 3 queries are missing from the run and score 0 |"
+    wording = wordings()["missing-queries"]
+    row = f"| `missing-queries` | {wording.severity} | 3 queries are missing from the run and score 0 |"
     assert row in reference.notes()
-    assert reference.sample("missing-queries", wording) == "3 queries are missing from the run and score 0"
+    assert reference.sample("missing-queries", wording.text) == "3 queries are missing from the run and score 0"
 
 
 def test_every_key_of_a_bench_has_a_description():
@@ -97,9 +95,7 @@ def test_llms_txt_lists_the_pages_by_section():
         file = SimpleNamespace(src_uri=uri)
         return SimpleNamespace(title=title, url=uri.replace(".md", ".html"), file=file, is_page=True)
 
-    hooks._SENTENCES["tour.md"] = hooks.first_sentence(
-        "# Tour\n\nFrom [queries](a.md) to a table: now. More.\n"
-    )
+    hooks._SENTENCES["tour.md"] = hooks.first_sentence("# Tour\n\nFrom [queries](a.md) to a table: now. More.\n")
     section = SimpleNamespace(title="How-to", is_page=False, children=[page("Gate", "gate.md")])
     lines = hooks.llms("Steelyard", [page("Tour", "tour.md"), section]).splitlines()
     assert lines[0] == "# Steelyard"
@@ -108,13 +104,9 @@ def test_llms_txt_lists_the_pages_by_section():
 
 
 def test_the_atlas_shows_the_data_that_its_numbers_are_from():
-    block = re.search(
-        r"```python\n(qrels = .*?)```", (DOCS / "dialect-atlas.md").read_text("utf-8"), re.DOTALL
-    )
+    block = re.search(r"```python\n(qrels = .*?)```", (DOCS / "dialect-atlas.md").read_text("utf-8"), re.DOTALL)
     assert block is not None
-    shown = [
-        ast.literal_eval(each.value) for each in ast.parse(block[1]).body if isinstance(each, ast.Assign)
-    ]
+    shown = [ast.literal_eval(each.value) for each in ast.parse(block[1]).body if isinstance(each, ast.Assign)]
     assert shown == [atlas.QRELS, atlas.RUN]
 
 
@@ -125,7 +117,7 @@ def test_the_atlas_has_the_numbers_of_evaluate():
         row = next(line for line in text.splitlines() if f"{dialect} `{name}`" in line)
         assert row.startswith(f"| {value:.4f} |")
     named = set(re.findall(r"([\w-]+) `", text))
-    assert named >= {name for name, each in dialects().items() if each.names} - {"leaderboard"}
+    assert named >= {name for name, each in dialects().items() if each.names} - {"leaderboard", "chroma"}
 
 
 def test_no_link_leads_nowhere():

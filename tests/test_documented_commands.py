@@ -32,9 +32,7 @@ def test_the_commands_of_a_page_print_what_it_shows(page, tmp_path):
 
 def test_a_different_output_is_noticed(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(
-        "`a.py`\n\n```python\nprint(2)\n```\n\n```console\n$ python a.py\n1\n$ python a.py\n2\n```\n"
-    )
+    page.write_text("`a.py`\n\n```python\nprint(2)\n```\n\n```console\n$ python a.py\n1\n$ python a.py\n2\n```\n")
     folder = tmp_path / "folder"
     folder.mkdir()
     assert [command.same for command in console_blocks.run_page(page, folder)] == [False, True]

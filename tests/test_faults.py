@@ -1,4 +1,4 @@
-"""A part of `make faults`: commands that are killed leave old or new files, and the next run is as if nothing happened."""
+"""A part of `make faults`: commands that are killed leave old or new files, and the next run goes on."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 
 import steelyard as sy
-from steelyard.bench.folder import load_result
+from steelyard.benchmark.folder import load_result
 from steelyard.cli import run as command
 from steelyard.errors import InputError, MeasureError, SteelyardError
-from steelyard.evidence import read_chunks
-from steelyard.gate.inputs import gate_input
+from steelyard.gating.inputs import gate_input
 from steelyard.io import validate_file
+from steelyard.io.evidence import read_chunks
 from steelyard.judgments import Judgments
 from steelyard.measures.grammar import parse
 
@@ -32,9 +32,7 @@ READERS = {
     "validate": lambda path: str(validate_file(path)),
     "dataset": lambda path: str(sy.Dataset.read(path)),
     "evidence": lambda path: sy.Evidence.read(path).judge([CHUNK]),
-    "chunks": lambda path: sy.Evidence.of({"q1": [{"doc_id": "d1", "start": 0, "end": 3}]}).judge(
-        read_chunks(path)
-    ),
+    "chunks": lambda path: sy.Evidence.of({"q1": [{"doc_id": "d1", "start": 0, "end": 3}]}).judge(read_chunks(path)),
     "judgments": Judgments.read,
     "gate": gate_input,
     "scores": sy.compare_scores,
@@ -45,9 +43,7 @@ FILES = {
     "run.json": {"q1": {"d1": 1.0, "d2": 0.5}, "q2": {"d2": 1}},
     "rows.json": [{"query_id": "q1", "doc_id": "d1", "score": 1.0, "rank": 1}],
     "qrels.json": [{"query_id": "q1", "doc_id": "d1", "grade": 1}],
-    "multihop.json": [
-        {"query": "who?", "question_type": "comparison", "evidence_list": [{"title": "t", "fact": "x"}]}
-    ],
+    "multihop.json": [{"query": "who?", "question_type": "comparison", "evidence_list": [{"title": "t", "fact": "x"}]}],
     "retrieved.json": [
         {"query": "who?", "retrieval_list": [{"text": "x", "score": 0.5}], "gold_list": [{"fact": "x"}]}
     ],
@@ -55,11 +51,7 @@ FILES = {
     "llama.json": {"queries": {"q1": "text"}, "corpus": {"d1": "t"}, "relevant_docs": {"q1": ["d1"]}},
     "targets.json": {"q1": {"targets": [{"d1": 1}], "distractors": ["d3"]}},
     "spans.json": [
-        {
-            "question": "q",
-            "references": [{"content": "abc", "start_index": 0, "end_index": 3}],
-            "corpus_id": "c",
-        }
+        {"question": "q", "references": [{"content": "abc", "start_index": 0, "end_index": 3}], "corpus_id": "c"}
     ],
     "judgments.jsonl": [{"query_id": "q1", "doc_id": "d1", "grade": 1, "judge": "me"}],
     "chunks.json": [{**CHUNK, "page": 1, "parent": "p"}],
@@ -160,9 +152,7 @@ def test_nested_and_long_content(tmp_path, text, suffix):
 
 @pytest.mark.parametrize("column", ["query_id", "doc_id", "score", "rank", "grade", "start", "text"])
 @pytest.mark.parametrize(
-    "value",
-    [datetime.timedelta(1), datetime.date(2020, 1, 1), datetime.time(1), b"\xff", {"a": 1}, [1]],
-    ids=str,
+    "value", [datetime.timedelta(1), datetime.date(2020, 1, 1), datetime.time(1), b"\xff", {"a": 1}, [1]], ids=str
 )
 def test_columns_of_other_types(tmp_path, column, value):
     row = {"query_id": "q1", "score": 1.0, "rank": 1, "grade": 1, **CHUNK, column: value}
@@ -202,12 +192,7 @@ ENTRIES = [
         "[1, 2]: 3",
         "? {a: b}\n    : c",
     ),
-    *(
-        "python: {target: {a: 1}}",
-        "python: {target: 'json:dumps', arguments: 3}",
-        "http: 3",
-        "run: {path: [a, b]}",
-    ),
+    *("python: {target: {a: 1}}", "python: {target: 'json:dumps', arguments: 3}", "http: 3", "run: {path: [a, b]}"),
     *(
         "http: {target: 'http://[x/{query}'}",
         "http: {target: 'http://h:99999999/{query}'}",
@@ -225,14 +210,7 @@ KEYS = [
         "gate: [[1]]",
         "chunkers: [{}]",
     ),
-    *(
-        "composite: {RR: .nan}",
-        "chunkers: [{fixed: 3}]",
-        "evidence: {path: 3}",
-        "by: [a]",
-        "at: [1e30]",
-        "seed: -1",
-    ),
+    *("composite: {RR: .nan}", "chunkers: [{fixed: 3}]", "evidence: {path: 3}", "by: [a]", "at: [1e30]", "seed: -1"),
 ]
 
 

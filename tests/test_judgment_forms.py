@@ -66,9 +66,7 @@ def test_targets_with_grades():
     assert sy.Qrels(GRADED) == sy.Qrels.from_rows(GRADED_ROWS)
     parts = {query: {"targets": targets} for query, targets in GRADED.items()}
     assert sy.Qrels(parts) == sy.Qrels.from_rows(GRADED_ROWS)
-    assert (
-        sy.evaluate(GRADED, {"q1": ["b", "c"]}, ["R(per=target, rel=2)@2"])["R(per=target, rel=2)@2"] == 0.25
-    )
+    assert sy.evaluate(GRADED, {"q1": ["b", "c"]}, ["R(per=target, rel=2)@2"])["R(per=target, rel=2)@2"] == 0.25
 
 
 @pytest.mark.parametrize("given", [GRADED, {"q1": GRADED["q1"]}])
@@ -96,10 +94,7 @@ def test_records_with_names_of_their_own():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"q1": {"targets": [["a"]], "distractor": ["x"]}},
-            "unknown part 'distractor'.*Did you mean distractors",
-        ),
+        ({"q1": {"targets": [["a"]], "distractor": ["x"]}}, "unknown part 'distractor'.*Did you mean distractors"),
         ({"q1": [{"a": 3}, {}]}, "target 2 is a dict; expected a non-empty list"),
         ({"q1": [{"a": 3}, {"c": -1}]}, "'c' has a grade below 0, and a distractor satisfies no target"),
         ({"q1": [{"a": "high"}]}, "document 'a': grade 'high' is not a finite number"),
@@ -109,10 +104,7 @@ def test_records_with_names_of_their_own():
         ({"q1": [{"doc_id": "a", "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": [{"doc": 7, "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": {"targets": [["a"]], "distractors": "x"}}, "distractors is a str; expected a list"),
-        (
-            {"q1": {"targets": [["a"]], "distractors": ["a"]}},
-            "'a' is listed under targets and under distractors",
-        ),
+        ({"q1": {"targets": [["a"]], "distractors": ["a"]}}, "'a' is listed under targets and under distractors"),
         ({"q1": {"targets": [[]], "distractors": []}}, "target 1 is a list; expected a non-empty list"),
         ({"q1": {"relevant": [{"doc": "a"}]}}, "is a dict; expected text"),
         ([], "there are no records"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clocks import with_fixed_latencies
 from needs import ON_WINDOWS, not_on_windows
 
 if not ON_WINDOWS:
@@ -75,7 +76,7 @@ def test_the_terminal_picture_can_be_read_without_animation():
 @not_on_windows
 @pytest.mark.slow
 def test_the_pictures_show_the_present_result_of_the_demo(tmp_path):
-    lines = [line.text for line in pictures.run_demo(tmp_path)]
+    lines = [line.text for line in pictures.run_demo(tmp_path, with_fixed_latencies("demo"))]
     made = made_from()
     assert pictures.demo_means(tmp_path) == made["means"], "run `make pictures`"
     shown = lines[: pictures.MOST_LINES]

@@ -77,9 +77,7 @@ def test_the_command_line_shows_notes_and_no_warning(
 
 
 @pytest.mark.parametrize("form", ["mapping", "Run", "frame", "pairs", "trec", "json", "csv"])
-def test_scores_like_distances_are_reported(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_like_distances_are_reported(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run: Any = {"mapping": DISTANCES, "Run": sy.Run(DISTANCES), "frame": sy.Run(DISTANCES).table}.get(form)
     if form == "pairs":
         run = {query: list(listed.items()) for query, listed in DISTANCES.items()}

@@ -29,11 +29,7 @@ def test_the_script_passes_mypy_strict():
     import_peer("mypy")
     path = SCRIPT.relative_to(ROOT)
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", str(path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-m", "mypy", "--strict", str(path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith(str(path))] == []

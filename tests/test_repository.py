@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -40,3 +41,38 @@ def test_make_help_lists_every_command():
     assert phony is not None
     listed = set(re.findall(r'@echo "make ([\w-]+)', makefile))
     assert set(phony[1].split()) - listed == {"help", "test-fast", "test-spark", "test-lowest"}
+
+
+CLOCKS = {"sleep", "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time"}
+MAY_ASK_THE_CLOCK: dict[str, str] = {}
+"""Files of tests that ask the clock or sleep, and why. A test that waits or measures fails on a busy machine."""
+
+
+def asks_the_clock(path):
+    """The calls of the clock in a file, also in the programs that it has as texts, and fixed waits in a browser."""
+    text = path.read_text("utf-8")
+    written = re.findall(rf"\btime\.(?:{'|'.join(CLOCKS)})\(|\.wait_for_timeout\(", text)
+    if "from time import" in text:
+        nodes = list(ast.walk(ast.parse(text)))
+        imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "time"]
+        names = {alias.asname or alias.name for node in imports for alias in node.names}
+        calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+        written += [call.id for call in calls if isinstance(call, ast.Name) and call.id in names]
+    return set(written)
+
+
+def test_no_test_asks_the_clock():
+    files = {path.relative_to(ROOT).as_posix(): asks_the_clock(path) for path in (ROOT / "tests").rglob("*.py")}
+    asking = {name: calls for name, calls in files.items() if calls and name not in MAY_ASK_THE_CLOCK}
+    assert asking == {}, "count steps, wait for an event, or use tests/clocks.py"
+    assert MAY_ASK_THE_CLOCK.keys() <= files.keys()
+
+
+def test_a_test_that_asks_the_clock_is_found(tmp_path):
+    path = tmp_path / "test.py"
+    module, wait = "time", "wait_for_timeout"
+    for line in (f"import time\n{module}.sleep(1)", "from time import monotonic as now\nnow()", f"tab.{wait}(5)"):
+        path.write_text(line)
+        assert asks_the_clock(path), line
+    path.write_text("import time\nprint(time.strftime('%Y'))\nclock.advance(1)\nmonotonic()")
+    assert not asks_the_clock(path)

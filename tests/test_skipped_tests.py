@@ -29,9 +29,7 @@ def test_no_shared_data(n):
 MODULE = "import pytest\npytest.importorskip('no_such_module', reason={reason!r})\n"
 
 
-def session(
-    folder: Path, reason: str, *options: str, source: str = SOURCE, **environment: str
-) -> tuple[int, str]:
+def session(folder: Path, reason: str, *options: str, source: str = SOURCE, **environment: str) -> tuple[int, str]:
     """A pytest session of its own, with the hook: its exit code and its output."""
     (folder / "test_file.py").write_text(source.format(reason=reason), "utf-8")
     config = folder / "pytest.ini"

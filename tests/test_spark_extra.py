@@ -12,10 +12,7 @@ def output_of(code: str) -> str:
 
 
 def test_pyspark_is_not_imported_unless_needed():
-    assert (
-        output_of("import sys, steelyard as sy; sy.evaluate; sy.compare; print('pyspark' in sys.modules)")
-        == "False"
-    )
+    assert output_of("import sys, steelyard as sy; sy.evaluate; sy.compare; print('pyspark' in sys.modules)") == "False"
 
 
 def test_error_without_pyspark_names_the_extra():

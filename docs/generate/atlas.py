@@ -11,7 +11,7 @@ from docs.generate.reference import code, table
 
 import steelyard as sy
 from steelyard.dialects.dialect import Dialect, dialects, filled, placeholders
-from steelyard.dialects.reconcile import SAME, Reading, _Table, one_clause_changed
+from steelyard.dialects.reconcile import SAME, Reading, _RunValues, one_clause_changed
 from steelyard.measures.grammar import Measure, as_text
 from steelyard.retrievers import BM25
 
@@ -61,7 +61,7 @@ def _demo() -> tuple[sy.Qrels, sy.Run]:
 
 
 def _tables(qrels: sy.Qrels, run: sy.Run) -> Iterator[str]:
-    values = _Table(qrels, run)
+    values = _RunValues(qrels, run)
     for family, (ours, names) in FAMILIES.items():
         standard = Reading.of(dialects()["steelyard"], sy.parse(ours))
         grouped: dict[tuple[str, str], list[str]] = {}
@@ -72,8 +72,7 @@ def _tables(qrels: sy.Qrels, run: sy.Run) -> Iterator[str]:
         rows = sorted(grouped.items(), key=lambda item: item[0][0], reverse=True)
         yield f"### {family}"
         yield table(
-            ("value", "tools and names", "because of"),
-            ((value, ", ".join(tools), why) for (value, why), tools in rows),
+            ("value", "tools and names", "because of"), ((value, ", ".join(tools), why) for (value, why), tools in rows)
         )
 
 
@@ -92,12 +91,12 @@ def _names(ours: str, pattern: str) -> Iterator[tuple[Dialect, str, Measure]]:
         seen: set[Measure] = set()
         for text in (filled(name, {"k": "10"}) for name in with_cutoff or names):
             measure = dialect.measure(text)
-            if measure not in seen:
+            if measure not in seen and measure.definition.family != "spans":  # The example has no spans.
                 seen.add(measure)
                 yield dialect, text, measure
 
 
-def _clauses(values: _Table, ours: Reading, theirs: Reading) -> str:
+def _clauses(values: _RunValues, ours: Reading, theirs: Reading) -> str:
     """The clauses of a definition that, alone, change the value; or all, if only several together do."""
     changed = {
         (name, other): values.mean(reading)

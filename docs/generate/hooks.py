@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "measures": reference.measures,
     "notes": reference.notes,
     "policies": reference.policies,
+    "retriever-settings": reference.retriever_settings,
     "retrievers": reference.retrievers,
     "verbs": reference.verbs,
 }

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import inspect
-import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
 import steelyard as sy
-from steelyard.bench.config import Bench
+from steelyard.benchmark.config import Bench
 from steelyard.cli import _MODULES, VERBS
 from steelyard.cli.arguments import verb_parser
 from steelyard.dialects.dialect import Dialect, dialects
 from steelyard.dialects.explain import sections
-from steelyard.io.registry import FORMATS
-from steelyard.measures import listing as measure_listing
+from steelyard.io.formats import list_formats
+from steelyard.measures import list_measures
 from steelyard.measures.grammar import as_text
 from steelyard.measures.registry import FAMILIES, Definition, definitions
-from steelyard.notes import _WORDINGS, SEVERITIES
+from steelyard.notes import SEVERITIES, Text, fill, wordings
 from steelyard.options import POLICIES, Options
 from steelyard.report.tables import Table, markdown
-from steelyard.retrievers.registry import listing as retriever_listing
+from steelyard.retrievers.registry import class_of, list_retrievers, retriever_names
+from steelyard.retrievers.settings import Declared
 
 FAMILY_TITLES = {
     "binary": "Binary relevance",
@@ -30,6 +30,7 @@ FAMILY_TITLES = {
     "user_models": "User models",
     "trec": "trec_eval",
     "sets": "Sets",
+    "spans": "Spans of text",
     "counts": "Counts, coverage and cost",
 }
 
@@ -54,7 +55,7 @@ def fenced(text: str, language: str = "text") -> str:
 
 def measures() -> str:
     """The list of all measures."""
-    found = measure_listing()
+    found = list_measures()
     names = [f"[{row[0]}](#{_anchor(name)})" for name, row in zip(found, found.rows, strict=True)]
     rows = [
         (linked, what, parameters, aliases)
@@ -81,9 +82,7 @@ def _definition(definition: Definition) -> str:
     lines = [f"#### {definition.name} {{ #{_anchor(definition.name)} }}", definition.headline]
     if formula:
         lines.append(fenced("\n".join(formula)))
-    listed = [
-        f"- {code(name if value is None else f'{name}={value}')}: {text}" for name, value, text in clauses
-    ]
+    listed = [f"- {code(name if value is None else f'{name}={value}')}: {text}" for name, value, text in clauses]
     defaults = ", ".join(f"{p.name}={as_text(p.default)}" for p in definition.parameters)
     if listed:
         lines.append("\n".join(listed))
@@ -115,9 +114,7 @@ def dialect_names() -> str:
 
 def _dialect(dialect: Dialect) -> str:
     default = Options()
-    policies = [
-        f"{name}={value}" for name, value in dialect.policies.items() if value != getattr(default, name, None)
-    ]
+    policies = [f"{name}={value}" for name, value in dialect.policies.items() if value != getattr(default, name, None)]
     lines = [f"### {dialect.name} {{ #names-of-{dialect.name} }}", dialect.about]
     if dialect.source:
         lines.append(f"Source: {dialect.source}.")
@@ -125,8 +122,7 @@ def _dialect(dialect: Dialect) -> str:
     lines.append(f"Policies: {differ}; others as in Steelyard." if differ else "Policies as in Steelyard.")
     lines.append(
         table(
-            ("name", "measure in Steelyard"),
-            ((code(name), code(meaning)) for name, meaning in dialect.names.items()),
+            ("name", "measure in Steelyard"), ((code(name), code(meaning)) for name, meaning in dialect.names.items())
         )
     )
     return "\n\n".join(lines)
@@ -139,10 +135,7 @@ def formats() -> str:
     """Every format of runs and qrels."""
     return table(
         ("format", "reads", "writes", "content"),
-        (
-            (code(each.name), ", ".join(each.reads), ", ".join(each.writes), each.description)
-            for each in FORMATS
-        ),
+        ((code(each.name), ", ".join(each.reads), ", ".join(each.writes), each.description) for each in list_formats()),
     )
 
 
@@ -170,9 +163,24 @@ def retrievers() -> str:
     """Every retriever of a bench, with its settings and the extra that it needs."""
     rows = [
         (code(name), what, ", ".join(map(code, settings.split(", "))), code(extra) if extra else "")
-        for name, what, settings, extra in retriever_listing().rows
+        for name, what, settings, extra in list_retrievers().rows
     ]
     return table(("retriever", "what", "settings", "extra"), rows)
+
+
+def retriever_settings() -> str:
+    """Every declared setting of every adapter, with its default and its meaning."""
+    parts = []
+    for name in retriever_names():
+        cls = class_of(name)[0]
+        if issubclass(cls, Declared) and cls.retriever == name:
+            rows = [(code(key), _shown_default(entry.default), entry.meaning) for key, entry in cls.declared.items()]
+            parts += [f"### {name} {{ #settings-of-{name} }}", table(("setting", "default", "meaning"), rows)]
+    return "\n\n".join(parts)
+
+
+def _shown_default(default: Any) -> str:
+    return "" if default is None else str(default)
 
 
 def policies() -> str:
@@ -183,106 +191,149 @@ def policies() -> str:
         if option.metadata["help"]
         for value, meaning in option.metadata["meaning"].items()
     ]
+    rows.append((code("rel"), "a grade", Options.__dataclass_fields__["rel"].metadata["help"]))
     return table(("policy", "value", "meaning"), rows)
 
 
 # Notes
 
 SAMPLES: dict[str, Any] = {
-    "baseline_fingerprint": "c41d",
-    "chunks": 90,
-    "distractors": 9,
-    "document": "d1",
-    "fingerprint": "8a07",
-    "first": "dense, q1",
-    "query": "q1",
-    "result": "result.json",
-    "source": "result.json",
+    "alpha": 0.05,
+    "ids": ("a7", "doc-7"),
+    "intervals": "95% intervals, simultaneous over the tested pairs (max-t)",
+    "levels": ("1", "2"),
+    "narrow": ("bm25", "dense"),
+    "rows": (3, 7),
+    "wide": ("bm25", "hybrid"),
+    "answers": 3,
+    "asked": 100,
+    "averaged": True,
     "baseline": "bm25",
+    "baseline_dialect": "steelyard",
+    "baseline_fingerprint": "c41d",
+    "baseline_name": "demo",
+    "baseline_version": "0.0.9",
     "better": "less",
     "budget": "R(per=target, budget=2000)",
+    "chunked": False,
+    "chunkings": ("fixed-60",),
+    "chunks": 90,
     "column": "type",
     "command": "steelyard pool RESULT/runs/*.parquet -o pool.jsonl",
+    "corpus": ("d1",),
     "correction": "holm",
+    "count": 3,
+    "datasets": 3,
+    "depth": 10,
     "dialect": "trec_eval-9",
-    "baseline_dialect": "steelyard",
+    "difference": 0.02,
+    "distractors": 9,
+    "document": "d1",
+    "documents": 40,
+    "effective": 47.0,
     "error": "timed out",
+    "every": False,
+    "examples": ("q1", "q2"),
+    "facts": ("'the balance sinks' (query 'q1')",),
+    "failed": 3,
     "failures": "failed on 3 of 50 queries",
+    "favours": True,
+    "few": False,
     "file": "judgments.jsonl",
+    "fingerprint": "8a07",
+    "first": "dense, q1",
     "folder": "bench-result",
     "format": "msmarco",
+    "held": False,
+    "highest": 0.5,
     "id_hint": None,
     "judge": "llama3",
+    "judges": 3,
     "kind": "qrels",
-    "other": "run",
+    "leader": "bm25",
+    "level": 1.0,
+    "lines": (1, 2),
+    "longest": 5,
+    "lowest": 0.5,
     "measure": "nDCG@10",
+    "measured": False,
     "measures": ("nDCG@10",),
     "missing": "zero",
+    "most": 20,
+    "n": 30,
     "name": "demo",
-    "baseline_name": "demo",
+    "names": ("Avg.",),
+    "needed": 390,
     "norm": "max",
+    "ordered": False,
+    "other": "bm25",
+    "others": 85,
     "overlap": "any",
+    "pairs": 3,
     "policy": "zero",
     "pool": "none",
-    "reason": "...",
+    "qrels": ("q1",),
+    "queries": 50,
+    "query": "q1",
+    "ratio": 3.0,
+    "reason": "1,000 requests were made (--max-requests)",
+    "removed": False,
+    "repeats": False,
+    "result": "result.json",
     "role": "query_id",
     "rule": "nDCG@10 >= 0.40",
+    "rules": ("nDCG@10 >= 0.40",),
     "run": "dense",
     "runs": ("dense",),
-    "split": "test",
-    "test": "t",
-    "ties": "docid-desc",
-    "version": "0.1.0",
-    "baseline_version": "0.0.9",
-    "where": "document",
-    "what": "documents",
-    "alpha": 0.05,
-    "asked": 100,
-    "depth": 10,
-    "documents": 40,
-    "level": 1.0,
-    "lowest": 0.5,
-    "longest": 5,
-    "n": 30,
-    "effective": 47.0,
-    "others": 85,
-    "queries": 50,
+    "seconds": (0.004, 0.012),
     "shared": 47,
     "shares": (1.0, 0.6),
+    "skipped": False,
+    "slices": (("factoid", "bm25", "dense", 0.05, 22, 6, 1, 1),),
+    "source": "result.json",
+    "sources": ("result.json",),
+    "split": "test",
+    "strict": False,
+    "tags": ("bm25", "dense"),
+    "tasks": ("MSMARCO",),
+    "test": "t",
+    "text": "1 judgment of a document that is not in the corpus",
+    "texts": ("3 spans are split by chunk boundaries",),
+    "ties": "docid-desc",
+    "undecided": False,
     "value": 0.4,
+    "values": ("1", "2"),
+    "version": "0.1.0",
+    "what": "documents",
+    "where": "document",
+    "without": (("scifact", "dense"),),
 }
-"""Values for the parameters of notes, by name; a parameter that is not here has a value of its type."""
+"""Example values of notes, by name."""
 
 OF_A_NOTE: dict[str, dict[str, Any]] = {
-    "across-leader-depends": {"leader": "bm25", "without": (("scifact", "dense"),)},
-    "across-left-out": {"source": "beir.csv", "names": ("Avg.",)},
+    "across-left-out": {"source": "beir.csv"},
     "across-missing": {"runs": (("dense", ("scifact",)),)},
     "across-one-dataset-decides": {"pairs": (("bm25", "dense", "scifact", "reversed"),)},
     "across-opposite": {"pairs": (("bm25", "dense", "better", "scifact"),)},
     "across-percent": {"source": "beir.csv"},
-    "across-shared-datasets": {"shared": ("scifact", "cranfield"), "datasets": 3},
-    "across-splits": {"tasks": ("MSMARCO",)},
+    "across-shared-datasets": {"shared": ("scifact", "cranfield")},
     "across-unused-datasets": {"names": ("Touche2020",)},
-    "datasets-merged": {"column": "dataset"},
+    "chunkings-text-read": {"measure": "R(per=target)@10", "runs": (("bm25 on whole", "first", 900.0),)},
     "compared-on-shared-queries": {"runs": (("dense", 3, ("q1", "q2", "q3")),)},
-    "chunkings-evidence": {"chunkings": ("fixed-60",), "texts": ("3 spans are split by chunk boundaries",)},
-    "chunkings-text-read": {
-        "measure": "R(per=target)@10",
-        "favours": True,
-        "runs": (("bm25 on whole", "first", 900.0),),
-    },
     "cutoff-deeper-than-lists": {"measures": ("R@1000",), "depth": 100},
-    "dataset-error": {
-        "kind": "unknown-document",
-        "text": "1 judgment of a document that is not in the corpus",
-    },
+    "dataset-error": {"kind": "unknown-document"},
+    "datasets-merged": {"column": "dataset"},
+    "documents-address-judge": {"documents": ("d12", "d40")},
+    "texts-differ": {"documents": ("d12", "d40")},
+    "judgments-used": {"judgments": 60, "judges": ("ann", "bob"), "file": "judgments.jsonl"},
+    "mostly-tied": {"pairs": 3, "ties": 40},
+    "long-questions": {"queries": ("q7",), "longest": 12_000},
+    "exports-joined": {"judges": ("anna",), "conflicts": 2},
     "document-ids-differ": {"run": ("D1",), "qrels": ("d1",), "difference": "case"},
     "empty-queries-dropped": {"queries": ("q1", "q2", "q3")},
-    "facts-not-found": {"count": 1, "facts": ("'the balance sinks' (query 'q1')",)},
+    "facts-not-found": {"count": 1},
     "fusion-norm-not-tried": {"reason": "the highest score of a list is not positive"},
-    "gate-bench-rules": {"rules": ("nDCG@10 >= 0.40",)},
     "gate-dialects-differ": {"baseline": "baseline.json"},
-    "gate-lists-unknown": {"sources": ("result.json",)},
     "gate-measure-not-checked": {"measure": "Latency", "reason": "machine"},
     "gate-rule-direction": {"rule": "Latency >= 0.2", "measure": "Latency"},
     "gate-too-few-queries": {"kind": "drop"},
@@ -291,8 +342,6 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "geometric-means-tested": {"measures": ("GMAP",)},
     "grades-below-rel": {"measures": ("P@10",)},
     "interval-and-p-disagree": {"pairs": (("dense", "bm25", "nDCG@10", "0.06", False),)},
-    "iterations-ignored": {"values": ("1", "2")},
-    "judging-stopped": {"reason": "1,000 requests were made (--max-requests)"},
     "judges-resolved": {"judges": ("ann", "bob"), "rule": "majority"},
     "lists-shorter-than-cutoff": {"measure": "P@10"},
     "measures-with-own-cutoff": {"measures": ("R@20",)},
@@ -300,20 +349,21 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "no-distractors": {"measures": ("Confusion@3",)},
     "no-grade-zero": {"measures": ("Bpref",)},
     "no-judged-document": {"run": ("D1",), "qrels": ("d7",)},
-    "no-shared-query": {"run": ("Q1",), "qrels": ("q1",)},
+    "no-shared-query": {"run": ("Q1",)},
     "no-such-grade": {"level": 2, "measures": ("P(rel=2)@5",)},
     "no-targets": {"measures": ("R(per=target)@10",)},
     "no-unanswerable-query": {"measures": ("Abstain",)},
     "not-tested": {"pairs": (), "reason": "one query only"},
-    "ranking-differs-in-slices": {"slices": (("factoid", "bm25", "dense", 0.05, 22, 6, 1, 1),)},
     "ranks-ignored": {"column": "rank"},
-    "repetitions": {"column": "seed", "averaged": True},
+    "read-as": {"other": "run"},
+    "repetitions": {"column": "seed"},
     "result-file-missing": {"file": "corpus.parquet"},
     "result-means-differ": {"examples": ("nDCG@10 of dense",)},
     "run-not-measured": {"reason": "it failed on every query"},
-    "several-tags": {"tags": ("bm25", "dense")},
     "split-chosen": {"others": ("train", "dev")},
-    "unknown-documents": {"examples": ("D1",), "corpus": ("d1",)},
+    "rows-shuffled": {"most": 20_000_000},
+    "step-slice": {"value": "factoid"},
+    "unknown-documents": {"examples": ("D1",)},
 }
 """Values that only one note uses in this way."""
 
@@ -321,34 +371,22 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
 def notes() -> str:
     """Every note by severity: its code and its text, with example values."""
     rows = [
-        (code(name), severity, sample(name, wording))
+        (code(name), severity, sample(name, wording.text))
         for severity in SEVERITIES
-        for name, (own, wording) in sorted(_WORDINGS.items())
-        if own == severity and name != "text"
+        for name, wording in sorted(wordings().items())
+        if wording.severity == severity and name != "text"
     ]
     return table(("code", "severity", "text, with example values"), rows)
 
 
-def sample(name: str, wording: Callable[..., str]) -> str:
+def sample(name: str, text: Text) -> str:
     """The text of a note with example values."""
-    values = dict(OF_A_NOTE.get(name, {}))
-    hints = typing.get_type_hints(wording)
-    for parameter in inspect.signature(wording).parameters.values():
-        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in values:
-            values[parameter.name] = _sample_value(parameter.name, hints[parameter.name])
-    return wording(**values)
-
-
-def _sample_value(name: str, hint: Any) -> Any:
-    several = typing.get_origin(hint) is not None and typing.get_origin(hint) is not typing.Literal
-    given = SAMPLES.get(name)
-    fits = isinstance(given, tuple) is several and (hint is not str or isinstance(given, str))
-    if name in SAMPLES and (given is None or fits):
-        return given
-    if several:
-        numbers = {int: (1, 2), float: (0.25, 0.75)}
-        return next((numbers[kind] for kind in typing.get_args(hint) if kind in numbers), ("q1", "q2"))
-    return {int: 3, float: 0.5, bool: False}.get(hint, name.upper())
+    own = OF_A_NOTE.get(name, {})
+    values = {**own, **SAMPLES, **own}  # its own first: the order of the levels of `mteb-selected`
+    if isinstance(text, str):
+        return fill(text, values)
+    names = inspect.signature(text).parameters
+    return text(**{key: value for key, value in values.items() if key in names or key in own})
 
 
 # The command line
@@ -378,28 +416,8 @@ def api(names: Iterable[str]) -> str:
     parts = []
     for name in names:
         value = getattr(sy, name)
-        target = value
-        if inspect.ismodule(value):
-            target = CALLABLE_PACKAGES[name]
         parts.append(
-            f"::: {target.__module__}.{target.__qualname__}\n    options:\n      heading: steelyard.{name}\n      toc_label: {name}"
+            f"::: {value.__module__}.{value.__qualname__}\n    options:\n"
+            f"      heading: steelyard.{name}\n      toc_label: {name}"
         )
     return "\n\n".join(parts)
-
-
-def _callable_packages() -> dict[str, Any]:
-    """The functions that packages which can be called stand for."""
-    from steelyard.bench.runner import bench
-    from steelyard.dialects import listing as dialect_listing
-    from steelyard.gate.checking import check
-
-    return {
-        "bench": bench,
-        "dialects": dialect_listing,
-        "gate": check,
-        "measures": measure_listing,
-        "retrievers": retriever_listing,
-    }
-
-
-CALLABLE_PACKAGES = _callable_packages()

@@ -102,9 +102,7 @@ def hybrid_retrieval(
     levels = complexity(base.qrels)
     comparison = _compare(scores, correction, levels)
     by_complexity = {
-        level: _compare(
-            scores.filter(pl.col("query_id").is_in([q for q in levels if levels[q] == level])), correction
-        )
+        level: _compare(scores.filter(pl.col("query_id").is_in([q for q in levels if levels[q] == level])), correction)
         for level in (cut.value for cut in comparison.slices)
     }
     return HybridRetrieval(base, seeds, scores, comparison, by_complexity)
@@ -152,9 +150,7 @@ def _tests(comparisons: Mapping[str, Comparison]) -> Table:
             for measure in TESTED:
                 pair = pairs.get((standing.run, measure))
                 tested = (
-                    ["", "", ""]
-                    if pair is None
-                    else [f"{pair.difference:+.4f}", f"{pair.p_adjusted:.2g}", pair.stars]
+                    ["", "", ""] if pair is None else [f"{pair.difference:+.4f}", f"{pair.p_adjusted:.2g}", pair.stars]
                 )
                 cells += [standing.means[measure], *tested]
             rows.append(cells)

@@ -115,7 +115,8 @@ class _Writer:
         self._answers = per_topic - shape.overviews
         if rest or not 2 * shape.themes <= self._answers <= 10 * shape.themes:
             raise PolicyError(
-                f"{shape.documents} documents cannot be divided into {shape.topics} topics of {shape.overviews} overviews and "
+                f"{shape.documents} documents cannot be divided into {shape.topics} topics "
+                f"of {shape.overviews} overviews and "
                 f"{shape.themes} themes with 2 to 10 documents each; change documents, topics or themes."
             )
         self._rng = rng
@@ -189,9 +190,7 @@ class _Writer:
         words: Words = []
         for idea in treated.tolist():
             own = self._pick(theme[idea])
-            words += [
-                own if self._rng.random() < self._shape.habit else self._pick(theme[idea]) for _ in range(4)
-            ]
+            words += [own if self._rng.random() < self._shape.habit else self._pick(theme[idea]) for _ in range(4)]
         return words
 
     def _text(self, theme: Words, topic: Words) -> Words:

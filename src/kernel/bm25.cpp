@@ -1,11 +1,11 @@
-// Sparse retrieval for Python: postings from texts, tokens or lines of JSON, and the best documents for a query's terms.
+// Sparse retrieval for Python: postings from texts or tokens, and the best documents for a query's terms.
 #include <exception>
 #include <system_error>
 #include <thread>
 
 #include "answer.hpp"
-#include "json_line.hpp"
 #include "postings.hpp"
+#include "tokens.hpp"
 #include "topk.hpp"
 
 namespace steelyard {
@@ -59,38 +59,19 @@ class Indexer {
     Indexer(const Indexer&) = delete;
     Indexer& operator=(const Indexer&) = delete;
 
+    void add_text(nb::str text) { add(text); }
     void add_texts(nb::iterable texts) {
         for (nb::handle text : texts) {
             if (!PyUnicode_Check(text.ptr())) throw nb::type_error("a document must be text");
-            add_text(text);
+            add(text);
         }
     }
     void add_tokens(nb::iterable documents) {
         for (nb::handle tokens : documents) add_tokens_of(tokens);
     }
-    // A document of a file.
-    void add_document(nb::str id, nb::str text) {
-        const std::string bytes = utf8_of(id, "an id must be text");
-        add_text(text);
-        add_id(bytes);
-    }
-    // Adds the documents of lines of JSON, from a position on. Where it stops: at a line that is left to Python, or at the end.
-    size_t add_lines(nb::bytes block, size_t position) {
-        const char* const begin = block.c_str();
-        const char* const end = begin + block.size();
-        if (position > block.size()) throw nb::value_error("the position is behind the end");
-        for (const char* at = begin + position; at < end;) {
-            const void* const found = std::memchr(at, '\n', static_cast<size_t>(end - at));
-            const char* const stop = found ? static_cast<const char*>(found) : end;
-            const bool blank = std::all_of(at, stop, [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
-            if (!blank && !add_line(at, stop)) return static_cast<size_t>(at - begin);
-            at = stop == end ? end : stop + 1;
-        }
-        return block.size();
-    }
 
-    // (vocabulary; starts, documents, codes; counts and lengths of the codes; number of documents and of tokens; ids and
-    // their ends). Nothing can be added afterwards.
+    // (vocabulary; starts, documents, codes; counts and lengths of the codes; number of documents and of tokens).
+    // Nothing can be added afterwards.
     nb::tuple finish() {
         const Terms& terms = tokenizer_.terms();
         nb::object vocabulary = nb::steal(PyList_New(static_cast<Py_ssize_t>(terms.size())));
@@ -108,25 +89,18 @@ class Indexer {
         const size_t size = found.size();
         nb::object codes = found.codes ? array_of(std::move(found.codes), size) : array_of(std::move(found.short_codes), size);
         return nb::make_tuple(vocabulary, array_of(found.starts), array_of(std::move(found.docs), size), codes, array_of(found.counts),
-                              array_of(found.lengths), found.documents, found.tokens, nb::bytes(ids_.data(), ids_.size()),
-                              array_of(id_ends_));
+                              array_of(found.lengths), found.documents, found.tokens);
     }
 
    private:
     Tokenizer tokenizer_;
     PostingsBuilder postings_;
     nb::object tokenize_;
-    JsonLine line_;
     std::vector<uint32_t> points_;
     std::vector<uint32_t> held_;
-    std::string ids_, token_;
-    std::vector<int64_t> id_ends_;
+    std::string token_;
 
-    void add_id(std::string_view id) {
-        ids_.append(id);
-        id_ends_.push_back(static_cast<int64_t>(ids_.size()));
-    }
-    void add_text(nb::handle text) {
+    void add(nb::handle text) {
         const auto use = [this](uint32_t term) { postings_.add(term); };
         PyObject* const object = text.ptr();
         const auto size = static_cast<size_t>(PyUnicode_GET_LENGTH(object));
@@ -160,26 +134,6 @@ class Indexer {
         for (const uint32_t term : held_) postings_.add(term);
         postings_.end_document();
     }
-    // False, and nothing is added, if the line is left to Python.
-    bool add_line(const char* begin, const char* end) {
-        if (!line_.read(begin, end)) return false;
-        held_.clear();
-        const auto use = [this](uint32_t term) { held_.push_back(term); };
-        // All must be plain before a term gets its number.
-        if (!line_.title.ascii || !line_.text.ascii) {
-            token_.assign(line_.title.text).append("\n").append(line_.text.text);
-            if (!read_utf8(token_.data(), token_.data() + token_.size(), points_)) return false;
-            if (!tokenizer_.wide(points_.data(), points_.size(), use)) return false;
-        } else {
-            if (!tokenizer_.ascii(line_.title.text.data(), line_.title.text.size(), use)) return false;
-            tokenizer_.ascii(line_.text.text.data(), line_.text.text.size(), use);
-        }
-        if (!line_.id.ascii && !read_utf8(line_.id.text.data(), line_.id.text.data() + line_.id.text.size(), points_)) return false;
-        for (const uint32_t term : held_) postings_.add(term);
-        postings_.end_document();
-        add_id(line_.id.text);
-        return true;
-    }
 };
 
 // The queries of a search: terms by number.
@@ -193,7 +147,8 @@ struct Index {
     Column<int64_t> starts;
     Column<int32_t> docs;
     Column<Code> codes;
-    Column<double> factors, idf, bases, most;
+    Factors factors;
+    Column<double> idf, bases, most;
     int32_t documents;
 };
 
@@ -204,12 +159,12 @@ struct Results {
     std::vector<double> scores;
 };
 
-template <class Weight, class Code>
+template <class Code>
 Results searched(const Index<Code>& index, const Asked& asked, size_t from, size_t to, size_t k, bool matching) {
     // So many queries are searched together that their results fit into the second-level cache.
     const size_t together = std::max<size_t>(1, std::min<size_t>(256, (size_t{1} << 15) / std::max<size_t>(1, k)));
     Results found;
-    Search<Weight, Code> search(index.documents, k, matching, index.factors.data(), index.factors.size() / Weight::kFactors);
+    Search<Code> search(index.documents, k, matching, index.factors);
     std::vector<Query<Code>> queries;
     for (size_t done = from; done < to; done += together) {
         queries.clear();
@@ -235,7 +190,7 @@ Results searched(const Index<Code>& index, const Asked& asked, size_t from, size
     return found;
 }
 
-template <class Weight, class Code>
+template <class Code>
 nb::tuple search_all(const Index<Code>& index, const Asked& asked, size_t k, bool matching, size_t threads) {
     // A thread is started for so many postings.
     constexpr int64_t kWorthAThread = 1 << 18;
@@ -248,7 +203,7 @@ nb::tuple search_all(const Index<Code>& index, const Asked& asked, size_t k, boo
     {
         nb::gil_scoped_release release;
         const auto work = [&](size_t n) {
-            parts[n] = searched<Weight>(index, asked, asked.size() * n / threads, asked.size() * (n + 1) / threads, k, matching);
+            parts[n] = searched(index, asked, asked.size() * n / threads, asked.size() * (n + 1) / threads, k, matching);
         };
         std::vector<std::exception_ptr> failures(threads);
         std::vector<std::thread> others;
@@ -305,9 +260,8 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<Code>
             !std::isfinite(bases.data()[term]))
             throw nb::value_error("postings must fit together");
     }
-    const Index<Code> index{starts, docs, codes, factors, idf, bases, most, documents};
-    return long_weights ? search_all<LongWeight>(index, asked, k, matching, threads)
-                        : search_all<ShortWeight>(index, asked, k, matching, threads);
+    const Factors by_code{factors.data(), factors.size() / each, long_weights};
+    return search_all(Index<Code>{starts, docs, codes, by_code, idf, bases, most, documents}, asked, k, matching, threads);
 }
 
 // Loads memory that is written soon.
@@ -414,10 +368,9 @@ void register_codes(nb::module_& m) {
 void register_bm25(nb::module_& m) {
     nb::class_<Indexer>(m, "Indexer")
         .def(nb::init<Column<uint32_t>, bool, nb::list, nb::object>(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg().none())
+        .def("add_text", &Indexer::add_text)
         .def("add_texts", &Indexer::add_texts)
         .def("add_tokens", &Indexer::add_tokens)
-        .def("add_document", &Indexer::add_document)
-        .def("add_lines", &Indexer::add_lines)
         .def("finish", &Indexer::finish);
     m.def("bm25_lists", &bm25_lists, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
     m.def("bm25_packed_lists", &bm25_packed_lists, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),

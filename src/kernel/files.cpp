@@ -1,5 +1,4 @@
-// The readers of files that Python calls: qrels, a run in memory, a run that is fed piece by piece, and a run that is
-// read ahead.
+// The readers of files that Python calls: qrels, a run, a run that is fed piece by piece, and a run that is read ahead.
 #include <nanobind/stl/unique_ptr.h>
 
 #include <condition_variable>
@@ -46,17 +45,6 @@ nb::object scan(int file, size_t size, const Judged& judged, int ties, bool coll
     {
         nb::gil_scoped_release released;
         result = scan_pieces(shared, source, threads, piece);
-    }
-    return answer(shared, result);
-}
-
-nb::object scan_any_order(nb::handle buffer, const Judged& judged, int ties, bool collapse, bool single) {
-    const View view(buffer);
-    Shared shared(judged.texts(), ordering_of(ties, collapse, single));
-    RunScan result;
-    {
-        nb::gil_scoped_release released;
-        result = scan_interleaved(shared, view.begin(), view.end());
     }
     return answer(shared, result);
 }
@@ -200,7 +188,6 @@ void register_files(nb::module_& m) {
         .def("answer", &Ahead::answer);
     m.def("read_qrels", &qrels_of);
     m.def("scan", &scan);
-    m.def("scan_any_order", &scan_any_order);
 }
 
 }  // namespace steelyard

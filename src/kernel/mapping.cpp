@@ -1,4 +1,4 @@
-// Qrels and runs in memory: dicts of numbers, lists of ids, or lists of (id, score) pairs, read without copying them.
+// Runs in memory: dicts of scores, lists of ids, or lists of (id, score) pairs, read without copying them.
 #include "answer.hpp"
 #include "open_query.hpp"
 
@@ -69,8 +69,9 @@ void read_entries(PyObject* dict, std::vector<Entry>& entries) {
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &id, &value);) entries.push_back({id, value});
 }
 
-// Whether a string has no lone surrogate.
+// Whether an object is a string without a lone surrogate, which no file and no table could hold.
 bool is_text(PyObject* id) {
+    if (!PyUnicode_CheckExact(id)) return false;
     const auto none = [&](const auto* letters) {
         return std::none_of(letters, letters + PyUnicode_GET_LENGTH(id), [](uint32_t letter) { return letter >> 11 == 0xD800 >> 11; });
     };
@@ -173,7 +174,7 @@ class MappingScan {
     bool queries(nb::dict run) {
         PyObject *query, *docs;
         for (Py_ssize_t at = 0; PyDict_Next(run.ptr(), &at, &query, &docs);) {
-            if (!PyUnicode_CheckExact(query)) return false;
+            if (!is_text(query)) return false;
             const int64_t place = judged_.index.find(query, next_);
             if (place < 0 && ++run_only_ <= kExamples) examples_.append(nb::borrow(query));
             if (!documents(docs, place)) return false;
@@ -248,7 +249,7 @@ class MappingScan {
                 prefetch_text(entries_[i + kAhead].id);
                 prefetch(entries_[i + kAhead].value);
             }
-            if (!PyUnicode_CheckExact(entries_[i].id) || !number(entries_[i].value, open_.scores()[i])) return false;
+            if (!is_text(entries_[i].id) || !number(entries_[i].value, open_.scores()[i])) return false;
             open_.id(static_cast<uint32_t>(i)) = {entries_[i].id};
             hashes_[i] = StringId{entries_[i].id}.hash();
             if (table) prefetch(table->data() + (hashes_[i] & (table->size() - 1)));
@@ -304,7 +305,7 @@ class MappingScan {
                 top = top >= score ? top : score;
                 id = PySequence_Fast_GET_ITEM(id, 0);
             }
-            if (!PyUnicode_CheckExact(id)) return false;
+            if (!is_text(id)) return false;
             const StringId document{id};
             if (query >= 0 && !open_.add(document, document.hash(), -static_cast<double>(i))) return false;
         }
@@ -333,93 +334,9 @@ nb::object scan_mapping(nb::dict run, JudgedStrings& judged, nb::type_object flo
     return scan.answer();
 }
 
-// Qrels gathered from one list or dict per query.
-class Flattened {
-   public:
-    // False if the value is not a list or tuple of text or a dict of text to finite numbers, if lists and dicts are mixed,
-    // or if a list names a document twice.
-    bool add(PyObject* value) {
-        if (PyDict_CheckExact(value)) {
-            read_entries(value, entries_);
-            for (size_t i = 0; i < entries_.size(); ++i) {
-                if (i + kAhead < entries_.size()) prefetch_text(entries_[i + kAhead].id);
-                const auto [id, grade] = entries_[i];
-                if (!PyFloat_CheckExact(grade) && !PyLong_CheckExact(grade)) return false;
-                grades_.push_back(PyFloat_AsDouble(grade));
-                if (PyErr_Occurred()) {  // an int that is too large
-                    PyErr_Clear();
-                    return false;
-                }
-                if (!PyUnicode_CheckExact(id) || !is_text(id) || !std::isfinite(grades_.back())) return false;
-                docs_.push_back(id);
-            }
-            any_graded_ = true;
-        } else if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) {
-            const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
-            for (Py_ssize_t i = 0; i < count; ++i) {
-                docs_.push_back(PySequence_Fast_GET_ITEM(value, i));
-                if (!PyUnicode_CheckExact(docs_.back()) || !is_text(docs_.back())) return false;
-            }
-            if (!last_differ(static_cast<size_t>(count))) return false;
-            any_listed_ = true;
-        } else {
-            return false;
-        }
-        starts_.push_back(static_cast<int64_t>(docs_.size()));
-        return !(any_graded_ && any_listed_);
-    }
-
-    // (document ids, starts, grades or None)
-    nb::tuple answer() const {
-        nb::object ids = nb::steal(PyList_New(static_cast<Py_ssize_t>(docs_.size())));
-        if (!ids.is_valid()) throw nb::python_error();
-        for (size_t i = 0; i < docs_.size(); ++i) PyList_SET_ITEM(ids.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(docs_[i]));
-        const auto same = [](const auto& cell) { return cell; };
-        nb::object grades = nb::none();
-        if (any_graded_) grades = column(grades_, same);
-        return nb::make_tuple(ids, column(starts_, same), grades);
-    }
-
-   private:
-    std::vector<Entry> entries_;  // of the dict being read
-    std::vector<PyObject*> docs_;
-    std::vector<int64_t> starts_{0};
-    std::vector<double> grades_;
-    bool any_graded_ = false, any_listed_ = false;
-    Slots seen_;
-
-    // Whether the last `count` ids are all different.
-    bool last_differ(size_t count) {
-        PyObject* const* ids = docs_.data() + (docs_.size() - count);
-        const auto is = [&](size_t i, size_t j) { return StringId{ids[i]}.is({ids[j]}); };
-        if (count <= 4) {
-            for (size_t i = 1; i < count; ++i)
-                for (size_t j = 0; j < i; ++j)
-                    if (is(i, j)) return false;
-            return true;
-        }
-        seen_.clear(count);
-        for (size_t i = 0; i < count; ++i)
-            if (seen_.find_or_add(StringId{ids[i]}.hash(), static_cast<uint32_t>(i + 1), [&](uint32_t n) { return is(i, n - 1); }))
-                return false;
-        return true;
-    }
-};
-
-nb::object flatten(nb::list values) {
-    Flattened flat;
-    for (const nb::handle value : values)
-        if (!flat.add(value.ptr())) {
-            PyErr_Clear();  // a number too large for a double
-            return nb::none();
-        }
-    return flat.answer();
-}
-
 }  // namespace
 
 void register_mappings(nb::module_& m) {
-    m.def("flatten", &flatten);
     nb::class_<JudgedStrings>(m, "JudgedStrings")
         .def(nb::init<nb::handle, Column<int64_t>, nb::handle>(), nb::arg(), nb::arg().noconvert(), nb::arg());
     m.def("scan_mapping", &scan_mapping);

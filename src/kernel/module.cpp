@@ -6,7 +6,6 @@ void register_bm25(nanobind::module_& m);
 void register_columns(nanobind::module_& m);
 void register_files(nanobind::module_& m);
 void register_frames(nanobind::module_& m);
-void register_json(nanobind::module_& m);
 void register_lists(nanobind::module_& m);
 void register_mappings(nanobind::module_& m);
 void register_shuffles(nanobind::module_& m);
@@ -21,7 +20,6 @@ NB_MODULE(_kernel, m) {
     steelyard::register_columns(m);
     steelyard::register_files(m);
     steelyard::register_frames(m);
-    steelyard::register_json(m);
     steelyard::register_lists(m);
     steelyard::register_mappings(m);
     steelyard::register_shuffles(m);

@@ -62,12 +62,6 @@ class RunLines {
         return foreign_ && !valid_utf8(begin, end) ? Outcome::unusual : Outcome::clean;
     }
 
-    // One line. The lines of a query must come one after another, but need not be adjacent in memory.
-    Outcome line_at(const char* line, const char* end) {
-        if (!before_id_.empty() && static_cast<size_t>(end - line) >= reach() && quick(line) != nullptr) return Outcome::clean;
-        return careful(line, end) == nullptr ? trouble_ : Outcome::clean;
-    }
-
     Distinct tags;
 
    private:

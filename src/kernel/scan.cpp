@@ -38,16 +38,6 @@ bool Scan::start_query(const char* text, size_t size) {
     return true;
 }
 
-namespace {
-
-// The sixth word of a line; empty if there is none.
-std::string tag_of(const char* begin, const char* end) {
-    const Line line = split(begin, end);
-    return line.count > 5 ? std::string(line.words[5].begin, line.words[5].end) : std::string();
-}
-
-}  // namespace
-
 void RunScan::absorb(Scan& part) {
     places.hits.insert(places.hits.end(), part.places.hits.begin(), part.places.hits.end());
     places.repeats.insert(places.repeats.end(), part.places.repeats.begin(), part.places.repeats.end());
@@ -69,47 +59,6 @@ RunScan scan_pieces(Shared& shared, const Source& source, unsigned threads, size
     Pieces pieces(source, piece, [&shared] { return std::make_unique<Scan>(shared); }, block);
     read_pieces(pieces, threads);
     return result_of(pieces);
-}
-
-RunScan scan_interleaved(Shared& shared, const char* begin, const char* end) {
-    RunScan whole;
-    if (!starts_cleanly(begin, end) || !valid_utf8(begin, end)) return whole;
-    const size_t queries = shared.judged.queries.size();
-    // Lines of queries without judgments go last: they are still checked.
-    const auto each_line = [&](auto&& visit) {
-        std::string previous;
-        size_t place = queries;
-        for (const char* line = begin; line < end; line = next_line(line, end)) {
-            const QueryText query = query_of(line, end);
-            if (line == begin || previous.size() != query.size || std::memcmp(previous.data(), query.begin, query.size) != 0) {
-                previous.assign(query.begin, query.size);
-                const int64_t index = shared.judged.query(query.begin, query.size);
-                place = index < 0 ? queries : static_cast<size_t>(index);
-            }
-            visit(place, line);
-        }
-    };
-    std::vector<uint64_t> ends(queries + 2, 0);
-    each_line([&](size_t place, const char*) { ++ends[place + 1]; });
-    std::partial_sum(ends.begin(), ends.end(), ends.begin());
-    std::vector<uint64_t> offsets(ends.back());
-    each_line([&](size_t place, const char* line) { offsets[ends[place]++] = static_cast<uint64_t>(line - begin); });
-    Scan scan(shared);
-    for (const uint64_t offset : offsets) {
-        whole.outcome = scan.line_at(begin + offset, end);
-        if (whole.outcome != Outcome::clean) return whole;
-    }
-    scan.finish();
-    whole.absorb(scan);
-    if (whole.tags.count() > 1) {
-        // Lines were read query by query; tags are in the order of the file.
-        whole.tags = Distinct();
-        for (const char* line = begin; line < end; line = next_line(line, end)) {
-            const std::string tag = tag_of(line, end);
-            if (!tag.empty()) whole.tags.add(tag);
-        }
-    }
-    return whole;
 }
 
 }  // namespace steelyard

@@ -67,7 +67,5 @@ struct RunScan {
 RunScan result_of(Pieces& pieces);
 // The same on several threads, from start to end.
 RunScan scan_pieces(Shared& shared, const Source& source, unsigned threads, size_t piece, size_t block = kBlock);
-// The same in memory, for files whose queries interleave: the offsets of the lines, 8 bytes each, are sorted by query first.
-RunScan scan_interleaved(Shared& shared, const char* begin, const char* end);
 
 }  // namespace steelyard

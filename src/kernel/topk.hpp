@@ -153,6 +153,12 @@ struct LongWeight {
         return idf * factor[0] * factor[1] * factor[2] / factor[3];
     }
 };
+// The factors of every code; codes of 16 bits have 65,536 of them, and other codes from `codes` on are read as code 0.
+struct Factors {
+    const double* values;
+    size_t codes;
+    bool is_long;
+};
 
 // The first of n ascending documents that is not before `doc`. Without branches, which would be mispredicted half of the time.
 inline const int32_t* first_from(const int32_t* at, size_t n, int32_t doc) {
@@ -263,12 +269,13 @@ inline int lowest_bit(unsigned bits) {
 
 // Searches one window of documents after another, all queries in each: the sums of a window stay in the first-level cache,
 // and the postings of words that many queries share in the second.
-template <class Weight, class Code>
+//
+// The kind of weight is a branch, which is predicted, and no parameter of the template: all of this would be compiled twice.
+template <class Code>
 class Search {
    public:
-    // The factors of every code; codes of 16 bits have 65,536 of them, and other codes from `codes` on are read as code 0.
-    Search(int32_t documents, size_t k, bool matching, const double* factors, size_t codes)
-        : documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching), factors_(factors), codes_(codes),
+    Search(int32_t documents, size_t k, bool matching, const Factors& factors)
+        : documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching), factors_(factors),
           sums_(kWindow, kUntouched), fresh_(kWindow), met_(kWindow, 0) {}
 
     // Finds the best k documents of each query, best first.
@@ -298,8 +305,7 @@ class Search {
     const int32_t documents_;
     const size_t k_;
     const bool matching_;
-    const double* const factors_;
-    const size_t codes_;
+    const Factors factors_;
     std::vector<double> sums_, fresh_;
     std::vector<uint8_t> met_;  // of the places of a window, with bases: whether the document has a term
     std::vector<int32_t> places_;
@@ -307,21 +313,30 @@ class Search {
     Buckets buckets_;
 
     double weight(const Term<Code>& term, size_t code) const {
-        return Weight::of(term.idf, factors_ + Weight::kFactors * (sizeof(Code) > 2 && code >= codes_ ? 0 : code));
+        return factors_.is_long ? weight_of<LongWeight>(term.idf, factors_.values, factors_.codes, code)
+                                : weight_of<ShortWeight>(term.idf, factors_.values, factors_.codes, code);
+    }
+    template <class Weight>
+    static STEELYARD_INLINE double weight_of(double idf, const double* factors, size_t codes, size_t code) {
+        return Weight::of(idf, factors + Weight::kFactors * (sizeof(Code) > 2 && code >= codes ? 0 : code));
     }
     // Passes the place and the weight of each of the first n unread postings of a term.
     template <class Use>
     STEELYARD_INLINE void each_weight(const Term<Code>& term, size_t n, Use use) const {
+        if (factors_.is_long)
+            each_weight_of<LongWeight>(term, n, use);
+        else
+            each_weight_of<ShortWeight>(term, n, use);
+    }
+    template <class Weight, class Use>
+    STEELYARD_INLINE void each_weight_of(const Term<Code>& term, size_t n, Use use) const {
         // Copies in registers: the compiler cannot know that a sum is none of them.
         const int32_t* const doc = term.doc;
         const Code* const code = term.code;
-        const double* const factors = factors_;
-        const size_t codes = codes_;
+        const double* const factors = factors_.values;
+        const size_t codes = factors_.codes;
         const double idf = term.idf;
-        for (size_t i = 0; i < n; ++i) {
-            const size_t known = sizeof(Code) > 2 && code[i] >= codes ? 0 : code[i];
-            use(i, place(doc[i]), Weight::of(idf, factors + Weight::kFactors * known));
-        }
+        for (size_t i = 0; i < n; ++i) use(i, place(doc[i]), weight_of<Weight>(idf, factors, codes, code[i]));
     }
     // The place of a document in its window; within it also where the documents of a term do not ascend, which is not checked.
     static STEELYARD_INLINE size_t place(int32_t doc) { return static_cast<uint32_t>(doc) % static_cast<uint32_t>(kWindow); }

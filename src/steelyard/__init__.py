@@ -11,12 +11,12 @@ from steelyard.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from steelyard.bench.across import BenchAcross, across
-    from steelyard.bench.config import Bench
-    from steelyard.bench.folder import ResultFolder, load_result
-    from steelyard.bench.history import history
-    from steelyard.bench.result import BenchResult
-    from steelyard.bench.runner import bench
+    from steelyard.benchmark.across import BenchAcross, across
+    from steelyard.benchmark.config import Bench
+    from steelyard.benchmark.folder import ResultFolder, load_result
+    from steelyard.benchmark.history import history
+    from steelyard.benchmark.result import BenchResult
+    from steelyard.benchmark.runner import bench
     from steelyard.comparison.across import Across
     from steelyard.comparison.compare import compare, compare_scores
     from steelyard.comparison.history import History
@@ -24,38 +24,30 @@ if TYPE_CHECKING:
     from steelyard.comparison.result import Comparison
     from steelyard.coverage import Coverage
     from steelyard.datasets import Corpus, Dataset, Queries
-    from steelyard.dialects import Dialect
-    from steelyard.dialects import listing as dialects
+    from steelyard.dialects import Dialect, list_dialects
     from steelyard.dialects.explain import Explanation, explain
     from steelyard.dialects.identify import Identification, identify
     from steelyard.dialects.reconcile import Reconciliation, reconcile
-    from steelyard.errors import (
-        InputError,
-        MeasureError,
-        PackageError,
-        PolicyError,
-        SteelyardError,
-        SteelyardWarning,
-    )
+    from steelyard.errors import InputError, MeasureError, PackageError, PolicyError, SteelyardError, SteelyardWarning
     from steelyard.evaluation import evaluate
     from steelyard.evidence import Evidence, RollUp
     from steelyard.fusion.fuse import fuse
     from steelyard.fusion.tune import Tuned, tune
-    from steelyard.gate.baseline import save_baseline
-    from steelyard.gate.checking import check as gate
-    from steelyard.gate.result import GateResult
-    from steelyard.io import convert, formats
+    from steelyard.gating.baseline import save_baseline
+    from steelyard.gating.checking import gate
+    from steelyard.gating.result import GateResult
+    from steelyard.io import convert, list_formats
     from steelyard.judging.agreement import Agreement, agreement
+    from steelyard.judging.estimates import sampled_scores
     from steelyard.judging.model import judge
     from steelyard.judging.pool import Pool, pool
-    from steelyard.judging.sampling import sampled_scores
     from steelyard.judgments import Judgments
-    from steelyard.measures import listing as measures
+    from steelyard.measures import list_measures
     from steelyard.measures.grammar import Measure, parse
     from steelyard.notes import Note
     from steelyard.qrels import Qrels
     from steelyard.retrievers.base import Retriever, RetrieverError
-    from steelyard.retrievers.registry import listing as retrievers
+    from steelyard.retrievers.registry import list_retrievers
     from steelyard.run import Run
     from steelyard.scores import Scores
 
@@ -103,35 +95,35 @@ __all__ = [
     "compare",
     "compare_scores",
     "convert",
-    "dialects",
     "evaluate",
     "explain",
-    "formats",
     "fuse",
     "gate",
     "history",
     "identify",
     "judge",
+    "list_dialects",
+    "list_formats",
+    "list_measures",
+    "list_retrievers",
     "load_result",
-    "measures",
     "parse",
     "pool",
     "reconcile",
-    "retrievers",
     "sampled_scores",
     "save_baseline",
     "tune",
 ]
 
-# bench, dialects, gate, measures and retrievers are packages that can be called.
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
-        "bench.across": ("BenchAcross", "across"),
-        "bench.config": ("Bench",),
-        "bench.folder": ("ResultFolder", "load_result"),
-        "bench.history": ("history",),
-        "bench.result": ("BenchResult",),
+        "benchmark.across": ("BenchAcross", "across"),
+        "benchmark.config": ("Bench",),
+        "benchmark.folder": ("ResultFolder", "load_result"),
+        "benchmark.history": ("history",),
+        "benchmark.result": ("BenchResult",),
+        "benchmark.runner": ("bench",),
         "comparison.across": ("Across",),
         "comparison.compare": ("compare", "compare_scores"),
         "comparison.history": ("History",),
@@ -139,34 +131,30 @@ __getattr__, __dir__, _ = lazy_names(
         "comparison.result": ("Comparison",),
         "coverage": ("Coverage",),
         "datasets": ("Corpus", "Dataset", "Queries"),
-        "dialects": ("Dialect",),
+        "dialects": ("Dialect", "list_dialects"),
         "dialects.explain": ("Explanation", "explain"),
         "dialects.identify": ("Identification", "identify"),
         "dialects.reconcile": ("Reconciliation", "reconcile"),
-        "errors": (
-            "InputError",
-            "MeasureError",
-            "PackageError",
-            "PolicyError",
-            "SteelyardError",
-            "SteelyardWarning",
-        ),
+        "errors": ("InputError", "MeasureError", "PackageError", "PolicyError", "SteelyardError", "SteelyardWarning"),
         "evaluation": ("evaluate",),
         "evidence": ("Evidence", "RollUp"),
         "fusion.fuse": ("fuse",),
         "fusion.tune": ("Tuned", "tune"),
-        "gate.baseline": ("save_baseline",),
-        "gate.result": ("GateResult",),
-        "io": ("convert", "formats"),
+        "gating.baseline": ("save_baseline",),
+        "gating.checking": ("gate",),
+        "gating.result": ("GateResult",),
+        "io": ("convert", "list_formats"),
         "judging.agreement": ("Agreement", "agreement"),
         "judging.model": ("judge",),
         "judging.pool": ("Pool", "pool"),
-        "judging.sampling": ("sampled_scores",),
+        "judging.estimates": ("sampled_scores",),
         "judgments": ("Judgments",),
+        "measures": ("list_measures",),
         "measures.grammar": ("Measure", "parse"),
         "notes": ("Note",),
         "qrels": ("Qrels",),
         "retrievers.base": ("Retriever", "RetrieverError"),
+        "retrievers.registry": ("list_retrievers",),
         "run": ("Run",),
         "scores": ("Scores",),
     },

@@ -13,6 +13,7 @@ from numbers import Real
 from typing import Any
 
 from steelyard.errors import InputError, SteelyardError, did_you_mean
+from steelyard.safe_text import has_lone_surrogate
 
 
 def is_whole(value: Any, low: int | None = None) -> bool:
@@ -31,20 +32,45 @@ def is_whole(value: Any, low: int | None = None) -> bool:
     return low is None or number >= low
 
 
+LARGEST = 2**63 - 1
+"""The largest whole number of a setting: what files, frames and the kernel can hold."""
+
+
 def whole_number(
-    name: str, value: Any, low: int = 0, unit: str = "", error: type[SteelyardError] = InputError
+    name: str, value: Any, low: int = 0, unit: str = "", error: type[SteelyardError] = InputError, high: int = LARGEST
 ) -> int:
-    """The value as an int, or an error if it is not a whole number, `low` or more.
+    """The value as an int, or an error if it is not a whole number from `low` to `high`.
 
     >>> whole_number("depth", 2.5, 1, unit="documents")
     Traceback (most recent call last):
     ...
     steelyard.errors.InputError: depth is 2.5; expected a whole number of documents, 1 or more.
     """
-    if not is_whole(value, low):
+    if not is_whole(value, low) or operator.index(value) > high:
         of = f" of {unit}" if unit else ""
-        raise error(f"{name} is {value!r}; expected a whole number{of}, {low} or more.")
+        span = f"{low} or more" if high == LARGEST and not is_whole(value, low) else f"from {low} to {high:,}"
+        raise error(f"{name} is {_shown(value)}; expected a whole number{of}, {span}.")
     return operator.index(value)
+
+
+def _shown(value: Any) -> str:
+    """A value in a message: a number of hundreds of digits is cut, which Python would otherwise refuse to print."""
+    if is_whole(value) and abs(operator.index(value)) > 10**30:
+        return "a number of more than 30 digits"
+    return repr(value)
+
+
+def text_value(name: str, value: Any, error: type[SteelyardError] = InputError) -> str:
+    """The value, or an error if it is not a text that a file can hold: empty, or with half of a character.
+
+    >>> text_value("judge", "d\\udc80")
+    Traceback (most recent call last):
+    ...
+    steelyard.errors.InputError: judge is 'd\\udc80'; expected a text in UTF-8.
+    """
+    if not isinstance(value, str) or not value.strip() or (not value.isascii() and has_lone_surrogate(value)):
+        raise error(f"{name} is {value!r}; expected a text in UTF-8.")
+    return value
 
 
 def is_number(value: Any) -> bool:
@@ -60,11 +86,7 @@ def is_number(value: Any) -> bool:
 
 
 def number_between(
-    name: str,
-    value: Any,
-    low: float = 0.0,
-    high: float = math.inf,
-    error: type[SteelyardError] = InputError,
+    name: str, value: Any, low: float = 0.0, high: float = math.inf, error: type[SteelyardError] = InputError
 ) -> float:
     """The value as a float, or an error if it is not a finite number from `low` to `high`.
 
@@ -74,7 +96,7 @@ def number_between(
     steelyard.errors.InputError: b is 1.5; expected a number from 0 to 1.
     """
     if not is_number(value):
-        raise error(f"{name} is {value!r}; expected a number.")
+        raise error(f"{name} is {_shown(value)}; expected a number.")
     if not low <= value <= high:
         span = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
         raise error(f"{name} is {value!r}; expected a number {span}.")

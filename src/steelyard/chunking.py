@@ -44,9 +44,7 @@ def tokenizer_of(tokenizer: str | Tokenizer) -> Tokenizer:
     try:
         known = tiktoken.get_encoding(encoding or "cl100k_base")
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"tokenizer {tokenizer!r}: the encoding cannot be loaded ({str(error).splitlines()[0]:.80})."
-        ) from None
+        raise InputError(f"tokenizer {tokenizer!r}: the encoding cannot be loaded ({error!s:.80}).") from None
 
     def tokenize(text: str) -> list[str]:
         return [known.decode([token]) for token in known.encode_ordinary(text)]
@@ -81,7 +79,7 @@ def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
             )
         found = text.find(token, place)
         if found < 0:
-            # A tokenizer that splits a character returns a piece that is not in the text: it starts where the last one ended.
+            # A tokenizer that splits a character returns a piece that is not in the text: it starts at the last end.
             starts.append(min(place, max(0, len(text) - 1)))
             continue
         starts.append(found)
@@ -135,9 +133,7 @@ class Fixed:
     def __post_init__(self) -> None:
         whole_number("fixed: tokens", self.tokens, 1)
         if not is_whole(self.overlap, 0) or self.overlap >= self.tokens:
-            raise InputError(
-                f"fixed: overlap is {self.overlap!r}; expected 0 to {self.tokens - 1}, below tokens."
-            )
+            raise InputError(f"fixed: overlap is {self.overlap!r}; expected 0 to {self.tokens - 1}, below tokens.")
 
     @property
     def label(self) -> str:
@@ -212,9 +208,7 @@ class Recursive:
     def spans(self, text: str) -> list[Span]:
         """The pieces that fit, coarse before fine."""
         starts = token_starts(text, self.tokenizer)
-        return [
-            _trimmed(text, a, b) for a, b in self._split(text, 0, len(text), starts, 0) if text[a:b].strip()
-        ]
+        return [_trimmed(text, a, b) for a, b in self._split(text, 0, len(text), starts, 0) if text[a:b].strip()]
 
     def _split(self, text: str, start: int, end: int, starts: Any, level: int) -> Iterator[Span]:
         if _count(starts, start, end) <= self.tokens or level == len(_SEPARATORS):
@@ -303,11 +297,6 @@ def _joined(text: str, pieces: Sequence[Span], tokens: int, tokenizer: str | Tok
 
 
 _KNOWN: dict[str, type[Any]] = {"fixed": Fixed, "sentence": Sentence, "recursive": Recursive, "whole": Whole}
-
-
-def chunker_names() -> list[str]:
-    """The names that `chunker` knows."""
-    return list(_KNOWN)
 
 
 def chunker(spec: str | Mapping[str, Any] | Chunker) -> Chunker:

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.alignment import Aligned, Alignment, Judged
+from steelyard.alignment.alignment import Aligned, Alignment
 from steelyard.alignment.hits import Bools
 from steelyard.alignment.scanned import ScannedRun
 from steelyard.errors import InputError
 from steelyard.measures.grammar import Measure, parse
-from steelyard.notes import Note, note, sentence
+from steelyard.notes import Note, Texts, declare, note, sentence
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.wording import SHOWN_NAMES, counted, listed, notes_by_names
+from steelyard.wording import SHOWN_NAMES, counted, listed, notes_by_names, worded
 
 COMPARED_QUERIES = 20
 """Queries whose document ids are compared where no retrieved document is judged."""
@@ -30,6 +30,56 @@ _MOST_GRADES = 10
 
 _CHANCE = 1 / 6
 """Scores look like distances if lists in random order would increase with at most this probability."""
+
+_NO_JUDGED = "no retrieved document is judged: the run has {run!r:two}, the qrels {qrels!r:two}"
+_SCORED = "{policy:skip?{count:is|are} left out|{count:scores|score} 0}"
+
+
+def _unjudged_documents(count: int, documents: int, repeats: bool, removed: bool) -> str:
+    noun = "distinct document" if repeats else "document"
+    text = f"{count:,} of {counted(documents, noun)} ({count / documents:.0%}) {worded(count, 'is', 'are')} unjudged"
+    return f"{text} and {worded(count, 'was', 'were')} removed from the lists" if removed else text
+
+
+ERRORS: Texts = {
+    "no-shared-query": "no query of the run is in the qrels: the run has {run!r:joined}, the qrels "
+    "{qrels!r:joined}; check that the two files belong together",
+    "document-ids-differ": _NO_JUDGED + "; the ids differ only in {difference}",
+}
+WARNINGS: Texts = {
+    "no-judged-document": _NO_JUDGED + "; check that the two files belong together",
+    "scores-like-distances": "scores increase from the first document of a list to the last, as distances do"
+    "{ordered:?; the order of the lists is used|, and the highest score is ranked first; negate distances, or pass "
+    "ranked ids}",
+    "qrels-and-run-swapped": "the grades of the qrels are not whole numbers and the scores of the run are, as if "
+    "the two were swapped; the qrels come first",
+    "missing-queries": "{count:,} {count:query is|queries are} missing from the run and " + _SCORED,
+    "empty-lists": "{count:,} {count:query has|queries have} an empty list and {count:scores|score} 0{missing:skip? "
+    "(missing queries are skipped, but an empty list is an answer; a TREC file cannot store one)|}",
+    "no-relevant-document": "{count:,} {count:query has|queries have} no relevant document and " + _SCORED,
+    "repeated-documents": "{count:,} {count:document repeats|documents repeat} an earlier one in the same list; "
+    "{held:?{count:it keeps its rank and gains|they keep their ranks and gain} nothing|{count:it was|they were} "
+    "removed}",
+    "grades-below-rel": "{count:,} {count:judgment has|judgments have} a grade above 0 but below {level:g}, the "
+    "lowest grade that {measures:joined} {measures:counts|count} as relevant; rel={lowest:g} (--rel {lowest:g}) "
+    "includes {count:it|them}",
+}
+INFO: Texts = {
+    "queries-without-judgments": "{count:,} {count:query of the run has|queries of the run have} no judgments and "
+    "{count:was|were} ignored",
+    "unjudged-documents": _unjudged_documents,
+    "tied-scores": "{count:,} {count:query has|queries have} tied scores whose order can change a value (ties={ties})",
+    # Raised by spark/, which cannot be imported without pyspark: a stored note is read without it too.
+    "rows-shuffled": "the qrels have more than {most:,} judgments, so Spark shuffled all rows of the run, which "
+    "takes longer",
+}
+SHORT: Texts = {
+    "no-shared-query": "no query of the run is in the qrels (run {run[0]!r}, qrels {qrels[0]!r})",
+    "scores-like-distances": "scores increase down the lists, as distances do{ordered:?; the order is used|}",
+    "grades-below-rel": "{count:,} {count:grade is|grades are} above 0 but below {level:g}: not relevant "
+    "(--rel {lowest:g})",
+}
+declare(error=ERRORS, warning=WARNINGS, info=INFO, short=SHORT)
 
 
 def with_doubts(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
@@ -78,8 +128,9 @@ def _unknown_documents(a: Alignment, qrels: Qrels, run: Any) -> Iterator[Note]:
 def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> Note:
     """The note on lists without a judged document: ids of both sides, and how they differ if that is known.
 
-    >>> print(unknown_documents_note(["D1", "D7"], ["d1", "d2"]))
-    no retrieved document is judged: the run has 'D1', 'D7', the qrels 'd1', 'd2'; the ids differ only in upper and lower case
+    >>> print(*str(unknown_documents_note(["D1", "D7"], ["d1", "d2"])).split("; "), sep="\\n")
+    no retrieved document is judged: the run has 'D1', 'D7', the qrels 'd1', 'd2'
+    the ids differ only in upper and lower case
     """
     what = id_difference(retrieved, judged)
     if what is None:
@@ -212,9 +263,7 @@ class Coverage:
     __repr__ = __str__
 
 
-def coverage_of(
-    aligned: Aligned, a: Alignment, policies: Options, levels: Levels, deepest: float
-) -> Coverage:
+def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Levels, deepest: float) -> Coverage:
     """The coverage of an alignment down to the deepest cutoff.
 
     `a` is the alignment that is measured. Where unjudged documents were removed from it, documents are counted
@@ -227,6 +276,8 @@ def coverage_of(
     notes = list(dict.fromkeys(aligned.notes))
     if a.size and not answered and aligned.run_only_queries:
         notes.insert(0, note("no-shared-query", run=aligned.run_only_examples, qrels=tuple(a.queries[:3])))
+    level, grade = levels.highest_default, a.judged.grade
+    below = a.judged.once(("below", level), lambda: int(np.sum((grade > 0) & (grade < level))))
     return Coverage(
         queries=a.size,
         answered=answered,
@@ -238,15 +289,10 @@ def coverage_of(
         unjudged=documents - judged - held,
         repeated=repeated,
         tie_sensitive=tie_sensitive(a, deepest),
-        below_rel=_below(a.judged, levels.highest_default),
+        below_rel=below,
         policies=policies,
         notes=tuple(notes),
     )
-
-
-def _below(judged: Judged, level: float) -> int:
-    """The number of judgments above 0 and below a level."""
-    return judged.once(("below", level), lambda: int(np.sum((judged.grade > 0) & (judged.grade < level))))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,18 @@ class InputError(SteelyardError):
         self.message = message
         self.path = path
 
+    @classmethod
+    def of_problems(
+        cls,
+        headline: str,
+        problems: Sequence[str],
+        advice: str,
+        path: PathLike[str] | str | None = None,
+        total: int | None = None,
+    ) -> InputError:
+        """The error for several problems at once: see `problem_report`."""
+        return cls(problem_report(headline, problems, advice, total), path)
+
     def __str__(self) -> str:
         return self.message if self.path is None else f"{self.path}: {self.message}"
 

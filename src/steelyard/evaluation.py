@@ -6,26 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Floats
-from steelyard.coverage import (
-    Levels,
-    coverage_of,
-    level_of,
-    lowest_positive_grade,
-    with_doubts,
-    without_relevant,
-)
+from steelyard.coverage import Levels, coverage_of, level_of, lowest_positive_grade, with_doubts, without_relevant
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
 from steelyard.measures.compute import QrelsTraits, values
 from steelyard.measures.grammar import Measure, build
-from steelyard.notes import Note, note, warn_of
+from steelyard.notes import Note, Texts, declare, note, warn_of
 from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
@@ -35,7 +28,21 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+_K = TypeVar("_K")
+
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
+
+WARNINGS: Texts = {
+    "lists-shorter-than-cutoff": "no list has more than {longest:,} {longest:document|documents}, so {measure} "
+    "cannot exceed {highest:.2g}",
+    "cutoff-deeper-than-lists": "the lists end at {depth:,} {depth:document|documents}, and {measures:listed} "
+    "{measures:has a deeper cutoff|have deeper cutoffs}: relevant documents below count as not found",
+}
+SHORT: Texts = {
+    "cutoff-deeper-than-lists": "the lists end at {depth:,} {depth:document|documents}, above the cutoff of "
+    "{measures:listed 2}"
+}
+declare(warning=WARNINGS, short=SHORT)
 
 
 def evaluate(
@@ -84,6 +91,7 @@ def evaluate(
 
         run = (roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up))(Run.of(run, name))
     judged = judged_qrels(qrels)
+    named = on_scale(named, judged, dialect)
     run = readable_again(run)
     aligned = with_doubts(align(judged, run, chosen.ordering, name), judged, run)
     scores = scores_of(aligned, named, dialect, chosen, Inputs.of(qrels, judged, run))
@@ -145,9 +153,19 @@ def named_measures(
 def with_rel(measure: Measure, rel: float | None) -> Measure:
     """The measure at another relevance level, where it has one and does not state it."""
     parameter = measure.definition.parameter("rel")
-    if rel is None or parameter is None or parameter.default is None or "rel" in dict(measure.given):
+    if rel is None or parameter is None or parameter.default is None or "rel" in measure.stated:
         return measure
     return measure(rel=rel)
+
+
+def on_scale(named: dict[_K, Measure], qrels: Qrels, dialect: Dialect) -> dict[_K, Measure]:
+    """The measures with the lowest relevant grade of the qrels' scale, where neither they nor the call state one.
+
+    A dialect has a level of its own: that of its tool.
+    """
+    if dialect.name != "steelyard":
+        return named
+    return {key: with_rel(measure, qrels.relevant_from) for key, measure in named.items()}
 
 
 def _companion(measure: Measure) -> Measure:
@@ -159,11 +177,7 @@ def _companion(measure: Measure) -> Measure:
 
 
 def scores_of(
-    aligned: Aligned,
-    measures: dict[str, Measure],
-    dialect: Dialect,
-    options: Options,
-    inputs: Inputs | None = None,
+    aligned: Aligned, measures: dict[str, Measure], dialect: Dialect, options: Options, inputs: Inputs | None = None
 ) -> Scores:
     """The scores of an alignment."""
     a = options.lists(aligned.alignment)
@@ -194,10 +208,7 @@ def _own_lists(
 
 
 def query_values(
-    a: Alignment,
-    measures: Mapping[str, Measure],
-    options: Options,
-    own: Mapping[str, Alignment] | None = None,
+    a: Alignment, measures: Mapping[str, Measure], options: Options, own: Mapping[str, Alignment] | None = None
 ) -> tuple[list[str], Floats]:
     """The queries that the options keep, and one row of values per measure; `own` are lists of single measures."""
     kept = a.answered if options.missing == "skip" else np.ones(a.size, dtype=bool)
@@ -218,8 +229,7 @@ def measure_values(measure: Measure, a: Alignment, options: Options) -> Floats:
 def deepest_cutoff(measures: Mapping[str, Measure]) -> float:
     """The deepest rank that any of the measures reads; infinite where one reads the whole list."""
     ranks = (
-        m.cutoff if m.cutoff is not None and m.definition.cutoff_kind == "rank" else np.inf
-        for m in measures.values()
+        m.cutoff if m.cutoff is not None and m.definition.cutoff_kind == "rank" else np.inf for m in measures.values()
     )
     return max(ranks, default=np.inf)
 
@@ -259,23 +269,14 @@ class Lengths:
         deeper = self._deeper(measures, depth)
         return [
             *(
-                note(
-                    "lists-shorter-than-cutoff",
-                    measure=key,
-                    longest=self.longest,
-                    highest=self.longest / m.cutoff,
-                )
+                note("lists-shorter-than-cutoff", measure=key, longest=self.longest, highest=self.longest / m.cutoff)
                 for key, m in measures.items()
                 if m.name == "P"
                 and m.parameters["denominator"] == "k"
                 and m.cutoff is not None
                 and m.cutoff > self.longest > 0
             ),
-            *(
-                [note("cutoff-deeper-than-lists", measures=deeper, depth=depth or self.longest)]
-                if deeper
-                else []
-            ),
+            *([note("cutoff-deeper-than-lists", measures=deeper, depth=depth or self.longest)] if deeper else []),
         ]
 
     def _deeper(self, measures: Mapping[str, Measure], depth: int | None) -> list[str]:

@@ -22,9 +22,7 @@ def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) ->
         return listed
     for value in listed:
         if not isinstance(value, str) and not is_whole(value):
-            raise InputError(
-                f"{where}: {what} {value!r} is {kind_of(value)}; expected text (or a whole number)."
-            )
+            raise InputError(f"{where}: {what} {value!r} is {kind_of(value)}; expected text (or a whole number).")
     as_text = [str(value) for value in listed]
     refuse_lone_surrogates(as_text, what, where)
     if unique and len(set(as_text)) != len(as_text):

@@ -1,9 +1,10 @@
 """Judgments of several judges, in a file that is appended to and never rewritten.
 
-One JSON object per line: query_id, doc_id, grade, judge, at; note, spans, model, prompt, seconds, tokens and
-other fields may follow. A grade of null means that the judge looked and gave no answer. A line with
-`"undo": true` withdraws this judge's last line for this pair: the line before it, if there is one, counts
-again. Of several lines of one judge for one pair the last one counts.
+One JSON object per line: query_id, doc_id, grade, judge, at; note, spans, model, prompt, seconds, tokens and other
+fields may follow. `relevant_from` is the lowest grade of the judge's scale that answers the query. A grade of null
+means that the judge looked and gave no answer. A line with `"undo": true` withdraws this judge's last line for this
+pair: the line before it, if there is one, counts again. Of several lines of one judge for one pair the last one
+counts.
 """
 
 from __future__ import annotations
@@ -20,16 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from steelyard.checks import is_number
-from steelyard.errors import InputError, PolicyError, did_you_mean, problem_report
-from steelyard.io.files import read_bytes, reading, streams_read_once
-from steelyard.io.text import Source
-from steelyard.notes import Note, note
-from steelyard.wording import counted
+from steelyard.errors import InputError, PolicyError, did_you_mean
+from steelyard.lazy import looked_up
+from steelyard.notes import Note, Texts, declare, note
+from steelyard.qrels import Qrels
+from steelyard.wording import SHOWN_NAMES, counted, listed, worded
 
 if TYPE_CHECKING:
     import polars as pl
-
-    import steelyard as sy
 
 Rule = Literal["majority", "mean", "max", "min", "last"]
 RULES: tuple[Rule, ...] = get_args(Rule)
@@ -37,6 +36,26 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 FIRST_FIELDS = ("query_id", "doc_id", "grade", "judge", "at")
 UNNAMED = "judge"
 """The judge of lines that name none."""
+
+
+def _torn_lines(file: str, lines: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, lines[:6])) + (", ..." if len(lines) > 6 else "")
+    return f"{file}: {worded(len(lines), 'line', 'lines')} {shown} ignored, not written to the end"
+
+
+WARNINGS: Texts = {
+    "exports-joined": "{file} joins several exports of {judges:listed}: {conflicts:,} {conflicts:pair has|pairs have} "
+    "different grades in them, and the later one counts",
+    "scales-differ": "the judges use different scales (the lowest relevant grade is {levels:listed}); the highest of "
+    "these counts for all",
+    "torn-lines": _torn_lines,
+}
+INFO: Texts = {
+    "graded-by": "grades by {judge}{judges:|, one of {judges} judges}",
+    "judges-resolved": "{judges:count} judges ({judges:listed}) resolved by {rule}: {documents:,} "
+    "{documents:document has|documents have} more than one grade",
+}
+declare(warning=WARNINGS, info=INFO)
 
 
 @dataclass(frozen=True)
@@ -60,14 +79,14 @@ class Judgment:
         """The object that is written to the file."""
         grade = self.grade
         whole = grade is not None and float(grade).is_integer()
-        made: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "query_id": self.query_id,
             "doc_id": self.doc_id,
             "grade": int(grade) if whole and grade is not None else grade,
             "judge": self.judge,
             "at": self.at,
         }
-        return {**made, **({"undo": True} if self.undo else {}), **self.more}
+        return {**fields, **({"undo": True} if self.undo else {}), **self.more}
 
 
 class Judgments:
@@ -98,15 +117,10 @@ class Judgments:
 
         A last line that was not written to its end (the process was killed) is ignored and noted.
         """
-        path = Path(path)
-        read = cls()
-        with reading(path):
-            read.lines, read.notes = _parsed(read_bytes(path), path, judge)
-        read.path = path
-        return read
+        judgments: Judgments = looked_up("steelyard.io.judgments:read_judgments")(Path(path), judge)
+        return judgments
 
     @classmethod
-    @streams_read_once()
     def of(cls, source: Any, *, judge: str | None = None) -> Judgments:
         """Judgments as they are; a path read; anything else made into Judgments.
 
@@ -115,11 +129,8 @@ class Judgments:
         if isinstance(source, Judgments):
             return source
         if isinstance(source, (str, Path)):
-            if is_judgments_file(source):
-                return cls.read(source, judge=judge)
-            import steelyard as sy
-
-            return cls(sy.Qrels.read(source), judge=judge or Path(source).stem)
+            judgments: Judgments = looked_up("steelyard.io.judgments:judgments_of_file")(Path(source), judge)
+            return judgments
         return cls(source, judge=judge)
 
     def append(
@@ -134,7 +145,7 @@ class Judgments:
         **more: Any,
     ) -> Judgment:
         """Add one judgment; with a file, write its line and wait until it is on disk."""
-        made = _judgment(
+        judgment = judgment_of(
             {
                 "query_id": query_id,
                 "doc_id": doc_id,
@@ -147,11 +158,11 @@ class Judgments:
             None,
         )
         if self.path is not None:
-            append_line(self.path, made)
-        self.lines.append(made)
+            append_line(self.path, judgment)
+        self.lines.append(judgment)
         for name in ("current", "frame", "judges"):
             self.__dict__.pop(name, None)
-        return made
+        return judgment
 
     def undo(self, query_id: str, doc_id: str, judge: str) -> Judgment:
         """Withdraw the judge's last line for this pair; the line before it, if any, counts again."""
@@ -198,21 +209,55 @@ class Judgments:
         self._check_judge(judge)
         return Judgments([line for line in self.lines if line.judge == judge])
 
-    def qrels(self, resolve: str = "majority") -> sy.Qrels:
+    def qrels(self, resolve: str = "majority") -> Qrels:
         """Qrels with one grade per document: by a rule, or the grades of one judge, by name.
 
         `majority` is the most frequent grade; of several, the lower median of these: of 0 and 3 it is 0, of
         0, 2 and 3 it is 2. `mean`, `max` and `min` are those of the judges' grades; `last` is the grade of the
         last line. Judgments without a grade do not count; a document with no grade at all is not judged.
         """
-        import steelyard as sy
-
         queries: dict[str, dict[str, float]] = {}
         for (query, doc), grades in self._graded(resolve).items():
             queries.setdefault(query, {})[doc] = resolved(grades, resolve)
-        qrels = sy.Qrels(queries)
+        qrels = Qrels(queries)
         qrels.notes = (*qrels.notes, *self.notes, self.resolution(resolve))
+        scales = self._scales(resolve)
+        if len(scales) > 1:
+            qrels.notes = (*qrels.notes, note("scales-differ", levels=[f"{level:g}" for level in sorted(scales)]))
+        qrels.relevant_from = max(scales, default=None)
+        qrels.labelled_by = self._labelled_by(resolve)
         return qrels
+
+    def _labelled_by(self, resolve: str) -> str:
+        """A sentence on the models among the judges; none if people gave all grades."""
+        graded = [line for line in self.current if line.grade is not None]
+        used = [line for line in graded if resolve in RULES or line.judge == resolve]
+        models = list(dict.fromkeys(str(line.more["model"]) for line in used if line.more.get("model")))
+        if not models:
+            return ""
+        people = [line for line in graded if not line.more.get("model")]
+        with_people = " and people" if any(not line.more.get("model") for line in used) else ""
+        by_people, by_models = (
+            {(line.query_id, line.doc_id): float(line.grade or 0) for line in lines}
+            for lines in (people, [line for line in used if line.more.get("model")])
+        )
+        shared = [pair for pair in by_people if pair in by_models]
+        head = f"Judged by {listed(models, SHOWN_NAMES)}{with_people}"
+        if not shared:
+            return f"{head}, not checked against people."
+        from steelyard.statistics.agreement import cohen_kappa, kappa_interval
+
+        grades = [by_people[pair] for pair in shared], [by_models[pair] for pair in shared]
+        kappa, (low, high) = cohen_kappa(*grades), kappa_interval(*grades, [query for query, _ in shared])
+        if math.isnan(low):
+            return f"{head}, checked against people on {counted(len(shared), 'document')}, too few to say how well."
+        return f"{head}; kappa with people {kappa:.2f} [{low:.2f}, {high:.2f}] on {counted(len(shared), 'document')}."
+
+    def _scales(self, resolve: str) -> set[float]:
+        """The lowest relevant grades that the lines with a grade state."""
+        lines = (line for line in self.current if resolve in RULES or line.judge == resolve)
+        stated = [line.more.get("relevant_from") for line in lines if line.grade is not None]
+        return {float(level) for level in stated if level is not None and is_number(level)}
 
     def resolution(self, resolve: str = "majority") -> Note:
         """How several judges were resolved."""
@@ -235,9 +280,9 @@ class Judgments:
 
     def _check_judge(self, name: str) -> None:
         if name not in self.judges:
-            known = [*RULES, *self.judges]
+            names = [*RULES, *self.judges]
             raise PolicyError(
-                f"unknown judge or rule {name!r}; expected one of {', '.join(known)}.{did_you_mean(name, known)}"
+                f"unknown judge or rule {name!r}; expected one of {', '.join(names)}.{did_you_mean(name, names)}"
             )
 
     def __len__(self) -> int:
@@ -300,34 +345,15 @@ def append_line(path: str | Path, judgment: Judgment) -> None:
         raise InputError(f"{path} cannot be written ({error.strerror}).") from None
 
 
-def is_judgments_file(path: str | Path) -> bool:
-    """Whether the first line is one of a judgments file."""
-    try:
-        return is_judgments_line(Source(Path(path)).first_line)
-    except InputError:
-        return False
-
-
-def is_judgments_line(line: str) -> bool:
-    """Whether a line is an object with query_id, doc_id, grade and judge."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(found, dict) and {"query_id", "doc_id", "grade", "judge"} <= found.keys()
-
-
 def _lines_of(source: Any, judge: str | None) -> Iterable[Judgment]:
     """The judgments of anything but a path."""
-    import steelyard as sy
-
     if isinstance(source, Judgments):
         return source.lines
     if isinstance(source, (list, tuple)):
-        return [record if isinstance(record, Judgment) else _judgment(record, judge) for record in source]
+        return [record if isinstance(record, Judgment) else judgment_of(record, judge) for record in source]
     if hasattr(source, "columns") and "judge" in list(source.columns):
-        return [_judgment(row, judge) for row in _frame_rows(source)]
-    qrels = sy.Qrels.of(source)
+        return [judgment_of(row, judge) for row in _frame_rows(source)]
+    qrels = Qrels.of(source)
     rows = qrels.frame.drop_nulls("doc_id").group_by("query_id", "doc_id", maintain_order=True)
     best = rows.agg(_highest())
     return [
@@ -350,43 +376,7 @@ def _frame_rows(frame: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if v is not None or k == "grade"} for row in rows]
 
 
-def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgment], tuple[Note, ...]]:
-    """The judgments of a file, and notes on lines that were ignored because they are not finished."""
-    found: list[Judgment] = []
-    torn: list[int] = []
-    wrong: list[str] = []
-    lines = content.split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            found.append(_judgment(json.loads(line), judge))
-        except InputError as error:
-            wrong.append(f"line {number}: {error}")
-        except RecursionError:
-            wrong.append(f"line {number}: nested too deeply")
-        except ValueError as error:
-            if _unfinished(line, error, last=number == len(lines)):
-                torn.append(number)
-            else:
-                wrong.append(f"line {number}: not a JSON object ({error})")
-    if wrong:
-        advice = "Expected one object per line with query_id, doc_id, grade and judge."
-        raise InputError(problem_report(f"{counted(len(wrong), 'wrong line')}:", wrong, advice), path)
-    notes = (note("torn-lines", file=path.name, lines=torn),) if torn else ()
-    return found, notes
-
-
-def _unfinished(line: bytes, error: ValueError, last: bool) -> bool:
-    """Whether a line is the beginning of an object that was not written to its end."""
-    if not line.lstrip().startswith(b"{"):
-        return False
-    if last or not line.rstrip().endswith(b"}"):
-        return True
-    return isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
-
-
-def _judgment(record: Any, judge: str | None) -> Judgment:
+def judgment_of(record: Any, judge: str | None) -> Judgment:
     """A record checked and made into a Judgment."""
     if not isinstance(record, Mapping):
         raise InputError(f"expected an object, found {type(record).__name__}")
@@ -441,9 +431,7 @@ def _column(name: str, lines: Sequence[Judgment]) -> pl.Series:
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float}:
         kind: Any = pl.Int64 if kinds <= {int} else pl.Float64
-        return pl.Series(
-            name, [None if v is None else v if kind == pl.Int64 else float(v) for v in values], dtype=kind
-        )
+        return pl.Series(name, [None if v is None else v if kind == pl.Int64 else float(v) for v in values], dtype=kind)
     if len(kinds) == 1 and kinds <= {str, bool}:
         return pl.Series(name, values)
     texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]

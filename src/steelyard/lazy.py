@@ -1,15 +1,13 @@
-"""Lazy loading: a package's names are imported when they are first used, and a package may be callable."""
+"""Lazy loading: a package's names are imported when they are first used, and functions of higher layers by name."""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from inspect import Signature
     from typing import Any
 
 
@@ -36,48 +34,18 @@ def lazy_names(
     return load, lambda: names_shown, names_shown
 
 
+def looked_up(name: str) -> Any:
+    """A function of a higher layer, as 'steelyard.io.reading:read_run', imported when it is called.
+
+    `Qrels.read` and `Comparison.to_html` are names on the surface for functions of io and report, which import Qrels
+    and read a comparison's data. An import of them here, even inside a method, would be a circle: none of the modules
+    in it could be read, tested or changed alone. So this is the only way up; `tests/test_layers.py` checks the names.
+    """
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
+
+
 def _is_module(name: str) -> bool:
     from importlib.util import find_spec
 
     return find_spec(name) is not None
-
-
-def make_callable(package: str, function: str) -> None:
-    """Make a package callable: it calls a function, named as in `steelyard.bench.runner:bench`."""
-    module = sys.modules[package]
-    module.__class__ = CallableModule
-    vars(module)["_function_path"] = function
-
-
-class CallableModule(ModuleType):
-    """A module that calls a function, which is imported when it is first needed.
-
-    `inspect.signature` and `help` show the signature and the docstring of the function.
-    """
-
-    _function_path: str
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self._function()(*arguments, **keywords)
-
-    @property
-    def __signature__(self) -> Signature:
-        import inspect
-
-        return inspect.signature(self._function())
-
-    @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        import inspect
-
-        own, function = vars(self).get("__doc__") or "", self._function()
-        parameters = inspect.signature(function).parameters.values()
-        bare = [parameter.replace(annotation=parameter.empty) for parameter in parameters]
-        call = f"{self.__name__}{inspect.Signature(bare)}"
-        about = inspect.cleandoc(function.__doc__ or "").partition(">>>")[0].rstrip()
-        return f"{own.rstrip()}\n\n{call}\n\n{about}\n"
-
-    def _function(self) -> Callable[..., Any]:
-        module, _, name = self._function_path.partition(":")
-        function: Callable[..., Any] = getattr(import_module(module), name)
-        return function

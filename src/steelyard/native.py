@@ -43,9 +43,7 @@ def options(ordering: Ordering) -> tuple[int, bool, bool]:
     return kernel_options(ordering.ties, ordering.duplicates, ordering.single)
 
 
-def kernel_options(
-    ties: str = "docid-desc", duplicates: str = "hold", single: bool = False
-) -> tuple[int, bool, bool]:
+def kernel_options(ties: str = "docid-desc", duplicates: str = "hold", single: bool = False) -> tuple[int, bool, bool]:
     """The same from its parts: the number of the tie rule, whether repeats are removed, whether scores are rounded."""
     return _TIES[ties], duplicates == "collapse", single
 
@@ -68,7 +66,4 @@ def arrays_from(columns: tuple[bytes, ...]) -> dict[str, Any]:
     """The arrays of Hits by name, viewed in the kernel's bytes."""
     import numpy as np
 
-    return {
-        name: np.frombuffer(data, _TYPES.get(name, "i8"))
-        for name, data in zip(_COLUMNS, columns, strict=True)
-    }
+    return {name: np.frombuffer(data, _TYPES.get(name, "i8")) for name, data in zip(_COLUMNS, columns, strict=True)}

@@ -69,10 +69,7 @@ class Options:
     single: bool = field(
         default=False,
         metadata=_about(
-            **{
-                "False": "scores are compared as 64-bit floats",
-                "True": "scores are compared as 32-bit floats",
-            },
+            **{"False": "scores are compared as 64-bit floats", "True": "scores are compared as 32-bit floats"}
         ),
     )
     unjudged: Literal["keep", "remove"] = field(
@@ -84,8 +81,7 @@ class Options:
         ),
     )
     rel: float | None = field(
-        default=None,
-        metadata=_about("Lowest grade that counts as relevant, where a measure does not state it."),
+        default=None, metadata=_about("Lowest grade that counts as relevant, where a measure does not state it.")
     )
     depth: int | None = field(default=None, metadata=_about("Cut every list at this depth."))
 
@@ -110,9 +106,7 @@ class Options:
         """
         default = Options()
         chosen = {name: value for name, value in vars(self).items() if value != getattr(default, name)}
-        return ", ".join(
-            f"{name}={f'{value:g}' if name == 'rel' else value}" for name, value in chosen.items()
-        )
+        return ", ".join(f"{name}={f'{value:g}' if name == 'rel' else value}" for name, value in chosen.items())
 
     def meanings(self) -> dict[str, tuple[str, str]]:
         """Each option in force with its value and what that means.
@@ -149,8 +143,8 @@ class OptionKeywords(TypedDict, total=False):
 KEYWORDS = tuple(option.name for option in fields(Options) if option.metadata["help"])
 """The options that a user may choose; the others belong to a dialect."""
 
-POLICIES = tuple(name for name in KEYWORDS if name not in ("rel", "depth"))
-"""The options for edge cases."""
+POLICIES = tuple(name for name in KEYWORDS if name != "depth")
+"""The options for edge cases, and the relevance level; `depth` is a setting of its own in a bench."""
 
 
 def help_text(name: str) -> str:
@@ -190,9 +184,8 @@ def check_names(chosen: Iterable[str], others: Iterable[str] = ()) -> None:
     known = [*others, *KEYWORDS]
     for name in chosen:
         if name not in KEYWORDS:
-            raise TypeError(
-                f"unexpected keyword argument {name!r}; expected one of: {', '.join(known)}.{did_you_mean(name, known)}"
-            )
+            near = " Did you mean measures?" if name in ("metrics", "metric") else did_you_mean(name, known)
+            raise TypeError(f"unexpected keyword argument {name!r}; expected one of: {', '.join(known)}.{near}")
 
 
 @cache

@@ -18,13 +18,40 @@ from steelyard.alignment.hits import Floats
 from steelyard.errors import InputError
 from steelyard.measures.compute import averaged
 from steelyard.measures.grammar import Measure
-from steelyard.notes import Note, by_severity, note
+from steelyard.notes import Note, Texts, by_severity, declare, note
 from steelyard.qrels import Qrels
 from steelyard.scores import Scores, key_of
 from steelyard.statistics.prediction_powered import PredictionPowered, prediction_powered
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+def _predictions_worth(n: int, others: int, effective: float) -> str:
+    if effective <= n * 1.005:
+        human = counted(n, "human-judged query", "human-judged queries")
+        return f"the predictions do not help: the estimate is that of the {human}"
+    human = counted(n, "human-judged query counts", "human-judged queries count")
+    return f"with predictions for {counted(others, 'other query', 'other queries')}, the {human} like {effective:.0f}"
+
+
+WARNINGS: Texts = {
+    "not-a-random-sample": "the interval is valid only if the {count:,} {count:human-judged query was|human-judged "
+    "queries were} drawn at random; {pool:none?no pool records that|{pool:all?the queries of this pool were not "
+    "drawn at random|not all of them are among the queries that this pool drew at random}} (steelyard pool "
+    "--queries N draws queries)",
+    "no-predictions": "{count:,} {count:human-judged query has|human-judged queries have} no predicted judgments "
+    "and {count:is|are} left out ({examples:joined})",
+}
+INFO: Texts = {
+    "predicted-judgments": "estimated from human judgments and from judgments predicted by {judge}",
+    "predictions-worth": _predictions_worth,
+}
+SHORT: Texts = {
+    "not-a-random-sample": "the {count:,} {count:human-judged query|human-judged queries} may not be a random sample"
+}
+declare(warning=WARNINGS, info=INFO, short=SHORT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +89,7 @@ class PredictedScores(Scores):
     @cached_property
     def means(self) -> dict[str, float]:
         """The estimate of each measure; NaN for measures that are not means over queries."""
-        return {
-            key: self.estimates[key].estimate if key in self.estimates else float("nan")
-            for key in self.measures
-        }
+        return {key: self.estimates[key].estimate if key in self.estimates else float("nan") for key in self.measures}
 
     def interval(
         self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
@@ -135,9 +159,7 @@ def value_bounds(measure: Measure) -> tuple[float, float] | None:
     return (low, high) if np.isfinite(low) and np.isfinite(high) else None
 
 
-def human_judged(
-    queries: Sequence[str], qrels: Qrels, predicted: Sequence[str]
-) -> tuple[list[str], list[str]]:
+def human_judged(queries: Sequence[str], qrels: Qrels, predicted: Sequence[str]) -> tuple[list[str], list[str]]:
     """The queries that have a human judgment: those with predicted judgments, and those without any.
 
     A query without a judgment is not judged, which is not the same as a score of 0.
@@ -151,9 +173,7 @@ def human_judged(
     return both, absent
 
 
-def predicted_scores(
-    human: Scores, qrels: Qrels, predicted: Scores, judge: str, pool: Any = None
-) -> PredictedScores:
+def predicted_scores(human: Scores, qrels: Qrels, predicted: Scores, judge: str, pool: Any = None) -> PredictedScores:
     """The scores of a run by human and by predicted judgments, as one estimate."""
     queries, absent = human_judged(human.queries, qrels, predicted.queries)
     places = [human.queries.index(query) for query in queries]

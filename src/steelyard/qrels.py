@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats, Ints, JudgedDocs
-from steelyard.errors import InputError, problem_report
-from steelyard.ids import text_ids
-from steelyard.io.files import streams_read_once
-from steelyard.io.objects import flatten, plain_form, rows_of
-from steelyard.native import kernel
+from steelyard.alignment.ranges import Ranges
+from steelyard.errors import InputError
+from steelyard.lazy import looked_up
 from steelyard.notes import Note
 from steelyard.wording import counted
 
@@ -67,6 +66,17 @@ class Qrels:
     reports what was merged, ignored or converted.
     """
 
+    notes: tuple[Note, ...]
+    _judged: JudgedDocs
+    _grades: Floats
+    _explicit: Targets | None
+    ranges: Ranges | None = None
+    """Where the judged spans and the chunks are in their documents, if the qrels were made from spans."""
+    relevant_from: float | None = None
+    """The lowest grade that answers the query, if the scale of the judgments is known."""
+    labelled_by: str = ""
+    """The models that gave the grades, and how far they were checked against people, as a sentence."""
+
     def __init__(
         self,
         source: Any,
@@ -76,40 +86,27 @@ class Qrels:
         grade: str | None = None,
         target: str | None = None,
     ) -> None:
-        self.notes: tuple[Note, ...] = ()
-        if isinstance(source, Qrels):
-            self.__dict__.update(source.__dict__)
-            return
         columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
-        if not isinstance(source, Mapping):
-            source = plain_form(source, "Qrels")
-        if isinstance(source, Mapping):
-            self._from_mapping(source)
-        elif isinstance(source, (list, tuple)):
-            from steelyard.io.records import qrels_of_records
-
-            named = {role: name for role, name in columns.items() if name is not None}
-            self.__dict__.update(qrels_of_records(source, named).__dict__)
-        else:
-            from steelyard.io.frames import qrels_frame
-
-            frame, self.notes = qrels_frame(source, columns)
-            self._from_frame(frame)
+        if isinstance(source, (str, Path)):
+            source = Qrels.read(source, **{role: name for role, name in columns.items() if name is not None})
+        qrels = source if isinstance(source, Qrels) else looked_up("steelyard.io.objects:qrels_of")(source, columns)
+        self.__dict__.update(qrels.__dict__)
 
     @classmethod
-    @streams_read_once()
     def read(cls, path: str | Path, format: str | None = None, **columns: str) -> Qrels:
         """Read a file; the format is detected from the content unless `format` names one."""
-        if format is None and not columns:
-            from steelyard.io.trec import read_regular_qrels
+        qrels: Qrels = looked_up("steelyard.io.reading:read_qrels")(Path(path), format, columns)
+        return qrels
 
-            if (found := read_regular_qrels(Path(path))) is not None:
-                qrels = cls({})
-                qrels._judged, qrels._grades = found
-                return qrels
-        from steelyard.io import read_qrels
-
-        return read_qrels(Path(path), format, columns)
+    @classmethod
+    def from_columns(
+        cls, judged: JudgedDocs, grades: Floats, targets: Targets | None = None, notes: Sequence[Note] = ()
+    ) -> Qrels:
+        """Qrels from their columns: the judged documents, the grade of each, and the targets, if any are named."""
+        qrels = cls.__new__(cls)
+        qrels.notes = tuple(notes)
+        qrels._judged, qrels._grades, qrels._explicit = judged, grades, targets
+        return qrels
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], query_ids: Sequence[str] = ()) -> Qrels:
@@ -120,9 +117,7 @@ class Qrels:
         >>> Qrels.from_rows([("q1", "d1", 1, "a"), ("q1", "d2", 1, "a")])
         Qrels: 1 query, 2 judgments, 2 relevant, 1 target
         """
-        qrels = cls({})
-        qrels._from_rows(rows, query_ids or list(dict.fromkeys(row[0] for row in rows)))
-        return qrels
+        return cls.from_columns(*_columns_of(rows, query_ids or list(dict.fromkeys(row[0] for row in rows))))
 
     @classmethod
     def of(cls, source: Any, **columns: str) -> Qrels:
@@ -138,9 +133,7 @@ class Qrels:
 
     def write(self, path: str | Path, format: str | None = None) -> None:
         """Write a file, in the format of its suffix (.trec, .tsv, .json, .parquet, ...) or `format`."""
-        from steelyard.io import write_qrels
-
-        write_qrels(self, Path(path), format)
+        looked_up("steelyard.io.reading:write_qrels")(self, Path(path), format)
 
     def without_empty(self) -> Qrels:
         """The same without the queries that have no judged document, which a TREC file cannot hold.
@@ -148,82 +141,18 @@ class Qrels:
         >>> Qrels({"q1": ["d1"], "q2": []}).without_empty()
         Qrels: 1 query, 1 judgment, 1 relevant
         """
-        kept, filled = Qrels({}), np.diff(self._judged.starts) > 0
+        filled = np.diff(self._judged.starts) > 0
         query_ids = list(compress(self._judged.query_ids, filled.tolist()))
-        starts = self._judged.starts[np.append(True, filled)]
-        kept._judged = JudgedDocs(query_ids, starts, self._judged.doc_ids)
-        kept._grades, kept.notes = self._grades, self.notes
-        if self._explicit is not None:
-            place = np.cumsum(filled) - 1
-            kept._explicit = replace(self._explicit, query=place[self._explicit.query])
-        return kept
+        judged = JudgedDocs(query_ids, self._judged.starts[np.append(True, filled)], self._judged.doc_ids)
+        targets = self._explicit
+        if targets is not None:
+            targets = replace(targets, query=(np.cumsum(filled) - 1)[targets.query])
+        return Qrels.from_columns(judged, self._grades, targets, self.notes).on_scale_of(self)
 
-    # From a mapping, a frame or rows to one set of columns
-
-    def _from_mapping(self, source: Mapping[Any, Any]) -> None:
-        query_ids = text_ids(source, "query id", "the qrels", unique=True)
-        values = list(source.values())
-        native = kernel()
-        flat = flatten(values) if native is None else native.flatten(values)
-        if flat is None:
-            self._from_rows(rows_of(query_ids, values), query_ids)
-            return
-        doc_ids, starts, grades = flat
-        self._judged = JudgedDocs(query_ids, np.frombuffer(starts, np.int64), doc_ids)
-        self._grades = np.ones(len(doc_ids)) if grades is None else np.frombuffer(grades, np.float64)
-        self._explicit: Targets | None = None
-
-    def _from_frame(self, frame: pl.DataFrame) -> None:
-        import polars as pl
-
-        query_ids = frame["query_id"].unique(maintain_order=True).to_list()
-        judged = frame.drop_nulls("doc_id")
-        flat = judged["target"].null_count() == judged.height and bool(judged["grade"].is_finite().all())
-        if flat and not judged.select("query_id", "doc_id").is_duplicated().any():
-            place = pl.DataFrame(
-                {"query_id": query_ids, "place": range(len(query_ids))},
-                schema={"query_id": pl.String, "place": pl.Int64},
-            )
-            judged = judged.join(place, on="query_id", how="left", maintain_order="left").sort(
-                "place", maintain_order=True
-            )
-            sizes = np.bincount(judged["place"].to_numpy(), minlength=len(query_ids))
-            starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-            self._judged = JudgedDocs(query_ids, starts, judged["doc_id"].to_list())
-            self._grades = judged["grade"].cast(pl.Float64).to_numpy().copy()
-            self._explicit = None
-            return
-        columns = (judged[name].to_list() for name in ("query_id", "doc_id", "grade", "target"))
-        self._from_rows(list(zip(*columns, strict=True)), query_ids)
-
-    def _from_rows(self, rows: Sequence[Row], query_ids: Sequence[str]) -> None:
-        """Rows in any order; equal rows are merged, rows that disagree are an error."""
-        places: dict[str, dict[str, int]] = {query: {} for query in query_ids}
-        pairs: dict[tuple[str, str, str | None], float] = {}
-        disagree: list[str] = []
-        for query, doc, grade, target in rows:
-            if grade != grade or grade in (float("inf"), float("-inf")):
-                raise grade_error(query, doc, grade)
-            places[query].setdefault(doc, 0)
-            known = pairs.setdefault((query, doc, target), grade)
-            if known != grade:
-                disagree.append(disagreement(query, doc, target, known, grade))
-        if disagree:
-            raise disagreement_error(len(disagree), disagree)
-        doc_ids: list[str] = []
-        for documents in places.values():
-            for doc in documents:
-                documents[doc] = len(doc_ids)
-                doc_ids.append(doc)
-        sizes = np.fromiter((len(documents) for documents in places.values()), np.int64, len(places))
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._judged = JudgedDocs(list(query_ids), starts, doc_ids)
-        pair_doc = np.fromiter((places[q][d] for q, d, _ in pairs), np.int64, len(pairs))
-        pair_grade = np.fromiter(pairs.values(), np.float64, len(pairs))
-        self._grades = np.full(len(doc_ids), -np.inf)
-        np.maximum.at(self._grades, pair_doc, pair_grade)
-        explicit = any(target is not None for _, _, target in pairs)
-        self._explicit = _targets(pairs, pair_doc, pair_grade, query_ids) if explicit else None
+    def on_scale_of(self, other: Qrels) -> Qrels:
+        """These qrels, made from others, with the scale, the ranges and the judges of those."""
+        self.relevant_from, self.ranges, self.labelled_by = other.relevant_from, other.ranges, other.labelled_by
+        return self
 
     # For evaluation
 
@@ -258,14 +187,14 @@ class Qrels:
         return np.repeat(np.arange(len(self._judged.query_ids), dtype=np.int64), np.diff(self._judged.starts))
 
     @cached_property
-    def _known(self) -> dict[str, Any]:
+    def _computed(self) -> dict[str, Any]:
         return {}
 
     def once(self, key: str, compute: Callable[[], _T]) -> _T:
-        """What `compute` makes of the qrels alone, made once and shared by all runs that are measured by them."""
-        if key not in self._known:
-            self._known[key] = compute()
-        return cast("_T", self._known[key])
+        """The result of `compute`, which depends on the qrels alone: computed once and shared by all runs."""
+        if key not in self._computed:
+            self._computed[key] = compute()
+        return cast("_T", self._computed[key])
 
     @property
     def has_targets(self) -> bool:
@@ -298,9 +227,7 @@ class Qrels:
             {
                 "query_id": pl.Series([judged.query_ids[q] for q in query.tolist()], dtype=pl.String),
                 "doc_id": pl.Series([judged.doc_ids[d] for d in doc.tolist()] + blank, dtype=pl.String),
-                "grade": pl.Series(grade.tolist() + blank, dtype=pl.Float64).cast(
-                    pl.Int64 if whole else pl.Float64
-                ),
+                "grade": pl.Series(grade.tolist() + blank, dtype=pl.Float64).cast(pl.Int64 if whole else pl.Float64),
                 "target": pl.Series(
                     [targets.name[t] if t >= 0 else None for t in target.tolist()] + blank, dtype=pl.String
                 ),
@@ -313,20 +240,8 @@ class Qrels:
         import hashlib
 
         digest = hashlib.sha256()
-        targets, judged = self.targets, self._judged
-        lines = [
-            f"{judged.query_ids[q]}\t{judged.doc_ids[d]}\t{g!r}"
-            for q, d, g in zip(
-                self.doc_query.tolist(), range(len(judged.doc_ids)), self._grades.tolist(), strict=True
-            )
-        ]
-        if self.has_targets:
-            docs = zip(targets.doc.tolist(), targets.target.tolist(), targets.grade.tolist(), strict=True)
-            lines += [
-                f"{judged.query_ids[targets.query[t]]}\t{judged.doc_ids[d]}\t{g!r}\t{targets.name[t]}"
-                for d, t, g in docs
-            ]
-        for line in sorted(lines):
+        scale = [] if self.relevant_from is None else [f"relevant from {self.relevant_from:g}"]
+        for line in sorted([*(f"{query}\t{text}" for query, text in self._lines()), *scale]):
             digest.update(line.encode() + b"\n")
         return digest.hexdigest()[:16]
 
@@ -340,20 +255,21 @@ class Qrels:
         """
         import hashlib
 
-        targets, judged = self.targets, self._judged
-        lines: dict[str, list[str]] = {query: [] for query in judged.query_ids}
-        for q, doc, grade in zip(self.doc_query.tolist(), judged.doc_ids, self._grades.tolist(), strict=True):
-            lines[judged.query_ids[q]].append(f"{doc}\t{grade!r}")
-        if self.has_targets:
-            for d, t, grade in zip(
-                targets.doc.tolist(), targets.target.tolist(), targets.grade.tolist(), strict=True
-            ):
-                name = f"{judged.doc_ids[d]}\t{grade!r}\t{targets.name[t]}"
-                lines[judged.query_ids[targets.query[t]]].append(name)
+        lines: dict[str, list[str]] = {query: [] for query in self._judged.query_ids}
+        for query, text in self._lines():
+            lines[query].append(text)
         return {
-            query: hashlib.sha256("\n".join(sorted(own)).encode()).hexdigest()[:8]
-            for query, own in lines.items()
+            query: hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:8] for query, texts in lines.items()
         }
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Every judgment as (query, text): the document and its grade, then those of named targets."""
+        targets, judged = self.targets, self._judged
+        for q, doc, grade in zip(self.doc_query.tolist(), judged.doc_ids, self._grades.tolist(), strict=True):
+            yield judged.query_ids[q], f"{doc}\t{grade!r}"
+        if self.has_targets:
+            for d, t, grade in zip(targets.doc.tolist(), targets.target.tolist(), targets.grade.tolist(), strict=True):
+                yield judged.query_ids[targets.query[t]], f"{judged.doc_ids[d]}\t{grade!r}\t{targets.name[t]}"
 
     def __len__(self) -> int:
         """How many documents are judged, over all queries."""
@@ -375,20 +291,42 @@ class Qrels:
         return f"Qrels: {self.summary}"
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Qrels)
-            and self.fingerprint == other.fingerprint
-            and self.queries == other.queries
-        )
+        return isinstance(other, Qrels) and self.fingerprint == other.fingerprint and self.queries == other.queries
 
     __hash__ = None  # type: ignore[assignment]
 
 
+def _columns_of(rows: Sequence[Row], query_ids: Sequence[str]) -> tuple[JudgedDocs, Floats, Targets | None]:
+    """The columns of rows in any order; equal rows are merged, rows that disagree are an error."""
+    places: dict[str, dict[str, int]] = {query: {} for query in query_ids}
+    pairs: dict[tuple[str, str, str | None], float] = {}
+    disagreements: list[str] = []
+    for query, doc, grade, target in rows:
+        if not isfinite(grade):
+            raise grade_error(query, doc, grade)
+        places[query].setdefault(doc, 0)
+        first = pairs.setdefault((query, doc, target), grade)
+        if first != grade:
+            disagreements.append(disagreement(query, doc, target, first, grade))
+    if disagreements:
+        raise disagreement_error(len(disagreements), disagreements)
+    doc_ids: list[str] = []
+    for documents in places.values():
+        for doc in documents:
+            documents[doc] = len(doc_ids)
+            doc_ids.append(doc)
+    sizes = np.fromiter((len(documents) for documents in places.values()), np.int64, len(places))
+    judged = JudgedDocs(list(query_ids), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), doc_ids)
+    pair_doc = np.fromiter((places[q][d] for q, d, _ in pairs), np.int64, len(pairs))
+    pair_grade = np.fromiter(pairs.values(), np.float64, len(pairs))
+    grades = np.full(len(doc_ids), -np.inf)
+    np.maximum.at(grades, pair_doc, pair_grade)
+    named = any(target is not None for _, _, target in pairs)
+    return judged, grades, _targets(pairs, pair_doc, pair_grade, query_ids) if named else None
+
+
 def _targets(
-    pairs: Mapping[tuple[str, str, str | None], float],
-    pair_doc: Ints,
-    pair_grade: Floats,
-    query_ids: Sequence[str],
+    pairs: Mapping[tuple[str, str, str | None], float], pair_doc: Ints, pair_grade: Floats, query_ids: Sequence[str]
 ) -> Targets:
     """The named targets; a relevant document without one is its own target."""
     code: dict[tuple[str, str], int] = {}
@@ -424,9 +362,7 @@ def relevant_in_words(grades: Floats) -> str:
 
 def grade_error(query: str, doc: str, grade: float) -> InputError:
     """A grade that is not a finite number."""
-    return InputError(
-        f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number."
-    )
+    return InputError(f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number.")
 
 
 def disagreement(query: str, doc: str, target: str | None, first: float, later: float) -> str:
@@ -437,12 +373,10 @@ def disagreement(query: str, doc: str, target: str | None, first: float, later: 
 
 def disagreement_error(total: int, disagreements: Sequence[str]) -> InputError:
     """Judgments that disagree with earlier ones: their number, and the first of them."""
-    return InputError(
-        problem_report(
-            f"{counted(total, 'judgment disagrees', 'judgments disagree')} with an earlier one of the same "
-            "query and document:",
-            disagreements,
-            "Keep one grade for each, or give each its own target.",
-            total=total,
-        )
+    return InputError.of_problems(
+        f"{counted(total, 'judgment disagrees', 'judgments disagree')} with an earlier one of the same "
+        "query and document:",
+        disagreements,
+        "Keep one grade for each, or give each its own target.",
+        total=total,
     )

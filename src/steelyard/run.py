@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.io.files import UNNAMED, is_stream
-from steelyard.io.objects import ids_and_scores, is_frame, lists_of, plain_form
+from steelyard.lazy import looked_up
 from steelyard.notes import Note
 from steelyard.wording import counted
 
@@ -33,6 +33,15 @@ class Run:
     white-space words, where `tokens` is missing). `notes` reports what was ignored or converted.
     """
 
+    name: str
+    ordered: bool
+    notes: tuple[Note, ...] = ()
+    seconds: dict[str, float] | None = None
+    tokens: dict[str, int] | None = None
+    texts: dict[str, str] | None = None
+    _mapping: dict[str, Any] | None = None
+    _empty: tuple[str, ...] = ()
+
     def __init__(
         self,
         source: Any,
@@ -46,41 +55,50 @@ class Run:
         score: str | None = None,
         rank: str | None = None,
     ) -> None:
-        self.notes: tuple[Note, ...] = ()
-        self._mapping: dict[str, Any] | None = None
-        self._empty: tuple[str, ...] = ()
-        called = None if is_frame(source) else getattr(source, "name", None)
-        if not isinstance(source, (Run, Mapping)):
-            source = plain_form(source, "Run")
-        if isinstance(source, Run):
-            self.__dict__.update(source.__dict__)
-        elif isinstance(source, Mapping):
-            self._mapping, self.ordered = lists_of(source)
-        else:
-            from steelyard.io.frames import run_frame
-
-            columns = {"query_id": query_id, "doc_id": doc_id, "score": score, "rank": rank}
-            found = run_frame(source, columns)
-            self.__dict__["table"], self.ordered, self.notes = found.table, found.ordered, found.notes
-            self._empty = found.empty
-        self.name: str = name or called or UNNAMED
-        if not isinstance(source, Run) or seconds is not None:
-            self.seconds = dict(seconds) if seconds is not None else None
-        if not isinstance(source, Run) or tokens is not None or texts is not None:
+        columns = {"query_id": query_id, "doc_id": doc_id, "score": score, "rank": rank}
+        if isinstance(source, (str, Path)):
+            source = Run.read(source, **{role: name for role, name in columns.items() if name is not None})
+        run = source if isinstance(source, Run) else looked_up("steelyard.io.objects:run_of")(source, columns)
+        self.__dict__.update(run.__dict__)
+        self.name = name or self.name
+        if seconds is not None:
+            self.seconds = dict(seconds)
+        if tokens is not None or texts is not None:
             self.texts = dict(texts) if texts is not None else None
             self.tokens = dict(tokens) if tokens is not None else _lengths(self.texts)
 
     @classmethod
-    def read(
-        cls, path: str | Path, format: str | None = None, name: str | None = None, **columns: str
+    def from_table(
+        cls,
+        table: pl.DataFrame,
+        ordered: bool,
+        *,
+        name: str | None = None,
+        empty: tuple[str, ...] = (),
+        notes: tuple[Note, ...] = (),
     ) -> Run:
+        """A run from a checked table of query_id, doc_id and score. `ordered`: its rows have an order of their own.
+
+        `empty` names the queries with an empty list.
+        """
+        run = cls.__new__(cls)
+        run.__dict__.update(table=table, ordered=ordered, name=name or UNNAMED, notes=notes, _empty=empty)
+        return run
+
+    @classmethod
+    def from_lists(cls, lists: dict[str, Any], ordered: bool, name: str | None = None) -> Run:
+        """A run from checked lists: query to a dict of scores, to ids, or to (id, score) pairs, best first."""
+        run = cls.__new__(cls)
+        run.__dict__.update(_mapping=lists, ordered=ordered, name=name or UNNAMED)
+        return run
+
+    @classmethod
+    def read(cls, path: str | Path, format: str | None = None, name: str | None = None, **columns: str) -> Run:
         """Read a file; the format is detected from the content unless `format` names one.
 
         The run's name is `name`, or the tag in the file, or the file's own name.
         """
-        from steelyard.io import read_run
-
-        run = read_run(Path(path), format, columns)
+        run: Run = looked_up("steelyard.io.reading:read_run")(Path(path), format, columns)
         return cls(run, name=name) if name else run
 
     @classmethod
@@ -96,9 +114,7 @@ class Run:
 
     def write(self, path: str | Path, format: str | None = None) -> None:
         """Write a file, in the format of its suffix (.trec, .tsv, .json, .parquet, ...) or `format`."""
-        from steelyard.io import write_run
-
-        write_run(self, Path(path), format)
+        looked_up("steelyard.io.reading:write_run")(self, Path(path), format)
 
     def without_empty(self) -> Run:
         """The same without the queries that have an empty list, which a TREC file cannot hold.
@@ -188,6 +204,15 @@ class Run:
 
 _EXTRAS = ("seconds", "tokens", "texts")
 """What a run may have beside its lists."""
+
+
+def ids_and_scores(listed: Any) -> tuple[list[str], list[float | None]]:
+    """The ids and scores of one list of `Run.from_lists`, in its order."""
+    if isinstance(listed, dict):
+        return list(listed), list(listed.values())
+    if listed and isinstance(listed[0], tuple):
+        return [doc for doc, _ in listed], [score for _, score in listed]
+    return list(listed), [None] * len(listed)
 
 
 def readable_again(source: Any) -> Any:

@@ -16,11 +16,14 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
+from steelyard.lazy import looked_up
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, by_severity
 from steelyard.options import Options
 from steelyard.qrels import Qrels
+from steelyard.report.documents import Document, Documented, plain_values
+from steelyard.report.tables import Cell, Table
 from steelyard.run import Run
 from steelyard.version import __version__
 from steelyard.wording import counted
@@ -50,7 +53,7 @@ class Inputs:
 
     @classmethod
     def of(cls, source: Any, qrels: Qrels, run: Any) -> Inputs:
-        """From the qrels and the run as they were passed, and the qrels read from them; a mapping or frame of a run is not kept."""
+        """From qrels and run as they were passed, and the qrels read; a mapping or frame of a run is not kept."""
         known = run if isinstance(run, Run) else _file(run)
         return cls(_file(source) or qrels, known)
 
@@ -86,7 +89,7 @@ def versions() -> dict[str, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(Documented):
     """The result of evaluate(). Measures are keyed as the caller wrote them.
 
     >>> import steelyard as sy
@@ -112,8 +115,9 @@ class Scores:
         """Every option in force: the policies, `rel` (for measures that do not state a level) and `depth`.
 
         >>> import steelyard as sy
-        >>> sy.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "AP", missing="skip", depth=5).policies
-        {'missing': 'skip', 'no_relevant': 'zero', 'ties': 'docid-desc', 'duplicates': 'hold', 'single': False, 'unjudged': 'keep', 'rel': None, 'depth': 5}
+        >>> policies = sy.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "AP", missing="skip", depth=5).policies
+        >>> policies["missing"], policies["ties"], policies["rel"], policies["depth"]
+        ('skip', 'docid-desc', None, 5)
         """
         return vars(self.coverage.policies).copy()
 
@@ -136,9 +140,7 @@ class Scores:
     @cached_property
     def means(self) -> dict[str, float]:
         """Each measure over all queries: the mean, or the sum of a count."""
-        return {
-            key: summary(m, row) for (key, m), row in zip(self.measures.items(), self.matrix, strict=True)
-        }
+        return {key: summary(m, row) for (key, m), row in zip(self.measures.items(), self.matrix, strict=True)}
 
     def values(self, measure: str | Measure) -> Floats:
         """One measure's value for every query, in the order of `queries`; NaN where it does not apply."""
@@ -163,9 +165,7 @@ class Scores:
         from steelyard.measures.bounds import judged_share
 
         a = self._known_lists()
-        shares = judged_share(self.measures[key_of(measure, self.measures)], a)[
-            a.answered & (a.retrieved > 0)
-        ]
+        shares = judged_share(self.measures[key_of(measure, self.measures)], a)[a.answered & (a.retrieved > 0)]
         return float(shares.mean()) if len(shares) else float("nan")
 
     def bounds(self, measure: str | Measure) -> tuple[float, float]:
@@ -182,9 +182,7 @@ class Scores:
 
     def _known_lists(self) -> Alignment:
         if self.lists is None:
-            raise MeasureError(
-                "the lists of this run are not known: its scores were not computed by evaluate() here."
-            )
+            raise MeasureError("the lists of this run are not known: its scores were not computed by evaluate() here.")
         return self.lists
 
     def _kept(self, a: Alignment) -> Bools:
@@ -215,14 +213,12 @@ class Scores:
         rows = [list(self.measures).index(key) for key in means]
         ends = mean_intervals(self.matrix[rows], level=level, seed=seed) if rows else []
         known = {key: (float(low), float(high)) for key, (low, high) in zip(means, ends, strict=True)}
-        known |= {
-            key: self.interval(key, level, seed=seed) for key, m in self.measures.items() if geometric(m)
-        }
+        known |= {key: self.interval(key, level, seed=seed) for key, m in self.measures.items() if geometric(m)}
         return {key: known.get(key) for key in self.measures}
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the result: every query's value of every measure, spelled out, the dialect, the policies, the version.
+        """A hash of the result: every value of every measure, spelled out, the dialect, the policies, the version.
 
         The same runs, qrels and settings give the same fingerprint; so do other runs with the same values. `inputs`
         identifies the data.
@@ -238,11 +234,8 @@ class Scores:
         """As in the JSON of `evaluate`, one run's part."""
         data: dict[str, Any] = {
             "name": self.name,
-            "means": {key: _plain(value) for key, value in self.means.items()},
-            "intervals": {
-                key: None if pair is None else list(map(_plain, pair))
-                for key, pair in self.intervals().items()
-            },
+            "means": plain_values(self.means),
+            "intervals": {key: plain_values(ends and list(ends)) for key, ends in self.intervals().items()},
             "coverage": self.coverage.counts(),
             "fingerprint": self.fingerprint,
             "policies": self.policies,
@@ -253,7 +246,7 @@ class Scores:
         if per_query:
             rows = self.matrix.T.tolist()
             data["per_query"] = {
-                query: dict(zip(self.measures, map(_plain, row), strict=True))
+                query: dict(zip(self.measures, plain_values(row), strict=True))
                 for query, row in zip(self.queries, rows, strict=True)
             }
         return data
@@ -266,15 +259,15 @@ class Scores:
         return json.dumps({**data, "runs": [self.to_dict(per_query)]}, indent=1)
 
     def plot(self) -> LayerChart:
-        """Every measure's mean with its interval, as an altair chart, which notebooks show; needs the extra `report`."""
-        from steelyard.report.charts.plots import means_plot
-
+        """Every measure's mean with its interval, as an altair chart for notebooks; needs the extra `report`."""
         intervals = self.intervals()
         rows = []
         for key, mean in self.means.items():
             low, high = intervals[key] or (float("nan"), float("nan"))
-            rows.append({"measure": key, "value": _plain(mean), "low": _plain(low), "high": _plain(high)})
-        return means_plot(rows, "measure", f"{self.name}, {counted(len(self.queries), 'query', 'queries')}")
+            rows.append(plain_values({"measure": key, "value": mean, "low": low, "high": high}))
+        title = f"{self.name}, {counted(len(self.queries), 'query', 'queries')}"
+        chart: LayerChart = looked_up("steelyard.report.charts.plots:means_plot")(rows, "measure", title)
+        return chart
 
     def __repr__(self) -> str:
         labels = self.labels
@@ -284,35 +277,27 @@ class Scores:
         head = f"Scores of {self.name!r} over {counted(len(self.queries), 'query', 'queries')}"
         return "\n".join([head, *lines, *settings, f"  {self.coverage}"])
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        from steelyard.report.tables import Cell, Table, fragment, table_html
-
-        intervals = self.intervals()
-        rows: list[list[Cell]] = []
-        for key, mean in self.means.items():
-            pair = intervals[key]
-            interval = "" if pair is None or pair[0] != pair[0] else f"{pair[0]:.4f} to {pair[1]:.4f}"
-            rows.append([key, mean, interval, self.measures[key].spelled])
+    def document(self) -> Document:
+        """Every measure with its interval and its definition, the settings and the coverage."""
+        title = f"Scores of {self.name} over {counted(len(self.queries), 'query', 'queries')}"
+        intervals = {key: ends or (math.nan, math.nan) for key, ends in self.intervals().items()}
+        rows: list[list[Cell]] = [
+            [key, mean, "" if math.isnan(low) else f"{low:.4f} to {high:.4f}", self.measures[key].spelled]
+            for (key, mean), (low, high) in zip(self.means.items(), intervals.values(), strict=True)
+        ]
         table = Table(["measure", "value", "95% interval", "definition"], rows)
-        over = counted(len(self.queries), "query", "queries")
-        settings = [f"<p>Measured with {escape(self.settings)}.</p>"] if self.settings else []
-        return fragment(
-            [
-                f"<p><strong>Scores of {escape(self.name)} over {over}</strong></p>",
-                table_html(table),
-                *settings,
-                f"<p>{escape(str(self.coverage))}</p>",
-            ]
-        )
+        settings = [f"Measured with {self.settings}."] if self.settings else []
+        return Document(title, title, [table], [*settings, str(self.coverage)])
+
+    def data_table(self) -> Table:
+        """One row per query: its id, and the value of every measure."""
+        rows = zip(self.queries, *self.matrix.tolist(), strict=True)
+        return Table(["query_id", *self.measures], list(rows))
 
 
 def settings_of(dialect: str, options: Options) -> str:
     """The dialect and the options that are not the defaults; empty where all are."""
-    return ", ".join(
-        filter(None, ["" if dialect in ("", "steelyard") else f"dialect={dialect}", options.summary()])
-    )
+    return ", ".join(filter(None, ["" if dialect in ("", "steelyard") else f"dialect={dialect}", options.summary()]))
 
 
 def _label(key: str, measure: Measure, rel: float | None) -> str:
@@ -331,7 +316,3 @@ def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:
     raise MeasureError(
         f"{text!r} was not measured; expected one of {', '.join(measures)}.{did_you_mean(text, measures)}"
     )
-
-
-def _plain(value: float) -> float | None:
-    return None if value != value else float(value)

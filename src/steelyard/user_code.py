@@ -32,23 +32,44 @@ def run_user_code(call: Callable[[], Result], label: str = "") -> Result:
     steelyard.user_code.UserCodeError: SystemExit: 0
     """
     try:
-        with _same_folder(), redirect_stdout(sys.stderr):
+        with _same_folder(), redirect_stdout(sys.stderr), no_child_returns():
             return call()
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         text = error_text(error)
-        raise UserCodeError(
-            text if isinstance(error, SteelyardError) or not label else f"{label}: {text}"
-        ) from error
+        raise UserCodeError(text if isinstance(error, SteelyardError) or not label else f"{label}: {text}") from error
 
 
 async def await_user_code(work: Awaitable[Result]) -> Result:
     """The result of an awaitable; SystemExit, which would stop the event loop, is an ordinary error."""
     try:
-        return await work
+        with no_child_returns():
+            return await work
     except SystemExit as error:
         raise UserCodeError(error_text(error)) from error
+
+
+@contextmanager
+def no_child_returns() -> Iterator[None]:
+    """End a forked child that leaves the block, with its own exit code: it must not go on with its parent's work."""
+    process = os.getpid()
+    code = 0
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() == process:
+            raise
+        code = _exit_code(error)
+    if os.getpid() != process:
+        os._exit(code)  # Without `atexit` and open buffers, which are copies of the parent's.
+
+
+def _exit_code(error: BaseException) -> int:
+    """The exit code of a process that ends with an exception."""
+    if isinstance(error, SystemExit):
+        return 0 if error.code is None else error.code & 0xFF if isinstance(error.code, int) else 1
+    return 1
 
 
 @contextmanager

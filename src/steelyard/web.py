@@ -10,14 +10,7 @@ from io import BufferedReader, RawIOBase
 from socket import socket
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    Request,
-    build_opener,
-)
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
 LARGEST_LIST = 100_000_000
 """Bytes of the answer of a retriever that are read at most."""
@@ -52,6 +45,24 @@ def json_value(data: bytes) -> Any:
         return json.loads(data)
     except RecursionError:
         raise AnswerError("returned JSON that is nested too deeply") from None
+
+
+def is_address(url: str) -> bool:
+    """Whether a text is the address of a server that can be connected to: http or https, a host, a possible port.
+
+    >>> addresses = ("http://[::1]:80/v1", "http://[::1/v1", "http://a:99999/", "ftp://a", "http://a/ b")
+    >>> [is_address(address) for address in addresses]
+    [True, False, False, False, False]
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        parts.port  # noqa: B018 - reading it checks it
+        host.encode("idna")
+        rest = url.partition(host)[2] if host else url
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(host) and rest.isascii() and rest.isprintable() and " " not in url
 
 
 def origin(url: str) -> str:
@@ -154,13 +165,15 @@ class _TimedSocket:
         self._inner.sendall(data)
 
     def makefile(self, *_: Any) -> BufferedReader:
-        return BufferedReader(_TimedFile(self._inner, self._until))
+        return BufferedReader(TimedFile(self._inner, self._until))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
 
-class _TimedFile(RawIOBase):
+class TimedFile(RawIOBase):
+    """What arrives at a socket until a time; then reading it is a TimeoutError."""
+
     def __init__(self, inner: socket, until: float) -> None:
         self._socket = inner
         self._inner = inner.makefile("rb", buffering=0)

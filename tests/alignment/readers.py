@@ -21,10 +21,7 @@ from steelyard.io.files import run_name
 from steelyard.native import native_available
 from steelyard.run import Run
 
-READERS = [
-    pytest.param("native", marks=needs_kernel),
-    "portable",
-]
+READERS = [pytest.param("native", marks=needs_kernel), "portable"]
 AVAILABLE = ("native", "portable") if native_available() else ("portable",)
 TIES = ["docid-desc", "docid-asc", "stable", "expected"]
 DUPLICATES = ["hold", "collapse", "error"]
@@ -42,9 +39,7 @@ def reader_named(name: str) -> Iterator[None]:
             os.environ["STEELYARD_NATIVE"] = before
 
 
-def scan_text(
-    reader: str, text: bytes, judged: JudgedDocs, ordering: Ordering, **options: Any
-) -> Hits | None:
+def scan_text(reader: str, text: bytes, judged: JudgedDocs, ordering: Ordering, **options: Any) -> Hits | None:
     """Hits of a TREC file. The native reader gives None for an unusual one, the portable reader an error."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.run"
@@ -57,12 +52,20 @@ def scan_path(reader: str, path: Path, judged: JudgedDocs, ordering: Ordering, *
         if reader == "native":
             return scan_file(path, judged, ordering, **options)
         assert scan_file(path, judged, ordering, **options) is None
-        run = Run.read(path, "trec-run")
-        # A table keeps the tag of its file only as its name.
-        tags = () if run.name == run_name(path) else (run.name,)
-        return replace(scan_frame(run, judged, ordering), tags=tags)
+        return table_hits(path, judged, ordering)
+
+
+def table_hits(path: Path, judged: JudgedDocs, ordering: Ordering) -> Hits:
+    """Hits of a TREC file that is read into a table."""
+    run = Run.read(path, "trec-run")
+    # A table keeps the tag of its file only as its name.
+    tags = () if run.name == run_name(path) else (run.name,)
+    return replace(scan_frame(run, judged, ordering), tags=tags)
 
 
 def scan_dict(reader: str, run: Any, judged: JudgedDocs, ordering: Ordering) -> Hits | None:
     with reader_named(reader):
-        return scan_mapping(run, judged, ordering)
+        if reader == "native":
+            return scan_mapping(run, judged, ordering)
+        assert scan_mapping(run, judged, ordering) is None
+        return scan_frame(Run(run), judged, ordering)

@@ -15,9 +15,7 @@ def judged_docs(judged: dict[str, Sequence[str]]) -> JudgedDocs:
     return JudgedDocs(list(judged), starts, [doc for docs in judged.values() for doc in docs])
 
 
-def reference_hits(
-    rows: Sequence[tuple[str, str, float]], judged: JudgedDocs, ordering: Ordering, *tags: str
-) -> Hits:
+def reference_hits(rows: Sequence[tuple[str, str, float]], judged: JudgedDocs, ordering: Ordering, *tags: str) -> Hits:
     """Hits of (query, document, score) rows in the order of the input."""
     known = set(judged.query_ids)
     run_only = list(dict.fromkeys(query for query, _, _ in rows if query not in known))
@@ -51,11 +49,7 @@ def reference_hits(
     hits.sort(key=lambda hit: (hit[0], hit[2]))
     columns = np.array(hits, dtype=np.int64).reshape(-1, 5).T
     pairs = np.array(repeats, dtype=np.int64).reshape(-1, 2).T
-    counts = (
-        np.array(retrieved, dtype=np.int64),
-        np.array(answered, dtype=bool),
-        np.array(top, dtype=np.float64),
-    )
+    counts = (np.array(retrieved, dtype=np.int64), np.array(answered, dtype=bool), np.array(top, dtype=np.float64))
     return Hits(*counts, *columns, *pairs, len(run_only), tuple(run_only[:3]), tags)
 
 

@@ -6,7 +6,6 @@ import itertools
 import random
 import subprocess
 import sys
-import time
 
 import numpy as np
 import polars as pl
@@ -26,50 +25,11 @@ STARTS = np.array([0, 1, 2])
 TEXTS = pl.Series(["a", "a text of more than twelve bytes"])
 TABLE = np.arange(300, dtype="u4") << 2 | 2
 ODD = [
-    *(
-        None,
-        True,
-        -1,
-        0,
-        3,
-        2**31,
-        2**63 - 1,
-        2**64,
-        1.5,
-        "x",
-        b"q1 Q0 d1 1 1 t\n",
-        bytearray(8),
-        [],
-        ["q1", "q2"],
-    ),
-    *(
-        (),
-        {},
-        {"q1": {"d1": 1.0}},
-        [1, 2],
-        ["\udc80", ""],
-        [None],
-        {"q1": ["d1", ("d2", 1)]},
-        {1: {}},
-        float,
-        int,
-    ),
+    *(None, True, -1, 0, 3, 2**31, 2**63 - 1, 2**64, 1.5, "x", b"q1 Q0 d1 1 1 t\n", bytearray(8), [], ["q1", "q2"]),
+    *((), {}, {"q1": {"d1": 1.0}}, [1, 2], ["\udc80", ""], [None], {"q1": ["d1", ("d2", 1)]}, {1: {}}, float, int),
     *(STARTS, STARTS[::-1], STARTS[:0], STARTS[:1], -STARTS, STARTS * 9, STARTS.astype("f8"), STARTS[::2]),
-    *(
-        STARTS.astype("i4"),
-        STARTS.astype("i4") - 9,
-        STARTS * np.nan,
-        STARTS.astype(">i8"),
-        STARTS.reshape(3, 1),
-    ),
-    *(
-        np.ones((2, 2)),
-        np.ones((3, 2), "i8"),
-        np.full((1, 2), 255, "u1"),
-        np.ones((0, 2)),
-        np.ones((2, 0)),
-        np.ones(3),
-    ),
+    *(STARTS.astype("i4"), STARTS.astype("i4") - 9, STARTS * np.nan, STARTS.astype(">i8"), STARTS.reshape(3, 1)),
+    *(np.ones((2, 2)), np.ones((3, 2), "i8"), np.full((1, 2), 255, "u1"), np.ones((0, 2)), np.ones((2, 0)), np.ones(3)),
     *(np.arange(8)[::2], np.array(["a"]), np.array([np.inf, 1.0]), np.array([None])),
     *(TEXTS, TEXTS[:1], pl.Series(["a", None]), pl.Series([1, 2]), [(TEXTS, TEXTS, np.ones(2), False)] * 2),
     *([(TEXTS, TEXTS[:1], np.ones(2), False)], [(TEXTS, TEXTS, [1.0, 2.0], False)], [(TEXTS,)]),
@@ -89,16 +49,13 @@ def good():
         native.Stream: [judged, *order],
         native.Ahead: [0, 10, 0, 10, *order, 1, 10],
         native.scan: [0, 10, judged, *order, 1, 10],
-        native.scan_any_order: [b"q1 Q0 d1 1 1 t\n", judged, *order],
         native.read_qrels: [b"q1 0 d1 1\n"],
         native.read_columns: [0, 10, 1, 10],
         native.trec_lines: [TEXTS, TEXTS, np.array([1, 2]), np.ones(2), b"tag"],
-        native.parse_json: [b'{"q1": {"d1": 1.5}}'],
         native.Judged.of_columns: [TEXTS, STARTS, TEXTS],
         native.pack_rows: [TEXTS, TEXTS, np.ones(2), judged, 4],
         native.rank_rows: [TEXTS, TEXTS, np.ones(2), judged, *order],
         native.rank_packed: [[(bytes(4), b"\1\0\0\0", b"d", bytes(8))], judged, *order],
-        native.flatten: [[["d1"], ["d2"]]],
         native.JudgedStrings: [["q1", "q2"], STARTS, ["d1", "d2"]],
         native.scan_mapping: [
             {"q1": {"d1": 1.0}},
@@ -118,31 +75,10 @@ def good():
         native.Indexer: [TABLE, True, ["the"], None],
         native.Indexer(TABLE, True, ["the"], str.split).add_texts: [["a b", "c é"]],
         native.Indexer(TABLE, True, ["the"], str.split).add_tokens: [[["a", "b"], ["c"]]],
-        native.Indexer(TABLE, True, ["the"], str.split).add_document: ["d1", "a b é"],
-        native.Indexer(TABLE, True, ["the"], str.split).add_lines: [b'{"_id": "d1", "text": "a"}', 0],
-        native.add_shuffled: [
-            np.ones((2, 2)),
-            np.zeros((1, 4), "u4"),
-            np.zeros((2, 3), "i8"),
-            np.zeros((3, 2)),
-        ],
+        native.Indexer(TABLE, True, ["the"], str.split).add_text: ["a b é"],
+        native.add_shuffled: [np.ones((2, 2)), np.zeros((1, 4), "u4"), np.zeros((2, 3), "i8"), np.zeros((3, 2))],
         native.bm25_search: [
-            *(
-                STARTS,
-                docs,
-                codes,
-                np.ones(2**16),
-                False,
-                weights,
-                weights,
-                weights,
-                2,
-                STARTS,
-                terms,
-                3,
-                False,
-                2,
-            )
+            *(STARTS, docs, codes, np.ones(2**16), False, weights, weights, weights, 2, STARTS, terms, 3, False, 2)
         ],
         native.bm25_largest: [STARTS, codes, weights],
         native.bm25_lists: [["d1", "d2"], terms, docs, weights],
@@ -189,24 +125,12 @@ def test_documents_of_postings_out_of_range():
             weights = draw.choice([1.0, -1.0, np.nan, np.inf, -np.inf, 1e308], 2)
             codes = draw.integers(0, 2**16, 2).astype(draw.choice(["u2", "u4"]))
             kernel().bm25_search(
-                *(
-                    STARTS,
-                    docs,
-                    codes,
-                    np.resize(weights, 2**16),
-                    False,
-                    weights,
-                    np.zeros(2),
-                    weights,
-                    documents,
-                ),
+                *(STARTS, docs, codes, np.resize(weights, 2**16), False, weights, np.zeros(2), weights, documents),
                 *(STARTS, np.array([1, 0]), 3, True, 2),
             )
 
 
-@pytest.mark.parametrize(
-    "setting", [{"k1": 1e300}, {"k1": -1}, {"k1": float("nan")}, {"b": 2}, {"epsilon": 1e300}]
-)
+@pytest.mark.parametrize("setting", [{"k1": 1e300}, {"k1": -1}, {"k1": float("nan")}, {"b": 2}, {"epsilon": 1e300}])
 def test_constants_of_bm25_are_bounded(setting):
     with pytest.raises(RetrieverError, match="expected"):
         BM25(**setting)
@@ -223,17 +147,13 @@ def colliding_ids(count):
     return found[:count]
 
 
-def test_ids_chosen_for_equal_hashes_are_not_slow():
-    def seconds(ids):
-        text = "".join(f"q1 Q0 {id} 1 {-n} t\n" for n, id in enumerate(ids)).encode()
-        best = float("inf")
-        for _ in range(3):
-            start = time.perf_counter()
-            scan_text("native", text, judged_docs({"q1": ids[:5]}), Ordering())
-            best = min(best, time.perf_counter() - start)
-        return best
-
-    assert seconds(colliding_ids(6000)) < 8 * seconds([f"{n:08}" for n in range(6000)])
+def test_ids_chosen_for_equal_hashes_are_counted_like_others():
+    """That they take no more steps than others is counted in fuzz/kernel.cpp, where a table can be looked into."""
+    ids = colliding_ids(600)
+    text = "".join(f"q1 Q0 {id} 1 {-n} t\n" for n, id in enumerate(ids)).encode()
+    hits = {name: scan_text(name, text, judged_docs({"q1": ids[:5]}), Ordering()) for name in ("native", "portable")}
+    assert hits["native"].rank.tolist() == [1, 2, 3, 4, 5]
+    assert hits["native"].retrieved.tolist() == hits["portable"].retrieved.tolist() == [600]
 
 
 SEEDED = """
@@ -245,8 +165,5 @@ print(sy.evaluate(qrels, run, ["nDCG@10", "AP"]).to_json())
 
 
 def test_results_do_not_depend_on_the_hashes():
-    texts = {
-        subprocess.run([sys.executable, "-c", SEEDED], capture_output=True, check=True).stdout
-        for _ in range(2)
-    }
+    texts = {subprocess.run([sys.executable, "-c", SEEDED], capture_output=True, check=True).stdout for _ in range(2)}
     assert len(texts) == 1

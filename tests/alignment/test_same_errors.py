@@ -36,28 +36,10 @@ SCORES = [
 ]
 RUNS = [
     *(f"q1 Q0 d1 1 {score} r\n" for score in SCORES),
-    *(
-        "",
-        "\n\n",
-        "q1 Q0 d1 1 2.0\n" + RUN,
-        RUN + "q3 Q0 d1 1 2.0 r x\n",
-        RUN + "q9 Q0",
-        "q1 Q0 d1 1\n" * 15 + RUN,
-    ),
-    *(
-        "q1 Q0 d\0 1 1 r\n",
-        RUN + "q1 Q0 d\0 1 1 r\n",
-        "# note\n" + RUN,
-        RUN.replace("\n", "\r"),
-        "\ufeff" + RUN,
-    ),
+    *("", "\n\n", "q1 Q0 d1 1 2.0\n" + RUN, RUN + "q3 Q0 d1 1 2.0 r x\n", RUN + "q9 Q0", "q1 Q0 d1 1\n" * 15 + RUN),
+    *("q1 Q0 d\0 1 1 r\n", RUN + "q1 Q0 d\0 1 1 r\n", "# note\n" + RUN, RUN.replace("\n", "\r"), "\ufeff" + RUN),
     *(RUN + "q1 Q0 d1 9 0.5 r\n", RUN + "q1 Q0 d1 1\nq1 Q0 d1 1 abc r\n", f"q1 Q0 {'d' * 200_000} 1 x r\n"),
-    *(
-        b"q1 Q0 d\xff 1 1 r\n",
-        RUN.encode() + b"q1 Q0 d\xc3",
-        b"q1 Q0 \xed\xa0\x80 1 1 r\n",
-        RUN.encode("utf-16"),
-    ),
+    *(b"q1 Q0 d\xff 1 1 r\n", RUN.encode() + b"q1 Q0 d\xc3", b"q1 Q0 \xed\xa0\x80 1 1 r\n", RUN.encode("utf-16")),
 ]
 GRADES = ["x", "1.5", "nan", "-1", "9" * 30, "9" * 400, "1e3", "+1", "1_0", "1 x"]
 QRELS_FILES = [
@@ -111,9 +93,7 @@ def test_repeated_documents(tmp_path, monkeypatch, form):
         found = []
         for number in range(20):
             lists = {
-                f"q{query}": [
-                    (f"d{draw.randrange(4)}", float(draw.randrange(3))) for _ in range(draw.randrange(6))
-                ]
+                f"q{query}": [(f"d{draw.randrange(4)}", float(draw.randrange(3))) for _ in range(draw.randrange(6))]
                 for query in range(3)
             }
             qrels = {query: {"d1": 1} for query in lists}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from math import isnan
 
 import polars as pl
 import pytest
+from scipy.stats import ttest_1samp
 
 import steelyard as sy
+from clocks import Clock
 from needs import import_peer
-from steelyard.bench.config import read_yaml
-from steelyard.bench.folder import load_result
+from steelyard.benchmark.config import read_yaml
+from steelyard.benchmark.folder import load_result
 from steelyard.errors import InputError
 
 CORPUS = {f"d{i}": f"text number {i}" for i in range(6)}
@@ -65,14 +68,7 @@ def test_bench_evaluates_compares_and_writes(dataset, tmp_path):
     assert result.comparison.leaderboard["RR"].to_list() == [1.0, 0.5]
     assert all(row.p50_seconds >= 0 and row.index_bytes == 7 and row.queries == 6 for row in result.rows)
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names >= {
-        "result.json",
-        "scores.parquet",
-        "pairs.parquet",
-        "runs",
-        "leaderboard.md",
-        "report.html",
-    }
+    assert names >= {"result.json", "scores.parquet", "pairs.parquet", "runs", "leaderboard.md", "report.html"}
     scores = pl.read_parquet(tmp_path / "out" / "scores.parquet")
     assert scores.columns == ["run", "query_id", "measure", "value"]
     means = scores.filter(pl.col("measure") == "RR").group_by("run").agg(pl.col("value").mean())
@@ -92,17 +88,13 @@ def test_cached_answers_are_not_run_again(dataset, tmp_path):
     assert changed.queries > 0
     assert [row.cached for row in result.rows] == [True, False]
     fresh = Lookup("a")
-    sy.bench(
-        {"dataset": dataset, "retrievers": [fresh], "measures": ["RR"], "depth": 4},
-        output=tmp_path,
-        fresh=True,
-    )
+    sy.bench({"dataset": dataset, "retrievers": [fresh], "measures": ["RR"], "depth": 4}, output=tmp_path, fresh=True)
     assert fresh.queries > 0
 
 
 def test_stopped_bench_continues(dataset, tmp_path):
     run(dataset, tmp_path, Lookup("a"), warmup=0)
-    store = next((tmp_path / "cache").iterdir())
+    (store,) = (tmp_path / "cache").iterdir()
     lines = store.read_text().splitlines()
     answered = [line for line in lines if '"list"' in line]
     store.write_text("\n".join([*answered[:2], answered[2][:20]]))
@@ -115,7 +107,8 @@ def test_stopped_bench_continues(dataset, tmp_path):
 
 def test_unreadable_cache_is_rebuilt(dataset, tmp_path):
     run(dataset, tmp_path, Lookup("a"))
-    next((tmp_path / "cache").iterdir()).write_bytes(b"\xff\xfe\x00 not json")
+    (store,) = (tmp_path / "cache").iterdir()
+    store.write_bytes(b"\xff\xfe\x00 not json")
     assert run(dataset, tmp_path, Lookup("a")).comparison.leaderboard["RR"].to_list() == [1.0]
 
 
@@ -148,9 +141,7 @@ def test_finished_run_is_added_to_the_table(dataset, tmp_path):
     result = run(dataset, tmp_path / "out", Lookup("now"), entry, {"run": named})
     means = {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows}
     assert means == {"now": 1.0, "before": 0.5, "table": 1.0}
-    with pytest.raises(
-        InputError, match=r"a finished run has no setting 'doc'; expected .*Did you mean doc_id\?"
-    ):
+    with pytest.raises(InputError, match=r"a finished run has no setting 'doc'; expected .*Did you mean doc_id\?"):
         run(dataset, tmp_path / "out", {"run": {**named, "doc": "passage"}})
 
 
@@ -163,9 +154,7 @@ def test_settings_that_are_lists_give_a_grid(tmp_path):
         },
         output=tmp_path,
     )
-    assert [row.run for row in result.rows] == [
-        f"bm25-okapi k1={k1} b={b}" for k1 in (0.9, 1.2) for b in (0.4, 0.75)
-    ]
+    assert [row.run for row in result.rows] == [f"bm25-okapi k1={k1} b={b}" for k1 in (0.9, 1.2) for b in (0.4, 0.75)]
 
 
 WRONG = """\
@@ -217,17 +206,12 @@ def test_problems_of_rules_composite_and_evidence_are_reported_before_anything_r
     assert "3 problems; nothing was run" in report
     assert "line 4: unknown measure 'nDGC'" in report
     assert f"line 5: there is no evidence file {tmp_path / 'none.csv'}" in report
-    assert (
-        "line 9: the rule 'RR >= 0.4' needs 'RR', which is not among the measures nDCG@10, composite."
-        in report
-    )
+    assert "line 9: the rule 'RR >= 0.4' needs 'RR', which is not among the measures nDCG@10, composite." in report
 
 
 def test_unknown_slice_column_is_reported_before_anything_runs(dataset, tmp_path):
     retriever = Lookup("a")
-    with pytest.raises(
-        InputError, match="`by` is 'kind'; expected complexity or a column of the queries of 'tiny'"
-    ):
+    with pytest.raises(InputError, match="`by` is 'kind'; expected complexity or a column of the queries of 'tiny'"):
         run(dataset, tmp_path, retriever, by="kind")
     assert retriever.queries == 0
 
@@ -248,14 +232,17 @@ def test_changed_qrels_do_not_run_queries_again(dataset, tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("dataset: demo\nretreivers: [dense]\nmeasures: [AP]\n", "line 2: unknown key 'retreivers'. Did you mean retrievers"),
+        (
+            "dataset: demo\nretreivers: [dense]\nmeasures: [AP]\n",
+            "line 2: unknown key 'retreivers'. Did you mean retrievers",
+        ),
         ("dataset: demo\nretrievers: []\nmeasures: [AP]\n", "line 2"),
         ("dataset: demo\ndataset: demo\n", "repeated keys"),
         ("dataset: [\n", "is not YAML"),
         ("just words", "expected `dataset`"),
         ("dataset: demo\nretrievers: [bm25-okapi]\n", "no measures"),
     ],
-)  # fmt: skip
+)
 def test_malformed_configs(tmp_path, text, expected):
     file = tmp_path / "bench.yaml"
     file.write_text(text)
@@ -306,10 +293,7 @@ class Words:
         self.corpus = dict(corpus)
 
     def retrieve(self, queries, k):
-        return [
-            [doc for doc, text in self.corpus.items() if query.split()[1] in text.split()][:k]
-            for query in queries
-        ]
+        return [[doc for doc, text in self.corpus.items() if query.split()[1] in text.split()][:k] for query in queries]
 
 
 def first_document(query, k):
@@ -392,41 +376,47 @@ def test_command_line_reports_removed_files(tmp_path, capsys):
     assert "this bench does not have them: 1 file of old answers." in messages[2]
 
 
+class Timed(Lookup):
+    """A lookup that takes so many milliseconds by the clock of the test, and longer for every next question."""
+
+    def __init__(self, label, shift, milliseconds, clock):
+        super().__init__(label, shift)
+        self.milliseconds, self.clock = milliseconds, clock
+
+    def retrieve(self, queries, k=10):
+        for query in queries:
+            self.clock.advance(self.milliseconds * (5 + int(query.split()[1])) / 1000)
+        return super().retrieve(queries, k)
+
+
 def latency(result):
     return next(pair for pair in result.comparison.tested_pairs if pair.measure == "Latency")
 
 
-def test_times_are_tested_only_if_they_were_measured_together(dataset, tmp_path):
-    one, other = Lookup("one"), Lookup("other", shift=1)
+def test_times_are_tested_only_if_they_were_measured_together(dataset, tmp_path, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("steelyard.benchmark.retrieval.perf_counter", clock)
+    one, other = Timed("one", 0, 1, clock), Timed("other", 1, 2, clock)
     together = run(dataset, tmp_path / "out", one, other)
     again = run(dataset, tmp_path / "out", one, other)
     for result in (together, again, load_result(tmp_path / "out")):
-        assert latency(result).p == latency(result).p, "tested, also with times from the cache"
-    new = Lookup("new", shift=2)
+        pair = latency(result)
+        assert (pair.run, pair.wins) == ("one", 6)
+        assert pair.p == pytest.approx(ttest_1samp(range(5, 11), 0).pvalue), "tested, also with times from the cache"
+    new = Timed("new", 2, 3, clock)
     result = run(dataset, tmp_path / "out", one, new, other)
     for comparison in (result.comparison, load_result(tmp_path / "out").comparison):
         tested = {
-            frozenset((pair.run, pair.baseline)): pair
-            for pair in comparison.tested_pairs
-            if pair.measure == "Latency"
+            frozenset((pair.run, pair.baseline)): pair for pair in comparison.tested_pairs if pair.measure == "Latency"
         }
-        assert tested[frozenset(("one", "other"))].p < 2
+        assert 0 < tested[frozenset(("one", "other"))].p < 0.01
         pair = tested[frozenset(("one", "new"))]
-        assert (pair.verdict, pair.p != pair.p, pair.low != pair.low, pair.queries) == (
-            "not tested",
-            True,
-            True,
-            6,
-        )
-        assert pair.difference == pair.difference
+        assert (pair.verdict, isnan(pair.p), isnan(pair.low), pair.queries) == ("not tested", True, True, 6)
+        assert abs(pair.difference) == pytest.approx(0.015), "7.5 times 3 - 1 ms"
         assert pair.sentence.startswith("Not tested: the times were not measured together")
-        assert all(pair.p == pair.p for pair in comparison.tested_pairs if pair.measure == "RR")
+        assert all(0 <= pair.p <= 1 for pair in comparison.tested_pairs if pair.measure == "RR")
         (said,) = [note for note in comparison.notes if note.code == "not-tested"]
-        assert (said["measures"], "new" in str(said), "one vs other" in str(said)) == (
-            ("Latency",),
-            True,
-            False,
-        )
+        assert (said["measures"], "new" in str(said), "one vs other" in str(said)) == (("Latency",), True, False)
 
 
 def test_times_of_finished_runs_are_not_tested(dataset, tmp_path):
@@ -438,9 +428,7 @@ def test_times_of_finished_runs_are_not_tested(dataset, tmp_path):
     ranked = run(dataset, tmp_path / "out", Lookup("new", shift=1), old, measures=["Latency"])
     assert "not tested, since the times were not measured together" in ranked.comparison.verdict
     assert {(row.rank_low, row.rank_high) for row in ranked.comparison.leaderboard_rows} == {(1, 2)}
-    weighed = run(
-        dataset, tmp_path / "out", Lookup("new", shift=1), old, composite={"RR": 0.5, "Latency": 0.5}
-    )
+    weighed = run(dataset, tmp_path / "out", Lookup("new", shift=1), old, composite={"RR": 0.5, "Latency": 0.5})
     assert weighed.comparison.tested_pairs[0].verdict == "not tested"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import steelyard as sy
 from needs import SHARED, needs_shared
-from steelyard.bench.folder import load_result
+from steelyard.benchmark.folder import load_result
 from steelyard.chunking import chunk_documents, chunker
 from steelyard.errors import InputError
 from steelyard.retrievers import BM25
@@ -58,18 +58,14 @@ def test_every_retriever_on_every_chunking(dataset: sy.Dataset, tmp_path: Path) 
     assert sorted(result.comparison.leaderboard["run"].to_list()) == sorted(labels)
     for label in labels:
         chunks = chunk_documents(
-            TEXTS,
-            chunker(CHUNKERS[("fixed", "sentence", "whole").index(label.split(" on ")[1].split("-")[0])]),
+            TEXTS, chunker(CHUNKERS[("fixed", "sentence", "whole").index(label.split(" on ")[1].split("-")[0])])
         )
         own = sy.Evidence(EVIDENCE).judge(chunks)
         prefix = label.split(" on ")[1] + ":"
         run = {q: [d.removeprefix(prefix) for d, _ in result.runs[label].mapping[q]] for q in QUERIES}  # type: ignore[index]
         texts = {chunk.chunk_id: chunk.text for chunk in chunks}
         alone = sy.evaluate(
-            own,
-            sy.Run(run, texts=texts),
-            ["nDCG@3", "R(per=target)@3", "R@3", "R(budget=12)"],
-            no_relevant="skip",
+            own, sy.Run(run, texts=texts), ["nDCG@3", "R(per=target)@3", "R@3", "R(budget=12)"], no_relevant="skip"
         )
         row = result.comparison.leaderboard.filter(run=label).row(0, named=True)
         assert {key: row[key] for key in alone.means} == pytest.approx(alone.means, abs=1e-12)
@@ -112,9 +108,7 @@ def test_answers_are_cached_by_chunking(dataset: sy.Dataset, tmp_path: Path) -> 
     assert [row.cached for row in more.rows] == [True] * 6 + [False] * 2
 
 
-def test_without_evidence_every_chunk_of_a_relevant_document_is_relevant(
-    dataset: sy.Dataset, tmp_path: Path
-) -> None:
+def test_without_evidence_every_chunk_of_a_relevant_document_is_relevant(dataset: sy.Dataset, tmp_path: Path) -> None:
     result = bench(dataset, tmp_path, evidence=None, chunkers=["whole"], measures=["R@2"])
     assert result.comparison.leaderboard.filter(run="bm25-okapi on whole")["R@2"].to_list() == [1.0]
 
@@ -159,9 +153,7 @@ def test_with_evidence_the_dataset_needs_no_qrels(tmp_path: Path) -> None:
     result = sy.bench(written(tmp_path, EVIDENCE))
     assert len(result.comparison.leaderboard) == 6
     text = result.comparison.to_text()
-    assert (
-        len(re.findall(r"^On fixed-5/2: .*\d+ of \d+ chunks overlap an earlier one", text, re.MULTILINE)) == 1
-    )
+    assert len(re.findall(r"^On fixed-5/2: .*\d+ of \d+ chunks overlap an earlier one", text, re.MULTILINE)) == 1
     assert text.count("chunks overlap an earlier one") == 1
     assert text.count("favours large chunks") == 1
     again = load_result(result.folder).comparison
@@ -170,9 +162,7 @@ def test_with_evidence_the_dataset_needs_no_qrels(tmp_path: Path) -> None:
 
 def test_without_evidence_chunkers_need_qrels(tmp_path: Path) -> None:
     path = written(tmp_path, EVIDENCE, evidence=None)
-    with pytest.raises(
-        InputError, match="there are no qrels: .*None are needed with `evidence` in bench.yaml"
-    ):
+    with pytest.raises(InputError, match="there are no qrels: .*None are needed with `evidence` in bench.yaml"):
         sy.bench(path)
 
 
@@ -197,9 +187,7 @@ def test_spans_out_of_range_are_an_error(tmp_path: Path) -> None:
         ({"overlap": "most"}, "overlap"),
     ],
 )
-def test_problems_of_chunkers(
-    dataset: sy.Dataset, tmp_path: Path, more: dict[str, object], expected: str
-) -> None:
+def test_problems_of_chunkers(dataset: sy.Dataset, tmp_path: Path, more: dict[str, object], expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         bench(dataset, tmp_path, **more)
 
@@ -234,7 +222,8 @@ def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
 
 
 def test_page_has_the_lists_of_every_chunking_with_their_ranks(dataset: sy.Dataset, tmp_path: Path) -> None:
-    from steelyard.report.page.queries import PARTLY, _Judgments, lists_of, run_failures
+    from steelyard.comparison.failures import PARTLY, run_failures
+    from steelyard.report.page.queries import _Judgments, lists_of
 
     result = bench(dataset, tmp_path, chunkers=CHUNKERS[1:])
     subject = load_result(tmp_path).subject()

@@ -76,10 +76,7 @@ def test_a_bench_over_datasets_writes_a_folder_for_each_and_one_table(folder):
 def test_the_numbers_are_those_of_the_benches_alone(folder):
     many = sy.bench(folder / "bench.yaml", folder / "out").across
     for name in ("first", "second"):
-        settings = {
-            "retrievers": ["bm25-okapi", "bm25-plus", {"random": {"seed": 1}}],
-            "measures": ["nDCG@10"],
-        }
+        settings = {"retrievers": ["bm25-okapi", "bm25-plus", {"random": {"seed": 1}}], "measures": ["nDCG@10"]}
         alone = sy.bench({"dataset": str(folder / name), **settings}, folder / f"{name}-out").comparison
         for row in alone.leaderboard_rows:
             mine = next(each for each in many.to_dict()["table"] if each["run"] == row.run)
@@ -182,9 +179,7 @@ def test_three_real_datasets_and_four_retrievers(tmp_path):
         for row in alone.leaderboard_rows:
             assert rows[row.run].values[name] == row.means["nDCG@10"]
         for pair in alone.tested_pairs:
-            found = next(
-                p for p in many.across.tested_pairs if {p.run, p.baseline} == {pair.run, pair.baseline}
-            )
+            found = next(p for p in many.across.tested_pairs if {p.run, p.baseline} == {pair.run, pair.baseline})
             assert found.datasets[name] == (
                 pair.verdict
                 if found.run == pair.run

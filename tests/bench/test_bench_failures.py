@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from queue import SimpleQueue
 
 import pytest
 
 import steelyard as sy
+from clocks import Clock, HangingCalls
 from needs import import_peer
-from steelyard.bench.folder import load_result
+from steelyard.benchmark.folder import load_result
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 from steelyard.notes import sentence
 
 MODULE = """
-import time
-
 def right(query, k):
     return [f"d{query.split()[1]}"]
 
@@ -31,7 +31,7 @@ def shaky(query, k):
 
 def hangs(query, k):
     if query.endswith("2"):
-        time.sleep(20)
+        hang()
     return right(query, k)
 
 class Document:
@@ -59,9 +59,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "failing_engine.py").write_text(MODULE)
     (tmp_path / "data").mkdir()
     for name, key in (("corpus", "text number"), ("queries", "question")):
-        rows = [
-            json.dumps({"_id": f"{name[0].replace('c', 'd')}{n}", "text": f"{key} {n}"}) for n in range(4)
-        ]
+        rows = [json.dumps({"_id": f"{name[0].replace('c', 'd')}{n}", "text": f"{key} {n}"}) for n in range(4)]
         (tmp_path / "data" / f"{name}.jsonl").write_text("\n".join(rows))
     (tmp_path / "data" / "qrels.tsv").write_text(
         "query-id\tcorpus-id\tscore\n" + "\n".join(f"q{n}\td{n}\t1" for n in range(4))
@@ -124,7 +122,10 @@ def test_every_leaderboard_marks_failures(folder):
     assert "failed" not in benched(folder, "right").comparison.leaderboard.columns
 
 
-def test_query_with_a_timeout_fails(folder):
+def test_query_with_a_timeout_fails(folder, monkeypatch):
+    import failing_engine
+
+    monkeypatch.setattr(failing_engine, "hang", HangingCalls(monkeypatch).hang, raising=False)
     entry = {"python": {"target": "failing_engine:hangs", "timeout": 0.2, "name": "hangs"}}
     result = benched(folder, entry, warmup=0)
     assert list(result.rows[0].errors) == ["q2"]
@@ -168,10 +169,7 @@ def test_errors_in_the_qrels_are_reported_and_strict_stops(folder, capsys, caplo
     break_the_qrels(folder)
     assert command(written(folder, "right")) == 0
     printed = capsys.readouterr().err
-    assert (
-        "1 judgment of documents that are not in the corpus, 1 of them relevant:\n  'q1', 'nowhere'"
-        in printed
-    )
+    assert "1 judgment of documents that are not in the corpus, 1 of them relevant:\n  'q1', 'nowhere'" in printed
     assert "'q2'" in printed
     kept = json.loads((folder / "out" / "result.json").read_text())["problems"]
     assert [each["code"] for each in kept] == ["dataset-error"] * 2
@@ -201,27 +199,34 @@ def test_removed_files_are_logged_and_printed(folder, caplog):
 def test_progress_lines_in_a_pipe(folder, capsys, monkeypatch):
     from steelyard.cli import output
 
+    monkeypatch.setattr(output, "monotonic", Clock())
     command(written(folder, "right", "shaky"))
     assert "running" not in capsys.readouterr().err, "a bench of seconds needs no progress"
     monkeypatch.setattr(output, "FIRST_SECONDS", 0.0)
     command([*written(folder, "right", "shaky"), "--fresh"])
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[0:0")]
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[0:00] ")]
     steps = [line.partition("] ")[2].partition(":")[0] for line in lines]
     indexed = steps.index("indexing 4 documents with shaky")
     assert indexed < steps.index("running right and shaky, queries") < steps.index("evaluating")
 
 
-def test_long_work_reports_what_it_does_and_the_elapsed_time(monkeypatch, capsys):
-    import time
-
+def test_long_work_reports_what_it_does_and_the_elapsed_time(monkeypatch):
     from steelyard.cli import output
 
-    monkeypatch.setattr(output, "QUIET_SECONDS", 0.04)
-    monkeypatch.setattr(output, "FIRST_SECONDS", 0.04)
+    clock, lines = Clock(), SimpleQueue()
+    monkeypatch.setattr(output, "monotonic", clock)
+    monkeypatch.setattr(output, "print_message", lines.put)
+    # How often the thread looks at the clock: its work is counted by the lines that it prints.
+    monkeypatch.setattr(output, "FIRST_SECONDS", 0.01)
     with output.bench_progress() as progress:
         progress("running slow", 3, 9)
-        time.sleep(0.3)
-    assert "[0:00] running slow: 3 of 9" in capsys.readouterr().err
+        clock.advance(output.QUIET_SECONDS - 1)
+        assert lines.empty()
+        clock.advance(1)
+        assert lines.get() == "[0:30] running slow: 3 of 9"
+        clock.advance(output.QUIET_SECONDS + 5)
+        assert lines.get() == "[1:05] running slow: 3 of 9"
+    assert lines.empty()
 
 
 def test_plain_page_is_reported_with_the_command_for_the_full_one(folder, capsys, monkeypatch):
@@ -279,9 +284,7 @@ def not_measured_everywhere(comparison, name):
     assert f"Run '{name}' was not measured and is not ranked or tested" in comparison.to_text()
     assert f"| {name} (not measured) |" in comparison.to_markdown()
     assert f"{name} (not measured)" in comparison.to_latex()
-    assert [line for line in comparison.to_csv().splitlines() if f",{name}," in line][0].startswith(
-        f",{name},,"
-    )
+    assert [line for line in comparison.to_csv().splitlines() if f",{name}," in line][0].startswith(f",{name},,")
     assert "not measured" in comparison.to_html()
 
 
@@ -306,9 +309,7 @@ def test_a_run_that_was_not_measured_is_shown_and_not_ranked_or_tested(folder, n
     assert "not measured: " in page
     assert f"| {name} (not measured) |" in (folder / "out" / "leaderboard.md").read_text()
     gate = sy.gate(folder / "out", "RR >= 0", allow_failed=4)
-    assert {row.run: row.passed for row in gate.rows if row.rule.text == "the run was measured"} == {
-        name: False
-    }
+    assert {row.run: row.passed for row in gate.rows if row.rule.text == "the run was measured"} == {name: False}
     assert not gate.passed
     with pytest.raises(InputError, match=f"run '{name}' of .* was not measured"):
         sy.save_baseline(result, folder / "baseline.json", name)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import steelyard as sy
-from steelyard.bench.folder import load_result
+from steelyard.benchmark.folder import load_result
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 
@@ -46,7 +46,7 @@ def test_lists_are_compared_and_the_folder_can_be_read(folder):
     assert all(row.p50_seconds is not None for row in result.rows)
     (note,) = result.notes
     assert note.code == "no-qrels"
-    assert "steelyard pool bench-result/runs/*.parquet -o pool.jsonl" in str(note)
+    assert "steelyard judge bench-result" in str(note)
     assert "overlap@10" in repr(result)
     names = {path.name for path in result.folder.iterdir()}
     assert names == {"cache", "documents.parquet", "leaderboard.md", "queries.parquet", "result.json", "runs"}
@@ -62,7 +62,7 @@ def test_lists_are_compared_and_the_folder_can_be_read(folder):
 
 def test_what_needs_qrels_is_an_error_that_names_the_next_step(folder):
     result = sy.bench("bench.yaml")
-    expected = "has no qrels.*steelyard pool bench-result/runs"
+    expected = "has no qrels.*steelyard judge bench-result"
     for action in (
         lambda: result.comparison,
         lambda: load_result("bench-result").comparison,
@@ -104,9 +104,7 @@ def test_retriever_that_fails_on_every_query(folder):
         raise ValueError("no index")
 
     broken = {"python": fail, "name": "broken"}
-    result = sy.bench(
-        {"dataset": "data", "retrievers": [broken, "bm25-okapi"], "measures": ["RR"]}, output="out"
-    )
+    result = sy.bench({"dataset": "data", "retrievers": [broken, "bm25-okapi"], "measures": ["RR"]}, output="out")
     assert result.broken == ["broken"]
     assert [row.run for row in result.lists.runs] == ["bm25-okapi"]
     alone = sy.bench({"dataset": "data", "retrievers": [broken], "measures": ["RR"]}, output="alone")
@@ -117,8 +115,7 @@ def test_dataset_in_memory_and_finished_runs(folder):
     dataset = sy.Dataset.of({"a": "red fox", "b": "grey wolf"}, {"q": "fox"}, {}, name="tiny")
     sy.Run({"other": ["a"]}, name="old").write("old.json")
     result = sy.bench(
-        {"dataset": dataset, "retrievers": ["bm25-okapi", {"run": "old.json"}], "measures": ["RR"]},
-        output="out",
+        {"dataset": dataset, "retrievers": ["bm25-okapi", {"run": "old.json"}], "measures": ["RR"]}, output="out"
     )
     (pair,) = result.lists.tested
     assert pair.queries == 0

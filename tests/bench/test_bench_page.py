@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from steelyard.bench.config import check_bench
+from steelyard.benchmark.config import check_bench
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bench.md").read_text("utf-8")
 

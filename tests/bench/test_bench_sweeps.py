@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import steelyard as sy
-from steelyard.bench.config import check_bench
+from steelyard.benchmark.config import check_bench
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 
@@ -17,7 +17,8 @@ class CharGram:
         self.n = n
 
     def index(self, corpus):
-        self.grams = {doc: {text[i : i + self.n] for i in range(len(text) - self.n + 1)} for doc, text in corpus.items()}
+        n = self.n
+        self.grams = {doc: {text[i : i + n] for i in range(len(text) - n + 1)} for doc, text in corpus.items()}
 
     def retrieve(self, queries, k):
         asked = [{q[i : i + self.n] for i in range(len(q) - self.n + 1)} for q in queries]
@@ -52,11 +53,17 @@ TARGET = "sweep_engine:CharGram"
     ("settings", "names"),
     [
         ({"arguments": [{"n": 3}, {"n": 4}]}, [f"{TARGET} n=3", f"{TARGET} n=4"]),
-        ({"arguments": [{"n": 3, "at": "y"}, {"n": 4, "at": "y"}], "name": "chargram"}, ["chargram n=3", "chargram n=4"]),
+        (
+            {"arguments": [{"n": 3, "at": "y"}, {"n": 4, "at": "y"}], "name": "chargram"},
+            ["chargram n=3", "chargram n=4"],
+        ),
         ({"arguments": [{"n": 3}], "name": "chargram"}, ["chargram"]),
-        ({"arguments": {"n": 3}, "concurrency": [1, 2], "name": "grams"}, ["grams concurrency=1", "grams concurrency=2"]),
+        (
+            {"arguments": {"n": 3}, "concurrency": [1, 2], "name": "grams"},
+            ["grams concurrency=1", "grams concurrency=2"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_labels_of_a_sweep(folder, settings, names):
     assert labels({"python": {"target": TARGET, **settings}}) == names
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import steelyard as sy
-from steelyard.bench.chunkings import chunkings_of
-from steelyard.bench.comparison import chunking_notes, compare_runs
+from steelyard.benchmark.chunkings import chunkings_of
+from steelyard.benchmark.comparison import chunking_notes, compare_runs
 from steelyard.notes import sentence
 
 TEXTS = {
@@ -22,9 +22,7 @@ EVIDENCE: dict[str, Any] = {"q1": [{"fact": "weighs gold"}], "q2": [{"fact": "St
 CHUNKERS = [{"sentence": {"tokens": 6}}, "whole"]
 
 
-def notes(
-    *measures: str, chunkers: Any = CHUNKERS, evidence: Any = EVIDENCE, composite: Any = None
-) -> tuple[str, ...]:
+def notes(*measures: str, chunkers: Any = CHUNKERS, evidence: Any = EVIDENCE, composite: Any = None) -> tuple[str, ...]:
     """The notes on two runs per chunking, one with its lists reversed; without retrievers."""
     dataset = sy.Dataset.of(TEXTS, QUERIES, {})
     chunkings = chunkings_of(dataset, chunkers, evidence, "any", Path())
@@ -44,7 +42,8 @@ def test_text_read_at_a_cutoff() -> None:
         "Ranking by R(per=target)@2 favours large chunks: the first 2 documents have, in tokens per query, "
         "29 with on whole (first), "
         "29 with off whole (second) and 10 with on sentence-6 (the best on another chunking). "
-        "R(per=target, budget=10) gives every run the same amount of text: put it first among the measures to rank by it.",
+        "R(per=target, budget=10) gives every run the same amount of text: "
+        "put it first among the measures to rank by it.",
     )
 
 
@@ -68,9 +67,7 @@ def test_budget_that_is_advised(measures: list[str], expected: str) -> None:
 
 def test_measure_where_lower_is_better() -> None:
     (note,) = notes("Unjudged@2")
-    assert note.startswith(
-        "Ranking by Unjudged@2 does not count how much text is read: the first 2 documents have"
-    )
+    assert note.startswith("Ranking by Unjudged@2 does not count how much text is read: the first 2 documents have")
 
 
 def test_deepest_cutoff_of_a_composite() -> None:
@@ -79,12 +76,7 @@ def test_deepest_cutoff_of_a_composite() -> None:
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        {"measures": ["R(budget=9)", "R@2"]},
-        {"measures": ["RR"]},
-        {"chunkers": ["whole"], "measures": ["R@2"]},
-    ],
+    "more", [{"measures": ["R(budget=9)", "R@2"]}, {"measures": ["RR"]}, {"chunkers": ["whole"], "measures": ["R@2"]}]
 )
 def test_no_note_without_a_rank_cutoff_or_with_one_chunking(more: dict[str, Any]) -> None:
     measures = more.pop("measures")
@@ -100,10 +92,7 @@ def test_queries_without_judgments_and_judged_queries_without_text() -> None:
 
 
 def test_same_note_on_every_chunking_is_reported_once() -> None:
-    evidence = {
-        **EVIDENCE,
-        "q1": {"targets": [{"fact": "weighs gold"}], "distractors": [{"fact": "weighs tin"}]},
-    }
+    evidence = {**EVIDENCE, "q1": {"targets": [{"fact": "weighs gold"}], "distractors": [{"fact": "weighs tin"}]}}
     assert notes("RR", evidence=evidence) == (
         "On every chunking: 1 of 1 distractor is in no chunk and cannot mislead.",
     )

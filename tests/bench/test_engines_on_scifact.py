@@ -9,7 +9,7 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer, shared_data
-from steelyard.bench.approximation import neighbours_found
+from steelyard.benchmark.approximation import neighbours_found
 from steelyard.cli import run as steelyard
 from steelyard.retrievers.filters import passing
 
@@ -21,16 +21,7 @@ SWEEPS = {"hnsw": [4, 16, 64], "ivf": [1, 8, 64]}
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    for module in (
-        "faiss",
-        "psycopg",
-        "pgserver",
-        "lancedb",
-        "chromadb",
-        "pymilvus",
-        "milvus_lite",
-        "qdrant_client",
-    ):
+    for module in ("faiss", "psycopg", "pgserver", "lancedb", "chromadb", "pymilvus", "milvus_lite", "qdrant_client"):
         import_peer(module)
     import_peer("sqlite_vec")
     shares = [("", None), (" filtered", 0.2)]
@@ -45,10 +36,7 @@ def result(tmp_path_factory):
             *(
                 {"faiss": {"kind": kind, "of": "dense", **more, "filter": share, "name": f"{kind}{suffix}"}}
                 for suffix, share in shares
-                for kind, more in (
-                    ("hnsw", {"m": 4, "ef_search": SWEEPS["hnsw"]}),
-                    ("ivf", {"probes": SWEEPS["ivf"]}),
-                )
+                for kind, more in (("hnsw", {"m": 4, "ef_search": SWEEPS["hnsw"]}), ("ivf", {"probes": SWEEPS["ivf"]}))
             ),
         ],
         "measures": ["nDCG@10", "R@20", "Latency"],

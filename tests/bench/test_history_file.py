@@ -12,7 +12,7 @@ import pytest
 
 import steelyard as sy
 from needs import not_on_windows
-from steelyard.bench.history import append_history, git_state, read_history
+from steelyard.benchmark.history import append_history, git_state, read_history
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError
 
@@ -64,10 +64,7 @@ def test_several_datasets_have_a_line_each(tmp_path):
 
 def git(folder, *arguments):
     subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments],
-        cwd=folder,
-        check=True,
-        capture_output=True,
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=folder, check=True, capture_output=True
     )
 
 
@@ -89,10 +86,7 @@ def test_commit_branch_and_changed_files_are_recorded(tmp_path):
 def test_lines_are_in_the_order_of_time_whatever_a_merge_made_of_them(tmp_path, result):
     append_history(tmp_path / "h.jsonl", result, tmp_path)
     line = json.loads((tmp_path / "h.jsonl").read_text())
-    later, earlier = (
-        {**line, "time": "2030-01-01T00:00:00+00:00"},
-        {**line, "time": "2020-01-01T00:00:00+00:00"},
-    )
+    later, earlier = ({**line, "time": "2030-01-01T00:00:00+00:00"}, {**line, "time": "2020-01-01T00:00:00+00:00"})
     (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, (later, earlier))))
     append_history(tmp_path / "h.jsonl", result, tmp_path)
     times = [each["time"][:4] for each in read_history(tmp_path / "h.jsonl")]
@@ -149,9 +143,9 @@ def test_writers_at_once_lose_no_line(tmp_path, result):
 
 
 KILLS = """
-import json, os, signal, sys, time
+import json, os, signal, sys
 from pathlib import Path
-from steelyard.bench import history
+from steelyard.benchmark import history
 
 file, record = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
 history.history_record = lambda *given: record
@@ -163,7 +157,9 @@ for number in range(25):
         while not writer:
             history.append_history(file, None, Path())
         writers.append(writer)
-    time.sleep(0.02 + 0.002 * number)
+    # Killed at some moment after a few more lines; their number is counted, not the time.
+    while len(file.read_bytes().splitlines()) < whole + number % 7 + 1:
+        os.sched_yield()
     for writer in writers:
         os.kill(writer, signal.SIGKILL)
         os.waitpid(writer, 0)
@@ -203,9 +199,35 @@ def test_fifty_kills_leave_no_torn_line_and_two_processes_lose_none(tmp_path, re
     ids=["text", "number", "mapping", "huge", "surrogate", "nested"],
 )
 def test_a_line_with_other_values_is_refused(tmp_path, runs):
-    line = (
-        '{"time": "2026-01-01", "dataset": "d", "measures": {}, "fingerprints": {}, "queries": [], "runs": '
-    )
+    line = '{"time": "2026-01-01", "dataset": "d", "measures": {}, "fingerprints": {}, "queries": [], "runs": '
     (tmp_path / "h.jsonl").write_text(line + runs + "}\n")
     with pytest.raises(InputError, match="line 1 is not a line of a history"):
         read_history(tmp_path / "h.jsonl")
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"])
+def test_other_line_ends_in_a_name_are_no_line_ends(tmp_path, result, end):
+    append_history(tmp_path / "h.jsonl", result, tmp_path)
+    line = json.loads((tmp_path / "h.jsonl").read_text())
+    line["dataset"] = f"a{end}b"
+    (tmp_path / "h.jsonl").write_text(json.dumps(line, ensure_ascii=False) + "\n", "utf-8")
+    append_history(tmp_path / "h.jsonl", result, tmp_path)
+    assert {record["dataset"] for record in read_history(tmp_path / "h.jsonl")} == {f"a{end}b", "demo"}
+    assert steelyard(["history", str(tmp_path / "h.jsonl")]) == 0
+
+
+@pytest.mark.parametrize("text", ["<<<<<<< HEAD\n{}\n=======\n", "{}\n", "torn {", '{"time": "2026'])
+def test_a_bench_that_appends_to_a_damaged_history_says_so(tmp_path, capsys, text):
+    (tmp_path / "bench.yaml").write_text(json.dumps({**BENCH, "history": "h.jsonl"}))
+    (tmp_path / "h.jsonl").write_text(text)
+    assert steelyard(["bench", str(tmp_path / "bench.yaml"), "-o", str(tmp_path / "out")]) == 0
+    assert "line 1 is not a line of a history" in capsys.readouterr().err
+    assert (tmp_path / "h.jsonl").read_text().startswith(text)
+
+
+def test_equal_parts_of_lines_are_kept_once(tmp_path, result):
+    """Most of the memory of a history: the ids of its queries."""
+    for _ in range(3):
+        append_history(tmp_path / "h.jsonl", result, tmp_path)
+    one, *others = read_history(tmp_path / "h.jsonl")
+    assert all(record["queries"] is one["queries"] for record in others)

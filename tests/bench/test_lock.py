@@ -10,7 +10,7 @@ import pytest
 
 import steelyard as sy
 from needs import not_on_windows
-from steelyard.bench.lock import _is_at, locked
+from steelyard.benchmark.lock import _is_at, locked
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 
@@ -22,7 +22,7 @@ BENCH = {"dataset": DATA, "retrievers": ["bm25-okapi"], "measures": ["RR"]}
 HOLD = """
 import sys
 from pathlib import Path
-from steelyard.bench.lock import locked
+from steelyard.benchmark.lock import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -46,9 +46,7 @@ def test_a_second_bench_in_a_folder_names_the_first(tmp_path, monkeypatch, capsy
     )
     with other:
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(
-            InputError, match=f"another bench is running in this folder: process {other.pid} on "
-        ):
+        with pytest.raises(InputError, match=f"another bench is running in this folder: process {other.pid} on "):
             sy.bench({**BENCH, "retrievers": [Asking()]}, tmp_path / "out")
         monkeypatch.chdir(tmp_path)
         assert command(["demo", "-o", "out"]) == 2

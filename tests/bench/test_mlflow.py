@@ -12,17 +12,14 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer
-from steelyard.bench.history import fingerprints_of
-from steelyard.bench.mlflow import mlflow_names
+from steelyard.benchmark.history import fingerprints_of
+from steelyard.benchmark.mlflow import mlflow_names
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError, PackageError
 
 BENCH = {
     "dataset": "demo",
-    "retrievers": [
-        {"bm25-okapi": {"name": "search", "k1": 1.2}},
-        {"random": {"name": "control"}},
-    ],
+    "retrievers": [{"bm25-okapi": {"name": "search", "k1": 1.2}}, {"random": {"name": "control"}}],
     "measures": ["nDCG@10", "P(rel=2)@5"],
 }
 
@@ -37,7 +34,7 @@ def search(query, k, api_key=None):
 def test_names_that_mlflow_refuses_are_replaced_and_stay_different():
     names = ["nDCG@10", "nDCG@10 low", "P(rel=2)@5", "P(rel:2)@5", "a/b", "ä", "@"]
     assert mlflow_names(names) == [
-        *("nDCG_at_10", "nDCG_at_10_low", "P_rel_2_at_5", "P_rel_2_at_5-2", "a_b", "_", "at"),
+        *("nDCG_at_10", "nDCG_at_10_low", "P_rel_2_at_5", "P_rel_2_at_5-2", "a_b", "_", "at")
     ]
 
 
@@ -77,8 +74,7 @@ def uri_of(client):
 def runs_of(client, parent):
     """The runs directly below one, by name."""
     found = client.search_runs(
-        [client.get_experiment_by_name("steelyard").experiment_id],
-        f"tags.`mlflow.parentRunId` = '{parent}'",
+        [client.get_experiment_by_name("steelyard").experiment_id], f"tags.`mlflow.parentRunId` = '{parent}'"
     )
     return {run.info.run_name: run for run in found}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import steelyard as sy
-from steelyard.bench import saved_indexes
+from steelyard.benchmark import saved_indexes
 from steelyard.retrievers.bm25 import BM25
 
 QUERIES = {"q1": "red fox", "q2": "grey wolf"}
@@ -30,9 +30,7 @@ def indexed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def run(
-    folder: Path, documents: int = 12, depth: int = 5, retrievers: Any = None, fresh: bool = False
-) -> Any:
+def run(folder: Path, documents: int = 12, depth: int = 5, retrievers: Any = None, fresh: bool = False) -> Any:
     corpus = {f"d{n}": f"{'red fox' if n % 2 else 'grey wolf'} {n}" for n in range(documents)}
     dataset = sy.Dataset.of(corpus, QUERIES, QRELS)
     dataset.write(folder / "data")

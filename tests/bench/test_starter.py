@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import steelyard as sy
-from steelyard.bench.config import write_starter
+from steelyard.benchmark.config import write_starter
 
 
 def beir_folder(folder: Path) -> Path:
@@ -52,15 +52,45 @@ def report(folder: Path, text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("retrievers: [bm25-okap]\nmeasures: [nDGC@10]\n", ["`dataset` is missing", "line 1: unknown retriever", "line 2: unknown measure"]),
-        ("dataset: demo\nmeasures: [nDGC@10]\ntest: z\ncorrection: hlm\n", ["`retrievers` is missing", "line 2: unknown measure", "line 4: unknown correction", "line 3: unknown test"]),
-        ("dataset: demo\nretrievers: []\nmissing: zer\nties: x\n", ["line 2: retrievers", "line 3: missing='zer'", "line 4: ties='x'", "no measures"]),
-        ("dataset: demo\nretrievers:\n- bm25:\n    k1: abc\n    bb: 2\n    cc: 3\nmeasures: [AP]\n", ["line 5: bm25: unknown setting 'bb'", "line 6: bm25: unknown setting 'cc'", "line 3: bm25-okapi: k1 is 'abc'"]),
-        ("dataset: demo\nretrievers: [random]\nmeasures: [AP]\nby: nope\nbaseline: x\n", ["line 5: the baseline 'x'", "line 4: `by` is 'nope'"]),
-        ("dataset: {path: demo, splt: x}\nretrievers: [random]\nmeasures: [nope]\n", ["line 3: unknown measure", "line 1: a beir dataset has no option 'splt'"]),
-        ("dataset: demo\nretrievers: [random]\nmeasures: [AP]\ncomposite: {AP: -1, Foo@2: 1}\n", ["line 4: the composite: the weight of AP", "line 4: unknown measure 'Foo'"]),
+        (
+            "retrievers: [bm25-okap]\nmeasures: [nDGC@10]\n",
+            ["`dataset` is missing", "line 1: unknown retriever", "line 2: unknown measure"],
+        ),
+        (
+            "dataset: demo\nmeasures: [nDGC@10]\ntest: z\ncorrection: hlm\n",
+            [
+                "`retrievers` is missing",
+                "line 2: unknown measure",
+                "line 4: unknown correction",
+                "line 3: unknown test",
+            ],
+        ),
+        (
+            "dataset: demo\nretrievers: []\nmissing: zer\nties: x\n",
+            ["line 2: retrievers", "line 3: missing='zer'", "line 4: ties='x'", "no measures"],
+        ),
+        (
+            "dataset: demo\nretrievers:\n- bm25:\n    k1: abc\n    bb: 2\n    cc: 3\nmeasures: [AP]\n",
+            [
+                "line 5: bm25: unknown setting 'bb'",
+                "line 6: bm25: unknown setting 'cc'",
+                "line 3: bm25-okapi: k1 is 'abc'",
+            ],
+        ),
+        (
+            "dataset: demo\nretrievers: [random]\nmeasures: [AP]\nby: nope\nbaseline: x\n",
+            ["line 5: the baseline 'x'", "line 4: `by` is 'nope'"],
+        ),
+        (
+            "dataset: {path: demo, splt: x}\nretrievers: [random]\nmeasures: [nope]\n",
+            ["line 3: unknown measure", "line 1: a beir dataset has no option 'splt'"],
+        ),
+        (
+            "dataset: demo\nretrievers: [random]\nmeasures: [AP]\ncomposite: {AP: -1, Foo@2: 1}\n",
+            ["line 4: the composite: the weight of AP", "line 4: unknown measure 'Foo'"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_all_mistakes_are_reported_together_before_anything_runs(
     tmp_path: Path, text: str, expected: list[str]
 ) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 import steelyard as sy
 from needs import not_on_windows
-from steelyard.bench.folder import load_result
-from steelyard.bench.specs import specs_of
+from steelyard.benchmark.folder import load_result
+from steelyard.benchmark.specs import specs_of
 from steelyard.chunking import Whole
 from steelyard.errors import InputError, SteelyardError
 from steelyard.run import Run
@@ -117,9 +117,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "exit_engine.py").write_text(EXIT_MODULE)
     (tmp_path / "data").mkdir()
     for name, key in (("corpus", "text number"), ("queries", "question")):
-        rows = [
-            json.dumps({"_id": f"{name[0].replace('c', 'd')}{n}", "text": f"{key} {n}"}) for n in range(4)
-        ]
+        rows = [json.dumps({"_id": f"{name[0].replace('c', 'd')}{n}", "text": f"{key} {n}"}) for n in range(4)]
         (tmp_path / "data" / f"{name}.jsonl").write_text("\n".join(rows))
     (tmp_path / "data" / "qrels.tsv").write_text(
         "query-id\tcorpus-id\tscore\n" + "\n".join(f"q{n}\td{n}\t1" for n in range(4))
@@ -133,8 +131,7 @@ def folder(tmp_path, monkeypatch):
 
 def bench_of(*names):
     entries = [
-        {"python": {"target": f"odd_engine:{name}", "name": name}} if isinstance(name, str) else name
-        for name in names
+        {"python": {"target": f"odd_engine:{name}", "name": name}} if isinstance(name, str) else name for name in names
     ]
     return {"dataset": "data", "retrievers": entries, "measures": ["RR"], "depth": 4, "warmup": 0}
 
@@ -272,9 +269,7 @@ def test_answers_survive_a_crash_of_the_process(folder):
     (folder / "bench.yaml").write_text(json.dumps(bench_of("right", "killed")))
     done = steelyard(folder, "bench", "bench.yaml", "-o", "out")
     assert done.returncode == -signal.SIGKILL
-    lines = [
-        line for path in (folder / "out" / "cache").glob("*.jsonl") for line in path.read_text().splitlines()
-    ]
+    lines = [line for path in (folder / "out" / "cache").glob("*.jsonl") for line in path.read_text().splitlines()]
     assert sum("list" in json.loads(line) for line in lines) >= 2 * 3
     again = steelyard(folder, "bench", "bench.yaml", "-o", "out")
     assert "stopped while killed ran query 'q3', which is run again" in again.stderr
@@ -294,7 +289,7 @@ def test_a_bench_that_was_stopped_before_the_throughput_was_measured_measures_it
 
 @pytest.mark.slow
 def test_a_bench_that_is_killed_at_its_end_leaves_no_run_of_the_earlier_result(folder, monkeypatch):
-    from steelyard.bench import result as module
+    from steelyard.benchmark import result as module
 
     sy.bench(bench_of("right", "moves"), folder / "out")
     write_file, removed = module.write_file, []
@@ -344,9 +339,7 @@ def test_a_broken_answer_in_the_cache_is_asked_again(folder):
     (cache,) = (folder / "out" / "cache").glob("*.jsonl")
     entries = list(map(json.loads, cache.read_text().splitlines()))
     for entry, broken in zip(
-        [entry for entry in entries if "list" in entry],
-        [[["d\udc80", 1.0]], [[1.5, 1.0]], 3, [["d1"]]],
-        strict=True,
+        [entry for entry in entries if "list" in entry], [[["d\udc80", 1.0]], [[1.5, 1.0]], 3, [["d1"]]], strict=True
     ):
         entry["list"] = broken
     cache.write_text("".join(json.dumps(entry) + "\n" for entry in [*entries, 7, [], "x"]))

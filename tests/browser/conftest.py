@@ -59,21 +59,15 @@ def opened(chromium):
 
     @contextmanager
     def opening(path, address="", **options):
-        context = chromium.new_context(
-            offline=True, **{"viewport": {"width": 1280, "height": 900}, **options}
-        )
+        context = chromium.new_context(offline=True, **{"viewport": {"width": 1280, "height": 900}, **options})
         tab = context.new_page()
         watched = Watched()
         tab.on(
             "console",
-            lambda message: (
-                watched.errors.append(message.text) if message.type in ("error", "warning") else None
-            ),
+            lambda message: watched.errors.append(message.text) if message.type in ("error", "warning") else None,
         )
         tab.on("pageerror", lambda error: watched.errors.append(str(error)))
-        tab.on(
-            "dialog", lambda dialog: (watched.errors.append(f"dialog: {dialog.message}"), dialog.dismiss())
-        )
+        tab.on("dialog", lambda dialog: (watched.errors.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         tab.on("request", lambda request: watched.requests.append(request.url.partition("#")[0]))
         tab.goto(path.as_uri() + address)
         tab.wait_for_selector("html[data-ready=yes]", state="attached")

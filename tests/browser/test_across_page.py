@@ -16,10 +16,7 @@ def result(tmp_path_factory):
 
 def test_the_matrix_has_every_value_with_its_interval(result, opened):
     with opened(result.folder / "report.html") as tab:
-        assert tab.locator("#datasets thead th").all_inner_texts()[-2:] == [
-            "demo\n115 queries",
-            "again\n115 queries",
-        ]
+        assert tab.locator("#datasets thead th").all_inner_texts()[-2:] == ["demo\n115 queries", "again\n115 queries"]
         for number, row in enumerate(result.across.rows):
             cells = tab.locator("#datasets tbody tr").nth(number).locator("td")
             shown = cells.last.inner_text()

@@ -53,9 +53,7 @@ class Failing:
 def attacked(tmp_path_factory):
     """A bench in which every name and text is hostile."""
     import_peer("altair")
-    corpus = {
-        f"{text} {n}": {"title": text, "text": f"{text} in the text {text}"} for n, text in enumerate(HOSTILE)
-    }
+    corpus = {f"{text} {n}": {"title": text, "text": f"{text} in the text {text}"} for n, text in enumerate(HOSTILE)}
     corpus["huge"] = {"title": HOSTILE[1], "text": (HOSTILE[1] + " ") * 20_000}
     queries = {
         f"{text} {n}": {"text": f"{text} asked", HOSTILE[0]: HOSTILE[n % 3], "kind": HOSTILE[n % 4]}
@@ -90,12 +88,7 @@ def attacked(tmp_path_factory):
 def unharmed(tab):
     assert tab.evaluate("globalThis.hacked") is None
     assert tab.locator("img, iframe, object, embed, a[href^='javascript']").count() == 0
-    assert (
-        tab.locator(
-            "script:not([type='application/json']):not([type=module]):not([type='text/plain'])"
-        ).count()
-        <= 1
-    )
+    assert tab.locator("script:not([type='application/json']):not([type=module]):not([type='text/plain'])").count() <= 1
 
 
 def seen(text):
@@ -108,11 +101,7 @@ def test_names_and_texts_are_shown_as_text(attacked, opened):
     with opened(attacked.folder / "report.html") as tab:
         unharmed(tab)
         assert tab.locator(".kicker bdi").text_content() == HOSTILE[1]
-        assert set(tab.locator("#board tbody th bdi").all_text_contents()) == {
-            HOSTILE[2],
-            HOSTILE[5],
-            HOSTILE[12],
-        }
+        assert set(tab.locator("#board tbody th bdi").all_text_contents()) == {HOSTILE[2], HOSTILE[5], HOSTILE[12]}
         assert HOSTILE[0] in tab.locator("#method").text_content()
         assert set(tab.locator("#queries-table .asked").all_text_contents()) == {
             f"{seen(text)} asked" for text in HOSTILE
@@ -158,9 +147,7 @@ def test_hostile_names_in_the_charts(attacked, opened):
         for figure in tab.locator("figure.chart").all():
             figure.scroll_into_view_if_needed()
             figure.locator("svg[role=img]").wait_for()
-        tab.evaluate(
-            "document.getElementById('chart-means').scrollIntoView({ behavior: 'instant', block: 'center' })"
-        )
+        tab.evaluate("document.getElementById('chart-means').scrollIntoView({ behavior: 'instant', block: 'center' })")
         box = tab.locator("#chart-means .mark-rect path").first.bounding_box()
         for step in (4, 8):
             tab.mouse.move(box["x"] + step, box["y"] + box["height"] / 2)
@@ -171,7 +158,9 @@ def test_hostile_names_in_the_charts(attacked, opened):
 
 
 def test_hostile_settings_in_the_address(attacked, opened):
-    address = "#query=%3C/script%3E&find=%3Cscript%3EglobalThis.hacked=7%3C/script%3E&slice=__proto__:x&measure=constructor&filter=__proto__&sort=toString&run=__proto__&by=__proto__&weights=__proto__"
+    address = "#query=%3C/script%3E&find=%3Cscript%3EglobalThis.hacked=7%3C/script%3E"
+    address += "&slice=__proto__:x&measure=constructor&filter=__proto__&sort=toString"
+    address += "&run=__proto__&by=__proto__&weights=__proto__"
     with opened(attacked.folder / "report.html", address) as tab:
         unharmed(tab)
         assert tab.locator("#find").input_value() == "<script>globalThis.hacked=7</script>"
@@ -200,9 +189,7 @@ def test_the_page_without_the_extra_is_plain_and_safe(attacked, chromium, tmp_pa
     from steelyard.report.page.page import plain_page
 
     path = tmp_path / "plain.html"
-    path.write_text(
-        plain_page(attacked._subject(attacked.to_dict(), attacked._documents()), "jinja2"), "utf-8"
-    )
+    path.write_text(plain_page(attacked._subject(attacked.to_dict()), "jinja2"), "utf-8")
     context = chromium.new_context(offline=True)
     tab = context.new_page()
     tab.goto(path.as_uri())

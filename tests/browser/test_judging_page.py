@@ -59,9 +59,7 @@ def small(texts, query="weigh gold"):
 
 @contextmanager
 def serving(documents, dataset, path, judge="ann", guidelines=DEFAULT, **options):
-    with JudgingServer(
-        Session(assigned(documents, judge, **options), dataset, path, judge, guidelines)
-    ) as server:
+    with JudgingServer(Session(assigned(documents, judge, **options), dataset, path, judge, guidelines)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -107,9 +105,7 @@ def press(tab, key, judged=None):
 
 
 def settled(tab):
-    tab.wait_for_function(
-        "() => document.activeElement.id === 'document' || document.activeElement.id === 'done'"
-    )
+    tab.wait_for_function("() => document.activeElement.id === 'document' || document.activeElement.id === 'done'")
 
 
 def lines(path):
@@ -133,8 +129,7 @@ def test_thirty_judgments_by_keyboard(demo, demo_pool, visited, tmp_path):
             press(tab, keys[number % 5], number + 1)
             assert len(lines(path)) == number + 1
         assert re.fullmatch(
-            r"30 of 60 judged · 30 left · [\d.]+ s each · about [\d.]+ s to go",
-            tab.locator("#progress").text_content(),
+            r"30 of 60 judged · 30 left · [\d.]+ s each · about [\d.]+ s to go", tab.locator("#progress").text_content()
         )
         assert "Saved: Cannot tell." in tab.locator("#said").text_content()
     found = lines(path)
@@ -163,11 +158,7 @@ def test_everything_judged_skipped_and_undone(visited, tmp_path):
         press(tab, "3", 3)
         assert tab.locator("#done").is_visible()
         assert "j.jsonl" in tab.locator("#done-text").text_content()
-        assert tab.locator("#counts tr").all_text_contents() == [
-            "1 Related1",
-            "2 Partly relevant1",
-            "3 Relevant1",
-        ]
+        assert tab.locator("#counts tr").all_text_contents() == ["1 Related1", "2 Partly relevant1", "3 Relevant1"]
         press(tab, "u", 2)
         assert shown(tab) == first
         assert tab.locator(".grade[aria-pressed=true]").text_content().startswith("3")
@@ -297,9 +288,7 @@ def started(folder, judge):
     command = [sys.executable, "-m", "steelyard", "judge", str(folder / "pool.jsonl"), "--dataset", "demo"]
     options = ["-o", str(folder / "j.jsonl"), "--judge", judge, "--no-open"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", os.environ.get("PYTHONPATH", "")])}
-    with subprocess.Popen(
-        [*command, *options], stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=environment) as process:
         said = ""
         while "Ctrl-C" not in said:
             line = process.stderr.readline()
@@ -371,10 +360,7 @@ def test_two_judges_with_overlap(demo, demo_pool, visited, tmp_path):
     options = {"judges": names, "overlap": 0.2}
     parts = {name: assigned(demo_pool, name, **options) for name in names}
     for name, key in zip(names, "30", strict=True):
-        with (
-            serving(demo_pool, demo, path, name, **options) as server,
-            visited(server.address) as tab,
-        ):
+        with serving(demo_pool, demo, path, name, **options) as server, visited(server.address) as tab:
             assert tab.locator("#judge").text_content() == name
             assert tab.locator("#progress").text_content().startswith(f"0 of {len(parts[name])} judged")
             for number in range(len(parts[name])):
@@ -484,11 +470,7 @@ def test_hostile_text_is_shown_and_never_run(visited, opened, tmp_path, form):
     documents = pool({HOSTILE[0]: {query: [doc] for query, doc in zip(queries, texts, strict=True)}})
     judge = HOSTILE[0]
     guidelines = Guidelines.of(
-        {
-            "title": HOSTILE[1],
-            "text": HOSTILE[2],
-            "grades": {0: HOSTILE[0], 1: {"label": HOSTILE[4], "key": "<"}},
-        }
+        {"title": HOSTILE[1], "text": HOSTILE[2], "grades": {0: HOSTILE[0], 1: {"label": HOSTILE[4], "key": "<"}}}
     )
 
     def attack(tab):
@@ -612,10 +594,7 @@ def test_axe_finds_nothing_serious(demo, demo_pool, visited, tmp_path, view):
 
     options = {**VIEWS[view], "bypass_csp": True, "reduced_motion": "reduce"}
     documents, dataset = small({"a": "To weigh gold. " * 400, "b": "Gold."}, query="weigh gold " * 60)
-    with (
-        serving(documents, dataset, tmp_path / "j.jsonl") as server,
-        visited(server.address, **options) as tab,
-    ):
+    with serving(documents, dataset, tmp_path / "j.jsonl") as server, visited(server.address, **options) as tab:
         press(tab, "j")
         press(tab, "m")
         press(tab, "n")

@@ -6,7 +6,8 @@ import pytest
 
 from steelyard.report.page.embed import page_script
 
-EXPORTS = "readState, writeState, DEFAULTS, terms, parts, excerpt, visible, weigh, readWeights, choose, winner, number, signed, labelled, missing"
+EXPORTS = "readState, writeState, DEFAULTS, terms, parts, excerpt, visible, weigh, readWeights, choose, winner,"
+EXPORTS += " number, signed, labelled, missing"
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +22,8 @@ def modules(chromium):
 
 
 def test_the_state_is_written_to_the_address_and_read_back(modules):
-    state = {
-        "query": "q&1=#%",
-        "find": "a b",
-        "filter": "lost",
-        "rising": True,
-        "page": 3,
-        "weights": "1,0.5",
-    }
-    again = modules.evaluate(
-        "state => modules.readState(modules.writeState({ ...modules.DEFAULTS, ...state }))", state
-    )
+    state = {"query": "q&1=#%", "find": "a b", "filter": "lost", "rising": True, "page": 3, "weights": "1,0.5"}
+    again = modules.evaluate("state => modules.readState(modules.writeState({ ...modules.DEFAULTS, ...state }))", state)
     assert again == {**modules.evaluate("({ ...modules.DEFAULTS })"), **state}
     assert modules.evaluate("modules.writeState({ ...modules.DEFAULTS })") == "#"
     assert modules.evaluate("modules.readState('#leaderboard').filter") == "all"
@@ -56,16 +48,12 @@ def test_terms_are_marked(modules, query, text, marked):
 
 def test_an_excerpt_starts_near_the_first_term(modules):
     text = "word " * 300 + "penalty fare " + "more " * 300
-    found = modules.evaluate(
-        "([text, query]) => modules.excerpt(text, modules.terms(query))", [text, "penalty"]
-    )
+    found = modules.evaluate("([text, query]) => modules.excerpt(text, modules.terms(query))", [text, "penalty"])
     assert found.startswith("… word")
     assert "penalty" in found[:110]
     assert len(found) < 330
     assert modules.evaluate("modules.excerpt('short', modules.terms('x'))") == "short"
-    assert modules.evaluate("text => modules.excerpt(text, modules.terms('absent'))", text).startswith(
-        "word word"
-    )
+    assert modules.evaluate("text => modules.excerpt(text, modules.terms('absent'))", text).startswith("word word")
 
 
 def test_control_characters_are_visible(modules):

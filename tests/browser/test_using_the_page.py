@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from addresses import go_to, wait_until_drawn
+
 import steelyard as sy
 from steelyard.report.summary import verdict_lines
 
@@ -61,9 +63,7 @@ def test_sorting_the_leaderboard(page, opened):
         assert head.get_attribute("aria-sort") == "ascending"
         assert order(tab)[0] == "random"
         tab.locator("#board th[data-sort='Confusion@3'] button").click()
-        assert order(tab)[0] == "random", (
-            "where lower is better, the first click sorts the lowest value first"
-        )
+        assert order(tab)[0] == "random", "where lower is better, the first click sorts the lowest value first"
         tab.locator("#board th[data-sort=run] button").click()
         assert order(tab) == ["bm25-l", "bm25-okapi", "random"]
 
@@ -201,8 +201,7 @@ def test_labels_and_failures_are_shown_as_text(page, opened):
     seen, failures = set(), set()
     with opened(page) as tab:
         for query in ("fact-03", "comp-01", "hop-01", "para-06", "none-01", "code-01"):
-            tab.evaluate("query => { location.hash = `#query=${query}`; }", query)
-            tab.wait_for_timeout(50)
+            go_to(tab, f"#query={query}")
             seen |= {label.split()[0] for label in tab.locator("dialog .label").all_inner_texts()}
             failures |= set(tab.locator("dialog .glance .tag").all_inner_texts())
     assert {"◆", "?", "✖", "◇"} <= seen
@@ -285,7 +284,8 @@ def test_the_back_button_closes_a_query(page, opened):
 
 
 def test_wrong_addresses_are_ignored(page, opened):
-    wild = "#query=%3Cscript%3Ealert(1)%3C/script%3E&filter=nope&sort=run:99&page=-7&weights=1,x&measure=%22%3E&lists=9.x&by=%22]&slice=a:b"
+    wild = "#query=%3Cscript%3Ealert(1)%3C/script%3E&filter=nope&sort=run:99&page=-7"
+    wild += "&weights=1,x&measure=%22%3E&lists=9.x&by=%22]&slice=a:b"
     with opened(page, wild) as tab:
         assert tab.locator("dialog[open]").count() == 0
         assert tab.locator(ROWS).count() == 25
@@ -302,14 +302,10 @@ def test_charts_are_drawn_when_seen_and_follow_the_measure(page, opened):
         assert tab.locator("#chart-means .shown").inner_text() == "composite"
         before = tab.locator("#chart-means svg").inner_html()
         tab.locator("#chart-measure").select_option("R@20")
-        tab.wait_for_function(
-            "before => document.querySelector('#chart-means svg').innerHTML !== before", arg=before
-        )
+        tab.wait_for_function("before => document.querySelector('#chart-means svg').innerHTML !== before", arg=before)
         assert tab.locator("#chart-cutoffs .shown").inner_text() == "R@20"
         tab.locator("#chart-column").select_option("complexity")
-        tab.wait_for_function(
-            "() => document.querySelector('#chart-slices .drawing').textContent.includes('simple')"
-        )
+        tab.wait_for_function("() => document.querySelector('#chart-slices .drawing').textContent.includes('simple')")
 
 
 def test_charts_keep_their_height(page, opened):
@@ -348,7 +344,9 @@ def test_nothing_overflows_at_phone_width(page, opened):
         assert tab.evaluate(wide)
         for name in ("charts", "queries", "method"):
             tab.evaluate("name => document.getElementById(name).scrollIntoView()", name)
-            tab.wait_for_timeout(150)
+            if name == "charts":
+                tab.locator("#charts svg[role=img]").first.wait_for()
+            wait_until_drawn(tab)
             assert tab.evaluate(wide), name
         tab.locator("button[data-query]").first.tap()
         assert tab.locator("dialog[open] .list").count() == 2
@@ -364,7 +362,8 @@ def test_everything_can_be_reached_by_keyboard(page, opened):
         tab.locator("button[data-query]").first.focus()
         tab.keyboard.press("Enter")
         assert tab.locator("dialog[open]").count() == 1
-        inside = "document.querySelector('dialog').contains(document.activeElement) || document.activeElement === document.body"
+        inside = "document.querySelector('dialog').contains(document.activeElement)"
+        inside += " || document.activeElement === document.body"
         for _ in range(12):
             tab.keyboard.press("Tab")
             assert tab.evaluate(inside)
@@ -376,7 +375,8 @@ def test_printing_draws_every_chart(page, opened):
     with opened(page) as tab:
         tab.evaluate("dispatchEvent(new Event('beforeprint'))")
         tab.wait_for_function(
-            "() => document.querySelectorAll('figure.chart svg[role=img]').length === document.querySelectorAll('figure.chart').length"
+            "() => document.querySelectorAll('figure.chart svg[role=img]').length"
+            " === document.querySelectorAll('figure.chart').length"
         )
         tab.emulate_media(media="print")
         assert not tab.locator(".filters").is_visible()
@@ -386,13 +386,7 @@ def test_printing_draws_every_chart(page, opened):
 def test_how_it_was_measured(page, result, opened):
     with opened(page) as tab:
         method = tab.locator("#method").inner_text()
-        for part in (
-            "nDCG(gain=linear",
-            "missing=zero",
-            result.dataset.fingerprint,
-            "Steelyard",
-            "docid-desc",
-        ):
+        for part in ("nDCG(gain=linear", "missing=zero", result.dataset.fingerprint, "Steelyard", "docid-desc"):
             assert part in method
         for run in result.runs.values():
             assert run.fingerprint in method
@@ -409,9 +403,7 @@ def saved_pool(tab, button, path):
 def test_the_unjudged_documents_are_saved_as_a_pool(page, result, opened, tmp_path):
     with opened(page) as tab:
         made = saved_pool(tab, tab.locator("#pool"), tmp_path / "pool.jsonl")
-        expected = sy.pool(
-            {name: result.runs[name] for name in result.comparison.runs}, result.dataset.qrels, depth=10
-        )
+        expected = sy.pool({name: result.runs[name] for name in result.comparison.runs}, result.dataset.qrels, depth=10)
         assert made.frame.equals(expected.frame)
         assert made.settings == expected.settings
         said = tab.locator("#queries-said").inner_text()

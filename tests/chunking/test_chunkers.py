@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.chunking import (
-    Fixed,
-    Recursive,
-    Sentence,
-    Whole,
-    chunk_documents,
-    chunker,
-    token_counts,
-    token_starts,
-)
+from steelyard.chunking import Fixed, Recursive, Sentence, Whole, chunk_documents, chunker, token_counts, token_starts
 from steelyard.errors import InputError
 
 texts = st.lists(
@@ -76,19 +67,13 @@ def test_a_custom_tokenizer() -> None:
 
     assert token_starts("abcdef gh", pieces).tolist() == [0, 3, 7]
     assert token_counts({"d": "abcdef gh"}, pieces) == {"d": 3}
-    assert [c.text for c in chunk_documents({"d": "abcdef gh"}, Fixed(2, tokenizer=pieces))] == [
-        "abcdef",
-        "gh",
-    ]
+    assert [c.text for c in chunk_documents({"d": "abcdef gh"}, Fixed(2, tokenizer=pieces))] == ["abcdef", "gh"]
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (
-            "fixt",
-            "unknown chunker 'fixt'; expected one of fixed, sentence, recursive, whole. Did you mean fixed",
-        ),
+        ("fixt", "unknown chunker 'fixt'; expected one of fixed, sentence, recursive, whole. Did you mean fixed"),
         (
             {"fixed": {"token": 5}},
             "unknown setting 'token'; expected one of tokens, overlap, tokenizer, name. Did you mean token",

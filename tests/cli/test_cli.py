@@ -24,9 +24,7 @@ def files(tmp_path):
 
 def test_evaluate_as_json(files, capsys):
     qrels, first, _ = files
-    assert (
-        run(["evaluate", qrels, first, "-m", "nDCG@10", "-m", "AP", "--format", "json", "--per-query"]) == 0
-    )
+    assert run(["evaluate", qrels, first, "-m", "nDCG@10", "-m", "AP", "--format", "json", "--per-query"]) == 0
     out, err = capsys.readouterr()
     made = json.loads(out)
     assert made["dialect"] == "steelyard"
@@ -58,10 +56,7 @@ def test_output_file(files, tmp_path, capsys):
 
 
 def test_policies_and_dialects(files, capsys):
-    assert (
-        run(["evaluate", files[0], files[1], "-m", "map", "--dialect", "trec_eval-9", "--format", "json"])
-        == 0
-    )
+    assert run(["evaluate", files[0], files[1], "-m", "map", "--dialect", "trec_eval-9", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["means"]["map"] == 1.0
     assert run(["evaluate", files[0], files[1], "-m", "AP", "--missing", "error"]) == 2
     assert "'q3'" in capsys.readouterr().err
@@ -80,18 +75,7 @@ def test_compare_shows_movers_and_writes_the_page(files, tmp_path, capsys):
     queries = tmp_path / "queries.jsonl"
     queries.write_text('{"_id": "q1", "text": "why?"}\n{"_id": "q2", "text": "where?"}\n')
     page = tmp_path / "page.html"
-    arguments = [
-        "compare",
-        *files,
-        "-m",
-        "AP",
-        "--baseline",
-        "one",
-        "--movers",
-        "2",
-        "--queries",
-        str(queries),
-    ]
+    arguments = ["compare", *files, "-m", "AP", "--baseline", "one", "--movers", "2", "--queries", str(queries)]
     assert run([*arguments, "--report", str(page)]) == 0
     out = capsys.readouterr().out
     assert "two vs one: 2 queries lost on AP" in out
@@ -159,12 +143,7 @@ def test_run_with_other_queries_is_an_error(files, tmp_path, capsys):
 
 
 def test_file_name_selects_the_format(files, tmp_path):
-    for name, begins in (
-        ("a.csv", "run,measure"),
-        ("a.json", "{"),
-        ("a.md", "| run"),
-        ("a.tex", "\\begin{tabular}"),
-    ):
+    for name, begins in (("a.csv", "run,measure"), ("a.json", "{"), ("a.md", "| run"), ("a.tex", "\\begin{tabular}")):
         assert run(["evaluate", files[0], files[1], "-m", "AP", "-o", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_text().startswith(begins)
 
@@ -172,17 +151,7 @@ def test_file_name_selects_the_format(files, tmp_path):
 def test_compare_score_tables(tmp_path, capsys):
     table = tmp_path / "per-query.csv"
     table.write_text("method,query_id,MRR\na,1,1\na,2,0.5\nb,1,0.5\nb,2,0.25\n")
-    arguments = [
-        "compare",
-        "--scores",
-        str(table),
-        "--run-column",
-        "method",
-        "--query-column",
-        "query_id",
-        "-m",
-        "MRR",
-    ]
+    arguments = ["compare", "--scores", str(table), "--run-column", "method", "--query-column", "query_id", "-m", "MRR"]
     assert run([*arguments, "--baseline", "b", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["pairs"][0]["difference"] == 0.375
 
@@ -196,9 +165,7 @@ def test_explain_measures_dialects_reconcile(files, capsys):
     assert any(row["measure"].startswith("nDCG") for row in json.loads(capsys.readouterr().out))
     assert run(["dialects"]) == 0
     assert "trec_eval-9" in capsys.readouterr().out
-    assert (
-        run(["reconcile", files[0], files[2], "-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag"]) == 0
-    )
+    assert run(["reconcile", files[0], files[2], "-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag"]) == 0
     assert "denominator: relevant in trec_eval-9, found in multihop-rag" in capsys.readouterr().out
 
 
@@ -273,9 +240,7 @@ def test_help_of_the_command_lists_every_verb_and_fits_80_columns(capsys):
 
 def test_command_in_a_pipe(files):
     command = [sys.executable, "-m", "steelyard", "evaluate", files[0], files[1], "-m", "AP"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False)
     assert done.returncode == 0
     assert done.stdout.splitlines()[1].split() == ["one", "AP", "0.6667", "0.0000", "1.0000", "3"]
     assert "\x1b" not in done.stdout
@@ -312,10 +277,7 @@ def test_folder_in_the_place_of_a_file(files, tmp_path, capsys):
     assert run(["evaluate", str(tmp_path), files[1]]) == 2
     assert f"expected a file with qrels. Did you mean one of these: {files[0]}?" in capsys.readouterr().err
     assert run(["evaluate", files[0], str(tmp_path)]) == 2
-    assert (
-        f"expected a file with a run. Did you mean one of these: {files[1]}, {files[2]}?"
-        in capsys.readouterr().err
-    )
+    assert f"expected a file with a run. Did you mean one of these: {files[1]}, {files[2]}?" in capsys.readouterr().err
     assert run(["evaluate", files[0], str(tmp_path / "empty")]) == 2
     assert "It is empty; nothing in it can be read as a run." in capsys.readouterr().err
 
@@ -347,9 +309,7 @@ def test_compare_without_qrels(files, tmp_path, capsys):
     made = json.loads(capsys.readouterr().out)
     assert (made["qrels"], made["depth"], made["pairs"][0]["queries"]) == (None, 2, 2)
     assert run(["compare", "--no-qrels", first, second, "--format", "csv"]) == 0
-    assert capsys.readouterr().out.startswith(
-        "run,other run,queries,overlap@10,RBO,tau,same first\none,two,2,"
-    )
+    assert capsys.readouterr().out.startswith("run,other run,queries,overlap@10,RBO,tau,same first\none,two,2,")
     for format in ("markdown", "latex"):
         assert run(["compare", "--no-qrels", first, second, "--format", format]) == 0
         assert "two" in capsys.readouterr().out

@@ -33,14 +33,11 @@ def reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, st
 )
 def test_first_two_files_are_read_with_the_chosen_ordering(reads, arguments, ordering) -> None:
     ahead.start_reading(arguments.split())
-    assert reads == [
-        ("a.qrels", "b.run", kernel_options(ordering.ties, ordering.duplicates, ordering.single))
-    ]
+    assert reads == [("a.qrels", "b.run", kernel_options(ordering.ties, ordering.duplicates, ordering.single))]
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    ["", "--help", "a.qrels", "a.qrels none.run", "a.qrels b.run --ties odd", "a.qrels b.run --dialect no"],
+    "arguments", ["", "--help", "a.qrels", "a.qrels none.run", "a.qrels b.run --ties odd", "a.qrels b.run --dialect no"]
 )
 def test_nothing_is_read_if_the_arguments_are_unclear(reads, arguments) -> None:
     ahead.start_reading(arguments.split())

@@ -30,14 +30,7 @@ def judged(tmp_path):
     def write_qrels(*options):
         out = tmp_path / "qrels.jsonl"
         code = run(
-            [
-                "evidence",
-                str(tmp_path / "evidence.json"),
-                str(tmp_path / "chunks.jsonl"),
-                "-o",
-                str(out),
-                *options,
-            ]
+            ["evidence", str(tmp_path / "evidence.json"), str(tmp_path / "chunks.jsonl"), "-o", str(out), *options]
         )
         return sy.Qrels.read(out) if code == 0 else None
 
@@ -59,9 +52,7 @@ def test_options_are_those_of_python(judged):
     strict = judged("--overlap", "whole", "--ignore-case")
     assert strict == sy.Evidence(EVIDENCE).judge(CHUNKS, overlap="whole", case=False)
     lax = judged("--overlap", "majority", "--ignore-case", "--remove-spaces", "--share", "0.5")
-    assert lax == sy.Evidence(EVIDENCE).judge(
-        CHUNKS, overlap="majority", case=False, spaces="removed", share=0.5
-    )
+    assert lax == sy.Evidence(EVIDENCE).judge(CHUNKS, overlap="majority", case=False, spaces="removed", share=0.5)
 
 
 def test_unknown_parent_column_is_an_error(judged, capsys):

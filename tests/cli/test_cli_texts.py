@@ -9,11 +9,7 @@ import pytest
 import steelyard as sy
 from steelyard.cli import run
 
-TEXTS = {
-    "a": "the balance weighs gold and silver",
-    "b": "the balance weighs gold and silver",
-    "c": "a boat floats",
-}
+TEXTS = {"a": "the balance weighs gold and silver", "b": "the balance weighs gold and silver", "c": "a boat floats"}
 MEASURES = ["R(budget=7)", "Repeats@3", "Repeats(near=True)@3"]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import steelyard as sy
 from needs import NOT_ON_WINDOWS, not_on_windows
-from steelyard.bench.cache import AnswerStore
+from steelyard.benchmark.cache import AnswerStore
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 from steelyard.io.files import write_file
@@ -40,10 +40,7 @@ def shell(folder, text, **environment):
     path = str(Path(sy.__file__).parent.parent)
     text = text.replace("steelyard", f"{sys.executable} -m steelyard", 1)
     return subprocess.run(
-        ["sh", "-c", text],
-        cwd=folder,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": path, **environment},
+        ["sh", "-c", text], cwd=folder, capture_output=True, env={**os.environ, "PYTHONPATH": path, **environment}
     )
 
 
@@ -106,30 +103,14 @@ def test_a_pipe_is_written_to_and_not_replaced(folder):
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (
-            PermissionError(errno.EACCES, "Permission denied", "out/runs"),
-            2,
-            "error: out/runs: Permission denied.",
-        ),
+        (PermissionError(errno.EACCES, "Permission denied", "out/runs"), 2, "error: out/runs: Permission denied."),
         (OSError(errno.EROFS, "Read-only file system", "out"), 2, "error: out: Read-only file system."),
         (MemoryError(), 2, "error: there is not enough memory."),
-        (
-            ImportError("x.so: failed to map segment from shared object"),
-            2,
-            "error: there is not enough memory.",
-        ),
+        (ImportError("x.so: failed to map segment from shared object"), 2, "error: there is not enough memory."),
         (ImportError("No module named 'x'"), 3, "error: internal error (ImportError: No module named 'x')"),
         (RuntimeError("can't start new thread"), 2, "error: the system refused to start a thread"),
-        (
-            pl.exceptions.PanicException("could not spawn threads"),
-            2,
-            "error: the system refused to start a thread",
-        ),
-        (
-            pl.exceptions.PanicException("index out of bounds"),
-            3,
-            "internal error (PanicException: index out of",
-        ),
+        (pl.exceptions.PanicException("could not spawn threads"), 2, "error: the system refused to start a thread"),
+        (pl.exceptions.PanicException("index out of bounds"), 3, "internal error (PanicException: index out of"),
         (SystemExit(1), 3, "internal error (SystemExit: 1)"),
         (ValueError("\x1b[31mred"), 3, r"internal error (ValueError: \x1b[31mred)"),
     ],
@@ -171,3 +152,9 @@ def test_a_file_that_makes_polars_panic_is_wrong_input(folder, monkeypatch, caps
     monkeypatch.setattr(pl, "read_parquet", panic)
     assert command(["evaluate", "a.qrels", "a.parquet", "-m", "AP"]) == 2
     assert "a.parquet: starts as a Parquet file but cannot be read as one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--columns=--", "--to=--"])
+def test_two_dashes_are_no_value_of_an_option(option, capsys):
+    assert command(["convert", "a.run", "b.run", option]) == 2
+    assert "has no value" in capsys.readouterr().err

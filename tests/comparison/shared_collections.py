@@ -63,9 +63,7 @@ def _trec_run(path: Path) -> Ranking:
         for line in lines:
             query, _, document, _, score, _ = line.split()
             scored.setdefault(query, []).append((float(score), document))
-    return {
-        query: [document for _, document in sorted(found, reverse=True)] for query, found in scored.items()
-    }
+    return {query: [document for _, document in sorted(found, reverse=True)] for query, found in scored.items()}
 
 
 @cache
@@ -83,8 +81,7 @@ def retrieved(name: str) -> Collection:
     for label, retriever in _retrievers().items():
         found = retriever().index(corpus).retrieve([queries[query] for query in asked], k=DEPTH)
         runs[label] = {
-            query: [document for document, _ in documents]
-            for query, documents in zip(asked, found, strict=True)
+            query: [document for document, _ in documents] for query, documents in zip(asked, found, strict=True)
         }
     return Collection(qrels, runs)
 

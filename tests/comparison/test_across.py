@@ -46,10 +46,7 @@ def many(three):
 
 
 def means_of(three, run):
-    return {
-        name: {row.run: row.means["nDCG@10"] for row in each.leaderboard_rows}[run]
-        for name, each in three.items()
-    }
+    return {name: {row.run: row.means["nDCG@10"] for row in each.leaderboard_rows}[run] for name, each in three.items()}
 
 
 def test_macro_and_micro_means_are_those_of_the_comparisons(three, many):
@@ -80,10 +77,7 @@ def published_comparison(means):
 def test_the_table_is_best_first_and_the_letters_follow_the_test(many):
     assert many.table["run"].to_list()[0] == "a"
     groups = dict(zip(many.table["run"], many.table["group"], strict=True))
-    pairs = {
-        frozenset((row["run"], row["baseline"])): row["these_verdict"]
-        for row in many.pairs.iter_rows(named=True)
-    }
+    pairs = {frozenset((row["run"], row["baseline"])): row["these_verdict"] for row in many.pairs.iter_rows(named=True)}
     for pair, verdict in pairs.items():
         one, other = pair
         assert bool(set(groups[one]) & set(groups[other])) == (verdict == "not significant")
@@ -258,19 +252,11 @@ def test_the_json_has_the_promised_fields(many):
     assert list(data["table"][0]["values"]) == ["x", "y", "z"]
     for pair in data["pairs"]:
         assert {"run", "baseline", "difference", "these", "like_these"} <= pair.keys()
-        assert all(
-            {"p_adjusted", "low", "high", "verdict"} <= pair[test].keys() for test in ("these", "like_these")
-        )
+        assert all({"p_adjusted", "low", "high", "verdict"} <= pair[test].keys() for test in ("these", "like_these"))
 
 
 def test_every_format_has_every_run_and_every_dataset(many):
-    for text in (
-        many.to_text(),
-        many.to_markdown(),
-        many.to_latex(),
-        many.to_html(),
-        many._repr_html_(),
-    ):
+    for text in (many.to_text(), many.to_markdown(), many.to_latex(), many.to_html(), many._repr_html_()):
         assert "nDCG@10 over 3 datasets" in text
         assert all(f"{value:.4f}" in text for value in many.values.flatten())
     rows = list(csv.DictReader(io.StringIO(many.to_csv())))

@@ -38,28 +38,40 @@ def disagreements(comparison):
     return [str(note) for note in comparison.notes if note.code == "interval-and-p-disagree"]
 
 
-def test_corrected_p_above_alpha_and_an_interval_without_0():
-    runs = table(base=BASE, border=BORDER, same=shifted(0.001), other=shifted(-0.001))
-    found = compare_scores(runs, baseline="base")
+def beside_clear_differences(**options):
+    """BORDER beside two clear differences: Holm's correction leaves its p at 0.021, and Bonferroni's is 0.064."""
+    return compare_scores(
+        table(base=BASE, border=BORDER, up=shifted(0.2), down=shifted(-0.2)), baseline="base", **options
+    )
+
+
+def test_a_p_by_holm_below_alpha_and_a_simultaneous_interval_with_0():
+    found = beside_clear_differences()
     (note,) = disagreements(found)
     assert note == (
-        "interval and p-value disagree for 1 pair: border vs base on RR (the interval excludes 0, p is 0.064). "
-        "The 95% interval is a bootstrap interval of each pair alone; p is from the paired t test, corrected (holm) "
-        "for the pairs of a measure. Verdicts follow p"
+        "interval and p-value disagree for 1 pair: border vs base on RR (the interval contains 0, p is 0.021). "
+        "Intervals are Student's intervals at the Bonferroni level: simultaneous for the pairs of a measure; p is from "
+        "the paired t test, corrected (holm) for the pairs of a measure. Verdicts follow p"
     )
     pair = next(pair for pair in found.tested_pairs if pair.run == "border")
-    assert pair.low > 0
-    assert pair.p < 0.05 < pair.p_adjusted
-    assert pair.verdict == "not significant"
+    assert pair.low < 0 < pair.high
+    assert pair.verdict == "better"
+
+
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "bh", "none"])
+def test_an_interval_excludes_0_where_the_corrected_p_is_below_alpha(correction):
+    runs = table(base=BASE, border=BORDER, same=shifted(0.001), other=shifted(-0.001))
+    found = compare_scores(runs, baseline="base", correction=correction)
+    assert not disagreements(found)
+    pair = next(pair for pair in found.tested_pairs if pair.run == "border")
+    assert (pair.low > 0) == (pair.p_adjusted < 0.05) == (correction == "none")
 
 
 def test_the_note_is_in_every_format():
-    found = compare_scores(
-        table(base=BASE, border=BORDER, same=shifted(0.001), other=shifted(-0.001)), baseline="base"
-    )
+    found = beside_clear_differences()
     (note,) = disagreements(found)
     for form in (found.to_text(), found.to_markdown(), found.to_latex(), found.to_html(), found.to_json()):
-        assert form.count(note[1:]) == 1
+        assert form.replace("&#x27;", "'").count(note[1:]) == 1
 
 
 def test_no_note_where_they_agree():
@@ -79,33 +91,31 @@ def test_p_below_alpha_and_an_interval_with_0():
     assert found.tested_pairs[0].verdict == "different"
 
 
+RARE = np.array([0.52] * 32 + [0.30] * 8)
+
+
 def test_the_note_gives_another_alpha():
-    (note,) = disagreements(compare_scores(table(base=BASE, border=BORDER), baseline="base", alpha=0.01))
-    assert "p is from the paired t test, at alpha 0.01. Verdicts follow p" in note
+    found = compare_scores(table(base=BASE, rare=RARE), baseline="base", test="sign", alpha=0.01)
+    (note,) = disagreements(found)
+    assert "p is from the paired sign test, at alpha 0.01. Verdicts follow p" in note
+    assert found.interval_heading == "99% interval"
 
 
 def test_the_note_on_a_test_with_its_own_correction():
-    noisy = 0.5 + 0.3 * np.random.default_rng(9).normal(size=40)
-    found = compare_scores(table(base=BASE, border=BORDER, noisy=noisy), baseline="base", test="tukey")
-    (note,) = disagreements(found)
-    assert (
-        "p is from the paired tukey test, which corrects for all pairs of a measure. Verdicts follow p"
-        in note
-    )
+    (note,) = disagreements(beside_clear_differences(test="max-t"))
+    assert "p is from the paired max-t test, which corrects for all pairs of a measure. Verdicts follow p" in note
 
 
 def test_of_many_pairs_the_first_ten_are_named():
-    runs = {f"r{number}": BORDER + number * 1e-4 for number in range(12)}
-    (note,) = disagreements(compare_scores(table(base=BASE, **runs), baseline="base"))
+    runs = {f"r{number}": np.where(RARE > 0.5, RARE + number * 1e-4, RARE) for number in range(12)}
+    (note,) = disagreements(compare_scores(table(base=BASE, **runs), baseline="base", test="sign"))
     assert "disagree for 12 pairs" in note
-    named = note.partition(": ")[2].partition(" vs base on RR (the interval excludes 0, p is 0.")[0]
+    named = note.partition(": ")[2].partition(" vs base on RR (the interval contains 0, p is 0.")[0]
     assert len(re.findall(r"r\d+", named)) == 10
     assert "; and 2 more." in note
 
 
-@pytest.mark.parametrize(
-    ("measure", "verdict"), [("RR", "better"), ("Confusion@5", "worse"), ("Latency", "worse")]
-)
+@pytest.mark.parametrize(("measure", "verdict"), [("RR", "better"), ("Confusion@5", "worse"), ("Latency", "worse")])
 def test_the_verdict_depends_on_the_direction_of_the_measure(measure, verdict):
     frame = table(base=BASE, up=shifted(0.2)).rename({"RR": measure})
     assert compare_scores(frame, baseline="base").tested_pairs[0].verdict == verdict
@@ -113,9 +123,7 @@ def test_the_verdict_depends_on_the_direction_of_the_measure(measure, verdict):
 
 def test_verdicts_of_equal_runs_and_of_a_single_query():
     assert compare_scores(table(base=BASE, same=BASE), baseline="base").tested_pairs[0].verdict == "equal"
-    assert (
-        compare_scores(table(base=[0.5], up=[0.6]), baseline="base").tested_pairs[0].verdict == "not tested"
-    )
+    assert compare_scores(table(base=[0.5], up=[0.6]), baseline="base").tested_pairs[0].verdict == "not tested"
 
 
 def test_a_pair_uses_the_queries_that_both_runs_have():

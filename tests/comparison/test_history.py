@@ -63,9 +63,7 @@ def file(tmp_path):
 def test_the_drop_is_found_the_dip_is_not_and_the_change_of_qrels_breaks_the_line(found):
     steps = found.steps
     assert [(number, step.change) for number, step in enumerate(steps) if step.change] == [(DROP, "drop")]
-    assert [(number, step.broken) for number, step in enumerate(steps) if step.broken] == [
-        (QRELS, ("qrels",))
-    ]
+    assert [(number, step.broken) for number, step in enumerate(steps) if step.broken] == [(QRELS, ("qrels",))]
     assert np.isnan(steps[QRELS].p_adjusted)
     assert steps[DROP].difference == pytest.approx(-0.05, abs=0.02)
 
@@ -150,3 +148,81 @@ def test_a_broken_line_without_values_is_left_out():
     lines = records()[:3]
     lines[1]["runs"] = {"bm25": {}}
     assert len(History.of(lines).steps) == 2
+
+
+def test_the_tests_of_a_line_are_those_of_t_test():
+    """All steps are tested together, with the p-values that one call per step gives, to the last bit."""
+    import numpy as np
+
+    from steelyard.comparison.history import t_tests
+    from steelyard.statistics import t_test
+
+    rng = np.random.default_rng(5)
+    series = [rng.normal(size=n).round(digits) for n in (0, 1, 2, 3, 10, 10, 115, 115) for digits in (1, 16)]
+    series += [np.zeros(5), np.full(5, 0.1), np.full(5, -0.3), np.array([0.1, 0.1 + 1e-17])]
+    differences, p_values = t_tests(series)
+    for values, difference, p in zip(series, differences, p_values, strict=True):
+        expected = t_test(values).p if len(values) else float("nan")
+        assert np.array_equal(p, expected, equal_nan=True)
+        assert np.array_equal(difference, values.mean() if len(values) else float("nan"), equal_nan=True)
+
+
+def test_a_long_line_has_intervals_of_student(monkeypatch):
+    import numpy as np
+
+    from steelyard.comparison import history
+    from steelyard.statistics import mean_interval
+
+    series = [np.random.default_rng(place).random(5 + place % 2) for place in range(6)]
+    assert history._intervals(series) == [mean_interval(values) for values in series]
+    monkeypatch.setattr(history, "MOST_DRAWN", 5)
+    found = history._intervals(series)
+    assert np.allclose(found, [mean_interval(values, method="t") for values in series])
+
+
+@pytest.mark.parametrize("output", ["to_text", "to_markdown", "to_json", "to_html"])
+def test_the_work_grows_with_the_number_of_lines(tmp_path, monkeypatch, output):
+    """Calls of functions are counted: twice the lines take twice the calls, and nothing is drawn for a long line."""
+    import sys
+
+    from steelyard.comparison import history
+
+    monkeypatch.setattr(history, "MOST_DRAWN", 100)
+    monkeypatch.setattr(history, "mean_interval", None)
+    lines = [json.dumps(each) + "\n" for each in records()]
+    file, counts = tmp_path / "long.jsonl", []
+    for repeated in (6, 10, 20):  # The first one also imports modules.
+        file.write_text("".join(lines * repeated))
+        calls = 0
+
+        def count(frame, event, argument):
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            getattr(sy.history(file), output)()
+        finally:
+            sys.setprofile(None)
+        counts.append(calls)
+    assert counts[2] < 2.1 * counts[1]
+
+
+def test_without_any_change_the_last_point_is_rarely_called_different_from_the_best():
+    """The best of 12 points is above its true value by chance, which a test of that pair alone does not know."""
+    different = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        level = rng.normal(0.5, 0.25, QUERIES)
+        made = records()[:12]
+        for each in made:
+            values = level + rng.normal(0, 0.1, QUERIES)
+            each["runs"]["bm25"] = {"means": {"nDCG@10": float(values.mean())}, "values": {"nDCG@10": values.tolist()}}
+        different += "different from the best" in History.of(made).latest["verdict"].to_list()
+    assert different <= 6
+
+
+def test_a_drop_from_the_best_is_found():
+    (row,) = History.of(records()[: DROP + 3]).latest.to_dicts()
+    assert row["verdict"] == "different from the best"
+    assert row["p_adjusted"] < 0.001

@@ -51,9 +51,7 @@ def test_lists_joined_by_hashes_are_those_joined_as_frames(most, one, two):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joined_lists, "MOST_RANKS", most)
         a, b = lists_of(one), lists_of(two)
-        assert list(
-            zip(a.query.tolist(), a.frame["doc_id"].to_list(), a.rank.tolist(), strict=True)
-        ) == plain(one)
+        assert list(zip(a.query.tolist(), a.frame["doc_id"].to_list(), a.rank.tolist(), strict=True)) == plain(one)
         expected = join_frames(a, b, SIZE)
         same(join_lists(a, b, SIZE), expected)
         same(join_lists(replace(a, distinct=False), b, SIZE), expected)
@@ -67,11 +65,8 @@ def test_lists_joined_by_hashes_are_those_joined_as_frames(most, one, two):
 def test_equal_hashes_of_different_documents_are_noticed(one, two):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "steelyard.alignment.frames.row_hashes",
-            lambda docs, query: (docs.hash().to_numpy() % 3).astype(np.uint64),
+            "steelyard.alignment.frames.row_hashes", lambda docs, query: (docs.hash().to_numpy() % 3).astype(np.uint64)
         )
         a, b = lists_of(one), lists_of(two)
         same(join_lists(a, b, SIZE), join_frames(a, b, SIZE))
-        assert list(
-            zip(a.query.tolist(), a.frame["doc_id"].to_list(), a.rank.tolist(), strict=True)
-        ) == plain(one)
+        assert list(zip(a.query.tolist(), a.frame["doc_id"].to_list(), a.rank.tolist(), strict=True)) == plain(one)

@@ -13,10 +13,7 @@ from steelyard.comparison.lists import compare_lists
 
 
 def test_values_by_hand():
-    runs = {
-        "a": {"q1": ["x", "y", "z"], "q2": ["u", "v", "w"]},
-        "b": {"q1": ["y", "x", "t"], "q2": ["u", "v", "w"]},
-    }
+    runs = {"a": {"q1": ["x", "y", "z"], "q2": ["u", "v", "w"]}, "b": {"q1": ["y", "x", "t"], "q2": ["u", "v", "w"]}}
     (pair,) = compare_lists(runs, depth=3).tested
     assert pair.overlap == pytest.approx((2 / 3 + 1) / 2)
     assert pair.tau == pytest.approx((-1 + 1) / 2)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.comparison import bounds as pair_module
 from steelyard.comparison.bounds import SharedUnjudged, pair_bounds
 from steelyard.errors import MeasureError
+from steelyard.measures import bound_formulas
 from steelyard.measures import bounds as bounds_module
 from steelyard.measures.gradings import grade_levels, unjudged
 from steelyard.measures.grammar import parse
@@ -36,26 +36,13 @@ def test_bounds_hold_over_all_shared_gradings(seed: int, monkeypatch: pytest.Mon
             check(measure, pair_bounds(measure, a, b, shared), tables, row, (judged, lists))
 
 
-EXACT = [
-    "nDCG@3",
-    "nDCG",
-    "P@3",
-    "R@3",
-    "R(cap=True)@2",
-    "F@3",
-    "RR@3",
-    "RR",
-    "Hit@2",
-    "DCG@3",
-    "RBP",
-    "NumRelRet",
-]
+EXACT = ["nDCG@3", "nDCG", "P@3", "R@3", "R(cap=True)@2", "F@3", "RR@3", "RR", "Hit@2", "DCG@3", "RBP", "NumRelRet"]
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_longer_lists_with_formulas_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds_module, "MOST_GRADINGS", 0)
-    monkeypatch.setattr(pair_module, "MOST_PAIRED", seed % 2 * 256)
+    monkeypatch.setattr(bound_formulas, "MOST_PAIRED", seed % 2 * 256)
     scale, most = [([0, 1], 8), ([-1, 0, 1, 2], 6), ([0, 1, 3], 4)][seed % 3]
     judged, lists = random_case(random.Random(seed), scale, most, runs=2, queries=10)
     a, b = (aligned(judged, listed) for listed in lists)

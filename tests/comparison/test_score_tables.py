@@ -23,9 +23,7 @@ WIDE = pl.DataFrame(
 def test_wide_and_long_agree(tmp_path):
     wide, long = tmp_path / "wide.csv", tmp_path / "long.parquet"
     WIDE.write_csv(wide)
-    WIDE.unpivot(["MRR", "Latency"], index=["method", "query_id"], variable_name="measure").write_parquet(
-        long
-    )
+    WIDE.unpivot(["MRR", "Latency"], index=["method", "query_id"], variable_name="measure").write_parquet(long)
     options = TableOptions(run_column="method", query_column="query_id")
     first = sy.compare_scores(wide, ["MRR"], options=options)
     second = sy.compare_scores(long, ["MRR"], options=options)
@@ -76,7 +74,7 @@ def test_blocks_are_the_repetitions_that_every_run_has():
 
 @pytest.mark.slow
 def test_repetitions_do_not_make_equal_runs_significant():
-    """Two runs of the same quality, each better on its own queries, five seeds with little noise: 5% are significant."""
+    """Two runs of the same quality, each better on its own queries, five seeds, little noise: 5% are significant."""
     random, draws, queries, seeds = np.random.default_rng(5), 400, 30, 5
     significant = 0
     for _ in range(draws):
@@ -130,9 +128,7 @@ def test_stars_and_queries_without_a_relevant_document():
     seen = set()
     for shift in (0.0, 0.05, 0.1, 0.14, 0.3):
         other = base + shift + 0.2 * rng.normal(size=40)
-        frame = pl.DataFrame(
-            {"run": ["b"] * 40 + ["m"] * 40, "query": [*range(40)] * 2, "MRR": [*base, *other]}
-        )
+        frame = pl.DataFrame({"run": ["b"] * 40 + ["m"] * 40, "query": [*range(40)] * 2, "MRR": [*base, *other]})
         pair = sy.compare_scores(frame, baseline="b", correction="none").tested_pairs[0]
         p = stats.ttest_rel(other, base).pvalue
         expected = "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else "ns"
@@ -161,9 +157,7 @@ def test_a_column_of_the_table_slices_it():
     blocks = sy.compare_scores(seeds, ["MRR"], by="kind", options=TableOptions(repeats="blocks"))
     assert [cut.queries for cut in blocks.slices] == [2, 1]
     with pytest.raises(InputError, match=r"query '1' has more than one value in column 'kind'.*'x', 'z'"):
-        sy.compare_scores(
-            frame.with_columns(kind=pl.Series(["x", "y", "x", "z", "y", "x"])), ["MRR"], by="kind"
-        )
+        sy.compare_scores(frame.with_columns(kind=pl.Series(["x", "y", "x", "z", "y", "x"])), ["MRR"], by="kind")
     with pytest.raises(InputError, match=r"slicing by 'knd'.*Did you mean kind"):
         sy.compare_scores(frame, ["MRR"], by="knd")
     numbers = frame.with_columns(size=pl.Series([3, 5, 3] * 2))

@@ -12,13 +12,14 @@ from shared_collections import Collection, Grades, dl2019, restricted, retrieved
 
 import steelyard as sy
 from steelyard.alignment.alignment import align
+from steelyard.comparison.failures import run_failures
 from steelyard.comparison.judged import JudgedDocuments
 from steelyard.comparison.unjudged import (
     Estimate,
     Floats,
+    GradeDraws,
     PairedLists,
     combined_test,
-    draw_grades,
     imputed_differences,
     imputed_test,
     paired_lists,
@@ -26,7 +27,7 @@ from steelyard.comparison.unjudged import (
     verdict,
 )
 from steelyard.options import Options
-from steelyard.report.page.queries import Kept, run_failures
+from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import comparison_subject
 from steelyard.report.page.view import view_of
 
@@ -78,9 +79,7 @@ def test_lists_are_joined_by_document() -> None:
     assert pair.query.tolist() == [0, 0, 0, 1]
     assert pair.ranks.tolist() == [[1, 2, np.inf, np.inf], [np.inf, 1, 2, 1]]
     assert pair.lengths.tolist() == [[3, 0], [2, 1]]
-    np.testing.assert_array_equal(
-        pair.grades_by_rank(0, pair.grade, None), [[2, np.nan, np.nan], [np.nan] * 3]
-    )
+    np.testing.assert_array_equal(pair.grades_by_rank(0, pair.grade, None), [[2, np.nan, np.nan], [np.nan] * 3])
     np.testing.assert_array_equal(pair.grades_by_rank(1, pair.grade, 1), [[np.nan], [1]])
     np.testing.assert_array_equal(pair.judged, [[2, 0], [1, np.nan]])
 
@@ -116,10 +115,19 @@ def test_drawn_grades_are_grades_of_the_qrels_and_repeat_with_the_seed() -> None
     (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
     pair = paired_lists(one, other, first(one, 10, grades))
     wanted = pair.unjudged & pair.within(CUTOFF)
-    drawn = draw_grades(pair, wanted, 25, np.random.default_rng(3))
-    assert drawn.shape == (25, wanted.sum())
+    drawn = GradeDraws(pair, 25, seed=3).of(wanted)
+    assert drawn.shape == (wanted.sum(), 25)
     assert set(np.unique(drawn)) <= {0.0, 1.0, 2.0}
-    np.testing.assert_array_equal(drawn, draw_grades(pair, wanted, 25, np.random.default_rng(3)))
+    np.testing.assert_array_equal(drawn, GradeDraws(pair, 25, seed=3).of(wanted))
+
+
+def test_the_drawn_grades_of_a_document_do_not_depend_on_how_many_are_asked_for() -> None:
+    (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
+    pair = paired_lists(one, other, first(one, 10, grades))
+    draws = GradeDraws(pair, 25, seed=3)
+    few, many = pair.unjudged & pair.within(CUTOFF), pair.unjudged
+    assert few.sum() < many.sum()
+    np.testing.assert_array_equal(draws.of(few), draws.of(many)[few[many]])
 
 
 def test_drawn_grades_are_nearer_to_the_true_ones_than_zero_or_the_mean_grade() -> None:
@@ -129,7 +137,7 @@ def test_drawn_grades_are_nearer_to_the_true_ones_than_zero_or_the_mean_grade() 
         pair = paired_lists(one, other, judged)
         wanted = pair.unjudged & pair.within(CUTOFF)
         true = complete.grade[wanted].mean()
-        error = abs(draw_grades(pair, wanted, 50, np.random.default_rng(0)).mean() - true)
+        error = abs(GradeDraws(pair, 50, seed=0).of(wanted).mean() - true)
         assert error < 0.5 * min(true, np.nanmean(pair.grade) - true)
 
 
@@ -138,7 +146,7 @@ def test_many_distinct_grades() -> None:
     rng = np.random.default_rng(0)
     continuous = [{d: g + rng.random() / 2 for d, g in row.items()} for row in grades]
     pair = paired_lists(one, other, first(one, 10, continuous))
-    drawn = draw_grades(pair, pair.unjudged & pair.within(10), 5, rng)
+    drawn = GradeDraws(pair, 5, seed=0).of(pair.unjudged & pair.within(10))
     assert len(np.unique(drawn)) <= 10
 
 
@@ -253,9 +261,7 @@ def test_claims_hold_with_the_complete_qrels_of_dl2019(depths: tuple[int, int], 
             paired_lists(collection.lists(one), collection.lists(other), list(collection.qrels.values()))
         )
         truth = verdict(complete, None)
-        qrels = restricted(
-            collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1])
-        )
+        qrels = restricted(collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1]))
         _, claim = judged_verdict(collection, one, other, qrels)
         real += truth != "not significant"
         if claim in ("better", "worse"):
@@ -288,9 +294,7 @@ def test_compare_claims_what_the_complete_qrels_of_dl2019_support(
         pair = {name: runs[name] for name in (one, other)}
         truth = sy.compare(complete, pair, ["nDCG@10"], baseline=other).tested_pairs[0]
         assert truth.verdict != "undecided"
-        qrels = restricted(
-            collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1])
-        )
+        qrels = restricted(collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1]))
         claim = sy.compare(qrels, pair, ["nDCG@10"], baseline=other).tested_pairs[0]
         real += truth.verdict in ("better", "worse")
         if claim.verdict in ("better", "worse"):
@@ -323,9 +327,7 @@ def test_pools_of_dl2019_are_judged_by_rank() -> None:
     collection = dl2019()
     for one, other in random_pairs(list(collection.runs), 30):
         for depths in ((10, 0), (10, 3), (5, 5), (3, 3)):
-            qrels = restricted(
-                collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1])
-            )
+            qrels = restricted(collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1]))
             assert judged_of(qrels, collection.runs[one], collection.runs[other]).judged_by_rank
     two, outside = ("idst_bert_p1.run.gz", "bm25base_p.run.gz"), "ICT-BERT2.run.gz"
     qrels = restricted(collection.qrels, collection.first(outside, 10))
@@ -400,7 +402,8 @@ def test_the_judged_share_and_the_bounds_are_shown_below_100_percent():
     assert "P@4 judged" in result.to_csv()
     view = view_of_page(result)
     assert view["judged"]
-    assert {row["run"]: row["judged"] for row in view["boards"][0]}["partly"] == ("50%", "0.2500 to 0.7500")
+    (cell,) = next(row["further"] for row in view["boards"][0] if row["run"] == "partly")
+    assert (cell["text"], cell["aside"]) == ("50%", "0.2500 to 0.7500")
     first = sy.compare(qrels, runs, ["P@1", "P@4"])
     assert "judged  bounds" not in first.to_text(), "the measure that ranks the runs is judged"
 
@@ -415,3 +418,76 @@ def test_the_judged_share_is_not_shown_where_it_says_nothing():
         assert "bounds" not in result.to_text()
         assert not [name for name in result.leaderboard.columns if "judged" in name]
         assert not view_of_page(result)["judged"]
+
+
+def many_runs(count: int, queries: int, seed: int = 0) -> tuple[dict[str, dict[str, list[str]]], Grades]:
+    """Runs of decreasing skill over 40 documents, and qrels from the first ten of three of them."""
+    rng = np.random.default_rng(seed)
+    names = [f"run{number:02}" for number in range(count)]
+    runs: dict[str, dict[str, list[str]]] = {name: {} for name in names}
+    qrels: Grades = {}
+    for number in range(queries):
+        grade = rng.choice([0, 1, 2], size=40, p=[0.7, 0.2, 0.1])
+        for place, name in enumerate(names):
+            order = np.argsort(-((2.5 - 2 * place / count) * grade + rng.standard_normal(40)))
+            runs[name][f"q{number}"] = [f"d{document}" for document in order]
+        judged = {doc for name in names[:3] for doc in runs[name][f"q{number}"][:10]}
+        qrels[f"q{number}"] = {doc: int(grade[int(doc[1:])]) for doc in sorted(judged)}
+    return runs, qrels
+
+
+@pytest.mark.slow
+def test_every_claim_is_checked_however_many_there_are() -> None:
+    runs, qrels = many_runs(34, 40)
+    together = sy.compare(qrels, runs, ["nDCG@10"], correction="none")
+    claims = [pair for pair in together.tested_pairs if pair.p_adjusted < 0.05]
+    assert len(claims) > 400
+    assert all(pair.imputed is not None for pair in claims)
+    undecided = [pair for pair in claims if pair.verdict == "undecided"]
+    for pair in [*undecided[:5], *claims[:5]]:
+        alone = sy.compare(qrels, {name: runs[name] for name in (pair.baseline, pair.run)}, ["P@10", "nDCG@10"])
+        found = next(each for each in alone.tested_pairs if each.measure == "nDCG@10")
+        sign = 1 if found.run == pair.run else -1
+        assert (found.imputed, found.imputed_p) == (sign * (pair.imputed or 0), pair.imputed_p)
+
+
+def test_the_estimates_of_a_pair_do_not_depend_on_the_baseline_or_on_other_runs_and_measures() -> None:
+    runs, qrels = many_runs(5, 25)
+    estimates = []
+    for options in ({}, {"baseline": "run00"}, {"baseline": "run04"}):
+        for measures in (["nDCG@10"], ["AP", "R@20", "nDCG@10"]):
+            compared = sy.compare(qrels, runs, measures, correction="none", **options)
+            pair = next(
+                each
+                for each in compared.tested_pairs
+                if each.measure == "nDCG@10" and {each.run, each.baseline} == {"run00", "run04"}
+            )
+            sign = 1 if pair.run == "run00" else -1
+            assert pair.imputed is not None
+            estimates.append((sign * pair.imputed, pair.imputed_p))
+    assert len(set(estimates)) == 1
+
+
+@pytest.mark.parametrize("test", ["t", "permutation", "wilcoxon", "sign", "bootstrap", "max-t", "tukey"])
+def test_one_missing_judgment_changes_no_verdict_whatever_the_test(test: str) -> None:
+    """The estimate is tested as the plain difference is, with the same correction."""
+    runs, full = many_runs(8, 30, seed=3)
+    pooled_to = {name: {query: docs[:12] for query, docs in lists.items()} for name, lists in runs.items()}
+    options = {"test": test, "permutations": 2_000}
+    rng = np.random.default_rng(0)
+    complete: Grades = {
+        query: {doc: full[query].get(doc, int(rng.random() < 0.2)) for name in runs for doc in pooled_to[name][query]}
+        for query in full
+    }
+    judged = sy.compare(complete, pooled_to, ["nDCG@10"], **options)
+    claims = {(p.run, p.baseline): p.verdict for p in judged.tested_pairs if p.verdict in ("better", "worse")}
+    clear = {(p.run, p.baseline) for p in judged.tested_pairs if p.p_adjusted < 0.03}
+    assert len(clear) >= 5
+    last = pooled_to["run00"]["q0"][9]
+    fewer = {
+        query: {d: g for d, g in grades.items() if (query, d) != ("q0", last)} for query, grades in complete.items()
+    }
+    again = sy.compare(fewer, pooled_to, ["nDCG@10"], **options)
+    for pair in again.tested_pairs:
+        if (pair.run, pair.baseline) in clear:
+            assert pair.verdict == claims[pair.run, pair.baseline]

@@ -16,9 +16,7 @@ GOOD_QUERIES = '{"_id": "q1", "text": "weighing"}\n'
 GOOD_QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t1\n"
 
 
-def make(
-    folder: Path, corpus: str = GOOD_CORPUS, queries: str = GOOD_QUERIES, qrels: str = GOOD_QRELS
-) -> Path:
+def make(folder: Path, corpus: str = GOOD_CORPUS, queries: str = GOOD_QUERIES, qrels: str = GOOD_QRELS) -> Path:
     (folder / "corpus.jsonl").write_text(corpus, encoding="utf-8")
     (folder / "queries.jsonl").write_text(queries, encoding="utf-8")
     (folder / "qrels.tsv").write_text(qrels, encoding="utf-8")
@@ -100,9 +98,7 @@ def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown layout.*The folder holds nothing"):
         Dataset.read(tmp_path)
     (tmp_path / "corpus.jsonl").write_text(GOOD_CORPUS)
-    with pytest.raises(
-        InputError, match=r"there are no qrels: expected qrels.tsv.*The folder holds corpus.jsonl"
-    ):
+    with pytest.raises(InputError, match=r"there are no qrels: expected qrels.tsv.*The folder holds corpus.jsonl"):
         Dataset.read(tmp_path)
     (tmp_path / "qrels.tsv").write_text(GOOD_QRELS)
     (tmp_path / "querys.jsonl").write_text(GOOD_QUERIES)
@@ -122,8 +118,7 @@ def test_formats_and_options_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"unknown dataset format 'bier'.*Did you mean beir\?"):
         Dataset.read(tmp_path, format="bier")
     with pytest.raises(
-        InputError,
-        match=r"a beir dataset has no option 'splits'; its options are split.*Did you mean split\?",
+        InputError, match=r"a beir dataset has no option 'splits'; its options are split.*Did you mean split\?"
     ):
         Dataset.read(tmp_path, splits="dev")
     with pytest.raises(InputError, match=r"a beir dataset has no option 'seed'"):
@@ -151,9 +146,7 @@ def test_autorag_tables_without_their_columns(tmp_path: Path) -> None:
         Dataset.read(tmp_path)
     (tmp_path / "corpus.parquet").write_bytes((tmp_path / "corpus.parquet").read_bytes()[:40])
     (tmp_path / "qa.parquet").unlink()
-    pl.DataFrame({"qid": ["q"], "query": ["?"], "retrieval_gt": [[["d"]]]}).write_parquet(
-        tmp_path / "qa.parquet"
-    )
+    pl.DataFrame({"qid": ["q"], "query": ["?"], "retrieval_gt": [[["d"]]]}).write_parquet(tmp_path / "qa.parquet")
     with pytest.raises(InputError, match="cannot be read as one"):
         Dataset.read(tmp_path)
 
@@ -162,9 +155,7 @@ def test_autorag_empty_targets_are_dropped(tmp_path: Path) -> None:
     truth = [[["a", "b"], []], [[]], None, [["", "c"]]]
     frame = pl.DataFrame({"qid": [1, 2, 3, 4], "query": ["?"] * 4, "retrieval_gt": truth})
     frame.write_parquet(tmp_path / "qa.parquet")
-    pl.DataFrame({"doc_id": ["a", "b", "c"], "contents": ["x", "y", None]}).write_parquet(
-        tmp_path / "corpus.parquet"
-    )
+    pl.DataFrame({"doc_id": ["a", "b", "c"], "contents": ["x", "y", None]}).write_parquet(tmp_path / "corpus.parquet")
     dataset = Dataset.read(tmp_path)
     assert dataset.qrels.queries == ["1", "2", "3", "4"]
     rows = dataset.qrels.frame.drop_nulls("doc_id").rows()
@@ -177,10 +168,7 @@ def test_autorag_empty_targets_are_dropped(tmp_path: Path) -> None:
     [
         ({"queries": {}, "corpus": {}}, "there is no object 'relevant_docs'"),
         ({"queries": {"q": 1}, "corpus": {"d": "x"}, "relevant_docs": {}}, "query 'q': a int, not its text"),
-        (
-            {"queries": {"q": "?"}, "corpus": {"d": "x"}, "relevant_docs": {"q": "d"}},
-            "not a list of document ids",
-        ),
+        ({"queries": {"q": "?"}, "corpus": {"d": "x"}, "relevant_docs": {"q": "d"}}, "not a list of document ids"),
         ({"queries": {"q": "?"}, "corpus": {"": "x"}, "relevant_docs": {}}, "the id of a document is empty"),
     ],
 )

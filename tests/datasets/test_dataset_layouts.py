@@ -43,9 +43,7 @@ def trio(tmp_path: Path) -> Path:
 
 
 def test_records_keep_all_fields(trio: Path) -> None:
-    (trio / "qrels.tsv").write_text(
-        "query-id\tcorpus-id\tscore\ttarget\nq1\td1\t2\tx\nq2\t2\t1\t\nq2\td3\t-1\t\n"
-    )
+    (trio / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\ttarget\nq1\td1\t2\tx\nq2\t2\t1\t\nq2\td3\t-1\t\n")
     dataset = Dataset.read(trio)
     assert dict(dataset.corpus) == {"d1": "Scales\nA balance.", "2": "A boat.", "d3": "A rope."}
     assert dict(dataset.corpus.titles) == {"d1": "Scales", "2": "", "d3": ""}
@@ -120,11 +118,7 @@ def test_multihop_rag_articles_are_found_by_url_and_by_title(tmp_path: Path) -> 
             ],
         },
         {"query": "None?", "question_type": "null_query", "evidence_list": []},
-        {
-            "query": "Gone?",
-            "question_type": "inference_query",
-            "evidence_list": [{"url": "http://c", "fact": "w"}],
-        },
+        {"query": "Gone?", "question_type": "inference_query", "evidence_list": [{"url": "http://c", "fact": "w"}]},
     ]
     articles = [
         {"title": "First", "url": "http://a", "body": "one", "source": "S"},
@@ -158,11 +152,7 @@ def test_llama_index(tmp_path: Path) -> None:
     assert dataset.name == "val_dataset"
     assert dict(dataset.corpus) == content["corpus"]
     assert dict(dataset.queries) == content["queries"]
-    assert dataset.qrels.frame.select("query_id", "doc_id").rows() == [
-        ("q1", "n1"),
-        ("q2", "n2"),
-        ("q2", "n1"),
-    ]
+    assert dataset.qrels.frame.select("query_id", "doc_id").rows() == [("q1", "n1"), ("q2", "n2"), ("q2", "n1")]
 
 
 def test_ms_marco(tmp_path: Path) -> None:
@@ -205,11 +195,7 @@ class TestTable:
         assert dict(dataset.corpus) == {"a": "by hand", "b": "because indeed"}
         assert dict(dataset.queries) == {"a-1": "how", "b-1": "why"}
         assert dataset.queries.column("kind") == {"a-1": "x", "b-1": "y"}
-        assert dataset.qrels.frame.rows() == [
-            ("a-1", "a", 1, "a"),
-            ("a-1", "b", -1, None),
-            ("b-1", "b", 1, "b"),
-        ]
+        assert dataset.qrels.frame.rows() == [("a-1", "a", 1, "a"), ("a-1", "b", -1, None), ("b-1", "b", 1, "b")]
 
     def test_cells_are_joined_by_the_separator(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, "id,q1,q2,text\na,x,,\nb,,y,t\n")
@@ -218,9 +204,7 @@ class TestTable:
         assert dict(dataset.queries) == {"a-1": "x", "b-1": "y"}
 
     def test_rows_of_one_text_are_one_document(self, tmp_path: Path) -> None:
-        path = self.write(
-            tmp_path, "question\tcontext\nfirst?\tsame\nsecond?\tsame\nthird?\tother\n", "qa.tsv"
-        )
+        path = self.write(tmp_path, "question\tcontext\nfirst?\tsame\nsecond?\tsame\nthird?\tother\n", "qa.tsv")
         dataset = Dataset.read(path, queries="question", document="context")
         assert dict(dataset.corpus) == {"0": "same", "2": "other"}
         assert dict(dataset.queries) == {"0-1": "first?", "0-2": "second?", "2-1": "third?"}
@@ -232,11 +216,7 @@ class TestTable:
     def test_a_column_may_name_the_relevant_documents(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, 'id,ask,text,gold\na,x,A,"[[""b"", ""c""], [""a""]]"\nb,,B,\nc,,C,\n')
         dataset = Dataset.read(path, queries="ask", document="text", relevant="gold")
-        assert dataset.qrels.frame.rows() == [
-            ("a-1", "b", 1, "1"),
-            ("a-1", "c", 1, "1"),
-            ("a-1", "a", 1, "2"),
-        ]
+        assert dataset.qrels.frame.rows() == [("a-1", "b", 1, "1"), ("a-1", "c", 1, "1"), ("a-1", "a", 1, "2")]
 
     def test_header_names_may_be_written_with_other_white_space(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, 'id,"Item\n(short)",ask\na,text,x\n')

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from steelyard.datasets import Dataset
-from steelyard.datasets.reading import dataset_named
 from steelyard.errors import InputError
+from steelyard.io.datasets import dataset_named
 
 
 @pytest.fixture
@@ -46,11 +46,8 @@ def test_a_folder_called_demo_is_not_the_demo(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        (
-            "{path: data, qrels: absent.tsv}",
-            "there is no absent.tsv; the folder holds corpus.jsonl, inside.tsv",
-        ),
-        ("{qrels: inside.tsv}", "expected demo, ir_datasets:ID, a path, or a path with options"),
+        ("{path: data, qrels: absent.tsv}", "there is no absent.tsv; the folder holds corpus.jsonl, inside.tsv"),
+        ("{qrels: inside.tsv}", "expected demo, ir_datasets:ID, a path, a path with options, .* or the parts of one"),
         ("{path: data", "is not YAML"),
         ("{path: data, qrel: inside.tsv}", "no option 'qrel'.*Did you mean qrels"),
         (7, "the dataset is 7; expected demo"),

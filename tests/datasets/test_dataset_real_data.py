@@ -65,9 +65,7 @@ def test_unanswerable_questions_are_judged_as_having_no_answer() -> None:
 
 def test_policy_for_unjudged_queries() -> None:
     path = shared_data("multihop-rag")
-    kept, dropped, unanswerable = (
-        Dataset.read(path, unjudged=policy) for policy in ("keep", "drop", "unanswerable")
-    )
+    kept, dropped, unanswerable = (Dataset.read(path, unjudged=policy) for policy in ("keep", "drop", "unanswerable"))
     assert (len(kept.queries), len(kept.qrels.queries)) == (500, 429)
     assert (len(dropped.queries), len(dropped.qrels.queries)) == (429, 429)
     assert (len(unanswerable.queries), len(unanswerable.qrels.queries)) == (500, 500)

@@ -19,11 +19,7 @@ from steelyard.qrels import Qrels
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 IDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=6)
 VALUES = st.one_of(
-    TEXTS,
-    st.integers(-9, 9),
-    st.booleans(),
-    st.lists(TEXTS, max_size=2),
-    st.dictionaries(TEXTS, TEXTS, max_size=2),
+    TEXTS, st.integers(-9, 9), st.booleans(), st.lists(TEXTS, max_size=2), st.dictionaries(TEXTS, TEXTS, max_size=2)
 )
 NAMES = st.one_of(st.sampled_from(["metadata", "text", "_id", "id", "links", "title", "group", "url"]), TEXTS)
 
@@ -44,11 +40,7 @@ def datasets(draw: st.DrawFn) -> Dataset:
         columns = draw(st.dictionaries(NAMES, VALUES, max_size=2))
         queries[query_id] = {"text": draw(TEXTS), "metadata": columns}
     pairs = draw(
-        st.lists(
-            st.tuples(st.sampled_from(list(queries)), st.sampled_from(list(documents))),
-            max_size=8,
-            unique=True,
-        )
+        st.lists(st.tuples(st.sampled_from(list(queries)), st.sampled_from(list(documents))), max_size=8, unique=True)
     )
     targets = st.one_of(st.none(), IDS) if draw(st.booleans()) else st.none()
     rows = [(query, doc, float(draw(st.integers(-1, 3))), draw(targets)) for query, doc in pairs]

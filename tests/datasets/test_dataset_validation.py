@@ -99,16 +99,7 @@ def overlap(one: str, other: str) -> float:
 
 
 def test_shingles_are_runs_of_three_words() -> None:
-    texts = [
-        "One two, THREE four",
-        "one two three",
-        "",
-        "one",
-        "two",
-        "one two",
-        "東京都庁",
-        "two three four",
-    ]
+    texts = ["One two, THREE four", "one two three", "", "one", "two", "one two", "東京都庁", "two three four"]
     hashes, sizes = shingles(texts)
     assert sizes.tolist() == [2, 1, 0, 1, 1, 1, 2, 1]
     runs = np.split(hashes, np.cumsum(sizes)[:-1])

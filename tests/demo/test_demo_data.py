@@ -70,14 +70,10 @@ def test_ids_are_unique_and_short(corpus: list[dict[str, Any]], queries: list[di
     for records in (corpus, queries):
         ids = [record["_id"] for record in records]
         assert len(set(ids)) == len(ids)
-        assert [
-            identifier for identifier in ids if not re.fullmatch(r"[a-z]+-[a-z0-9]{2,10}", identifier)
-        ] == []
+        assert [identifier for identifier in ids if not re.fullmatch(r"[a-z]+-[a-z0-9]{2,10}", identifier)] == []
 
 
-def test_records_have_the_documented_fields(
-    corpus: list[dict[str, Any]], queries: list[dict[str, Any]]
-) -> None:
+def test_records_have_the_documented_fields(corpus: list[dict[str, Any]], queries: list[dict[str, Any]]) -> None:
     for passage in corpus:
         assert set(passage) - {"group"} == {"_id", "title", "text", "links"}
     for query in queries:
@@ -90,9 +86,7 @@ def test_passages_are_passage_sized(corpus: list[dict[str, Any]]) -> None:
     assert {name: n for name, n in lengths.items() if not 40 <= n <= 110} == {}
 
 
-def test_passages_and_questions_are_distinct(
-    corpus: list[dict[str, Any]], queries: list[dict[str, Any]]
-) -> None:
+def test_passages_and_questions_are_distinct(corpus: list[dict[str, Any]], queries: list[dict[str, Any]]) -> None:
     for texts in (
         [passage["text"].casefold() for passage in corpus],
         [passage["title"].casefold() for passage in corpus],
@@ -118,9 +112,7 @@ def test_grades_and_targets_are_in_range(judgments: list[Judgment]) -> None:
     assert [judgment for judgment in judgments if not re.fullmatch(r"[a-z]+", judgment.target)] == []
 
 
-def test_unanswerable_questions_have_look_alikes_only(
-    queries: list[dict[str, Any]], judgments: list[Judgment]
-) -> None:
+def test_unanswerable_questions_have_look_alikes_only(queries: list[dict[str, Any]], judgments: list[Judgment]) -> None:
     can_be_answered = set(answerable(queries))
     best: dict[str, int] = {}
     for judgment in judgments:
@@ -140,9 +132,7 @@ def test_every_target_of_an_answerable_question_has_a_relevant_passage(
     assert [key for key, grade in best.items() if key[0] in can_be_answered and grade < 2] == []
 
 
-def test_multi_hop_questions_need_two_to_four_targets(
-    queries: list[dict[str, Any]], judgments: list[Judgment]
-) -> None:
+def test_multi_hop_questions_need_two_to_four_targets(queries: list[dict[str, Any]], judgments: list[Judgment]) -> None:
     targets = defaultdict(set)
     for judgment in judgments:
         targets[judgment.query].add(judgment.target)
@@ -153,9 +143,7 @@ def test_multi_hop_questions_need_two_to_four_targets(
             assert len(targets[query["_id"]]) == 1, query["_id"]
 
 
-def test_relevant_and_other_judgments_are_balanced(
-    queries: list[dict[str, Any]], judgments: list[Judgment]
-) -> None:
+def test_relevant_and_other_judgments_are_balanced(queries: list[dict[str, Any]], judgments: list[Judgment]) -> None:
     relevant = Counter(judgment.query for judgment in judgments if judgment.grade > 0)
     others = Counter(judgment.query for judgment in judgments if judgment.grade <= 0)
     assert {query for query in answerable(queries) if not 1 <= relevant[query] <= 8} == set()

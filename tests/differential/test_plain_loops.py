@@ -27,9 +27,7 @@ def targets():
     """Two or three targets a query, of one to three documents each, which they may share."""
     rng = np.random.default_rng(100)
     truth = {
-        f"q{number}": [
-            rng.permutation(POOL[:12])[: rng.integers(1, 4)].tolist() for _ in range(rng.integers(2, 4))
-        ]
+        f"q{number}": [rng.permutation(POOL[:12])[: rng.integers(1, 4)].tolist() for _ in range(rng.integers(2, 4))]
         for number in range(800)
     }
     run = {query: rng.permutation(POOL[:20])[: rng.integers(0, 12)].tolist() for query in truth}
@@ -46,9 +44,7 @@ def first_occurrences(listed):
 
 
 def precision(grades, listed, k):
-    hits = sum(
-        1 for rank, doc in first_occurrences(listed) if grades.get(doc, 0) >= 1 and (k is None or rank <= k)
-    )
+    hits = sum(1 for rank, doc in first_occurrences(listed) if grades.get(doc, 0) >= 1 and (k is None or rank <= k))
     out_of = k if k is not None else len(listed)
     return hits / out_of if out_of else 0.0
 
@@ -146,9 +142,7 @@ def test_the_loop_agrees(measure, k, case):
     name = measure if k is None else f"{measure}@{k}"
     ours = sy.evaluate(qrels, run, [name]).per_query[name].to_list()
     loop = LOOPS[measure]
-    assert ours == pytest.approx(
-        [loop(grades, run.get(query, []), k) for query, grades in qrels.items()], abs=1e-9
-    )
+    assert ours == pytest.approx([loop(grades, run.get(query, []), k) for query, grades in qrels.items()], abs=1e-9)
 
 
 def targets_found(groups, listed, k):

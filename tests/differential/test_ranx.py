@@ -72,9 +72,7 @@ def ours(case):
 
 
 def differing(ours, theirs, queries):
-    return {
-        query: (ours[query], theirs[query]) for query in queries if abs(ours[query] - theirs[query]) > 1e-9
-    }
+    return {query: (ours[query], theirs[query]) for query in queries if abs(ours[query] - theirs[query]) > 1e-9}
 
 
 def test_the_cases_are_what_they_should_be(case):

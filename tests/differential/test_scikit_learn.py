@@ -22,17 +22,13 @@ def tables():
 
 def mapping(table):
     return {
-        f"q{row}": {f"d{column}": v for column, v in enumerate(values)}
-        for row, values in enumerate(table.tolist())
+        f"q{row}": {f"d{column}": v for column, v in enumerate(values)} for row, values in enumerate(table.tolist())
     }
 
 
 def by_fives(function, truth, scores, **options):
     """scikit-learn gives means only: those of every five queries."""
-    return [
-        float(function(truth[row : row + 5], scores[row : row + 5], **options))
-        for row in range(0, QUERIES, 5)
-    ]
+    return [float(function(truth[row : row + 5], scores[row : row + 5], **options)) for row in range(0, QUERIES, 5)]
 
 
 def our_fives(scores, name):
@@ -44,10 +40,7 @@ def test_ndcg_and_dcg_without_ties(k, tables):
     grades, scores, _ = tables
     at = "" if k is None else f"@{k}"
     ours = sy.evaluate(mapping(grades), mapping(scores), [f"nDCG{at}", f"DCG{at}"])
-    for name, function in (
-        (f"nDCG{at}", sklearn_metrics.ndcg_score),
-        (f"DCG{at}", sklearn_metrics.dcg_score),
-    ):
+    for name, function in ((f"nDCG{at}", sklearn_metrics.ndcg_score), (f"DCG{at}", sklearn_metrics.dcg_score)):
         theirs = by_fives(function, grades, scores, k=k, ignore_ties=True)
         assert our_fives(ours, name) == pytest.approx(theirs, abs=1e-9)
 
@@ -57,10 +50,7 @@ def test_ndcg_averages_ties_as_expected_does(k, tables):
     grades, _, tied = tables
     at = "" if k is None else f"@{k}"
     ours = sy.evaluate(mapping(grades), mapping(tied), [f"nDCG{at}", f"DCG{at}"], ties="expected")
-    for name, function in (
-        (f"nDCG{at}", sklearn_metrics.ndcg_score),
-        (f"DCG{at}", sklearn_metrics.dcg_score),
-    ):
+    for name, function in ((f"nDCG{at}", sklearn_metrics.ndcg_score), (f"DCG{at}", sklearn_metrics.dcg_score)):
         theirs = by_fives(function, grades, tied, k=k)
         assert our_fives(ours, name) == pytest.approx(theirs, abs=1e-9)
 
@@ -84,6 +74,4 @@ def test_top_k_accuracy_is_hit_at_k(tables):
     truth = {f"q{row}": [f"d{column}"] for row, column in enumerate(right.tolist())}
     for k in (1, 3):
         theirs = sklearn_metrics.top_k_accuracy_score(right, scores, k=k, labels=np.arange(DOCUMENTS))
-        assert sy.evaluate(truth, mapping(scores), [f"Hit@{k}"])[f"Hit@{k}"] == pytest.approx(
-            theirs, abs=1e-9
-        )
+        assert sy.evaluate(truth, mapping(scores), [f"Hit@{k}"])[f"Hit@{k}"] == pytest.approx(theirs, abs=1e-9)

@@ -48,9 +48,7 @@ def contains(text: str, fact: str, share: float = 1, case: bool = True, spaces: 
 
 
 def judged(
-    evidence: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]],
-    chunks: Sequence[Mapping[str, Any]],
-    **rule: Any,
+    evidence: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]], chunks: Sequence[Mapping[str, Any]], **rule: Any
 ) -> set[tuple[str, str, str]]:
     """Every (query, chunk, target) that holds; a target that nothing satisfies has its stand-in."""
     found: set[tuple[str, str, str]] = set()

@@ -14,7 +14,6 @@ from plain_projection import satisfies
 
 import steelyard as sy
 from steelyard.errors import InputError
-from steelyard.evidence import span_scores
 from steelyard.notes import note
 
 BOOK = "The balance weighs gold. A boat floats, a stone sinks; the balance does not care."
@@ -74,8 +73,7 @@ def test_a_distractor_counts_by_overlap_and_has_no_placeholder() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"fact": "A  boat floats"}, {"page": 2}, {"parent": "p2"}, {"chunk_id": "c2"}, {"doc_id": "boats"}],
+    "wrong", [{"fact": "A  boat floats"}, {"page": 2}, {"parent": "p2"}, {"chunk_id": "c2"}, {"doc_id": "boats"}]
 )
 def test_facts_pages_parents_and_documents_mislead_too(wrong: dict[str, Any]) -> None:
     chunks = [
@@ -144,10 +142,7 @@ def test_qrels_keep_their_distractors() -> None:
 EVIDENCE = sy.Evidence(
     {
         "q1": {
-            "targets": [
-                [SPAN, {"fact": 'gold, and\n"more"', "share": 0.8, "grade": 2}],
-                {"page": 3, "doc_id": "b"},
-            ],
+            "targets": [[SPAN, {"fact": 'gold, and\n"more"', "share": 0.8, "grade": 2}], {"page": 3, "doc_id": "b"}],
             "distractors": [WRONG, {"parent": "p", "grade": -2}],
         },
         "q2": None,
@@ -182,8 +177,7 @@ def test_what_a_table_cannot_hold_is_refused(tmp_path: Path) -> None:
         ("c.csv", "query_id,doc_id,start,end,distractor\nq,book,4,23,0\nq,book,25,38,1\n"),
         (
             "d.jsonl",
-            json.dumps({"query_id": "q", "references": [SPAN], "distractors": [WRONG], "corpus_id": "book"})
-            + "\n",
+            json.dumps({"query_id": "q", "references": [SPAN], "distractors": [WRONG], "corpus_id": "book"}) + "\n",
         ),
         ("e.jsonl", json.dumps({"query_id": "q", "targets": [SPAN], "distractors": [WRONG]}) + "\n"),
         ("f.json", json.dumps({"q": {"targets": [SPAN], "distractors": [WRONG]}})),
@@ -191,9 +185,7 @@ def test_what_a_table_cannot_hold_is_refused(tmp_path: Path) -> None:
 )
 def test_files_with_distractors(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    assert sy.Evidence.read(tmp_path / name) == sy.Evidence(
-        {"q": {"targets": [SPAN], "distractors": [WRONG]}}
-    )
+    assert sy.Evidence.read(tmp_path / name) == sy.Evidence({"q": {"targets": [SPAN], "distractors": [WRONG]}})
 
 
 def test_rows_of_facts(tmp_path: Path) -> None:
@@ -241,4 +233,4 @@ def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_distractors_are_not_relevant_text() -> None:
     ev = sy.Evidence({"q": {"targets": [SPAN], "distractors": [WRONG]}})
-    assert span_scores(ev, chunks_of(24), {"q": ["book/0"]}, k=1)["SpanR@1"] == 1.0
+    assert sy.evaluate(ev.judge(chunks_of(24)), {"q": ["book/0"]}, ["SpanR@1"])["SpanR@1"] == 1.0

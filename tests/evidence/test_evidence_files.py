@@ -13,7 +13,7 @@ from plain_projection import judged
 import steelyard as sy
 from needs import SHARED, needs_shared
 from steelyard.errors import InputError
-from steelyard.evidence.files import read_chunks
+from steelyard.io.evidence import read_chunks
 
 
 def written(path: Path, content: Any) -> Path:
@@ -89,9 +89,7 @@ def test_autorag_groups_by_id() -> None:
         qrels.frame.sort("query_id", "doc_id")
         .drop("target")
         .equals(
-            sy.Qrels.read(SHARED / "autorag" / "qa_data_sample.parquet")
-            .frame.sort("query_id", "doc_id")
-            .drop("target")
+            sy.Qrels.read(SHARED / "autorag" / "qa_data_sample.parquet").frame.sort("query_id", "doc_id").drop("target")
         )
     )
 
@@ -110,14 +108,10 @@ def test_autorag_spans_survive_another_chunking() -> None:
     }
     end = int(chunks["end"].max())  # type: ignore[arg-type]
     coarse = [
-        {"chunk_id": str(a), "doc_id": chunks["doc_id"][0], "start": a, "end": a + 2000}
-        for a in range(0, end, 2000)
+        {"chunk_id": str(a), "doc_id": chunks["doc_id"][0], "start": a, "end": a + 2000} for a in range(0, end, 2000)
     ]
     evidence = {
-        query: [
-            [{"doc_id": way.doc_id, "start": way.start, "end": way.end} for way in target]
-            for target in targets
-        ]
+        query: [[{"doc_id": way.doc_id, "start": way.start, "end": way.end} for way in target] for target in targets]
         for query, targets in ev.targets.items()
     }
     found = set(ev.judge(coarse).frame.select("query_id", "doc_id", "target").iter_rows())
@@ -131,9 +125,7 @@ def test_autorag_spans_survive_another_chunking() -> None:
 def test_every_projected_span_equals_the_plain_loop(overlap: Any, size: int, step: int) -> None:
     ev = sy.Evidence.read(SHARED / "chunk-spans" / "questions_df.csv")
     assert (len(ev.queries), len(ev)) == (472, 790)
-    texts = {
-        path.stem: path.read_bytes().decode() for path in (SHARED / "chunk-spans" / "corpora").glob("*.md")
-    }
+    texts = {path.stem: path.read_bytes().decode() for path in (SHARED / "chunk-spans" / "corpora").glob("*.md")}
     chunks = [
         {
             "chunk_id": f"{doc}/{a}",
@@ -146,10 +138,7 @@ def test_every_projected_span_equals_the_plain_loop(overlap: Any, size: int, ste
         for a in range(0, len(text), step)
     ]
     evidence = {
-        query: [
-            [{"doc_id": way.doc_id, "start": way.start, "end": way.end} for way in target]
-            for target in targets
-        ]
+        query: [[{"doc_id": way.doc_id, "start": way.start, "end": way.end} for way in target] for target in targets]
         for query, targets in ev.targets.items()
     }
     found = ev.judge(chunks, overlap=overlap, documents=texts)
@@ -161,9 +150,7 @@ def test_every_projected_span_equals_the_plain_loop(overlap: Any, size: int, ste
 @needs_shared
 def test_one_chunk_per_text_finds_everything() -> None:
     ev = sy.Evidence.read(SHARED / "chunk-spans" / "questions_df.csv")
-    texts = {
-        path.stem: path.read_bytes().decode() for path in (SHARED / "chunk-spans" / "corpora").glob("*.md")
-    }
+    texts = {path.stem: path.read_bytes().decode() for path in (SHARED / "chunk-spans" / "corpora").glob("*.md")}
     found = ev.project(texts, overlap="whole", documents=texts)
     assert found.split.height == found.unfound.height == 0
     run = {query: list(texts) for query in ev.queries}

@@ -57,17 +57,11 @@ def test_frames_of_any_kind_give_the_same_judgments() -> None:
     import_peer("pyarrow")
     ev = sy.Evidence({"q": [{"doc_id": "book", "start": 0, "end": 30}]})
     frame = pl.DataFrame(chunks_of(BOOK, 20))
-    assert (
-        ev.judge(frame)
-        == ev.judge(frame.to_pandas())
-        == ev.judge(frame.to_arrow())
-        == ev.judge(frame.to_dicts())
-    )
+    assert ev.judge(frame) == ev.judge(frame.to_pandas()) == ev.judge(frame.to_arrow()) == ev.judge(frame.to_dicts())
 
 
 @pytest.mark.parametrize(
-    ("overlap", "held"),
-    [("any", {"book/0", "book/20"}), ("majority", {"book/0"}), ("whole", {"unfound:q:1"})],
+    ("overlap", "held"), [("any", {"book/0", "book/20"}), ("majority", {"book/0"}), ("whole", {"unfound:q:1"})]
 )
 def test_a_span_split_by_a_chunk_boundary(overlap: Any, held: set[str]) -> None:
     ev = sy.Evidence({"q": [{"doc_id": "book", "start": 5, "end": 25}]})
@@ -133,11 +127,7 @@ def test_a_hash_of_the_text_as_it_is_or_in_its_normal_form() -> None:
     ev = sy.Evidence(
         {"q": [{"hash": raw}, {"hash": text_hash("A boat.")}, {"md5": hashlib.md5(b"A stone.").hexdigest()}]}
     )
-    assert rows(ev.judge({"a": "A  boat.", "b": "A stone."})) == {
-        ("q", "a", "1"),
-        ("q", "a", "2"),
-        ("q", "b", "3"),
-    }
+    assert rows(ev.judge({"a": "A  boat.", "b": "A stone."})) == {("q", "a", "1"), ("q", "a", "2"), ("q", "b", "3")}
 
 
 def test_a_page_a_parent_and_conditions_that_must_all_hold() -> None:
@@ -157,9 +147,7 @@ def test_a_page_a_parent_and_conditions_that_must_all_hold() -> None:
         }
     )
     wanted = {"1": {"a-1"}, "2": {"a-1", "b-1"}, "3": {"a-1", "a-2"}, "4": {"a-2"}, "5": {"b-1"}}
-    assert rows(ev.judge(chunks)) == {
-        ("q", chunk, target) for target, held in wanted.items() for chunk in held
-    }
+    assert rows(ev.judge(chunks)) == {("q", chunk, target) for target, held in wanted.items() for chunk in held}
 
 
 @pytest.mark.parametrize("rule", ["shelf", lambda chunk: chunk[0], re.compile(r"^(\w)-")])
@@ -183,9 +171,7 @@ def test_null_queries_have_no_judgment_and_stay() -> None:
     qrels = ev.judge({"book": BOOK})
     assert ev.null_queries == ["q2", "q3"]
     assert qrels.queries == ["q1", "q2", "q3"]
-    scores = sy.evaluate(
-        qrels, {"q1": ["book"], "q2": [], "q3": ["book"]}, ["Abstain", "Hit@1"], no_relevant="skip"
-    )
+    scores = sy.evaluate(qrels, {"q1": ["book"], "q2": [], "q3": ["book"]}, ["Abstain", "Hit@1"], no_relevant="skip")
     assert scores.means == {"Abstain": 0.5, "Hit@1": 1.0}
     assert scores.coverage.no_relevant == 2
 
@@ -197,12 +183,12 @@ def test_qrels_become_evidence() -> None:
     assert found.rows() == [("q1", "whole", 2, "1"), ("q2", "whole", 1, "1")]
 
 
-texts = st.lists(
-    st.sampled_from(["ab", "a", "b", "ba", "\u00a0", "  ", "\n", "A", "ﬁ", "fi", "c."]), max_size=25
-).map("".join)
-facts = st.lists(
-    st.sampled_from(["ab", "a", "b", "ba", " ", "\n", "A", "fi", "c"]), min_size=1, max_size=7
-).map("".join)
+texts = st.lists(st.sampled_from(["ab", "a", "b", "ba", "\u00a0", "  ", "\n", "A", "ﬁ", "fi", "c."]), max_size=25).map(
+    "".join
+)
+facts = st.lists(st.sampled_from(["ab", "a", "b", "ba", " ", "\n", "A", "fi", "c"]), min_size=1, max_size=7).map(
+    "".join
+)
 
 
 @given(
@@ -225,9 +211,7 @@ def test_facts_found_equal_a_loop(
             facts, [share] * len(facts), pl.Series(texts, dtype=pl.String), Matching(case=case, spaces=spaces)
         )
     rule = {"share": share, "case": case, "spaces": spaces}
-    wanted = [
-        (f, t) for f, fact in enumerate(facts) for t, text in enumerate(texts) if contains(text, fact, **rule)
-    ]
+    wanted = [(f, t) for f, fact in enumerate(facts) for t, text in enumerate(texts) if contains(text, fact, **rule)]
     assert list(zip(*(part.tolist() for part in found), strict=True)) == wanted
 
 
@@ -272,14 +256,8 @@ evidence_by_query = st.dictionaries(
 )
 
 
-@given(
-    evidence_by_query, st.integers(5, 90), st.integers(3, 90), st.sampled_from(["any", "majority", "whole"])
-)
+@given(evidence_by_query, st.integers(5, 90), st.integers(3, 90), st.sampled_from(["any", "majority", "whole"]))
 @settings(deadline=None, max_examples=100)
-def test_any_evidence_on_any_chunking_equals_the_loop(
-    evidence: Any, size: int, step: int, overlap: Any
-) -> None:
+def test_any_evidence_on_any_chunking_equals_the_loop(evidence: Any, size: int, step: int, overlap: Any) -> None:
     chunks = [*chunks_of(BOOK, size, step, "a"), *chunks_of(BOOK.upper(), size + 1, step + 2, "b")]
-    assert rows(sy.Evidence(evidence).judge(chunks, overlap=overlap)) == judged(
-        evidence, chunks, overlap=overlap
-    )
+    assert rows(sy.Evidence(evidence).judge(chunks, overlap=overlap)) == judged(evidence, chunks, overlap=overlap)

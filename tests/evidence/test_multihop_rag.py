@@ -38,12 +38,7 @@ def script(listed: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> di
         reciprocal += 1 / first if first else 0
         precision += total / min(len(packed), 10)
     size = len(gold)
-    return {
-        "Hits@10": hits_10 / size,
-        "Hits@4": hits_4 / size,
-        "MAP@10": precision / size,
-        "MRR@10": reciprocal / size,
-    }
+    return {"Hits@10": hits_10 / size, "Hits@4": hits_4 / size, "MAP@10": precision / size, "MRR@10": reciprocal / size}
 
 
 words = st.sampled_from(["ab", "b a", "c", "a\nb", "cab", "d d"])
@@ -61,9 +56,7 @@ words = st.sampled_from(["ab", "b a", "c", "a\nb", "cab", "d d"])
     st.lists(st.lists(words, max_size=3).map(" ".join), min_size=12, max_size=12),
 )
 @settings(deadline=None)
-def test_the_scripts_figures_equal_its_loop(
-    queries: list[tuple[list[str], list[int]]], texts: list[str]
-) -> None:
+def test_the_scripts_figures_equal_its_loop(queries: list[tuple[list[str], list[int]]], texts: list[str]) -> None:
     key = sy.Evidence({f"q{n}": [{"fact": fact} for fact in facts] for n, (facts, _) in enumerate(queries)})
     qrels = key.judge({f"c{n}": text for n, text in enumerate(texts)}, spaces="removed")
     run = {f"q{n}": [f"c{at}" for at in listed] for n, (_, listed) in enumerate(queries)}
@@ -83,9 +76,7 @@ def test_document_4_through_evidence() -> None:
     """Chunks A to I, each with a fact of its own; the figures of the worked example."""
     chunks = {name: f"It is known that {name} holds." for name in "ABCDEFGHI"}
     needed = {"q1": "ABC", "q2": "DE", "q3": "GHI"}
-    key = sy.Evidence(
-        {query: [{"fact": f"that {name} holds"} for name in names] for query, names in needed.items()}
-    )
+    key = sy.Evidence({query: [{"fact": f"that {name} holds"} for name in names] for query, names in needed.items()})
     run = {"q1": list("ADBEF"), "q2": list("DEFGH"), "q3": list("ABCDE")}
     scores = sy.evaluate(key.judge(chunks), run, ["MAP@5", "MRR@5", "Hit@5"], dialect="multihop-rag")
     assert scores.means == pytest.approx({"MAP@5": 11 / 18, "MRR@5": 2 / 3, "Hit@5": 2 / 3}, abs=1e-9)
@@ -94,9 +85,7 @@ def test_document_4_through_evidence() -> None:
 @needs_shared
 def test_real_facts_in_chunks_and_null_queries(tmp_path: Path) -> None:
     """Facts of one article put together as its text, chunked, retrieved and matched: the script's loop agrees."""
-    facts = {
-        row["_id"]: row for row in map(json.loads, (DATA / "corpus.jsonl").read_text("utf-8").splitlines())
-    }
+    facts = {row["_id"]: row for row in map(json.loads, (DATA / "corpus.jsonl").read_text("utf-8").splitlines())}
     queries = [json.loads(line) for line in (DATA / "queries.jsonl").read_text("utf-8").splitlines()]
     gold: dict[str, list[str]] = {query["_id"]: [] for query in queries}
     with (DATA / "qrels.tsv").open(encoding="utf-8", newline="") as file:
@@ -124,8 +113,7 @@ def test_real_facts_in_chunks_and_null_queries(tmp_path: Path) -> None:
     scores = sy.evaluate(qrels, run, measures, dialect="multihop-rag-script")
     answerable = [query for query in gold if gold[query]]
     wanted = script(
-        [[corpus[doc] for doc, _ in run[query]] for query in answerable],
-        [gold[query] for query in answerable],
+        [[corpus[doc] for doc, _ in run[query]] for query in answerable], [gold[query] for query in answerable]
     )
     assert scores.means == pytest.approx(wanted, abs=1e-12)
     assert scores.coverage.no_relevant == 71

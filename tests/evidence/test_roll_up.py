@@ -14,18 +14,12 @@ CHUNKS = [
     {"chunk_id": "b1", "doc_id": "b", "page": 1},
     {"chunk_id": "b2", "doc_id": "b", "page": 1},
 ]
-RUN = sy.Run(
-    {"q": [("a1", 5.0), ("b1", 4.0), ("b2", 3.0), ("a2", 1.0)], "empty": []}, name="r", seconds={"q": 0.5}
-)
+RUN = sy.Run({"q": [("a1", 5.0), ("b1", 4.0), ("b2", 3.0), ("a2", 1.0)], "empty": []}, name="r", seconds={"q": 0.5})
 
 
 @pytest.mark.parametrize(
     ("how", "wanted"),
-    [
-        ("best", [("a", 5.0), ("b", 4.0)]),
-        ("sum", [("b", 7.0), ("a", 6.0)]),
-        ("first", [("a", 5.0), ("b", 4.0)]),
-    ],
+    [("best", [("a", 5.0), ("b", 4.0)]), ("sum", [("b", 7.0), ("a", 6.0)]), ("first", [("a", 5.0), ("b", 4.0)])],
 )
 def test_documents_by_their_chunks(how: str, wanted: list[tuple[str, float]]) -> None:
     rolled = roll_up(RUN, CHUNKS, how)  # type: ignore[arg-type]

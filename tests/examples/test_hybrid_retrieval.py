@@ -51,14 +51,7 @@ def pair_of(comparison, run, measure):
 
 
 def test_there_are_six_variants_and_each_is_a_retriever():
-    assert list(VARIANTS) == [
-        "graph-flow",
-        "semantic",
-        "leaping",
-        "router-relevance",
-        "router-visits",
-        "swarm-rerank",
-    ]
+    assert list(VARIANTS) == ["graph-flow", "semantic", "leaping", "router-relevance", "router-visits", "swarm-rerank"]
     made = [make(0, Dense()) for make in VARIANTS.values()]
     assert all(isinstance(each, Retriever) for each in made)
     assert [each.label for each in made] == list(VARIANTS)
@@ -114,17 +107,7 @@ def test_the_same_seeds_give_the_same_scores_except_latency(small):
 def test_the_tables_have_every_variant_measure_and_slice(small):
     text = small.to_markdown()
     head = next(line for line in text.splitlines() if line.startswith("| Retriever"))
-    for measure in (
-        "Hit@1",
-        "Hit@5",
-        "Hit@10",
-        "Hit@20",
-        "MRR",
-        "Recall@20",
-        "DR@20",
-        "Diversity@20",
-        "Latency",
-    ):
+    for measure in ("Hit@1", "Hit@5", "Hit@10", "Hit@20", "MRR", "Recall@20", "DR@20", "Diversity@20", "Latency"):
         assert measure in head
     for name in VARIANTS:
         assert text.count(f"| {name} ") == 2 + len(small.by_complexity)
@@ -201,7 +184,5 @@ def test_it_stays_ahead_with_holm_and_with_one_value_per_theme(whole):
 def test_graph_flow_is_a_strong_baseline(whole):
     row = {standing.run: standing.means for standing in whole.comparison.leaderboard_rows}
     assert row["graph-flow"]["DR@20"] > 0.8
-    deep = {
-        standing.run: standing.means["DR@20"] for standing in whole.by_complexity["complex"].leaderboard_rows
-    }
+    deep = {standing.run: standing.means["DR@20"] for standing in whole.by_complexity["complex"].leaderboard_rows}
     assert deep["graph-flow"] > deep["semantic"]

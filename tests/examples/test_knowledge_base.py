@@ -40,14 +40,10 @@ def test_questions_have_2_to_10_relevant_documents_that_exist(base):
 
 
 def test_some_targets_have_several_documents_which_are_near_duplicates(base):
-    copies = [
-        (target[0], copy) for targets in base.targets.values() for target in targets for copy in target[1:]
-    ]
+    copies = [(target[0], copy) for targets in base.targets.values() for target in targets for copy in target[1:]]
     assert len({copy for _, copy in copies}) > 80
     for original, copy in copies:
-        kept = sum(
-            a == b for a, b in zip(base.texts[original].split(), base.texts[copy].split(), strict=True)
-        )
+        kept = sum(a == b for a, b in zip(base.texts[original].split(), base.texts[copy].split(), strict=True))
         assert kept / 60 > 0.6
 
 

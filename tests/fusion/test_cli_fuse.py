@@ -95,10 +95,7 @@ def test_tuned(files, tmp_path, capsys):
 
 @pytest.mark.parametrize("format", ["csv", "markdown", "latex"])
 def test_tuned_in_every_format(files, capsys, format):
-    assert (
-        run(["fuse", *files[1:], "--tune", files[0], "--grid", "k=1,60", "--folds", "2", "--format", format])
-        == 0
-    )
+    assert run(["fuse", *files[1:], "--tune", files[0], "--grid", "k=1,60", "--folds", "2", "--format", format]) == 0
     out, err = capsys.readouterr()
     assert "k=60" in out
     assert "Optimism" in err

@@ -89,9 +89,7 @@ def test_ranked_ids_are_fused_by_rank():
     ranked = sy.Run({"q1": ["x", "y"]}, "ranked")
     assert lists_of(sy.fuse([ranked, ranked], "borda"))["q1"] == [("x", 4.0), ("y", 2.0)]
     assert lists_of(sy.fuse([ranked, A], "combsum", "rank"))["q1"][0] == ("x", 2.0)
-    with pytest.raises(
-        sy.SteelyardError, match=r"run 'ranked' has ranked ids without scores.*rrf.*norm='rank'"
-    ):
+    with pytest.raises(sy.SteelyardError, match=r"run 'ranked' has ranked ids without scores.*rrf.*norm='rank'"):
         sy.fuse([sy.Run(A, "a"), ranked], "combsum")
 
 
@@ -176,9 +174,7 @@ def test_too_few_runs(runs, message):
 
 @pytest.mark.parametrize("depth", [0, -1, 2.5, True])
 def test_depth_must_be_a_whole_number(depth):
-    with pytest.raises(
-        sy.SteelyardError, match="depth is .*; expected a whole number of documents, 1 or more"
-    ):
+    with pytest.raises(sy.SteelyardError, match="depth is .*; expected a whole number of documents, 1 or more"):
         sy.fuse([A, B], depth=depth)
 
 

@@ -64,9 +64,7 @@ def test_normalisations_by_hand(norm, of_a):
     assert dict(fuse_lists([A, []], "combsum", norm)) == pytest.approx(of_a)
 
 
-@pytest.mark.parametrize(
-    ("norm", "each"), [("min-max", 1.0), ("max", 1.0), ("sum", 0.5), ("z", 0.0), ("none", 3.0)]
-)
+@pytest.mark.parametrize(("norm", "each"), [("min-max", 1.0), ("max", 1.0), ("sum", 0.5), ("z", 0.0), ("none", 3.0)])
 def test_lists_with_equal_scores_have_a_defined_value(norm, each):
     assert fuse_lists([[("a", 3.0), ("b", 3.0)], []], "combsum", norm) == [("b", each), ("a", each)]
 
@@ -76,12 +74,7 @@ def test_scores_that_are_all_0_stay_0_under_max():
 
 
 def test_weights():
-    assert dict(fuse_lists([A, B], "wsum", weights=[0.75, 0.25])) == {
-        "x": 0.75,
-        "y": 0.625,
-        "w": 0.125,
-        "z": 0.0,
-    }
+    assert dict(fuse_lists([A, B], "wsum", weights=[0.75, 0.25])) == {"x": 0.75, "y": 0.625, "w": 0.125, "z": 0.0}
     assert dict(fuse_lists([A, B], "rrf", weights=[2, 1], k=0))["y"] == 2 / 2 + 1 / 1
     assert dict(fuse_lists([A, B], "borda", weights=[2, 1]))["w"] == 2 * 1 + 3
     assert [doc for doc, _ in fuse_lists([A, B], "condorcet", weights=[2, 1])][:3] == ["x", "y", "z"]

@@ -28,14 +28,7 @@ pytestmark = pytest.mark.slow
 QUERIES = 150
 NORMS = {"min-max": "min-max", "max": "max", "sum": "sum", "z": "zmuv", "rank": "rank", "none": None}
 WEIGHTS = [0.5, 0.3, 0.2]
-SCORED = {
-    "combsum": "sum",
-    "combmnz": "mnz",
-    "combanz": "anz",
-    "combmax": "max",
-    "combmin": "min",
-    "combmed": "med",
-}
+SCORED = {"combsum": "sum", "combmnz": "mnz", "combanz": "anz", "combmax": "max", "combmin": "min", "combmed": "med"}
 RANKED = [
     ("rrf", "rrf", {"k": 60}),
     ("rrf", "rrf", {"k": 1}),
@@ -117,9 +110,7 @@ def test_the_same_score_for_every_document(place, runs, theirs):
 
 def test_lists_with_equal_scores_count_as_retrieved():
     runs = [{"q": {"a": 3.0}}, {"q": {"b": 2.0, "c": 1.0}}]
-    theirs = asked_of_ranx(
-        runs, [{"method": "sum", "norm": norm, "params": {}} for norm in ("min-max", "sum")]
-    )
+    theirs = asked_of_ranx(runs, [{"method": "sum", "norm": norm, "params": {}} for norm in ("min-max", "sum")])
     assert [answer["q"]["a"] for answer in theirs] == [0.0, 0.0]
     assert [by_query(sy.fuse(runs, "combsum", norm))["q"]["a"] for norm in ("min-max", "sum")] == [1.0, 1.0]
 

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 import steelyard as sy
 from needs import needs_kernel
 from steelyard.alignment.ranking import ranked_rows
-from steelyard.fusion.candidates import Pool, PooledRuns, pool_runs
+from steelyard.fusion.candidates import CandidatePool, PooledRuns, pool_runs
 from steelyard.run import Run
 
-ids = st.sampled_from(
-    ["a", "ab", "abcdefgh", "abcdefghi", "abcdefgh-long-id-1", "abcdefgh-long-id-2", "é", "𝄞", "0"]
-)
+ids = st.sampled_from(["a", "ab", "abcdefgh", "abcdefghi", "abcdefgh-long-id-1", "abcdefgh-long-id-2", "é", "𝄞", "0"])
 scores = st.sampled_from([1.5, 0.0, -0.0, 2.0, -3.0, 1e300])
 rows = st.lists(st.tuples(st.sampled_from(["q1", "q2", "q3"]), ids, scores), max_size=25)
 SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
@@ -93,7 +91,7 @@ def test_the_kernel_sorts_candidates_the_same(sizes, data):
         )
     )
     starts = np.cumsum([0, *sizes[:-1]])
-    pool = Pool(starts, np.ones((1, len(score)), dtype=np.int64), score[None])
+    pool = CandidatePool(starts, np.ones((1, len(score)), dtype=np.int64), score[None])
     found = pool.best_first(score)
     with portable():
         assert found.tolist() == pool.best_first(score).tolist()

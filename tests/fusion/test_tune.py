@@ -68,9 +68,7 @@ def test_the_run_is_the_one_that_was_scored():
     assert sy.evaluate(qrels, tuned.run, "AP")["AP"] == pytest.approx(tuned.held_out)
     assert sy.evaluate(qrels, sy.fuse(runs, **tuned.settings), "AP")["AP"] == pytest.approx(tuned.tuned_on)
     assert tuned.scores["a"] == sy.evaluate(qrels, runs[0], "AP")["AP"]
-    assert tuned.scores["untuned-wsum"] == pytest.approx(
-        sy.evaluate(qrels, sy.fuse(runs, "wsum"), "AP")["AP"]
-    )
+    assert tuned.scores["untuned-wsum"] == pytest.approx(sy.evaluate(qrels, sy.fuse(runs, "wsum"), "AP")["AP"])
 
 
 def test_the_judgments_of_a_fold_do_not_influence_its_parameters():
@@ -142,9 +140,7 @@ def test_queries_missing_from_every_run_score_0():
     qrels, runs = collection(8, queries=10)
     tuned = sy.tune({**qrels, "absent": {"d1": 1}}, runs, "rrf", folds=2)
     assert tuned.values[tuned.run.name][tuned.queries.index("absent")] == 0
-    assert sy.evaluate({**qrels, "absent": {"d1": 1}}, tuned.run, "nDCG@10")["nDCG@10"] == pytest.approx(
-        tuned.held_out
-    )
+    assert sy.evaluate({**qrels, "absent": {"d1": 1}}, tuned.run, "nDCG@10")["nDCG@10"] == pytest.approx(tuned.held_out)
 
 
 def test_a_measure_where_lower_is_better():
@@ -189,9 +185,7 @@ def test_the_printed_result():
 
 def test_runs_without_scores_are_tuned_over_settings_that_use_ranks():
     qrels, runs = collection(12)
-    ranked = sy.Run(
-        {query: runs[1].frame.filter(query_id=query)["doc_id"].to_list() for query in qrels}, "ranked"
-    )
+    ranked = sy.Run({query: runs[1].frame.filter(query_id=query)["doc_id"].to_list() for query in qrels}, "ranked")
     tuned = sy.tune(qrels, [runs[0], ranked], "wsum")
     assert tuned.settings["norm"] == "rank"
     assert tuned.tried == 11
@@ -280,9 +274,7 @@ def test_the_weights_of_a_simplex():
 def test_the_alignment_of_a_pool_equals_the_alignment_of_the_fused_run(method):
     """tune() ranks a pool without making a run; every array is equal to that of `evaluate`, with ties."""
     rng = np.random.default_rng(17)
-    qrels = sy.Qrels(
-        {f"q{n}": {f"d{d}": int(rng.integers(-1, 3)) for d in rng.permutation(15)[:6]} for n in range(50)}
-    )
+    qrels = sy.Qrels({f"q{n}": {f"d{d}": int(rng.integers(-1, 3)) for d in rng.permutation(15)[:6]} for n in range(50)})
     runs = []
     for _ in range(3):
         made = {}

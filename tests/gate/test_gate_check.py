@@ -11,7 +11,7 @@ from scipy import stats
 
 import steelyard as sy
 from steelyard.errors import InputError, PolicyError, SteelyardError
-from steelyard.gate import check
+from steelyard.gating import gate as check
 from steelyard.statistics import adjust
 
 
@@ -36,9 +36,7 @@ def test_value_close_to_its_bound_has_enough_digits():
 
 def test_threshold_relative_to_the_baseline():
     result, baseline = made_result([0.3, 0.5]), made_result([0.4, 0.5])
-    gate = check(
-        result, ["AP >= baseline - 0.06", "AP >= baseline - 0.04", "AP >= baseline"], baseline=baseline
-    )
+    gate = check(result, ["AP >= baseline - 0.06", "AP >= baseline - 0.04", "AP >= baseline"], baseline=baseline)
     assert [row.passed for row in gate.rows] == [True, False, False]
     row = gate.rows[1]
     assert (row.reference, row.difference) == (pytest.approx(0.45), pytest.approx(-0.05))
@@ -50,9 +48,7 @@ def test_no_significant_drop_equals_the_one_sided_paired_test_of_scipy():
     result, baseline = pair(drop=0.03)
     gate = check(result, "no significant drop in AP", baseline=baseline)
     row = gate.rows[0]
-    before, after = (
-        [values["AP"] for values in each["runs"][0]["per_query"].values()] for each in (baseline, result)
-    )
+    before, after = ([values["AP"] for values in each["runs"][0]["per_query"].values()] for each in (baseline, result))
     expected = stats.ttest_rel(after, before, alternative="less")
     assert row.p == pytest.approx(expected.pvalue, rel=1e-9)
     assert row.passed is not (row.p < 0.05)
@@ -127,17 +123,13 @@ def test_slices():
     with pytest.raises(InputError, match=r"the queries have no column 'sort'"):
         check(result, "AP[sort=odd] >= 0", queries=kinds)
     with pytest.raises(
-        InputError,
-        match=r"has no column 'kind' of its queries; it has none.*queries='FILE' \(--queries FILE\)",
+        InputError, match=r"has no column 'kind' of its queries; it has none.*queries='FILE' \(--queries FILE\)"
     ):
         check(result, "AP[kind=odd] >= 0")
 
 
 def test_run_is_compared_with_the_run_of_the_same_name_or_the_only_one():
-    two = {
-        **made_result([1, 1, 0.5]),
-        "runs": [made_result([0.5, 1, 1], run)["runs"][0] for run in ("a", "b")],
-    }
+    two = {**made_result([1, 1, 0.5]), "runs": [made_result([0.5, 1, 1], run)["runs"][0] for run in ("a", "b")]}
     gate = check(two, "AP >= baseline", baseline=two)
     assert [(row.run, row.baseline) for row in gate.rows] == [("a", "a"), ("b", "b")]
     gate = check(two, "AP >= baseline", baseline=made_result([1, 1, 1], "old"))
@@ -167,10 +159,7 @@ def test_default_rules_apply_if_no_rule_compares_with_the_baseline():
 
 
 def test_measure_without_values_is_not_checked_by_default():
-    bare = {
-        **made_result([1]),
-        "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "Abstain": None} for q in "abc"}}],
-    }
+    bare = {**made_result([1]), "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "Abstain": None} for q in "abc"}}]}
     gate = check(bare, baseline=bare)
     assert [row.rule.text for row in gate.rows] == ["no significant drop in AP"]
     expected = "the measure Abstain has no value for any query, in the result and in the baseline, and is not checked"
@@ -181,19 +170,20 @@ def test_measure_without_values_is_not_checked_by_default():
 
 def test_latency_is_not_checked_by_default():
     slow, quick = (
-        {**each, "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "Latency": v} for q, v in zip("abc", times, strict=True)}}]}
+        {
+            **each,
+            "runs": [
+                {"name": "r", "per_query": {q: {"AP": 1.0, "Latency": v} for q, v in zip("abc", times, strict=True)}}
+            ],
+        }
         for each, times in ((made_result([1]), [3.0, 4.0, 5.0]), (made_result([1]), [1.0, 1.1, 1.2]))
-    )  # fmt: skip
+    )
     gate = check(slow, baseline=quick)
     assert gate.passed
-    assert any(
-        "Latency depends on the machine and is not checked" in line for line in map(str, gate.warnings)
-    )
+    assert any("Latency depends on the machine and is not checked" in line for line in map(str, gate.warnings))
     assert not check(slow, "Latency <= baseline + 1", baseline=quick).passed
     for rule in ("no significant rise in Latency", "Latency not worse than baseline by 0.1"):
-        with pytest.raises(
-            InputError, match=r"times were not measured together.*Latency <= baseline \+ 0.05"
-        ):
+        with pytest.raises(InputError, match=r"times were not measured together.*Latency <= baseline \+ 0.05"):
             check(slow, rule, baseline=quick)
 
 
@@ -205,12 +195,7 @@ def test_nothing_to_check_is_an_error():
 def test_all_rules_that_cannot_be_checked_are_reported():
     with pytest.raises(InputError) as error:
         check(made_result([1, 1]), ["RR > 0", "APP > 0", "no significant drop in AP"])
-    for part in (
-        "3 of 3 rules cannot be checked",
-        "'RR' is not measured",
-        "which has AP",
-        "needs a baseline",
-    ):
+    for part in ("3 of 3 rules cannot be checked", "'RR' is not measured", "which has AP", "needs a baseline"):
         assert part in str(error.value)
     with pytest.raises(InputError, match="'RR' is not measured in the baseline"):
         check(made_result([1, 1], measure="RR"), "RR >= baseline", baseline=made_result([1, 1]))
@@ -247,9 +232,7 @@ def test_missing_new_and_other_queries():
     assert any("is left out" in line for line in map(str, gate.warnings))
     gate = check(whole, ["AP >= baseline", "AP >= 0.9"], baseline=part)
     assert [(row.queries, row.passed) for row in gate.rows] == [(2, True), (3, False)]
-    assert any(
-        "1 of the 3 queries of run 'mine' is not in the baseline (q2)" in w for w in map(str, gate.warnings)
-    )
+    assert any("1 of the 3 queries of run 'mine' is not in the baseline (q2)" in w for w in map(str, gate.warnings))
     other = {**part, "runs": [{"name": "mine", "per_query": {"x1": {"AP": 1}}}]}
     with pytest.raises(InputError, match="no query in common"):
         check(part, "AP >= baseline", baseline=other, allow=["queries"])
@@ -259,17 +242,12 @@ def test_missing_new_and_other_queries():
 
 def test_values_missing_from_the_result_are_counted():
     result, baseline = (
-        {
-            **made_result([1]),
-            "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "RR": v} for q, v in rows.items()}}],
-        }
+        {**made_result([1]), "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "RR": v} for q, v in rows.items()}}]}
         for rows in ({"a": 0.5, "b": None}, {"a": 0.5, "b": 1.0})
     )
     gate = check(result, "RR >= baseline", baseline=baseline)
     assert gate.rows[0].queries == 1
-    assert any(
-        "no value of RR for 1 query that has one in the baseline" in w for w in map(str, gate.warnings)
-    )
+    assert any("no value of RR for 1 query that has one in the baseline" in w for w in map(str, gate.warnings))
 
 
 def test_other_judgments_are_an_error_unless_allowed():
@@ -296,12 +274,8 @@ def test_other_definitions_and_policies_are_errors():
             made_result([1, 1], policies={"missing": "skip"}),
             baseline=made_result([1, 1], policies={"missing": "zero"}),
         )
-    same = check(
-        made_result([1, 0], measure="RR", dialect="ranx"), baseline=made_result([1, 0], measure="RR")
-    )
-    assert any(
-        "the measures that are compared have the same definition" in str(note) for note in same.warnings
-    )
+    same = check(made_result([1, 0], measure="RR", dialect="ranx"), baseline=made_result([1, 0], measure="RR"))
+    assert any("the measures that are compared have the same definition" in str(note) for note in same.warnings)
 
 
 def test_another_version_or_dataset_is_noted():
@@ -315,17 +289,13 @@ def test_another_version_or_dataset_is_noted():
 def test_unchanged_values_are_noted():
     gate = check(made_result([1, 0]), baseline=made_result([1, 0]))
     assert gate.rows[0].why == "the same on each of 2 queries"
-    assert any(
-        "every value checked equals that of the baseline: mine" in line for line in map(str, gate.warnings)
-    )
+    assert any("every value checked equals that of the baseline: mine" in line for line in map(str, gate.warnings))
 
 
 def test_differences_by_rounding_are_ignored():
     before = [0.1 * number for number in range(1, 9)]
     after = [value - 1e-15 * number for number, value in enumerate(before, 1)]
-    gate = check(
-        made_result(after), ["AP >= baseline", "no significant drop in AP"], baseline=made_result(before)
-    )
+    gate = check(made_result(after), ["AP >= baseline", "no significant drop in AP"], baseline=made_result(before))
     assert gate.passed
     assert gate.rows[1].why == "the same on each of 8 queries"
     assert [row.losers for row in gate.rows] == [(), ()]
@@ -333,9 +303,13 @@ def test_differences_by_rounding_are_ignored():
 
 def test_values_of_other_definitions_are_not_shown_together():
     result, baseline = (
-        {**made_result([1]), "measures": {"MAP": spelled, "RR": "RR"}, "runs": [{"name": "r", "per_query": {f"q{n}": {"MAP": v, "RR": 1.0} for n in range(3)}}]}
+        {
+            **made_result([1]),
+            "measures": {"MAP": spelled, "RR": "RR"},
+            "runs": [{"name": "r", "per_query": {f"q{n}": {"MAP": v, "RR": 1.0} for n in range(3)}}],
+        }
         for spelled, v in (("one", 0.2), ("another", 0.9))
-    )  # fmt: skip
+    )
     gate = check(result, ["MAP >= 0.5", "RR >= baseline"], baseline=baseline)
     assert [loser.before for loser in gate.rows[0].losers] == [None] * 3
 
@@ -343,9 +317,7 @@ def test_values_of_other_definitions_are_not_shown_together():
 def test_too_few_queries():
     with pytest.raises(InputError, match="with 1 query of run 'mine' no difference can be significant"):
         check(made_result([0.0]), baseline=made_result([1.0]))
-    with pytest.raises(
-        InputError, match="with 4 queries of run 'mine' no difference can be significant by the sign"
-    ):
+    with pytest.raises(InputError, match="with 4 queries of run 'mine' no difference can be significant by the sign"):
         check(made_result([0.0] * 4), baseline=made_result([1.0] * 4), test="sign")
     assert not check(made_result([0.0] * 5), baseline=made_result([1.0] * 5), test="sign").passed
     gate = check(made_result([0.1, 0.0, 0.9]), baseline=made_result([0.5, 0.4, 0.3]))
@@ -393,10 +365,7 @@ def test_scores_and_the_callable_package():
     gate = sy.gate(bad, baseline=good)
     assert [row.passed for row in gate.rows] == [False, False]
     assert "RR" in gate._repr_html_()
-    assert (
-        "<script"
-        not in sy.gate(sy.evaluate(qrels, {"q0": ["a"]}, ["RR"], name="<script>"), "RR > 0")._repr_html_()
-    )
+    assert "<script" not in sy.gate(sy.evaluate(qrels, {"q0": ["a"]}, ["RR"], name="<script>"), "RR > 0")._repr_html_()
 
 
 @pytest.mark.slow
@@ -409,9 +378,18 @@ def test_false_positive_rate_is_alpha(correction, measures):
     for _ in range(times):
         noise = random.normal(0.0, 0.1, (2, queries, measures))
         before, after = (
-            {"runs": [{"name": "r", "per_query": {f"q{q}": {f"P@{m + 1}": 0.5 + v for m, v in enumerate(row)} for q, row in enumerate(rows)}}]}
+            {
+                "runs": [
+                    {
+                        "name": "r",
+                        "per_query": {
+                            f"q{q}": {f"P@{m + 1}": 0.5 + v for m, v in enumerate(row)} for q, row in enumerate(rows)
+                        },
+                    }
+                ]
+            }
             for rows in noise.tolist()
-        )  # fmt: skip
+        )
         alarms += not check(after, baseline=before, correction=correction).passed
     # Within three standard errors of 5%.
     assert abs(alarms / times - 0.05) < 3 * math.sqrt(0.05 * 0.95 / times)

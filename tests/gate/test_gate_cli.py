@@ -26,13 +26,7 @@ def test_exit_codes(files, capsys):
     assert run(["gate", "result.json", "--baseline", "baseline.json"]) == 1
     assert run(["gate", "baseline.json", "--baseline", "result.json"]) == 0
     capsys.readouterr()
-    for wrong in (
-        [],
-        ["--rule", "AP"],
-        ["--rule", "RR > 0"],
-        ["--baseline", "nowhere.json"],
-        ["--rules", "nowhere"],
-    ):
+    for wrong in ([], ["--rule", "AP"], ["--rule", "RR > 0"], ["--baseline", "nowhere.json"], ["--rules", "nowhere"]):
         assert run(["gate", "result.json", *wrong]) == 2
         out, err = capsys.readouterr()
         assert out == ""
@@ -78,17 +72,7 @@ def test_rules_from_a_file(files, capsys):
     (files / "rules.txt").write_text("# lowest value\nAP >= 0.1\nAP >= baseline - 0.5\n")
     assert (
         run(
-            [
-                "gate",
-                "result.json",
-                "--baseline",
-                "baseline.json",
-                "--rules",
-                "rules.txt",
-                "--rule",
-                "AP <= 1",
-                "--all",
-            ]
+            ["gate", "result.json", "--baseline", "baseline.json", "--rules", "rules.txt", "--rule", "AP <= 1", "--all"]
         )
         == 0
     )
@@ -115,10 +99,7 @@ def test_options(files, capsys):
     (files / "two.json").write_text(json.dumps(two))
     (files / "queries.csv").write_text("query_id,kind\nq0,x\nq1,y\nq2,y\n")
     assert run(["gate", "two.json", "--rule", "AP[kind=x] >= 0.9", "--queries", "queries.csv"]) == 1
-    assert (
-        run(["gate", "two.json", "--rule", "AP[kind=x] >= 0.9", "--queries", "queries.csv", "--run", "a"])
-        == 0
-    )
+    assert run(["gate", "two.json", "--rule", "AP[kind=x] >= 0.9", "--queries", "queries.csv", "--run", "a"]) == 0
     against = ["--baseline", "two.json", "--baseline-run", "a", "--rule", "AP >= baseline"]
     assert run(["gate", "two.json", "--run", "b", *against]) == 1
     capsys.readouterr()
@@ -130,18 +111,7 @@ def test_options(files, capsys):
     (files / "gone.json").write_text(json.dumps(gone))
     assert run(["gate", "two.json", "--run", "a", "--baseline", "gone.json"]) == 2
     assert run(
-        [
-            "gate",
-            "two.json",
-            "--run",
-            "a",
-            "--baseline",
-            "gone.json",
-            "--allow",
-            "queries",
-            "--allow",
-            "judgments",
-        ]
+        ["gate", "two.json", "--run", "a", "--baseline", "gone.json", "--allow", "queries", "--allow", "judgments"]
     ) in (0, 1)
 
 

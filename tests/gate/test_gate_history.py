@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import steelyard as sy
 from steelyard.cli import run as steelyard
+from steelyard.comparison.rules import parse_rule
+from steelyard.comparison.scores import column_named
 from steelyard.errors import InputError
+from steelyard.gating.cases import ResolvedRule, RuleCase
+from steelyard.gating.decisions import _tests
+from steelyard.gating.settings import GatePlan
+from steelyard.statistics import t_test
 
 pytestmark = pytest.mark.slow
 
@@ -79,3 +87,20 @@ def test_a_bench_without_a_history_is_an_error(tmp_path):
     sy.bench({"dataset": "demo", "retrievers": ["bm25-okapi"], "measures": ["RR@10"]}, tmp_path / "out")
     with pytest.raises(InputError, match="has no history"):
         sy.gate(tmp_path / "out", baseline="history:best")
+
+
+def test_against_the_best_the_p_value_knows_of_the_choice():
+    """The same values against the best of many points, and against this point alone."""
+    rng = np.random.default_rng(8)
+    values = rng.normal(0.5, 0.2, 60) + rng.normal(0, 0.1, (20, 60))
+    best = int(values[:-1].mean(axis=1).argmax())
+    queries = tuple(f"q{number}" for number in range(60))
+    case = RuleCase(
+        ResolvedRule(parse_rule("no significant drop in nDCG@10"), "nDCG@10", None),
+        *("run", "run", column_named("nDCG@10"), queries, values[-1], values[best]),
+    )
+    ((alone, _),) = _tests([case], GatePlan())
+    ((chosen, _),) = _tests([replace(case, candidates=values[:-1])], GatePlan())
+    ((one, _),) = _tests([replace(case, candidates=values[best : best + 1])], GatePlan())
+    assert alone == one == pytest.approx(t_test(case.gains).p / 2)
+    assert alone < 0.05 < chosen

@@ -7,7 +7,7 @@ import pytest
 
 from steelyard.comparison.rules import parse_rule
 from steelyard.errors import InputError
-from steelyard.gate import check
+from steelyard.gating import gate as check
 from steelyard.statistics import mean_intervals
 
 
@@ -43,9 +43,7 @@ def test_queries_that_would_be_needed_are_stated_with_their_assumption():
     gap, base = noise - noise.mean() - 0.02, np.linspace(0.3, 0.7, 20)
     drop = check(result(base + gap), ["no significant drop in RR"], baseline=result(base)).rows[0]
     assert drop.why.endswith("about 473 would be needed if the true drop is this large")
-    margin = check(
-        result(base + gap + 0.02), ["RR not worse than baseline by 0.01"], baseline=result(base)
-    ).rows[0]
+    margin = check(result(base + gap + 0.02), ["RR not worse than baseline by 0.01"], baseline=result(base)).rows[0]
     assert margin.why.endswith("would be needed if the true difference is the measured one")
 
 
@@ -62,9 +60,7 @@ def test_a_small_loss_passes_and_a_larger_one_does_not():
 def test_lower_is_better_for_some_measures():
     base = np.full(50, 0.1) + np.random.default_rng(2).normal(0, 0.001, 50)
     per = lambda values: {  # noqa: E731
-        "runs": [
-            {"name": "a", "per_query": {f"q{n}": {"Confusion@3": float(v)} for n, v in enumerate(values)}}
-        ]
+        "runs": [{"name": "a", "per_query": {f"q{n}": {"Confusion@3": float(v)} for n, v in enumerate(values)}}]
     }
     rule = ["Confusion@3 not worse than baseline by 0.01"]
     assert check(per(base - 0.05), rule, baseline=per(base)).passed

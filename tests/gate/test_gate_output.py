@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gate_inputs import made_result, pair
 
-from steelyard.gate import check
+from steelyard.gating import gate as check
 
 HOSTILE = "<b>\x00\x1b[31m]]>&\"'|`@all\n# [x](http://x)\ud800\uffff"
 
@@ -58,10 +58,7 @@ def test_junit_has_one_suite_per_run_and_one_case_per_rule():
     root = ElementTree.fromstring(gate.to_junit().encode())
     assert junit_problems(root) == []
     assert [suite.get("name") for suite in root] == ["mine", "other"]
-    assert [case.get("name") for case in root[0].iter("testcase")] == [
-        "AP >= 0.1",
-        "no significant drop in AP",
-    ]
+    assert [case.get("name") for case in root[0].iter("testcase")] == ["AP >= 0.1", "no significant drop in AP"]
     failure = root[0].find(".//failure")
     assert "fell by" in failure.get("message")
     assert failure.get("type") == "drop"
@@ -152,9 +149,7 @@ def test_disagreement_of_interval_and_p_is_explained():
     row = gate.rows[0]
     assert not row.passed
     assert row.low < 0 < row.high
-    expected = (
-        "Interval and p-value disagree for `no significant drop in AP` for mine: the interval is two-sided"
-    )
+    expected = "Interval and p-value disagree for `no significant drop in AP` for mine: the interval is two-sided"
     for form in (gate.method, repr(gate), gate.to_text(), gate._repr_html_()):
         assert expected in form
     assert "p is one-sided. The rules follow p." in gate.method

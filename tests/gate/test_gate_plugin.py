@@ -12,11 +12,11 @@ import pytest
 import scipy.special
 from gate_inputs import pair
 
-import steelyard.gate.checking
+import steelyard.gating.checking
 
 pytest_plugins = "pytester"
 
-LOADED = (scipy.special, steelyard.gate.checking)
+LOADED = (scipy.special, steelyard.gating.checking)
 """Imported before pytester records the loaded modules; otherwise it would unload them after every test."""
 
 QUICK = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest")
@@ -32,9 +32,9 @@ def project(pytester):
 
 def test_plugin_is_registered_and_imports_little():
     assert [point.value for point in entry_points(group="pytest11", name="steelyard")] == [
-        "steelyard.gate.pytest_plugin"
+        "steelyard.gating.pytest_plugin"
     ]
-    code = "import sys, steelyard.gate.pytest_plugin; print(sorted({'numpy', 'scipy', 'polars'} & set(sys.modules)))"
+    code = "import sys, steelyard.gating.pytest_plugin; print(sorted({'numpy', 'scipy', 'polars'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
@@ -76,9 +76,7 @@ def test_failing_gate_shows_rules_numbers_and_worst_queries(project):
 def test_paths_may_be_relative_to_the_root_folder(project):
     below = project.mkdir("below")
     (project.path / "pytest.ini").write_text("[pytest]\n")
-    (below / "test_it.py").write_text(
-        "def test_it(steelyard_gate):\n    steelyard_gate('result.json', 'AP >= 0.1')\n"
-    )
+    (below / "test_it.py").write_text("def test_it(steelyard_gate):\n    steelyard_gate('result.json', 'AP >= 0.1')\n")
     project.chdir()
     os.chdir(below)
     project.runpytest_inprocess(*QUICK, f"--rootdir={project.path}").assert_outcomes(passed=1)

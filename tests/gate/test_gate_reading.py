@@ -12,18 +12,19 @@ import pytest
 from gate_inputs import made_result
 
 import steelyard as sy
-from steelyard.bench import load_result
+from steelyard.benchmark import load_result
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError, PolicyError
-from steelyard.gate import check, save_baseline
-from steelyard.gate.inputs import gate_input
+from steelyard.gating import gate as check
+from steelyard.gating import save_baseline
+from steelyard.gating.inputs import gate_input
 
 
 @pytest.fixture(scope="module", autouse=True)
 def without_pages():
     """A gate does not read report.html, which takes longer to write than everything else."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("steelyard.bench.result.write_page", lambda *arguments, **keywords: None)
+        patch.setattr("steelyard.benchmark.result.write_page", lambda *arguments, **keywords: None)
         yield
 
 
@@ -70,9 +71,7 @@ def test_rules_of_the_bench_are_added_to_the_given_ones(folder):
 
 def test_wrong_rule_in_a_bench_is_reported_before_anything_runs(tmp_path):
     path = tmp_path / "bench.yaml"
-    path.write_text(
-        "dataset: demo\nretrievers: [random]\nmeasures: [RR]\ngate:\n  - RR >= 0.1\n  - RR = 0.1\n"
-    )
+    path.write_text("dataset: demo\nretrievers: [random]\nmeasures: [RR]\ngate:\n  - RR >= 0.1\n  - RR = 0.1\n")
     with pytest.raises(InputError, match="line 6: the rule 'RR = 0.1' cannot be parsed"):
         sy.bench(path)
 
@@ -84,11 +83,7 @@ def test_baseline_is_small_reproducible_and_exact(folder, tmp_path):
     before, after = gate_input(folder), gate_input(tmp_path / "one.json")
     assert after.scores.values.tolist() == before.scores.values.tolist()
     assert (after.keys, after.definitions) == (before.keys, before.definitions)
-    assert (after.judgments, after.policies, after.dataset) == (
-        before.judgments,
-        before.policies,
-        before.dataset,
-    )
+    assert (after.judgments, after.policies, after.dataset) == (before.judgments, before.policies, before.dataset)
     save_baseline(tmp_path / "one.json", tmp_path / "again.json")
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "again.json").read_bytes()
     save_baseline(folder, tmp_path / "least.json", run="random")
@@ -205,9 +200,7 @@ def test_json_of_evaluate_is_a_result_and_a_baseline(tmp_path, capsys):
     for run in (good, bad):
         made = str(run.with_suffix(".json"))
         assert (
-            steelyard(
-                ["evaluate", str(qrels), str(run), "-m", "RR", "--per-query", "--format", "json", "-o", made]
-            )
+            steelyard(["evaluate", str(qrels), str(run), "-m", "RR", "--per-query", "--format", "json", "-o", made])
             == 0
         )
     gate = check(tmp_path / "bad.json", baseline=tmp_path / "good.json")
@@ -216,10 +209,7 @@ def test_json_of_evaluate_is_a_result_and_a_baseline(tmp_path, capsys):
     qrels.write_text(qrels.read_text() + "q0 0 d7 1\n")
     made = str(tmp_path / "other.json")
     assert (
-        steelyard(
-            ["evaluate", str(qrels), str(good), "-m", "RR", "--per-query", "--format", "json", "-o", made]
-        )
-        == 0
+        steelyard(["evaluate", str(qrels), str(good), "-m", "RR", "--per-query", "--format", "json", "-o", made]) == 0
     )
     with pytest.raises(InputError, match=r"1 of 9 queries has other judgments than in the baseline \(q0\)"):
         check(made, baseline=tmp_path / "good.json")

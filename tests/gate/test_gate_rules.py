@@ -51,10 +51,7 @@ def test_each_form(text, kind, measure, operator, number, column, value):
         ("nDCG@10 == 0.4", "the nearest is `MEASURE >= NUMBER`"),
         ("nDCG@10 = baseline - 0.1", "the nearest is `MEASURE >= baseline - NUMBER`"),
         ("nDCG@10 no worse than base by 0.05", "the nearest is `MEASURE not worse than baseline by NUMBER`"),
-        (
-            "nDCG@10 equal to baseline within 1e-2",
-            "the nearest is `MEASURE equivalent to baseline within NUMBER`",
-        ),
+        ("nDCG@10 equal to baseline within 1e-2", "the nearest is `MEASURE equivalent to baseline within NUMBER`"),
         ("no significant drop of AP", "the nearest is `no significant drop in MEASURE`"),
         ("no significant rises in AP", "the nearest is `no significant rise in MEASURE`"),
         ("AP not worse than baseline by 5%", "a share is written 0.4, not 40%; expected a number. The forms"),
@@ -95,9 +92,7 @@ def test_values_equal_up_to_rounding_are_equal_and_nan_never_passes():
 
 def test_rules_of_a_file(tmp_path):
     path = tmp_path / "rules.txt"
-    path.write_text(
-        "# quality\n\nnDCG@10 >= 0.40  # lowest value\nno significant drop in AP\nAP[tag=#1] >= 0\n"
-    )
+    path.write_text("# quality\n\nnDCG@10 >= 0.40  # lowest value\nno significant drop in AP\nAP[tag=#1] >= 0\n")
     assert [rule.text for rule in read_rules(path)] == [
         "nDCG@10 >= 0.40",
         "no significant drop in AP",

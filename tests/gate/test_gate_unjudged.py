@@ -13,8 +13,9 @@ import pytest
 import steelyard as sy
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError
-from steelyard.gate import check, save_baseline
-from steelyard.gate.inputs import gate_input
+from steelyard.gating import gate as check
+from steelyard.gating import save_baseline
+from steelyard.gating.inputs import gate_input
 
 QUERIES = [f"q{number}" for number in range(40)]
 DROP = "no significant drop in nDCG@10"
@@ -24,7 +25,7 @@ DROP = "no significant drop in nDCG@10"
 def without_pages():
     """A gate does not read report.html, which takes longer to write than everything else."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("steelyard.bench.result.write_page", lambda *arguments, **keywords: None)
+        patch.setattr("steelyard.benchmark.result.write_page", lambda *arguments, **keywords: None)
         yield
 
 
@@ -62,10 +63,7 @@ def folders(tmp_path_factory):
     partial = {query: {doc: grades[query][doc] for doc in old[query][:10]} for query in QUERIES}
     made = {}
     for name, qrels in (("partial", partial), ("complete", grades)):
-        made[name] = (
-            benched(home / name / "new", new, qrels, gate=[]),
-            benched(home / name / "old", old, qrels),
-        )
+        made[name] = (benched(home / name / "new", new, qrels, gate=[]), benched(home / name / "old", old, qrels))
     save_baseline(made["partial"][1], home / "baseline.json")
     return {**made, "home": home}
 
@@ -88,6 +86,30 @@ def test_a_drop_that_depends_on_unjudged_documents_is_undecided(folders, stored)
     assert strict.failures == strict.rows
     assert strict.rows[0].verdict == "undecided"
     assert "--strict-judged" in strict.command
+
+
+@pytest.mark.filterwarnings("ignore::steelyard.SteelyardWarning")
+@pytest.mark.parametrize("which", ["partial", "complete"])
+def test_a_gate_has_the_numbers_and_the_verdict_of_a_comparison(folders, which):
+    """A gate tests one direction: half the p-value of the comparison, at half its alpha."""
+    new, old = folders[which]
+    runs = {"old": old / "runs" / "mine.parquet", "new": new / "runs" / "mine.parquet"}
+    (pair,) = sy.compare(qrels_of(which), runs, ["nDCG@10"], baseline="old").tested_pairs
+    for (result, before), sign in (((new, old), 1), ((old, new), -1)):
+        (row,) = check(result, DROP, baseline=before, alpha=0.025).rows
+        ends = sorted(sign * end for end in (pair.low, pair.high))
+        assert (row.difference, row.low, row.high) == pytest.approx((sign * pair.difference, *ends), abs=1e-9)
+        assert row.p == pytest.approx(pair.p / 2 if sign * pair.difference < 0 else 1 - pair.p / 2)
+        if sign * pair.difference < 0:
+            assert row.undecided == (pair.verdict == "undecided")
+
+
+def qrels_of(which):
+    """The judgments of a result folder."""
+    old, _, grades = made_lists()
+    if which == "complete":
+        return grades
+    return {query: {doc: grades[query][doc] for doc in old[query][:10]} for query in QUERIES}
 
 
 def test_complete_qrels_decide(folders):
@@ -128,9 +150,7 @@ def test_estimated_grades_decide_where_the_qrels_were_not_made_from_one_run(tmp_
     assert not any(each.code == "qrels-made-from-run" for each in gate.warnings)
     bad = {query: [f"{query}-x{place}" for place in range(10)] for query in QUERIES}
     pooled = {query: {**pooled[query], **dict.fromkeys(bad[query][:9], 0)} for query in QUERIES}
-    result, before = (
-        benched(tmp_path / name, lists, pooled) for name, lists in (("bad", bad), ("good", old))
-    )
+    result, before = (benched(tmp_path / name, lists, pooled) for name, lists in (("bad", bad), ("good", old)))
     gate = check(result, rule, baseline=before)
     assert [(row.undecided, row.passed) for row in gate.rows] == [(False, False)]
 
@@ -178,9 +198,7 @@ def test_outputs(folders, tmp_path, capsys):
     headline = "The gate FAILED: 1 of 2 rules of run mine depends on unjudged documents (undecided)."
     assert headline in capsys.readouterr().err
     assert steelyard([*command, "--rule", "nDCG@10 >= 0.99"]) == 1
-    headline = (
-        "The gate FAILED: 1 of 3 rules of run mine failed, and 1 depends on unjudged documents (undecided)."
-    )
+    headline = "The gate FAILED: 1 of 3 rules of run mine failed, and 1 depends on unjudged documents (undecided)."
     assert headline in capsys.readouterr().err
     assert steelyard([*command, "--strict-judged"]) == 1
     root = ElementTree.parse(junit).getroot()
@@ -214,9 +232,7 @@ def test_a_baseline_has_lists_only_where_rules_need_them(folders):
     del content["runs"][0]["lists"]
     gate = check(folders["partial"][0], DROP, baseline=content)
     assert not gate.passed
-    assert [each["sources"] for each in gate.warnings if each.code == "gate-lists-unknown"] == [
-        ("the baseline",)
-    ]
+    assert [each["sources"] for each in gate.warnings if each.code == "gate-lists-unknown"] == [("the baseline",)]
     content["runs"][0]["lists"] = ["q1"]
     with pytest.raises(InputError, match="lists of run 'mine' are not one list of documents per query"):
         check(folders["partial"][0], DROP, baseline=content)
@@ -240,9 +256,7 @@ def test_composites_are_checked(tmp_path):
     old, new, grades = made_lists(2)
     partial = {query: {doc: grades[query][doc] for doc in old[query][:10]} for query in QUERIES}
     more = {"measures": ["nDCG@10"], "composite": {"nDCG@10": 0.5, "RR@10": 0.5}}
-    result, before = (
-        benched(tmp_path / name, lists, partial, **more) for name, lists in (("new", new), ("old", old))
-    )
+    result, before = (benched(tmp_path / name, lists, partial, **more) for name, lists in (("new", new), ("old", old)))
     gate = check(result, ["no significant drop in composite"], baseline=before)
     assert gate.rows[0].undecided
     shutil.rmtree(before / "runs")
@@ -273,9 +287,7 @@ def test_results_without_lists_are_not_checked_and_an_error_if_strict(folders, t
     assert (thresholds.passed, thresholds.warnings) == (True, ())
     partly = check(folders["partial"][1], command[-1], baseline=before)
     assert [each["sources"] for each in partly.warnings if each.code == "gate-lists-unknown"] == [(before,)]
-    assert partly.verdict == "undecided", (
-        "the qrels were made from the result, whatever the baseline returned"
-    )
+    assert partly.verdict == "undecided", "the qrels were made from the result, whatever the baseline returned"
 
 
 def test_a_baseline_written_by_the_gate_can_be_checked(folders, tmp_path):
@@ -295,9 +307,7 @@ def test_a_baseline_written_by_the_gate_can_be_checked(folders, tmp_path):
 
 
 def test_a_bench_with_chunkers_gets_other_advice(folders):
-    new, old = (
-        replace(gate_input(folder), chunked=True, folder=None, files={}) for folder in folders["partial"]
-    )
+    new, old = (replace(gate_input(folder), chunked=True, folder=None, files={}) for folder in folders["partial"])
     (found,) = [each for each in check(new, DROP, baseline=old).warnings if each.code == "gate-lists-unknown"]
     assert str(found).startswith("each chunker of ")
     with pytest.raises(InputError, match="Check a bench without `chunkers`, or leave the option out"):

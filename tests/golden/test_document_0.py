@@ -78,12 +78,7 @@ def test_random_is_near_its_expectation(result):
 
 def test_the_formula_weights_and_components_are_below(result):
     text = result.to_markdown()
-    for part in (
-        "## Composite score",
-        "Average F1 Score (weight 0.4)",
-        "1 - CR",
-        "Average Hit Rate** is `Hit@1`",
-    ):
+    for part in ("## Composite score", "Average F1 Score (weight 0.4)", "1 - CR", "Average Hit Rate** is `Hit@1`"):
         assert part in text
 
 

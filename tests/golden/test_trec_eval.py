@@ -43,20 +43,14 @@ def expected(file: str) -> list[tuple[str, str, str]]:
 
 
 def every_line() -> list[object]:
-    return [
-        pytest.param(file, *line, id=f"{file}-{line[0]}-{line[1]}")
-        for file in COMMANDS
-        for line in expected(file)
-    ]
+    return [pytest.param(file, *line, id=f"{file}-{line[0]}-{line[1]}") for file in COMMANDS for line in expected(file)]
 
 
 @cache
 def scores(file: str) -> sy.Scores:
     """What Steelyard makes of the same files."""
     command = COMMANDS[file]
-    names = dict.fromkeys(
-        name for name, _, _ in expected(file) if name != "runid" and "relstring" not in name
-    )
+    names = dict.fromkeys(name for name, _, _ in expected(file) if name != "runid" and "relstring" not in name)
     return sy.evaluate(
         NIST / command.qrels,
         NIST / command.run,

@@ -42,23 +42,14 @@ ROWS = [
         ({"q1": ["b", "a"], "q2": ["a"]}, Run({"q1": ["b", "a"], "q2": ["a"]})),
         ({"q1": [["b", 1.5], ["a", 2.5]], "q2": [["a", 1]]}, RANKED),
         (
-            {
-                "q1": [{"doc_id": "b", "score": 1.5}, {"doc_id": "a", "score": 2.5}],
-                "q2": [{"docid": "a", "score": 1}],
-            },
+            {"q1": [{"doc_id": "b", "score": 1.5}, {"doc_id": "a", "score": 2.5}], "q2": [{"docid": "a", "score": 1}]},
             RANKED,
         ),
         ({"q1": [{"id": "b"}, {"id": "a"}], "q2": [{"id": "a"}]}, Run({"q1": ["b", "a"], "q2": ["a"]})),
         (ROWS, SCORED),
+        ([{"query_id": "q1", "results": {"a": 2.5, "b": 1.5}}, {"query_id": "q2", "results": {"a": 1}}], SCORED),
         (
-            [{"query_id": "q1", "results": {"a": 2.5, "b": 1.5}}, {"query_id": "q2", "results": {"a": 1}}],
-            SCORED,
-        ),
-        (
-            [
-                {"qid": "q1", "hits": ["b", "a"], "scores": [1.5, 2.5]},
-                {"qid": "q2", "hits": ["a"], "scores": [1]},
-            ],
+            [{"qid": "q1", "hits": ["b", "a"], "scores": [1.5, 2.5]}, {"qid": "q2", "hits": ["a"], "scores": [1]}],
             RANKED,
         ),
     ],
@@ -76,14 +67,8 @@ def test_runs(file: Path, content: Any, expected: Run) -> None:
         ({"q1": {"a": 0.5}}, Qrels({"q1": {"a": 0.5}})),
         ({"q1": ["a", "b"], "q2": []}, Qrels({"q1": ["a", "b"], "q2": []})),
         ({"q1": [["a", "b"], ["c"]], "q2": []}, Qrels({"q1": [["a", "b"], ["c"]], "q2": []})),
-        (
-            [{"query_id": "q1", "doc_id": "a", "grade": 2}, {"query_id": "q2"}],
-            Qrels({"q1": {"a": 2}, "q2": {}}),
-        ),
-        (
-            [{"qid": 1, "relevant_docs": [7, 8]}, {"qid": 2, "relevant_docs": []}],
-            Qrels({"1": ["7", "8"], "2": []}),
-        ),
+        ([{"query_id": "q1", "doc_id": "a", "grade": 2}, {"query_id": "q2"}], Qrels({"q1": {"a": 2}, "q2": {}})),
+        ([{"qid": 1, "relevant_docs": [7, 8]}, {"qid": 2, "relevant_docs": []}], Qrels({"1": ["7", "8"], "2": []})),
         (
             [{"query_id": "q1", "judgments": [{"doc_id": "a", "grade": 2, "target": "t"}]}],
             Qrels.from_rows([("q1", "a", 2, "t")]),
@@ -95,11 +80,7 @@ def test_judgments(file: Path, content: Any, expected: Qrels) -> None:
 
 
 @pytest.mark.parametrize(
-    "records",
-    [
-        ROWS,
-        [{"query_id": "q1", "results": {"a": 2.5, "b": 1.5}}, {"query_id": "q2", "results": {"a": 1.0}}],
-    ],
+    "records", [ROWS, [{"query_id": "q1", "results": {"a": 2.5, "b": 1.5}}, {"query_id": "q2", "results": {"a": 1.0}}]]
 )
 def test_lines(file: Path, records: list[Any]) -> None:
     assert Run.read(dump_lines(file, records)) == SCORED
@@ -171,9 +152,7 @@ def test_wrong_json(file: Path, text: str, message: str) -> None:
 
 
 def test_wrong_lines_are_listed(file: Path) -> None:
-    file.write_text(
-        '{"query_id": "q1", "results": ["a"]}\n{"query_id": "q2"\n[1]\n{"query_id": "q4", "results": []}\n'
-    )
+    file.write_text('{"query_id": "q1", "results": ["a"]}\n{"query_id": "q2"\n[1]\n{"query_id": "q4", "results": []}\n')
     with pytest.raises(InputError) as caught:
         Run.read(file, format="jsonl")
     assert "2 lines are not as expected" in str(caught.value)

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.io import formats, read_qrels, read_run, write_qrels, write_run
+from steelyard.io import list_formats, read_qrels, read_run, write_qrels, write_run
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
-QRELS_WRITERS = [entry.name for entry in formats() if "qrels" in entry.writes]
-RUN_WRITERS = [entry.name for entry in formats() if "run" in entry.writes]
+QRELS_WRITERS = [entry.name for entry in list_formats() if "qrels" in entry.writes]
+RUN_WRITERS = [entry.name for entry in list_formats() if "run" in entry.writes]
 BY_SCORE = ("trec-run", "ranx", "ranx-lz4")
 
 plain_ids = st.text("abcXYZ019-_.:/#", min_size=1, max_size=6)
@@ -72,9 +72,7 @@ def same_judgments(left: Qrels, right: Qrels) -> None:
 
 
 def named_formats(error: InputError) -> list[str]:
-    return [
-        name for name in re.findall(r"'([a-z-]+)'", str(error)) if name in {entry.name for entry in formats()}
-    ]
+    return [name for name in re.findall(r"'([a-z-]+)'", str(error)) if name in {entry.name for entry in list_formats()}]
 
 
 @pytest.mark.parametrize("name", QRELS_WRITERS)
@@ -137,11 +135,7 @@ def test_runs_round_trip(name: str, run: Run, tmp_path: Path) -> None:
 
 def same_lists(left: Run, right: Run, columns: tuple[str, ...]) -> None:
     by = ["query_id", "rank"]
-    assert (
-        left.frame.sort(by)
-        .select("query_id", *columns)
-        .equals(right.frame.sort(by).select("query_id", *columns))
-    )
+    assert left.frame.sort(by).select("query_id", *columns).equals(right.frame.sort(by).select("query_id", *columns))
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])

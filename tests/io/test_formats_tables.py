@@ -21,13 +21,7 @@ def put(path: Path, content: str) -> Path:
 
 @pytest.mark.parametrize(
     "header",
-    [
-        "query_id,doc_id,score",
-        "qid,docid,score",
-        "q_id,docno,similarity",
-        "Query-ID,corpus-id,Score",
-        "topic,pid,sim",
-    ],
+    ["query_id,doc_id,score", "qid,docid,score", "q_id,docno,similarity", "Query-ID,corpus-id,Score", "topic,pid,sim"],
 )
 def test_usual_names(file: Path, header: str) -> None:
     run = Run.read(put(file, f"{header}\n007,d1,1.5\n007,d2,2.5\n"))
@@ -162,10 +156,7 @@ class TestParquet:
         pl.DataFrame({"qid": [1, 1], "docid": [10, 11], "score": [2.0, 1.0]}).write_parquet(file)
         run = Run.read(file)
         assert run == Run({"1": {"10": 2.0, "11": 1.0}})
-        assert run.notes == (
-            note("ids-are-numbers", role="query_id"),
-            note("ids-are-numbers", role="doc_id"),
-        )
+        assert run.notes == (note("ids-are-numbers", role="query_id"), note("ids-are-numbers", role="doc_id"))
 
     def test_float_ids_are_refused(self, file: Path) -> None:
         pl.DataFrame({"qid": [1.5], "docid": ["a"], "score": [2.0]}).write_parquet(file)
@@ -179,9 +170,7 @@ class TestParquet:
             Run.read(file)
 
     def test_a_table_of_lists(self, file: Path) -> None:
-        frame = pl.DataFrame(
-            {"query_id": ["q1", "q2"], "docs": [["a", "b"], []], "scores": [[0.5, 0.25], []]}
-        )
+        frame = pl.DataFrame({"query_id": ["q1", "q2"], "docs": [["a", "b"], []], "scores": [[0.5, 0.25], []]})
         frame.write_parquet(file)
         run = Run.read(file)
         assert run == Run({"q1": [("a", 0.5), ("b", 0.25)]})
@@ -191,7 +180,5 @@ class TestParquet:
 
     def test_a_corpus_is_neither(self, file: Path) -> None:
         pl.DataFrame({"doc_id": ["a"], "contents": ["text"]}).write_parquet(file)
-        with pytest.raises(
-            InputError, match="no columns hold query and document; the columns are doc_id, contents"
-        ):
+        with pytest.raises(InputError, match="no columns hold query and document; the columns are doc_id, contents"):
             Qrels.read(file)

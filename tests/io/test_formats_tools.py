@@ -27,11 +27,7 @@ def dump(path: Path, content: Any) -> Path:
 class TestAutorag:
     def test_two_deep(self, file: Path) -> None:
         pl.DataFrame(
-            {
-                "qid": ["1", "2", "3"],
-                "query": ["x", "y", "z"],
-                "retrieval_gt": [[["a", "b"], ["c"]], [["d"]], [[]]],
-            }
+            {"qid": ["1", "2", "3"], "query": ["x", "y", "z"], "retrieval_gt": [[["a", "b"], ["c"]], [["d"]], [[]]]}
         ).write_parquet(file)
         assert sniff(file).format == "autorag"
         assert Qrels.read(file) == Qrels({"1": [["a", "b"], ["c"]], "2": [["d"]], "3": []})
@@ -39,9 +35,7 @@ class TestAutorag:
     @pytest.mark.parametrize(
         ("truth", "expected"), [(["a", "b"], [["a"], ["b"]]), ([["a", "b"], ["c"]], [["a", "b"], ["c"]])]
     )
-    def test_text_and_one_list_are_one_target(
-        self, file: Path, truth: list[Any], expected: list[Any]
-    ) -> None:
+    def test_text_and_one_list_are_one_target(self, file: Path, truth: list[Any], expected: list[Any]) -> None:
         """AutoRAG's own reading: a text is [[text]] and a list of ids [list], one group of alternatives."""
         pl.DataFrame({"qid": ["1", "2"], "query": ["x", "y"], "retrieval_gt": truth}).write_parquet(file)
         qrels = Qrels.read(file)
@@ -169,9 +163,7 @@ class TestMultihopRag:
         run, qrels = Run.read(file), Qrels.read(file)
         assert run == Run({"0": [("Nothing here.", 0.9), ("It is message A did it. B saw it.", 0.5)]})
         found = "It is message A did it. B saw it."
-        assert qrels == Qrels.from_rows(
-            [("0", found, 1, "1"), ("0", found, 1, "2"), ("0", "C was away.", 1, "3")]
-        )
+        assert qrels == Qrels.from_rows([("0", found, 1, "1"), ("0", found, 1, "2"), ("0", "C was away.", 1, "3")])
 
     def test_questions_are_not_a_run(self, file: Path) -> None:
         with pytest.raises(InputError, match="this file holds qrels"):
@@ -218,9 +210,7 @@ class TestRanx:
         assert ranx.Run.from_file(str(tmp_path / f"ours-{name}")).to_dict() == lists
 
     @pytest.mark.parametrize("name", ["qrels.json", "qrels.trec"])
-    def test_its_judgments_are_read_and_ours_are_read_by_it(
-        self, ranx: Any, tmp_path: Path, name: str
-    ) -> None:
+    def test_its_judgments_are_read_and_ours_are_read_by_it(self, ranx: Any, tmp_path: Path, name: str) -> None:
         grades = {"q1": {"a": 2, "b": 1}, "q2": {"c": 1}}
         ranx.Qrels.from_dict(grades).save(str(tmp_path / name))
         assert Qrels.read(tmp_path / name) == Qrels(grades)

@@ -55,10 +55,7 @@ class TestRuns:
 
     def test_notes_report_comments_and_tags(self, file: Path) -> None:
         run = Run.read(put(file, "# one\n" + RUN + "q3 Q0 d1 1 3 dense\n#two\n"))
-        assert run.notes == (
-            note("comments-skipped", count=2),
-            note("several-tags", count=2, tags=["bm25", "dense"]),
-        )
+        assert run.notes == (note("comments-skipped", count=2), note("several-tags", count=2, tags=["bm25", "dense"]))
         assert list(map(str, run.notes)) == [
             "2 comment lines (#) skipped",
             "2 tags in one file (bm25, dense, ...): the run is named after the first",
@@ -77,14 +74,8 @@ class TestRuns:
         [
             ("q1 Q0 d1", "line 3: 3 columns"),
             ("q1 0 d1 1", "line 3: 4 columns, as in a line of qrels"),
-            (
-                "my query Q0 d1 1 0.5 t",
-                "line 3: Q0 is in column 3 of 7; has the query id 'my query' a space?",
-            ),
-            (
-                "q1 Q0 a doc 1 0.5 t",
-                "line 3: 7 columns, and the rank (column 4) is 'doc'; has an id a space?",
-            ),
+            ("my query Q0 d1 1 0.5 t", "line 3: Q0 is in column 3 of 7; has the query id 'my query' a space?"),
+            ("q1 Q0 a doc 1 0.5 t", "line 3: 7 columns, and the rank (column 4) is 'doc'; has an id a space?"),
             ("q1 Q0 d1 1 nan t", "line 3: score 'nan' is not a finite number"),
             ("q1 Q0 d1 1 -inf t", "line 3: score '-inf' is not a finite number"),
             ("q1 Q0 d1 1 1e999 t", "line 3: score '1e999' is not a finite number"),
@@ -162,37 +153,28 @@ class TestJudgments:
             ("q1 0 d1 NaN", "line 2: grade 'NaN' is not a finite number"),
         ],
     )
-    @pytest.mark.parametrize("batch", [1, 1 << 10])
+    @pytest.mark.parametrize("block", [1, 1 << 26])
     def test_a_wrong_line(
-        self, file: Path, line: str, message: str, batch: int, monkeypatch: pytest.MonkeyPatch
+        self, file: Path, line: str, message: str, block: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(white_space, "BATCH", batch)
+        monkeypatch.setattr(white_space, "line_blocks", lambda path: line_blocks(path, block))
         put(file, "q1 0 d1 2\n" + line + "\n" + QRELS)
         with pytest.raises(InputError) as caught:
             Qrels.read(file, format="trec-qrels")
         assert message in str(caught.value)
 
     @pytest.mark.parametrize("content", [QRELS, "# c\n" + QRELS + QRELS, QRELS.replace(" ", "\t ")])
-    @pytest.mark.parametrize("batch", [1, 2])
-    def test_batches_and_blocks_do_not_matter(
-        self, file: Path, content: str, batch: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_blocks_do_not_matter(self, file: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
         at_once = Qrels.read(put(file, content), format="trec-qrels")
-        monkeypatch.setattr(white_space, "BATCH", batch)
         monkeypatch.setattr(white_space, "line_blocks", lambda path: line_blocks(path, 1))
-        in_batches = Qrels.read(file, format="trec-qrels")
-        assert in_batches == at_once
-        assert in_batches.notes == at_once.notes
+        in_blocks = Qrels.read(file, format="trec-qrels")
+        assert in_blocks == at_once
+        assert in_blocks.notes == at_once.notes
 
-    @pytest.mark.parametrize("batch", [1, 2, 100])
-    def test_lines_are_numbered_with_comments_and_blank_lines(
-        self, file: Path, batch: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(white_space, "BATCH", batch)
-        put(file, "# head\n\nq1 0 d1 2\n\n# middle\nq1 0 d2 0\nq2 0 d9 1\n")
-        rows = white_space.Rows(file, 4, trec.check_qrels, "")
-        assert [line for lines, _ in rows for line in lines] == [3, 6, 7]
-        assert rows.comments == 2
+    def test_lines_are_numbered_with_comments_and_blank_lines(self, file: Path) -> None:
+        put(file, "# head\n\nq1 0 d1 2\n\n# middle\nq1 0 d2 0\nq1 0 d1 1\n")
+        with pytest.raises(InputError, match=r"line 7: query 'q1', document 'd1': graded 1, and before 2"):
+            Qrels.read(file, format="trec-qrels")
 
 
 class TestSubtopics:
@@ -271,9 +253,7 @@ def test_a_block_passes_when_each_of_its_lines_does(pieces: list[str]) -> None:
 
     block = "".join(f"q1 Q0 d1 1 {piece}\n{piece} 1 2 t\n" for piece in pieces).encode()
     body, separator = _one_separator(block)
-    fields = [
-        line.split() for line in block.split(b"\n") if line.strip() and not line.strip().startswith(b"#")
-    ]
+    fields = [line.split() for line in block.split(b"\n") if line.strip() and not line.strip().startswith(b"#")]
     frame = _block_frame(_without_comments(body)[0], separator, 6)
     assert frame.height == len(fields)
     if frame.height:

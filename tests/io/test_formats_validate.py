@@ -34,12 +34,10 @@ class TestRuns:
         warnings = found(file, "warning")
         assert "1 document is repeated in the same list (as query 'q1', document 'd1')" in warnings
         assert any(
-            text.startswith("2 documents have the same score as another in their list, in 1 query")
-            for text in warnings
+            text.startswith("2 documents have the same score as another in their list, in 1 query") for text in warnings
         )
         assert any(
-            text.startswith("the rank column gives another order than the scores in 1 query")
-            for text in warnings
+            text.startswith("the rank column gives another order than the scores in 1 query") for text in warnings
         )
         assert "1 comment line (#) skipped" in found(file, "info")
         assert validate_file(file).ok
@@ -128,9 +126,7 @@ class TestConvert:
     def test_what_is_lost_is_reported_or_refused(self, tmp_path: Path) -> None:
         before = tmp_path / "run.json"
         before.write_text('{"q1": {"a": 1.5}, "q2": {}}')
-        with pytest.raises(
-            InputError, match="1 query has no documents, which a trec-run file cannot express"
-        ):
+        with pytest.raises(InputError, match="1 query has no documents, which a trec-run file cannot express"):
             convert(before, tmp_path / "run.trec")
         before.write_text('{"q1": {"a": 1.5}}')
         lossy = convert(before, tmp_path / "run.tsv", to_format="msmarco")

@@ -37,14 +37,8 @@ LINE_BY_LINE = {
     "score as text": [PLAIN[0], '{"query_id": "q2", "doc_id": "b", "score": "1"}'],
     "score as truth": [PLAIN[0], '{"query_id": "q2", "doc_id": "b", "score": true}'],
     "number among ids": [PLAIN[0], '{"query_id": "q2", "doc_id": 7, "score": 1}'],
-    "text among numbers": [
-        '{"query_id": 7, "doc_id": 1, "score": 1}',
-        '{"query_id": "7", "doc_id": 2, "score": 1}',
-    ],
-    "fraction as id": [
-        '{"query_id": 7, "doc_id": 1, "score": 1}',
-        '{"query_id": 7, "doc_id": 2.0, "score": 1}',
-    ],
+    "text among numbers": ['{"query_id": 7, "doc_id": 1, "score": 1}', '{"query_id": "7", "doc_id": 2, "score": 1}'],
+    "fraction as id": ['{"query_id": 7, "doc_id": 1, "score": 1}', '{"query_id": 7, "doc_id": 2.0, "score": 1}'],
     "huge id": [
         '{"query_id": 7, "doc_id": 1, "score": 1}',
         '{"query_id": 7, "doc_id": 123456789012345678901, "score": 1}',
@@ -55,10 +49,7 @@ LINE_BY_LINE = {
     "blank lines": [PLAIN[0], "", PLAIN[1]],
     "broken": [PLAIN[0], '{"query_id": "q2", "doc_id"'],
     "two on a line": [" ".join(PLAIN)],
-    "a list of results": [
-        '{"query_id": "q", "results": {"a": 1, "b": 2}}',
-        '{"query_id": "r", "results": {"c": 1}}',
-    ],
+    "a list of results": ['{"query_id": "q", "results": {"a": 1, "b": 2}}', '{"query_id": "r", "results": {"c": 1}}'],
     "a name in a text": [PLAIN[0], '{"query_id": "q2", "doc_id": "\\"score\\":", "score": 1}'],
     "no document": [PLAIN[0].replace("doc_id", "other")],
 }
@@ -90,9 +81,7 @@ def test_random_numbers_are_read_exactly(tmp_path):
     scores = [rng.uniform(-1, 1) * 10.0 ** rng.randint(-300, 300) for _ in range(5_000)]
     path = tmp_path / "run.jsonl"
     path.write_text(
-        "".join(
-            json.dumps({"query_id": "q", "doc_id": f"d{n}", "score": s}) + "\n" for n, s in enumerate(scores)
-        )
+        "".join(json.dumps({"query_id": "q", "doc_id": f"d{n}", "score": s}) + "\n" for n, s in enumerate(scores))
     )
     frame = frame_of_lines(Source(path), {}, RUN_ROLES)
     assert frame is not None

@@ -19,8 +19,7 @@ from needs import needs_kernel
 from steelyard import Run
 from steelyard.errors import InputError
 from steelyard.io import trec
-from steelyard.io.text import Source, parse_json
-from steelyard.native import kernel
+from steelyard.io.text import Source, parse_json, quick_json, quick_json_lines
 
 pytestmark = needs_kernel
 
@@ -93,9 +92,7 @@ def test_columns_outlive_the_run_they_were_read_with(tmp_path: Path) -> None:
 
 def doubles() -> st.SearchStrategy[float]:
     bits = st.integers(0, 2**64 - 1).map(lambda n: struct.unpack("<d", struct.pack("<Q", n))[0])
-    return st.one_of(
-        bits.filter(math.isfinite), st.floats(1e-5, 2), st.integers(-5, 10**17).map(float), st.just(-0.0)
-    )
+    return st.one_of(bits.filter(math.isfinite), st.floats(1e-5, 2), st.integers(-5, 10**17).map(float), st.just(-0.0))
 
 
 @settings(max_examples=500, deadline=None)
@@ -135,9 +132,7 @@ def test_the_lines_of_a_run_are_those_of_polars(rows: list[tuple[str, str, float
 
 def test_the_lines_of_many_scores_are_those_of_polars() -> None:
     rng = np.random.default_rng(0)
-    scores = np.concatenate(
-        [1 / (60 + np.arange(1, 3000)), rng.random(3000) * 30, 10 ** rng.uniform(-4, 14.9, 20_000)]
-    )
+    scores = np.concatenate([1 / (60 + np.arange(1, 3000)), rng.random(3000) * 30, 10 ** rng.uniform(-4, 14.9, 20_000)])
     frame = pl.DataFrame({"query_id": "q", "doc_id": "d", "rank": np.arange(len(scores)), "score": scores})
     assert trec._lines_native(frame, "t") == trec._lines(frame, "t")
 
@@ -156,18 +151,16 @@ VALUES = st.recursive(
         st.floats(allow_nan=False, allow_infinity=False),
         st.text(max_size=8),
     ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=5), inner, max_size=4)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=5), inner, max_size=4)),
     max_leaves=20,
 )
 
 
 @settings(max_examples=500, deadline=None)
 @given(value=VALUES, plain=st.booleans(), indent=st.sampled_from([None, 1]))
-def test_json_of_the_kernel_is_that_of_python(value: Any, plain: bool, indent: int | None) -> None:
+def test_json_of_orjson_is_that_of_python(value: Any, plain: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=plain, indent=indent)
-    found = parsed(text.encode("utf-8", "surrogatepass"))
+    found = quick_json(text.encode("utf-8", "surrogatepass"))
     if found is not None:
         assert same(found, json.loads(text))
 
@@ -189,20 +182,40 @@ def test_json_of_the_kernel_is_that_of_python(value: Any, plain: bool, indent: i
 @example(["[" * 200 + "]" * 200])
 def test_what_is_no_json_is_left_to_python(parts: list[str]) -> None:
     text = "".join(parts)
-    found = parsed(text.encode())
+    found = quick_json(text.encode())
     if found is not None:
         assert same(found, parse_json(text))
 
 
-def test_usual_json_is_read_by_the_kernel() -> None:
+def test_usual_json_is_read_by_orjson() -> None:
     text = '{"q1": {"d1": 1.5, "é": 2}, "q2": [["d1", 0.25], []], "q3": [{"doc_id": "a\\n", "x": null}]}'
-    assert parsed(text.encode()) == json.loads(text)
-    records = [
-        {"doc_id": f"d{n}", "score": n / 3, "a-name-of-more-than-32-characters-in-all": n} for n in range(50)
-    ]
-    assert parsed(json.dumps(records).encode()) == records
-    for unusual in ('{"a": 1, "a": 2}', '{"a": NaN}', "1" * 19, "null", "[1,]", '"\\ud83d"', "{}x"):
-        assert parsed(unusual.encode()) is None
+    assert quick_json(text.encode()) == json.loads(text)
+    records = [{"doc_id": f"d{n}", "score": n / 3, "a-name-of-more-than-32-characters-in-all": n} for n in range(50)]
+    assert quick_json(json.dumps(records).encode()) == records
+    # Colons and quotes within texts are not names.
+    for text in ('{"https://a:1": {"b:c": 1}}', '{"a" : "x:y", "b" :[]}', '["1:2"]', str(2**64 - 1)):
+        assert quick_json(text.encode()) == json.loads(text)
+    for unusual in ('{"a": 1, "a": 2}', '{"a": NaN}', "1" * 21, f"-{2**63 + 1}", "null", "[1,]", '"\\ud83d"', "{}x"):
+        assert quick_json(unusual.encode()) is None
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    lines=st.lists(
+        st.lists(
+            st.sampled_from([*'{}[],"', "[[", "]]", "],[", "1", '"a":', '{"a": 1}', '"x', 'y"', " "]), max_size=5
+        ).map("".join),
+        min_size=1,
+        max_size=4,
+    )
+)
+@example(["[1", "2]"])
+@example(["{},{}", "{"])
+@example(['{"a": "x', 'y"}', "{}],[{}"])
+def test_lines_of_json_that_are_read_at_once_are_those_that_are_read_alone(lines: list[str]) -> None:
+    together = quick_json_lines([line.encode() for line in lines])
+    if together is not None:
+        assert together == [json.loads(line) for line in lines]
 
 
 def test_a_name_that_occurs_twice_is_an_error_of_the_file(tmp_path: Path) -> None:
@@ -210,12 +223,6 @@ def test_a_name_that_occurs_twice_is_an_error_of_the_file(tmp_path: Path) -> Non
     path.write_text('{"q1": {"d1": 1.0, "d1": 2.0}}')
     with pytest.raises(InputError, match="'d1' occurs twice"):
         _ = Source(path).json
-
-
-def parsed(data: bytes) -> Any:
-    native = kernel()
-    assert native is not None
-    return native.parse_json(data)
 
 
 def same(found: Any, expected: Any) -> bool:

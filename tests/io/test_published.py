@@ -82,9 +82,7 @@ def backend_borda(table):
 def page_borda(table):
     """As MTEB's page counts filtered tasks: the models that were run, sorted, get their number, that less 1, ... 1."""
     frame = pl.DataFrame(table, schema=[f"t{n}" for n in range(table.shape[1])]).fill_nan(None)
-    points = [
-        frame[name].count() + 1 - frame[name].rank("ordinal", descending=True) for name in frame.columns
-    ]
+    points = [frame[name].count() + 1 - frame[name].rank("ordinal", descending=True) for name in frame.columns]
     return sum(each.fill_null(0) for each in points).to_list()
 
 
@@ -110,13 +108,7 @@ def test_all_is_the_default_of_the_dialect_and_a_count_is_refused_otherwise(resu
 
 def test_borda_counts_checked_by_hand(tmp_path):
     """Three models, two tasks; c was not run on B, and a and b are equal on it."""
-    for model, task, score in [
-        ("a", "A", 0.9),
-        ("b", "A", 0.5),
-        ("c", "A", 0.7),
-        ("a", "B", 0.4),
-        ("b", "B", 0.4),
-    ]:
+    for model, task, score in [("a", "A", 0.9), ("b", "A", 0.5), ("c", "A", 0.7), ("a", "B", 0.4), ("b", "B", 0.4)]:
         write_result(tmp_path, model, task, score)
     counts = {
         rule: dict(sy.across([tmp_path], borda=rule).table.select("run", "borda").iter_rows())
@@ -167,7 +159,8 @@ def test_a_model_is_named_by_its_folder_without_model_meta(tmp_path):
 # Tables
 
 BY_DATASET = "Dataset,BM25,ColBERT\nSciFact,0.665,0.671\nNFCorpus,0.325,0.305\nAvg.,0.495,0.488\n"
-BY_MODEL = "| Model | SciFact | NFCorpus | Average |\n|:--|--:|--:|--:|\n| BM25 | **66.5** | 32.5 | 49.5 |\n| ColBERT | 67.1 | - | |\n"
+BY_MODEL = "| Model | SciFact | NFCorpus | Average |\n|:--|--:|--:|--:|\n"
+BY_MODEL += "| BM25 | **66.5** | 32.5 | 49.5 |\n| ColBERT | 67.1 | - | |\n"
 LONG = "model\tdataset\tscore\nBM25\tSciFact\t0.665\nBM25\tNFCorpus\t0.325\n"
 
 
@@ -247,10 +240,7 @@ def test_published_means_are_compared_with_own_results(tmp_path):
     assert set(found.table["run"]) == {"mine", "other", "ColBERT"}
     pairs = {frozenset((pair.run, pair.baseline)): pair for pair in found.tested_pairs}
     assert pairs[frozenset(("mine", "other"))].these.verdict == "better"
-    assert (
-        pairs[frozenset(("mine", "ColBERT"))].these.reason
-        == "ColBERT has no values per query on every dataset"
-    )
+    assert pairs[frozenset(("mine", "ColBERT"))].these.reason == "ColBERT has no values per query on every dataset"
     assert {"across-published", "across-unused-datasets"} <= {each.code for each in found.notes}
 
 

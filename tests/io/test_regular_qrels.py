@@ -18,9 +18,7 @@ FIELDS = {
     "query": st.sampled_from(["q1", "q2", "é", "#q", "7", "topic"]),
     "middle": st.sampled_from(["0"] * 20 + ["Q0", "1"]),
     "doc": st.sampled_from(["a", "b", "d" * 20, "𝄞", "1", "2", "doc"]),
-    "grade": st.sampled_from(
-        ["0", "1", "2", "-1", "+3", "007", "1.5", "nan", "1e3", "9" * 15, "9" * 16, "x"]
-    ),
+    "grade": st.sampled_from(["0", "1", "2", "-1", "+3", "007", "1.5", "nan", "1e3", "9" * 15, "9" * 16, "x"]),
     "gap": st.sampled_from([" "] * 10 + ["\t", "  ", "\x0b", "\u00a0"]),
     "end": st.sampled_from(["\n"] * 20 + ["\r\n", " \n", "\n\n", "\r", "", " extra\n"]),
 }
@@ -37,9 +35,7 @@ def files(draw: st.DrawFn) -> bytes:
 @needs_kernel
 @settings(max_examples=400, deadline=None)
 @given(data=files())
-def test_the_kernel_reads_what_the_portable_reader_reads(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes
-) -> None:
+def test_the_kernel_reads_what_the_portable_reader_reads(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("q") / "x.qrels"
     path.write_bytes(data)
     found = read_regular_qrels(path)
@@ -64,9 +60,7 @@ def without_kernel(path: Path) -> Qrels:
 
 
 @needs_kernel
-@pytest.mark.parametrize(
-    "data", [b"q1 0 a 1\nq1 0 b 0\nq2 0 a -2\n", b"q1\tQ0\ta\t1\r\nq2\tQ0\t\xc3\xa9\t+3"]
-)
+@pytest.mark.parametrize("data", [b"q1 0 a 1\nq1 0 b 0\nq2 0 a -2\n", b"q1\tQ0\ta\t1\r\nq2\tQ0\t\xc3\xa9\t+3"])
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_regular_file_is_read_by_the_kernel(data: bytes, compressed: bool, tmp_path: Path) -> None:
     import gzip

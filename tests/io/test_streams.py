@@ -37,8 +37,7 @@ def piped(path: Path) -> Iterator[Path]:
     thread = Thread(target=feed, daemon=True)
     thread.start()
     yield pipe
-    thread.join(timeout=10)
-    assert not thread.is_alive()
+    thread.join()
     pipe.unlink()
 
 
@@ -59,9 +58,7 @@ RUNS: dict[str, Callable[[], str]] = {
 QRELS: dict[str, Callable[[], str]] = {
     "trec": lambda: "".join(f"{q} 0 {d} {grade}\n" for q, d, grade in JUDGED),
     "trec, not regular": lambda: "".join(f"{q} {grade} {d} {grade}\n" for q, d, grade in JUDGED),
-    "beir": lambda: (
-        "query-id\tcorpus-id\tscore\n" + "".join(f"{q}\t{d}\t{grade}\n" for q, d, grade in JUDGED)
-    ),
+    "beir": lambda: "query-id\tcorpus-id\tscore\n" + "".join(f"{q}\t{d}\t{grade}\n" for q, d, grade in JUDGED),
     "judgments": lambda: "".join(
         json.dumps({"query_id": q, "doc_id": d, "grade": grade, "judge": "ann", "at": "2024"}) + "\n"
         for q, d, grade in JUDGED

@@ -1,21 +1,29 @@
-"""Files are written under a temporary name; one that a killed process left is removed by the next that writes the file."""
+"""Files are written under a temporary name; one that a killed process left is removed by the next write."""
 
 from __future__ import annotations
 
 import os
-import time
+from types import SimpleNamespace
+
+import pytest
 
 from needs import not_on_windows
+from steelyard.io import files
 from steelyard.io.files import hold, write_file
 
 pytestmark = not_on_windows
+NOW = 1_700_000_000
+
+
+@pytest.fixture(autouse=True)
+def time_of_the_test(monkeypatch):
+    monkeypatch.setattr(files, "time", SimpleNamespace(time=lambda: float(NOW)))
 
 
 def temporary_file(folder, name, age):
     path = folder / f".{name}.abc123_x.part"
     path.write_bytes(b"half")
-    then = time.time() - age
-    os.utime(path, (then, then))
+    os.utime(path, (NOW - age, NOW - age))
     return path
 
 

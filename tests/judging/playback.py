@@ -6,7 +6,6 @@ import contextlib
 import json
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,13 +23,12 @@ CHATTY = (
 class Playback:
     """`labels` maps the text of a prompt to its grade. `faults` is the share of requests that fail."""
 
-    def __init__(
-        self, labels: Mapping[str, int], faults: float = 0.0, seed: int = 0, delay: float = 0.0
-    ) -> None:
-        self.labels, self.faults, self.delay = labels, faults, delay
+    def __init__(self, labels: Mapping[str, int], faults: float = 0.0, seed: int = 0) -> None:
+        self.labels, self.faults = labels, faults
         self.random = random.Random(seed)
         self.lock = threading.Lock()
         self.requests = 0
+        self.arrived = threading.Condition(self.lock)
         self.answered: Counter[str] = Counter()
         self.keys: set[str] = set()
         playback = self
@@ -60,15 +58,20 @@ class Playback:
         self.server.shutdown()
         self.server.server_close()
 
+    def wait_for(self, requests: int) -> None:
+        """Return when this many requests have arrived since the start."""
+        with self.arrived:
+            self.arrived.wait_for(lambda: self.requests >= requests)
+
     def handle(self, request: BaseHTTPRequestHandler) -> None:
         body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-        prompt = body["messages"][0]["content"]
+        prompt = body["messages"][-1]["content"]
         with self.lock:
             self.requests += 1
+            self.arrived.notify_all()
             self.keys.add(request.headers.get("Authorization", ""))
             fault = self.random.choice(FAULTS) if self.random.random() < self.faults else ""
             style = self.random.choice(CHATTY)
-        time.sleep(self.delay)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.answer(request, prompt, fault, style)
 
@@ -80,7 +83,10 @@ class Playback:
         if fault == "500":
             return send(request, 500, request.headers.get("Authorization", "").encode())
         if fault == "timeout":
-            time.sleep(1.2)
+            # No answer until the client has given up and closed the connection.
+            request.rfile.read(1)
+            request.close_connection = True
+            return None
         if fault == "garbage":
             return send(request, 200, b"{not json")
         grade = self.labels[prompt]
@@ -95,7 +101,7 @@ class Playback:
             request.close_connection = True
             return None
         send(request, 200, content)
-        if fault not in ("no grade", "timeout"):
+        if fault != "no grade":
             with self.lock:
                 self.answered[prompt] += 1
         return None

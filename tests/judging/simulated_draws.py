@@ -59,10 +59,7 @@ def simulate(
             for start in range(0, draws, CHUNK)
         ]
         parts.append(
-            [
-                np.concatenate([getattr(r, name) for r in results])
-                for name in ("estimate", "corrected", "variance")
-            ]
+            [np.concatenate([getattr(r, name) for r in results]) for name in ("estimate", "corrected", "variance")]
         )
     uncorrected, corrected, variance = np.array(parts).transpose(1, 0, 2)
     error = np.sqrt(variance.sum(axis=0)) / len(truth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,9 @@ import pytest
 import steelyard as sy
 from needs import SHARED, needs_shared
 from steelyard.errors import InputError
-from steelyard.judging.agreement import Agreement, agreement
-from steelyard.judging.report import grades_verdict, ranking_verdict
+from steelyard.judging.agreement import Agreement, agreement, grades_verdict, ranking_verdict
 from steelyard.judgments import Judgments
-from steelyard.statistics.agreement import cohen_kappa
+from steelyard.statistics.agreement import cohen_kappa, kappa_interval
 
 DATA = SHARED / "dl2019"
 
@@ -44,11 +44,7 @@ def small() -> Agreement:
     rng = np.random.default_rng(1)
     human = {f"q{q}": {f"d{d}": int(rng.integers(0, 4)) for d in range(8)} for q in range(12)}
     gpt = {
-        query: {
-            doc: max(grade, 1)
-            for doc, grade in docs.items()
-            if (query, doc) not in {("q0", "d0"), ("q1", "d1")}
-        }
+        query: {doc: max(grade, 1) for doc, grade in docs.items() if (query, doc) not in {("q0", "d0"), ("q1", "d1")}}
         for query, docs in human.items()
     }
     gpt["q11"]["d99"] = 2
@@ -107,10 +103,7 @@ def test_a_judge_that_favours_one_run_is_reported() -> None:
     best = found.favours.sort("favour").row(-1, named=True)
     assert best["run"] == "gpt"
     assert best["bias"] == pytest.approx(0.3)
-    assert (
-        "gpt: 4 of 4 runs have a bias in P@3 significantly different from the mean of all runs"
-        in found.to_text()
-    )
+    assert "gpt: 4 of 4 runs have a bias in P@3 significantly different from the mean of all runs" in found.to_text()
     assert "no run has a bias" in agreement({"human": human, "same": human}, runs).remarks[0]
 
 
@@ -146,6 +139,8 @@ def test_html_is_escaped_and_written(tmp_path: Path) -> None:
     made = found.to_html(tmp_path / "page.html")
     assert "<b>" not in made
     assert (tmp_path / "page.html").read_text("utf-8") == made
+    assert """http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline';""" in made
+    assert made.index("Content-Security-Policy") < made.index("<body>") < made.index('<div class="steelyard">')
 
 
 def test_one_file_with_several_judges(tmp_path: Path) -> None:
@@ -163,10 +158,7 @@ def test_one_file_with_several_judges(tmp_path: Path) -> None:
     named = agreement({"people": path, "model": {"q": {"a": 0, "b": 1}}})
     assert "people: 2 judges (ann and bob) resolved by majority" in named.notes[0]
     assert found.systems.height == 0
-    assert (
-        found.verdict
-        == "bob and ann agree with kappa 0.50 (quadratic 0.80) on 3 documents, and bob grades 0.33 higher on average."
-    )
+    assert found.verdict == "bob and ann both graded 3 documents, too few to see how far they agree."
 
 
 def test_judges_with_nothing_in_common() -> None:
@@ -191,18 +183,36 @@ def test_wrong_input_is_refused(small: Agreement) -> None:
 
 def test_verdicts() -> None:
     row = {"tau": 0.7, "tau_low": 0.6, "tau_high": 0.8, "bias": -0.1, "bias_low": -0.2, "bias_high": -0.05}
-    more = {"reversed": 2, "significant_a": 30}
+    more = {"runs": 12, "reversed": 2, "significant_a": 30}
     assert ranking_verdict("human", "gpt", {**row, **more}) == (
         "gpt ranks the runs only roughly like human (tau 0.70 [0.60, 0.80]) and its absolute scores are 0.10 too low: "
         "do not compare them with human ones; it reverses 2 of the 30 significant differences."
     )
     unbiased = {**row, **more, "tau": 0.3, "bias_high": 0.1, "reversed": 0}
     assert ranking_verdict("human", "gpt", unbiased).startswith("gpt ranks the runs differently from human")
-    assert ranking_verdict("human", "gpt", unbiased).endswith(
-        "are not significantly different from human ones."
+    assert ranking_verdict("human", "gpt", unbiased).endswith("are not significantly different from human ones.")
+    assert ranking_verdict("human", "gpt", {**row, **more, "significant_a": 0}).startswith(
+        "Whether gpt ranks runs like human cannot be judged from 12 runs that do not differ significantly;"
     )
-    equal = {"n": 3, "kappa": math.nan, "kappa_quadratic": math.nan, "bias": 0.0}
+    equal = {"n": 30, "kappa": math.nan, "kappa_low": 0.0, "kappa_high": 0.0, "bias": 0.0}
     assert "kappa is undefined" in grades_verdict("human", "gpt", equal)
+
+
+@needs_shared
+def test_the_interval_of_kappa_contains_that_of_all_documents_in_95_percent_of_draws() -> None:
+    rows = [row[:3] for row in sy.Qrels.read(DATA / "qrels.txt").frame.iter_rows()]
+    chance, missed = random.Random(1), 0
+    judges = [sy.Qrels.read(DATA / "judges" / f"{name}.txt").frame for name in list(KNOWN)[:2]]
+    for frame in judges:
+        model = {(query, doc): grade for query, doc, grade, _ in frame.iter_rows()}
+        kappa = cohen_kappa([grade for *_, grade in rows], [model[row[:2]] for row in rows])
+        for _ in range(200):
+            drawn = chance.sample(rows, 30)
+            low, high = kappa_interval(
+                [row[2] for row in drawn], [model[row[:2]] for row in drawn], [row[0] for row in drawn]
+            )
+            missed += not low <= kappa <= high
+    assert missed <= 32, "400 draws at 5% miss 20, and 32 in one of 200 cases"
 
 
 @pytest.fixture(scope="module")
@@ -238,4 +248,4 @@ def test_two_runs_do_not_show_that_a_judge_ranks_alike() -> None:
     gpt = {query: grades if n < 8 else {"a": 0, "b": 1} for n, (query, grades) in enumerate(human.items())}
     runs = {"x": {key: ["a", "b"] for key in human}, "y": {key: ["b", "a"] for key in human}}
     found = agreement({"human": human, "gpt": gpt}, runs, ["P@1"])
-    assert "which so few runs and queries do not show reliably" in found.verdict
+    assert found.verdict.startswith("Whether gpt ranks runs like human cannot be judged from 2 runs")

@@ -76,9 +76,7 @@ class Client:
         return data
 
     def judge(self, pair: list[str], grade: float | None, **more: Any) -> dict[str, Any]:
-        status, made, _ = self.ask(
-            "POST", "judgment", {"query_id": pair[0], "doc_id": pair[1], "grade": grade, **more}
-        )
+        status, made, _ = self.ask("POST", "judgment", {"query_id": pair[0], "doc_id": pair[1], "grade": grade, **more})
         assert status == 200, made
         answer: dict[str, Any] = made
         return answer
@@ -108,18 +106,12 @@ def lines(path: Path) -> list[dict[str, Any]]:
 # What it answers
 
 
-def test_a_judgment_is_in_the_file_before_the_answer(
-    client: Client, tmp_path: Path, demo: sy.Dataset
-) -> None:
+def test_a_judgment_is_in_the_file_before_the_answer(client: Client, tmp_path: Path, demo: sy.Dataset) -> None:
     pairs = client.page_data()["pairs"]
     assert len(pairs) == 60
     text = demo.corpus.texts[pairs[0][1]]
     made = client.judge(
-        pairs[0],
-        2,
-        seconds=3.14159,
-        note=" Half of it. ",
-        spans=[{"start": 4, "end": 20, "content": "made up"}],
+        pairs[0], 2, seconds=3.14159, note=" Half of it. ", spans=[{"start": 4, "end": 20, "content": "made up"}]
     )
     (line,) = lines(tmp_path / "j.jsonl")
     assert line == made
@@ -132,6 +124,7 @@ def test_a_judgment_is_in_the_file_before_the_answer(
         "seconds": 3.1,
         "note": "Half of it.",
         "spans": [{"start": 4, "end": 20, "content": text[4:20]}],
+        "relevant_from": 2,
     }
     client.judge(pairs[1], None)
     assert client.page_data()["log"] == lines(tmp_path / "j.jsonl")
@@ -142,11 +135,7 @@ def test_an_item_has_the_texts_and_nothing_else(client: Client, demo: sy.Dataset
     query, doc = client.page_data()["pairs"][7]
     status, item, _ = client.ask("GET", "item?n=7")
     assert status == 200
-    assert item == {
-        "query": demo.queries[query],
-        "title": demo.corpus.titles[doc],
-        "text": demo.corpus.texts[doc],
-    }
+    assert item == {"query": demo.queries[query], "title": demo.corpus.titles[doc], "text": demo.corpus.texts[doc]}
 
 
 def test_undo_withdraws_the_last_judgment_of_a_document(client: Client, tmp_path: Path) -> None:
@@ -170,7 +159,7 @@ def test_the_page_tells_nothing_of_runs_ranks_and_other_judges(
         _, page, _ = client.ask("GET", "")
         assert client.page_data()["log"] == []
         assert client.page_data().keys() == {
-            "judge", "dataset", "guidelines", "pairs", "log", "file", "form",
+            "judge", "dataset", "guidelines", "pairs", "log", "file", "form", "then",
         }  # fmt: skip
     assert RUN_NAME not in page
     assert "bob" not in page
@@ -234,8 +223,7 @@ def test_wrong_judges_are_refused(demo_pool: Pool, judges: list[str], overlap: f
 def test_two_judges_write_to_one_file(demo: sy.Dataset, demo_pool: Pool, tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     sessions = [
-        Session(assigned(demo_pool, name, ["ann", "bob"], 0.25), demo, path, name, DEFAULT)
-        for name in ("ann", "bob")
+        Session(assigned(demo_pool, name, ["ann", "bob"], 0.25), demo, path, name, DEFAULT) for name in ("ann", "bob")
     ]
 
     def judge_everything(session: Session) -> None:
@@ -318,6 +306,7 @@ WRONG: dict[str, tuple[int, Any]] = {
     "not a number": (400, {"grade": float("nan")}),
     "negative seconds": (400, {"grade": 1, "seconds": -1}),
     "endless seconds": (400, {"grade": 1, "seconds": float("inf")}),
+    "seconds that no float holds": (400, {"grade": 1, "seconds": 10**400}),
     "a note that is no text": (400, {"grade": 1, "note": {"a": 1}}),
     "a long note": (400, {"grade": 1, "note": "x" * 10_001}),
     "a note with half a surrogate pair": (400, {"grade": 1, "note": "\ud800"}),
@@ -360,8 +349,8 @@ def test_malformed_requests_are_refused(client: Client, caplog: Any) -> None:
         b"GET http://[ HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % client.port: b"400",
         b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n": b"414",
         b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n": b"431",
-        b"POST /%s/judgment HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: -5\r\n\r\n"
-        % (client.token.encode(), client.port): b"411",
+        b"POST /%s/judgment HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+        b"Content-Type: application/json\r\nContent-Length: -5\r\n\r\n" % (client.token.encode(), client.port): b"411",
     }
     for request, status in raw.items():
         with socket.create_connection(("127.0.0.1", client.port), timeout=20) as connection:
@@ -388,6 +377,53 @@ def test_what_cannot_be_written_is_not_saved(client: Client, tmp_path: Path) -> 
     assert status == 500
     assert answer["error"].startswith("not saved")
     assert client.page_data()["log"] == []
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_removed_while_serving_is_noticed(client: Client, tmp_path: Path, replaced: bool) -> None:
+    pairs, file = client.page_data()["pairs"], tmp_path / "j.jsonl"
+    client.judge(pairs[0], 1)
+    kept = file.rename(tmp_path / "kept.jsonl")
+    if replaced:
+        file.write_bytes(b"")
+    given = {"query_id": pairs[1][0], "doc_id": pairs[1][1], "grade": 2}
+    status, answer, _ = client.ask("POST", "judgment", given)
+    assert status == 500
+    assert "was removed or replaced" in answer["error"]
+    assert not file.exists() or file.read_bytes() == b""
+    kept.replace(file)
+    client.judge(pairs[1], 2)
+    assert [line.grade for line in Judgments.read(file).current] == [1, 2]
+
+
+def test_slow_headers_end_after_a_total(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte now and then does not keep a thread of the server for ever."""
+    monkeypatch.setattr("steelyard.judging.server.PATIENCE", 0.4)
+    monkeypatch.setattr("steelyard.judging.server._Handler.timeout", 0.4, raising=False)
+    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\nX-Slow: ")
+        connection.settimeout(0.1)
+        for _ in range(60):
+            try:
+                connection.sendall(b"a")
+                if connection.recv(1) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+        else:
+            pytest.fail("the server still waits for the headers")
+
+
+def test_grades_outside_the_scale_are_refused_at_the_start(demo: sy.Dataset, demo_pool: Pool, tmp_path: Path) -> None:
+    file = tmp_path / "j.jsonl"
+    file.touch()
+    labels, (query, doc) = Judgments.read(file), demo_pool.frame.select("query_id", "doc_id").row(0)
+    labels.append(query, doc, 7, "ann")
+    with pytest.raises(InputError, match="1 judgment of ann has a grade outside the scale, the first is 7"):
+        Session(assigned(demo_pool, "ann"), demo, file, "ann", DEFAULT)
+    Session(assigned(demo_pool, "bob"), demo, file, "bob", DEFAULT)
 
 
 def test_wrong_input_is_refused_at_the_start(demo: sy.Dataset, demo_pool: Pool, tmp_path: Path) -> None:
@@ -421,6 +457,39 @@ def test_a_torn_file_is_continued(demo: sy.Dataset, demo_pool: Pool, tmp_path: P
         assert len(client.page_data()["log"]) == 2
         client.judge(list(pairs[2]), 3)
     assert [line.grade for line in Judgments.read(path).current] == [1, 1, 3]
+
+
+def test_the_token_is_not_in_the_arguments_of_the_browser(monkeypatch: pytest.MonkeyPatch, files: list[str]) -> None:
+    """The browser opens a file that only the user can read; it is gone when the server has stopped."""
+    import webbrowser
+
+    opened: list[tuple[str, str, int]] = []
+    stop = threading.Event()
+
+    def browser(url: str) -> bool:
+        path = Path(url.removeprefix("file://"))
+        opened.append((url, path.read_text(), path.stat().st_mode & 0o777) if path.is_file() else (url, "", 0))
+        stop.set()
+        return True
+
+    def serve(*_: Any, ready: Any, **__: Any) -> Any:
+        with JudgingServer(session) as server:
+            addresses.append(server.address)
+            ready(server)
+            assert stop.wait(20)
+        return session
+
+    addresses: list[str] = []
+    session: Any = type("Session", (), {"summary": lambda _: "", "judgments": Judgments()})()
+    monkeypatch.setattr(webbrowser, "open", browser)
+    monkeypatch.setattr("steelyard.judging.server.serve", serve)
+    assert run(["judge", *files[:-1]]) == 0
+    ((url, page, mode),) = opened
+    token = addresses[0].rstrip("/").rpartition("/")[2]
+    assert token not in url
+    assert addresses[0] in page
+    assert mode == 0o600
+    assert not Path(url.removeprefix("file://")).exists()
 
 
 @pytest.fixture
@@ -468,7 +537,7 @@ def test_ctrl_c_ends_with_a_summary(files: list[str]) -> None:
     with started(files, "--judge", "ann") as (process, client):
         client.judge(client.page_data()["pairs"][0], 1)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate()
         assert process.returncode == 0
         assert "ann: 1 of 60 documents judged, 59 left." in said
         assert "Traceback" not in said
@@ -554,9 +623,7 @@ def test_wrong_guidelines_are_explained(tmp_path: Path, text: str, said: str) ->
 # Spans as evidence
 
 
-def marked(
-    grade: float | None, *spans: tuple[int, int], judge: str = "ann", doc: str = "d"
-) -> dict[str, Any]:
+def marked(grade: float | None, *spans: tuple[int, int], judge: str = "ann", doc: str = "d") -> dict[str, Any]:
     found = [{"start": start, "end": end, "content": "x" * (end - start)} for start, end in spans]
     return {"query_id": "q", "doc_id": doc, "grade": grade, "judge": judge, "spans": found}
 
@@ -582,9 +649,7 @@ def test_marked_spans_are_targets() -> None:
 
 
 def test_spans_of_a_grade_below_0_are_distractors() -> None:
-    assert (
-        repr(evidence_of([marked(-1, (0, 4))])) == "Evidence: 1 query, 0 targets, 1 distractor, 1 null query"
-    )
+    assert repr(evidence_of([marked(-1, (0, 4))])) == "Evidence: 1 query, 0 targets, 1 distractor, 1 null query"
 
 
 @pytest.mark.parametrize("spans", ["text", [1], [{"start": "1", "end": 2}], [{"start": 1}]])

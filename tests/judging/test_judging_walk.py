@@ -102,7 +102,7 @@ def judged_by_hand(command: str, folder: Path, demo: sy.Dataset) -> str:
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 200
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=30)
+    rest, _ = process.communicate()
     return printed + rest
 
 
@@ -127,9 +127,7 @@ def test_the_page_shows_what_happens(tmp_path: Path) -> None:
     with Playback(labels) as server:
         for command, shown in commands(page):
             by_hand = command.startswith("steelyard judge") and "--endpoint" not in command
-            printed = (
-                judged_by_hand(command, tmp_path, demo) if by_hand else run(command, tmp_path, server.url)
-            )
+            printed = judged_by_hand(command, tmp_path, demo) if by_hand else run(command, tmp_path, server.url)
             if os.environ.get("STEELYARD_SHOW"):
                 print(f"$ {command}\n{printed}")
             elif shown.strip():

@@ -12,8 +12,9 @@ import pytest
 
 import steelyard as sy
 from steelyard.errors import InputError, PolicyError
+from steelyard.io.judgments import is_judgments_file
 from steelyard.io.validate import validate_file
-from steelyard.judgments import Judgment, Judgments, is_judgments_file, resolved
+from steelyard.judgments import Judgment, Judgments, resolved
 from steelyard.notes import note
 
 
@@ -114,9 +115,7 @@ def test_wrong_lines_are_named(tmp_path: Path, line: str, message: str) -> None:
 
 def test_rules(tmp_path: Path) -> None:
     votes = {"a": 0, "b": 3, "c": 3, "d": 1}
-    labels = Judgments(
-        [record("x", grade, judge) for judge, grade in votes.items()] + [record("x", None, "e")]
-    )
+    labels = Judgments([record("x", grade, judge) for judge, grade in votes.items()] + [record("x", None, "e")])
     by_rule = {rule: grades(labels.qrels(rule))["x"] for rule in ("majority", "mean", "max", "min", "last")}
     assert by_rule == {"majority": 3, "mean": 1.75, "max": 3, "min": 0, "last": 1}
     resolved = "5 judges (a, b, c, d and e) resolved by majority: 1 document has more than one grade"
@@ -172,6 +171,7 @@ def test_one_judge_of_several() -> None:
 
 WRITER = """
 import sys
+from steelyard.io.judgments import is_judgments_file
 from steelyard.io.validate import validate_file
 from steelyard.judgments import Judgments
 labels = Judgments.read(sys.argv[1])
@@ -184,9 +184,7 @@ for i in range(10**9):
 def test_every_line_that_was_written_survives_kill_9(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     path.touch()
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
-    ) as writer:
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         while writer.stdout.readline() != "50\n":
             pass
@@ -216,3 +214,37 @@ def test_convert_and_validate_know_judgments_files(tmp_path):
     texts = [finding.text for finding in checked.findings]
     assert any("3 judges (ann, bob and cleo) resolved by majority" in text for text in texts)
     assert any("not written to the end" in text for text in texts)
+
+
+def _export(path: Path, *lines: tuple[str, float | None, str, bool]) -> bytes:
+    records = [
+        {"query_id": "q", "doc_id": doc, "grade": grade, "judge": "ann", "at": f"2026-01-01T00:00:{at}Z"}
+        | ({"undo": True} if undo else {})
+        for doc, grade, at, undo in lines
+    ]
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def test_of_two_exports_of_one_judge_the_later_judgment_counts(tmp_path: Path) -> None:
+    """Whatever the order in which they are joined, and also for lines that both have."""
+    first = _export(tmp_path, ("a", 1, "01", False), ("b", 2, "02", False), ("c", 3, "03", False))
+    second = _export(
+        tmp_path, ("a", 1, "01", False), ("b", 0, "05", False), ("c", 3, "03", False), ("c", None, "06", True)
+    )
+    for order in ((first, second), (second, first)):
+        (tmp_path / "j.jsonl").write_bytes(b"".join(order))
+        labels = Judgments.read(tmp_path / "j.jsonl")
+        assert {line.doc_id: line.grade for line in labels.current} == {"a": 1, "b": 0}
+        (found,) = (note for note in labels.notes if note.code == "exports-joined")
+        assert (found["judges"], found["conflicts"]) == (("ann",), 1)
+    (tmp_path / "j.jsonl").write_bytes(first)
+    assert Judgments.read(tmp_path / "j.jsonl").notes == ()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
+def test_deeply_nested_json_is_no_judgments_file(tmp_path: Path, text: str) -> None:
+    from steelyard.cli import run as steelyard
+
+    (tmp_path / "deep.json").write_text(text)
+    (tmp_path / "j.jsonl").write_bytes(_export(tmp_path, ("a", 1, "01", False)))
+    assert steelyard(["agreement", f"a={tmp_path / 'deep.json'}", f"b={tmp_path / 'j.jsonl'}"]) == 2

@@ -135,9 +135,7 @@ def test_relevance_starts_at_rel() -> None:
 @pytest.mark.parametrize("rule", sorted(RULES))
 @settings(max_examples=15, deadline=None)
 @given(LISTS, st.sets(st.sampled_from("abcdefgh")))
-def test_pooling_again_after_every_judgment_is_the_rule(
-    rule: str, lists: list[list[str]], relevant: set[str]
-) -> None:
+def test_pooling_again_after_every_judgment_is_the_rule(rule: str, lists: list[list[str]], relevant: set[str]) -> None:
     runs, judged, order = runs_of(lists), {}, []
     while next_docs := docs(pool(runs, {"q1": judged}, strategy=rule, budget=1)):
         order += next_docs
@@ -283,8 +281,8 @@ def test_a_line_without_the_fields_is_an_error(tmp_path: Path) -> None:
     ("given", "message"),
     [
         ({"strategy": "deep"}, "depth, mtf, bandit, pair, sample"),
-        ({"depth": 0}, "depth must be at least 1"),
-        ({"budget": 0}, "budget must be at least 1"),
+        ({"depth": 0}, "depth is 0; expected a whole number, 1 or more"),
+        ({"budget": 0}, "budget is 0; expected a whole number, 1 or more"),
         ({"queries": 9}, "the runs have 2 queries"),
     ],
 )
@@ -307,8 +305,7 @@ def test_wrong_runs_are_errors() -> None:
 def test_simulated_judging_ends_with_the_verdict_of_evaluate() -> None:
     for a, b in dl2019.random_pairs(4, seed=1):
         scores = [
-            sy.evaluate(dl2019.qrels(), dl2019.runs()[name], ["nDCG@10"]).per_query.sort("query_id")
-            for name in (a, b)
+            sy.evaluate(dl2019.qrels(), dl2019.runs()[name], ["nDCG@10"]).per_query.sort("query_id") for name in (a, b)
         ]
         differences = (scores[0]["nDCG@10"] - scores[1]["nDCG@10"]).to_numpy()
         assert dl2019.SimulatedJudging(a, b).final() == dl2019.verdict(differences)
@@ -338,9 +335,7 @@ def test_adjudication_finds_relevant_documents_earlier_than_depth(rel: int) -> N
         for share in (0.1, 0.2, 0.3, 0.4, 0.5, 0.75):
             place = int(share * len(depth)) - 1
             assert found[rule][place] >= depth[place]
-        half = {
-            name: np.searchsorted(f, f[-1] / 2) for name, f in {"depth": depth, rule: found[rule]}.items()
-        }
+        half = {name: np.searchsorted(f, f[-1] / 2) for name, f in {"depth": depth, rule: found[rule]}.items()}
         assert half[rule] < 0.9 * half["depth"]
 
 
@@ -350,9 +345,7 @@ def simulated(rule: str, rel: float) -> list[tuple[str, str]]:
     return list(
         round_robin(
             {
-                query: judged_one_at_a_time(
-                    rule, lists, {doc for doc, grade in grades[query].items() if grade >= rel}
-                )
+                query: judged_one_at_a_time(rule, lists, {doc for doc, grade in grades[query].items() if grade >= rel})
                 for query, lists in candidates_of(dl2019.runs(), 10).lists.items()
             }
         )

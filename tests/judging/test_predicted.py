@@ -25,9 +25,7 @@ def data():
         grades = (random.random(10) < 0.2 + 0.5 * hard).astype(int)
         noise = (random.random(10) < 0.1).astype(int)
         truth[query] = {f"d{doc}": int(grade) for doc, grade in enumerate(grades)}
-        predicted[query] = {
-            f"d{doc}": int(max(g, n)) for doc, (g, n) in enumerate(zip(grades, noise, strict=True))
-        }
+        predicted[query] = {f"d{doc}": int(max(g, n)) for doc, (g, n) in enumerate(zip(grades, noise, strict=True))}
         run[query] = {f"d{doc}": float(random.random() + 0.5 * grade) for doc, grade in enumerate(grades)}
     return truth, predicted, run
 
@@ -144,13 +142,8 @@ def test_compare_gives_the_estimates_of_evaluate_and_of_the_differences(data, ru
             y = values[pair.run]["truth"] - values[pair.baseline]["truth"]
             y[25:] = np.nan
             f = values[pair.run]["predicted"] - values[pair.baseline]["predicted"]
-            (found,) = prediction_powered([y], [f])
-            assert (pair.difference, pair.low, pair.high, pair.p) == (
-                found.estimate,
-                found.low,
-                found.high,
-                found.p,
-            )
+            (found,) = prediction_powered([y], [f], level=1 - 0.05 / 3)  # Bonferroni's level, for three pairs
+            assert (pair.difference, pair.low, pair.high, pair.p) == (found.estimate, found.low, found.high, found.p)
             assert pair.verdict == ("better" if pair.p_adjusted < 0.05 else "not significant")
             p_values.append(pair.p)
     adjusted = [pair.p_adjusted for pair in result.tested_pairs if pair.measure == "P@5"]
@@ -189,12 +182,8 @@ def test_differences_in_favour_of_the_run_that_was_judged_are_undecided():
         docs = [f"{number}-{place}" for place in range(30)]
         truth[f"q{number}"] = {doc: int(random.random() < 0.5) for doc in docs}
         runs["judged"][f"q{number}"], runs["other"][f"q{number}"] = docs, docs[::-1]
-    human = {
-        query: {doc: truth[query][doc] for doc in runs["judged"][query][:10]} for query in list(truth)[:30]
-    }
-    predicted = {
-        query: {doc: grades[doc] for doc in runs["judged"][query][:10]} for query, grades in truth.items()
-    }
+    human = {query: {doc: truth[query][doc] for doc in runs["judged"][query][:10]} for query in list(truth)[:30]}
+    predicted = {query: {doc: grades[doc] for doc in runs["judged"][query][:10]} for query, grades in truth.items()}
     result = sy.compare(human, runs, ["P@10"], predicted=predicted)
     (pair,) = result.tested_pairs
     assert pair.p < 0.001
@@ -228,9 +217,7 @@ def test_useless_predictions_leave_the_human_estimate(data):
 def test_predictions_for_other_queries_only_are_refused(data):
     truth, predicted, run = data
     with pytest.raises(sy.InputError, match="no human-judged query has predicted judgments"):
-        sy.evaluate(
-            {"q0": truth["q0"]}, run, ["P@5"], predicted={q: predicted[q] for q in list(predicted)[5:]}
-        )
+        sy.evaluate({"q0": truth["q0"]}, run, ["P@5"], predicted={q: predicted[q] for q in list(predicted)[5:]})
 
 
 def test_the_command_line_reports_estimates_and_both_values(data, tmp_path, capsys):

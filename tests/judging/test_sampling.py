@@ -13,15 +13,14 @@ import steelyard as sy
 from needs import needs_shared
 from steelyard.errors import InputError, MeasureError
 from steelyard.judging.candidates import Candidates
+from steelyard.judging.estimates import sampled_scores
 from steelyard.judging.pool import Pool, pool
-from steelyard.judging.sampling import SMALLEST_DRAW, allocation, draw_documents, draw_queries, sampled_scores
+from steelyard.judging.sampling import SMALLEST_DRAW, allocation, draw_documents, draw_queries
 from steelyard.statistics.sampled import discounted_gain, inf_ndcg, precision, stat_ap, xinf_ap
 
 RNG = np.random.default_rng(8)
 DOCS = [f"d{place}" for place in range(60)]
-RUNS = {
-    name: {f"q{q}": [DOCS[i] for i in RNG.permutation(60)[:40]] for q in range(8)} for name in ("one", "two")
-}
+RUNS = {name: {f"q{q}": [DOCS[i] for i in RNG.permutation(60)[:40]] for q in range(8)} for name in ("one", "two")}
 QRELS = {f"q{q}": {doc: int(RNG.random() < 0.4) * int(RNG.integers(1, 4)) for doc in DOCS} for q in range(8)}
 MEASURES = ["P@10", "DCG@10", "statAP", "xinfAP", "infNDCG", "infNDCG@10"]
 
@@ -122,9 +121,7 @@ def test_drawn_queries_widen_the_interval() -> None:
 def test_a_written_sample_gives_the_same_scores(tmp_path: object) -> None:
     sample().write(f"{tmp_path}/pool.jsonl")
     read = Pool.read(f"{tmp_path}/pool.jsonl")
-    assert (
-        sampled_scores(RUNS["one"], read, QRELS).means == sampled_scores(RUNS["one"], sample(), QRELS).means
-    )
+    assert sampled_scores(RUNS["one"], read, QRELS).means == sampled_scores(RUNS["one"], sample(), QRELS).means
 
 
 def test_a_query_that_the_run_lacks_scores_zero() -> None:

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 import steelyard as sy
 from steelyard.alignment.alignment import Alignment, align
 from steelyard.alignment.hits import Ordering
+from steelyard.alignment.ranges import RetrievedRanges
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import is_fixed
 from steelyard.measures.grammar import Measure
@@ -27,7 +29,21 @@ def aligned(judged: dict[str, Any], listed: Lists) -> Alignment:
     """A run with token counts, times and scores, joined with its qrels."""
     seconds = dict.fromkeys(judged, 0.25)
     a = align(sy.Qrels(judged), sy.Run(listed, tokens=TOKENS, seconds=seconds), Ordering()).alignment
-    return replace(a, top_score=np.where(a.retrieved > 2, 1.0, 0.5))
+    return replace(a, top_score=np.where(a.retrieved > 2, 1.0, 0.5), ranges=ranges_of_documents(judged, listed, TOKENS))
+
+
+def ranges_of_documents(
+    judged: dict[str, Any], listed: Any, tokens: dict[str, int] | None = None
+) -> RetrievedRanges | None:
+    """Every document as a chunk of one to three characters; the relevant ones are gold, or one that nobody finds."""
+    evidence = {}
+    for query, judgments in judged.items():
+        frame = sy.Qrels({query: judgments}).frame.filter(pl.col("grade") >= 1)
+        docs = frame["doc_id"].unique(maintain_order=True).to_list() or ["nowhere"]
+        evidence[query] = [{"doc_id": doc, "start": 0, "end": TOKENS.get(doc, 1)} for doc in docs]
+    chunks = [{"chunk_id": doc, "doc_id": doc, "start": 0, "end": length} for doc, length in TOKENS.items()]
+    qrels = sy.Evidence(evidence).judge(chunks)
+    return align(qrels, sy.Run(listed, tokens=tokens), Ordering()).alignment.ranges
 
 
 def random_case(

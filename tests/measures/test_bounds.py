@@ -32,36 +32,11 @@ MORE = [
         "P(denominator=retrieved)@3",
     ),
     *("F(beta=2)@3", "F(denominator=retrieved)@3", "F(cap=True)@2", "F(per=target)@2", "RR(per=target)@2"),
-    *(
-        "AP(denominator=min)@3",
-        "AP(denominator=found)@3",
-        "AP(per=target)@3",
-        "AP(rel=2)@4",
-        "AP(rel=0)",
-        "AP(rel=9)",
-    ),
-    *(
-        "nDCG(gain=exp)@3",
-        "nDCG(ideal=all)@2",
-        "nDCG(ideal=retrieved)@3",
-        "nDCG(ideal=found)@3",
-        "nDCG(ideal=found)",
-    ),
+    *("AP(denominator=min)@3", "AP(denominator=found)@3", "AP(per=target)@3", "AP(rel=2)@4", "AP(rel=0)", "AP(rel=9)"),
+    *("nDCG(gain=exp)@3", "nDCG(ideal=all)@2", "nDCG(ideal=retrieved)@3", "nDCG(ideal=found)@3", "nDCG(ideal=found)"),
     *("nDCG(gain={0: 0.5, 1: 2, 2: 0.25})@3", "nDCG(rel=2)@3", "nDCG(discount=reciprocal, gain=binary)@2"),
-    *(
-        "nDCG(gain={1: -1})@3",
-        "DCG(gain={0: 0.5, 1: 2, 2: 0.25})@3",
-        "DCG(gain={1: -1})@3",
-        "nDCG(per=target)@3",
-    ),
-    *(
-        "RBP(gain=grade)",
-        "RBP(gain=linear, rel=2)@3",
-        "RR(rel=0)",
-        "RR(rel=2)@3",
-        "Hit(rel=3)@2",
-        "Bpref(rel=2)",
-    ),
+    *("nDCG(gain={1: -1})@3", "DCG(gain={0: 0.5, 1: 2, 2: 0.25})@3", "DCG(gain={1: -1})@3", "nDCG(per=target)@3"),
+    *("RBP(gain=grade)", "RBP(gain=linear, rel=2)@3", "RR(rel=0)", "RR(rel=2)@3", "Hit(rel=3)@2", "Bpref(rel=2)"),
     *("SetF(weight=0.5)", "SetF(weight=-0.5)", "Utility(missed=-1, found=2)", "Utility(found=-1, wrong=2)"),
     *(
         "ERR(max_grade=2)@3",
@@ -72,11 +47,7 @@ MORE = [
         "INSQ(min_rel=-1)",
     ),
     *("alpha_nDCG(alpha=0)@3", "NRBP(alpha=1, beta=1)", "Rprec(rel=2)", "IPrec(rounding=raised)@0.4"),
-    *(
-        "Counted(of=AP, no_relevant=skip)",
-        "Counted(of=P@3, empty=skip, no_relevant=silent)",
-        "Counted(of=nDCG@2)",
-    ),
+    *("Counted(of=AP, no_relevant=skip)", "Counted(of=P@3, empty=skip, no_relevant=silent)", "Counted(of=nDCG@2)"),
     *("Counted(of=R@3, known=returned)", "Counted(of=AP, unjudged=remove, rel=2)", "Counted(of=Judged@2)"),
     *("Composite(weights={AP: 1, P@3: 2})", "Abstain(rel=2)"),
     *(
@@ -92,10 +63,7 @@ MORE = [
 def settings() -> list[Measure]:
     """Every measure of the registry with several parameters, but for what the runs here do not carry."""
     everything = [
-        m
-        for d in definitions().values()
-        for m in [*forms(d), *variants(d)]
-        if m.parameters.get("near") is not True
+        m for d in definitions().values() for m in [*forms(d), *variants(d)] if m.parameters.get("near") is not True
     ]
     return list(dict.fromkeys([*everything, *map(parse, MORE)]))
 
@@ -104,10 +72,7 @@ EVERY = settings()
 NOT_EXACT = {"INST", "BPM", "Compat", "infAP", "Rndcg", "nDCGRel", "G", "nERR", "Composite", "Counted"}
 EXACT = set(definitions()) - NOT_EXACT
 """Measures with exact bounds also where no gradings are tried."""
-ODD = {m for m in EVERY if m.parameters.get("budget")} | {
-    parse("nDCG(gain={1: -1})@3"),
-    parse("SetF(weight=-0.5)"),
-}
+ODD = {m for m in EVERY if m.parameters.get("budget")} | {parse("nDCG(gain={1: -1})@3"), parse("SetF(weight=-0.5)")}
 SCALES: list[list[float]] = [[0, 1], [-1, 0, 1], [0, 1, 2, 3], [-1, 0, 0.5, 2], [0, 0, 3]]
 
 
@@ -153,18 +118,7 @@ OFTEN = [
         "nDCG(ideal=retrieved)@5",
         "nDCG(ideal=found)@3",
     ),
-    *(
-        "AP",
-        "AP@3",
-        "AP(denominator=min)@3",
-        "AP(denominator=found)@4",
-        "R@3",
-        "F@3",
-        "RR@3",
-        "Rprec",
-        "Bpref",
-        "Yaap",
-    ),
+    *("AP", "AP@3", "AP(denominator=min)@3", "AP(denominator=found)@4", "R@3", "F@3", "RR@3", "Rprec", "Bpref", "Yaap"),
 ]
 
 
@@ -203,11 +157,7 @@ def test_by_hand() -> None:
         ("Judged@2", 1 / 2, 1 / 2),
     ]:
         found = bounds(parse(text), a)
-        assert (found.low[0], found.high[0], found.exact[0]) == (
-            pytest.approx(low),
-            pytest.approx(high),
-            True,
-        ), text
+        assert (found.low[0], found.high[0], found.exact[0]) == (pytest.approx(low), pytest.approx(high), True), text
 
 
 def test_levels_of_the_qrels() -> None:

@@ -35,17 +35,9 @@ def condensed(judged: dict[str, int], listed: list[tuple[str, float]]) -> list[t
 def test_the_same_as_a_run_whose_unjudged_documents_were_taken_out_before(judged, listed, ties):
     """Scored rows in the order of their scores, so that the first occurrence of a document is its best."""
     rows = sorted(listed, key=lambda row: -row[1])
-    columns = {
-        "query_id": ["q"] * len(rows),
-        "doc_id": [d for d, _ in rows],
-        "score": [float(s) for _, s in rows],
-    }
+    columns = {"query_id": ["q"] * len(rows), "doc_id": [d for d, _ in rows], "score": [float(s) for _, s in rows]}
     kept = condensed(judged, rows)
-    before = {
-        "query_id": ["q"] * len(kept),
-        "doc_id": [d for d, _ in kept],
-        "score": [float(s) for _, s in kept],
-    }
+    before = {"query_id": ["q"] * len(kept), "doc_id": [d for d, _ in kept], "score": [float(s) for _, s in kept]}
     wanted = [*AVERAGED, "NumRet"] if ties == "expected" else MEASURES
     made = [
         sy.evaluate({"q": judged}, sy.Run(pl.DataFrame(given, schema=SCHEMA)), wanted, ties=ties, **policies)
@@ -70,9 +62,7 @@ def test_by_hand():
         "r": [0, 0, 0, 0, 0, 0],
     }
     assert scores.coverage.documents == 9
-    assert "5 of 8 distinct documents (62%) are unjudged and were removed from the lists" in str(
-        scores.coverage
-    )
+    assert "5 of 8 distinct documents (62%) are unjudged and were removed from the lists" in str(scores.coverage)
     assert scores.policies["unjudged"] == "remove"
     assert sy.evaluate(judged, run, "NumRet", unjudged="remove", depth=2)["NumRet"] == 2
 
@@ -82,9 +72,7 @@ def test_measures_of_whole_lists_are_refused():
     for measure in ("R(budget=10)", "Repeats", "Repeats(near=True)", "Abstain(threshold=1)"):
         with pytest.raises(MeasureError, match="unjudged=remove"):
             sy.evaluate({"q": ["a"]}, run, measure, unjudged="remove")
-    assert sy.evaluate({"q": ["a"]}, run, "Repeats(near=False)", unjudged="remove").means == {
-        "Repeats(near=False)": 0
-    }
+    assert sy.evaluate({"q": ["a"]}, run, "Repeats(near=False)", unjudged="remove").means == {"Repeats(near=False)": 0}
     with pytest.raises(PolicyError, match="keep, remove"):
         sy.evaluate({"q": ["a"]}, run, "AP", unjudged="drop")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import steelyard as sy
-from steelyard.bench.folder import load_result
+from steelyard.benchmark.folder import load_result
 from steelyard.errors import MeasureError
 
 DOG = "the quick brown fox jumps over the lazy dog and runs away"

@@ -20,9 +20,7 @@ Needs = dict[str, set[str]]
 
 
 def judgments(queries: dict[str, Needs]) -> sy.Qrels:
-    rows = [
-        (query, doc, 1, need) for query, held in queries.items() for doc in held for need in sorted(held[doc])
-    ]
+    rows = [(query, doc, 1, need) for query, held in queries.items() for doc in held for need in sorted(held[doc])]
     rows += [(query, doc, 0, "none") for query, held in queries.items() for doc in held if not held[doc]]
     return sy.Qrels(pl.DataFrame(rows, schema=["query_id", "doc_id", "grade", "target"], orient="row"))
 
@@ -79,16 +77,7 @@ class TestByHand:
 
 
 def test_other_tools_names() -> None:
-    names = [
-        "alpha-nDCG@5",
-        "ERR-IA@5",
-        "nERR-IA@5",
-        "alpha-DCG@5",
-        "MAP-IA",
-        "P-IA@5",
-        "strec@5",
-        "α_nDCG@5",
-    ]
+    names = ["alpha-nDCG@5", "ERR-IA@5", "nERR-IA@5", "alpha-DCG@5", "MAP-IA", "P-IA@5", "strec@5", "α_nDCG@5"]
     assert [str(sy.parse(name)) for name in names] == [
         "alpha_nDCG@5", "ERR_IA@5", "nERR_IA@5", "alpha_DCG@5", "AP_IA", "P_IA@5", "StRecall@5", "alpha_nDCG@5",
     ]  # fmt: skip
@@ -105,9 +94,7 @@ def test_grades_below_rel_do_not_satisfy() -> None:
 
 
 def test_flat_judgments_are_a_target_a_document() -> None:
-    means = sy.evaluate(
-        {"q": {"a": 2, "b": 1, "c": -1}}, {"q": ["c", "b", "a"]}, ["alpha_nDCG", "nDCG(gain=binary)"]
-    )
+    means = sy.evaluate({"q": {"a": 2, "b": 1, "c": -1}}, {"q": ["c", "b", "a"]}, ["alpha_nDCG", "nDCG(gain=binary)"])
     assert means["alpha_nDCG"] == pytest.approx(means["nDCG(gain=binary)"])
 
 
@@ -117,8 +104,7 @@ def test_a_greedy_list_can_be_beaten() -> None:
 
 
 @pytest.mark.parametrize(
-    "measure",
-    ["alpha_DCG@3", "alpha_nDCG", "ERR_IA@3", "nERR_IA", "NRBP", "nNRBP", "AP_IA", "P_IA", "StRecall"],
+    "measure", ["alpha_DCG@3", "alpha_nDCG", "ERR_IA@3", "nERR_IA", "NRBP", "nNRBP", "AP_IA", "P_IA", "StRecall"]
 )
 def test_queries_without_anything_to_find(measure: str) -> None:
     qrels = {"nothing": {"a": 0, "b": -2}, "missing": {"a": 1}, "empty": {"a": 1}}
@@ -182,9 +168,7 @@ def plainly(held: Needs, listed: list[str], name: str, k: int, alpha: float, bet
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
-    held=st.dictionaries(
-        st.sampled_from("abcdefgh"), st.sets(st.sampled_from("1234"), max_size=3), min_size=1
-    ),
+    held=st.dictionaries(st.sampled_from("abcdefgh"), st.sets(st.sampled_from("1234"), max_size=3), min_size=1),
     listed=st.lists(st.sampled_from("abcdefghuv"), unique=True),
     k=st.integers(1, 6),
     alpha=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
@@ -193,8 +177,7 @@ def test_as_a_plain_reading(held: Needs, listed: list[str], k: int, alpha: float
     ascending = dict(sorted(held.items()))
     names = ["alpha_DCG", "alpha_nDCG", "ERR_IA", "nERR_IA", "NRBP", "nNRBP"]
     written = [
-        f"{name}(alpha={alpha}, beta=0.75)" if "NRBP" in name else f"{name}(alpha={alpha})@{k}"
-        for name in names
+        f"{name}(alpha={alpha}, beta=0.75)" if "NRBP" in name else f"{name}(alpha={alpha})@{k}" for name in names
     ]
     found = sy.evaluate(judgments({"q": ascending}), {"q": listed}, written).means
     for name, text in zip(names, written, strict=True):

@@ -23,21 +23,18 @@ def test_confusion_without_a_distractor() -> None:
     assert sy.evaluate(FLAT, RUN, ["Confusion@3"])["Confusion@3"] == 0.0
 
 
-@pytest.mark.parametrize(
-    "measure", ["DR@2", "Diversity@2", "R(per=target)@2", "alpha_nDCG@5", "AP(per=target)"]
-)
+@pytest.mark.parametrize("measure", ["DR@2", "Diversity@2", "R(per=target)@2", "alpha_nDCG@5", "AP(per=target)"])
 def test_qrels_without_targets(measure: str) -> None:
     text = f"the qrels name no targets, so in {measure} each relevant document is its own target"
     assert notes(FLAT, measure, "R@2") == [text]
     assert notes({"q1": [["a", "x"]], "q2": [["b"]]}, measure) == []
-    assert notes({"q1": [["a"]], "q2": [["b"]]}, measure) == [], (
-        "targets of one document each are targets too"
-    )
+    assert notes({"q1": [["a"]], "q2": [["b"]]}, measure) == [], "targets of one document each are targets too"
 
 
 def test_bpref_without_a_document_judged_not_relevant() -> None:
     assert notes({"q1": ["a"], "q2": ["b"]}, "Bpref") == [
-        "no document is judged not relevant (grade 0), so Bpref is the share of the relevant documents that are retrieved"
+        "no document is judged not relevant (grade 0), so Bpref is the share "
+        "of the relevant documents that are retrieved"
     ]
     assert notes(FLAT, "Bpref") == []
 
@@ -57,9 +54,7 @@ def test_components_of_a_composite_are_checked() -> None:
     result = sy.compare(FLAT, {"one": RUN, "two": RUN}, ["RR"], composite={"RR": 1, "Confusion@3": 1})
     for coverage in result.coverage.values():
         assert "no-distractors" in [note.code for note in coverage.notes]
-    assert (
-        sum("Confusion@3" in line for line in result.to_text().splitlines() if "can only be 0" in line) == 1
-    )
+    assert sum("Confusion@3" in line for line in result.to_text().splitlines() if "can only be 0" in line) == 1
 
 
 def test_many_measures_are_counted() -> None:

@@ -55,12 +55,7 @@ LOG3 = math.log2(3)
         ("IPrecAvg(points=[0.25,0.5,0.75])", ONE, ["a", "x", "b", "y", "z", "c"], (1 + 2 / 3 + 1 / 2) / 3),
         ("IPrecAvg", {"a": 1}, ["x", "a"], 0.5),
         # Rank 4, one judged non-relevant and one pooled above it.
-        (
-            "infAP",
-            {"a": 1, "b": 1, "n": 0, "p": -1},
-            ["n", "p", "u", "a"],
-            (1 / 4 + 2 / 4 * 1e-5 / (1 + 2e-5)) / 2,
-        ),
+        ("infAP", {"a": 1, "b": 1, "n": 0, "p": -1}, ["n", "p", "u", "a"], (1 / 4 + 2 / 4 * 1e-5 / (1 + 2e-5)) / 2),
         ("infAP", {"a": 1}, ["a"], 1.0),
         ("Yaap", {"a": 1, "b": 1}, ["a", "x"], math.log(2 / 2)),
         ("Yaap", {"a": 1, "b": 1}, [], math.log(1 / 3)),
@@ -134,11 +129,7 @@ def test_grades_need_not_be_whole() -> None:
     assert value("Bpref(rel=0.5)", grades, ranked) == 0.0
     assert value("Rprec(rel=0.5)", grades, ranked) == 0.0
     assert value("NumNonrelJudgedRet(rel=0.5)", grades, ranked) == 1.0
-    got = (
-        0.25 / math.log2(3 + 1.5 - 1 - 0.25)
-        + 0.5 / math.log2(2 + 3.5 - 0.75)
-        + 1.5 / math.log2(2 + 4.5 - 2.25)
-    )
+    got = 0.25 / math.log2(3 + 1.5 - 1 - 0.25) + 0.5 / math.log2(2 + 3.5 - 0.75) + 1.5 / math.log2(2 + 4.5 - 2.25)
     assert value("G", grades, ranked) == pytest.approx(got / 2.25)
 
 
@@ -152,9 +143,7 @@ class TestVersions:
     ranked = ("a", "x", "b", "y", "z", "c")
 
     def run_both(self, measure: str, run: object, grades: Grades = ONE) -> tuple[float, float]:
-        nine, ten = (
-            sy.evaluate({"q": grades}, {"q": run}, measure, dialect=f"trec_eval-{v}") for v in (9, 10)
-        )
+        nine, ten = (sy.evaluate({"q": grades}, {"q": run}, measure, dialect=f"trec_eval-{v}") for v in (9, 10))
         return nine[measure], ten[measure]
 
     def test_interpolated_precision(self) -> None:
@@ -184,10 +173,7 @@ class TestDialect:
 
     def test_a_query_missing_from_the_run_is_skipped(self, version: str) -> None:
         run = {"q1": ["a"], "q3": ["a"]}
-        assert sy.evaluate(self.qrels, run, ["map", "num_q"], dialect=version).means == {
-            "map": 0.5,
-            "num_q": 2.0,
-        }
+        assert sy.evaluate(self.qrels, run, ["map", "num_q"], dialect=version).means == {"map": 0.5, "num_q": 2.0}
 
     def test_option_c_is_missing_zero(self, version: str) -> None:
         found = sy.evaluate(self.qrels, {"q1": ["a"]}, ["map", "gm_map"], dialect=version, missing="zero")

@@ -211,12 +211,7 @@ GRADED += ["Compat", "Compat(normalize=False)"]
 
 @pytest.mark.parametrize("measure", GRADED)
 def test_queries_without_anything_to_find(measure: str) -> None:
-    qrels = {
-        "judged": {"a": 1.5, "b": -1},
-        "nothing": {"a": 0, "b": -2},
-        "missing": {"a": 1},
-        "empty": {"a": 1},
-    }
+    qrels = {"judged": {"a": 1.5, "b": -1}, "nothing": {"a": 0, "b": -2}, "missing": {"a": 1}, "empty": {"a": 1}}
     run = {"judged": ["b", "a"], "nothing": ["a", "b"], "empty": []}
     found = sy.evaluate(qrels, run, measure).per_query[measure].to_list()
     assert found[0] > 0

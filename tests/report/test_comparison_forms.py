@@ -18,8 +18,7 @@ QRELS = {f"q{number}": {"a": 2, "b": 1} for number in range(40)}
 def run(seed, noise):
     rng = np.random.default_rng(seed)
     return {
-        query: {doc: QRELS[query].get(doc, 0) + noise * float(rng.normal()) for doc in "abcdefgh"}
-        for query in QRELS
+        query: {doc: QRELS[query].get(doc, 0) + noise * float(rng.normal()) for doc in "abcdefgh"} for query in QRELS
     }
 
 
@@ -46,9 +45,7 @@ def test_difference_interval_p_and_verdict_of_every_measure(compared, form):
     assert len(compared.tested_pairs) == 4
     for pair in compared.tested_pairs:
         line = next(
-            line
-            for line in re.split(r"\n|</tr>", text)
-            if pair.run in line and f"{pair.difference:+.4f}" in line
+            line for line in re.split(r"\n|</tr>", text) if pair.run in line and f"{pair.difference:+.4f}" in line
         )
         assert all(part in line for part in shown(pair))
 
@@ -58,9 +55,7 @@ def test_latex_has_the_pairs_the_slices_and_the_movers(compared):
     moved = sum(bool(half) for each in compared.movers_by_run(1) for half in (each.lost, each.won))
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 1 + 2 + 1 + moved
     for pair in compared.tested_pairs:
-        row = next(
-            line for line in text.splitlines() if line.startswith(f"{pair.run} & ${pair.difference:+.4f}$")
-        )
+        row = next(line for line in text.splitlines() if line.startswith(f"{pair.run} & ${pair.difference:+.4f}$"))
         assert f"${pair.low:+.4f}$ to ${pair.high:+.4f}$" in row
         assert f"& {pair.verdict} &" in row
     assert "run & even (20) & odd (20)" in text
@@ -214,15 +209,18 @@ def test_shared_parts_of_names_are_left_out_on_a_narrow_screen():
     assert fitted(table, 80) == [table]
     (short,) = fitted(table, 40)
     assert [row[1] for row in short.rows] == ["…okapi…", "…plus…", "…l…"]
-    assert short.note == (
-        "AP. run: … is exp-2024/bm25- at the beginning and -stemmed-and-lowercase at the end."
-    )
+    assert short.note == ("AP. run: … is exp-2024/bm25- at the beginning and -stemmed-and-lowercase at the end.")
 
 
 @pytest.mark.parametrize(
     "names",
-    [["same-name-for-all"] * 2, ["short-a", "short-b"], ["a-long-name-", "a-long-name-x"], ["alongname1", "alongname2"]],
-)  # fmt: skip
+    [
+        ["same-name-for-all"] * 2,
+        ["short-a", "short-b"],
+        ["a-long-name-", "a-long-name-x"],
+        ["alongname1", "alongname2"],
+    ],
+)
 def test_names_are_kept_where_the_shared_part_is_short(names):
     table = Table(["run", "AP"], [[name, 0.5] for name in names])
     assert [row[0] for part in fitted(table, 9) for row in part.rows] == names

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 import steelyard as sy
-from steelyard.bench.folder import leftover_files, load_result
+from steelyard.benchmark.folder import leftover_files, load_result
 from steelyard.cli import run as command
 from steelyard.cli.output import print_message, progress_bar, with_progress
 from steelyard.errors import InputError
@@ -112,9 +112,7 @@ def result(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    "name", ["../outside.parquet", "/etc/passwd", "..", "", "a/b.parquet", "a\\b.parquet", "x\0"]
-)
+@pytest.mark.parametrize("name", ["../outside.parquet", "/etc/passwd", "..", "", "a/b.parquet", "a\\b.parquet", "x\0"])
 def test_a_file_name_in_a_result_stays_in_its_folder(result, tmp_path, name, capsys):
     folder = tmp_path / "out"
     shutil.copytree(result, folder)
@@ -124,10 +122,7 @@ def test_a_file_name_in_a_result_stays_in_its_folder(result, tmp_path, name, cap
     (folder / "result.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="is not the name of a file in the folder"):
         load_result(folder)
-    for verb in (
-        ["report", str(folder), "-o", str(tmp_path / "x.html")],
-        ["gate", str(folder), "--rule", "RR >= 0"],
-    ):
+    for verb in (["report", str(folder), "-o", str(tmp_path / "x.html")], ["gate", str(folder), "--rule", "RR >= 0"]):
         assert command(verb) == 2
         assert "is not the name of a file" in capsys.readouterr().err
     assert all(path.is_relative_to(folder) for path in leftover_files(folder, "cache", record, [], []))

@@ -16,13 +16,7 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.comparison.compare import compare_scores
-from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.pairs import corrected_interval
-from steelyard.errors import InputError
-from steelyard.notes import sentence
-from steelyard.report.page import page as page_module
-from steelyard.report.page.embed import SCRIPTS, embedded_json, packed, page_script, vega_script, visible
-from steelyard.report.page.queries import (
+from steelyard.comparison.failures import (
     DISTRACTED,
     LOW,
     MISSED,
@@ -31,10 +25,14 @@ from steelyard.report.page.queries import (
     REPEATED,
     UNANSWERED,
     UNJUDGED,
-    _coded,
-    interesting_order,
     run_failures,
 )
+from steelyard.comparison.movers import ranked_rows
+from steelyard.errors import InputError
+from steelyard.notes import sentence
+from steelyard.report.page import page as page_module
+from steelyard.report.page.embed import SCRIPTS, embedded_json, packed, page_script, vega_script, visible
+from steelyard.report.page.queries import _coded, interesting_order
 from steelyard.report.page.subject import comparison_subject
 
 import_peer("altair")
@@ -311,45 +309,46 @@ def test_the_page_shows_the_sort_key_of_every_run(tmp_path):
     assert "score, descending (ties=docid-desc)" in row(mixed, "scored")
     assert "order of the run (ranked lists)" in row(mixed, "listed")
     assert "order of the run (ranked lists)" in row(mixed, "answers")
-    assert (
-        "by document id, descending (not applied to listed and answers, which have their own order)" in mixed
-    )
+    assert "by document id, descending (not applied to listed and answers, which have their own order)" in mixed
     assert "by document id, descending (not applied: every run has its own order)" in page(listed)
     assert "by document id, descending</dd>" in page(scored)
 
 
-def borderline(test="t", shift=2.4):
-    """Three runs whose bootstrap interval of the difference from the baseline excludes 0 while the corrected p is above 0.05."""
+def borderline():
+    """Three runs and a baseline; the interval of each pair alone excludes 0, and the corrected p is above 0.05."""
     noise = np.random.default_rng(3).normal(size=40)
-    border = 0.5 + 0.1 * ((noise - noise.mean()) / noise.std(ddof=1) + shift / 40**0.5)
+    border = 0.5 + 0.1 * ((noise - noise.mean()) / noise.std(ddof=1) + 2.4 / 40**0.5)
     values = {"base": [0.5] * 40, "border": border, "other": 1 - border, "again": border}
     rows = [
         {"run": run, "query_id": f"q{number}", "RR": float(value)}
         for run, row in values.items()
         for number, value in enumerate(row)
     ]
-    return compare_scores(pl.DataFrame(rows), baseline="base", test=test)
+    return compare_scores(pl.DataFrame(rows), baseline="base")
 
 
 def test_the_intervals_of_the_page_agree_with_the_corrected_p(tmp_path):
     found = borderline()
-    assert any(note.code == "interval-and-p-disagree" for note in found.notes)
+    assert not any(note.code == "interval-and-p-disagree" for note in found.notes)
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "Interval and p-value disagree" not in page
-    assert "95% interval (holm)" in page
+    assert "95% interval (Bonferroni)" in page
     assert '<td class="verdict">not significant</td>' in page
-    column = found.score_tables[0].columns[0]
     for pair in found.every_pair:
-        low, high = corrected_interval(pair, column, found.plan)
-        assert (low > 0 or high < 0) == (pair.p_adjusted < 0.05)
+        assert (pair.low > 0 or pair.high < 0) == (pair.p_adjusted < 0.05)
+        assert f'<td class="number">{pair.low:+.4f} to {pair.high:+.4f}</td>' in page or "base" not in pair.names
 
 
 def test_tests_of_ranks_have_the_interval_of_the_mean_and_the_page_shows_where_they_disagree(tmp_path):
-    found = borderline("wilcoxon", 2.1)
+    values = {"base": [0.5] * 40, "rare": [0.52] * 32 + [0.30] * 8}
+    rows = [
+        {"run": run, "query_id": f"q{n}", "RR": value} for run, row in values.items() for n, value in enumerate(row)
+    ]
+    found = compare_scores(pl.DataFrame(rows), baseline="base", test="sign")
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    (note,) = (sentence(note) for note in found.notes if note.code == "interval-and-p-disagree")
+    (note,) = (sentence(note).replace("<", "&lt;") for note in found.notes if note.code == "interval-and-p-disagree")
     assert page.count(note) == 1
     start = page.index("<summary>Differences from <bdi>base</bdi></summary>")
     assert start < page.index(note) < page.index("</details>", start)
@@ -367,18 +366,13 @@ def test_charts_show_long_names_without_their_shared_parts():
     assert labels(["bm25", "dense"]) == set()
     long = [f"lab/2024/{name}-stemmed-and-lowercase" for name in ("bm25", "dense")]
     (shown,) = labels(long)
-    start, end = map(
-        int, re.search(r"slice\(datum.label, (\d+), length\(datum.label\) - (\d+)\)", shown).groups()
-    )
+    start, end = map(int, re.search(r"slice\(datum.label, (\d+), length\(datum.label\) - (\d+)\)", shown).groups())
     assert [name[start : len(name) - end] for name in long] == ["bm25", "dense"]
 
 
 def test_the_page_shows_judged_shares_and_bounds(tmp_path):
     qrels = {f"q{n}": {"a": 1, "b": 0, "c": 1, "d": 0} for n in range(5)}
-    runs = {
-        "known": dict.fromkeys(qrels, ("a", "b", "c", "d")),
-        "new": dict.fromkeys(qrels, ("c", "x", "b", "y")),
-    }
+    runs = {"known": dict.fromkeys(qrels, ("a", "b", "c", "d")), "new": dict.fromkeys(qrels, ("c", "x", "b", "y"))}
     sy.compare(qrels, runs, ["P@4"]).to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert '<button type="button">Judged</button>' in page

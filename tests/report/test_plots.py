@@ -13,10 +13,7 @@ from needs import import_peer
 import_peer("altair")
 
 QRELS = {f"q{n}": {f"d{n}": 1} for n in range(6)}
-RUNS = {
-    "good": {f"q{n}": [f"d{n}", "x"] for n in range(6)},
-    "poor": {f"q{n}": ["x", f"d{n}"] for n in range(6)},
-}
+RUNS = {"good": {f"q{n}": [f"d{n}", "x"] for n in range(6)}, "poor": {f"q{n}": ["x", f"d{n}"] for n in range(6)}}
 
 
 def rows_of(chart: Any) -> list[dict[str, Any]]:
@@ -49,12 +46,6 @@ def test_without_altair_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
 
 def test_frames_become_pandas_frames() -> None:
     scores, result = sy.evaluate(QRELS, RUNS["good"], "RR"), sy.compare(QRELS, RUNS, ["RR"])
-    frames = [
-        scores.per_query,
-        result.leaderboard,
-        result.pairs,
-        sy.Run(RUNS["good"]).frame,
-        sy.Qrels(QRELS).frame,
-    ]
+    frames = [scores.per_query, result.leaderboard, result.pairs, sy.Run(RUNS["good"]).frame, sy.Qrels(QRELS).frame]
     for frame in frames:
         assert isinstance(frame.to_pandas(), import_peer("pandas").DataFrame)

@@ -9,7 +9,7 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer
-from steelyard.bench import load_result
+from steelyard.benchmark import load_result
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 from steelyard.notes import sentence
@@ -38,9 +38,7 @@ class Shifted:
             if number in self.fails:
                 raise ValueError(f"cannot answer {number}")
             order = self.ids[(number + self.shift) % 8 :] + self.ids[: (number + self.shift) % 8]
-            found.append(
-                [] if number == 5 else [(doc, 1.0 / place) for place, doc in enumerate(order[:k], 1)]
-            )
+            found.append([] if number == 5 else [(doc, 1.0 / place) for place, doc in enumerate(order[:k], 1)])
         return found
 
     def settings(self):
@@ -160,9 +158,7 @@ def test_a_newer_version_is_refused(folder):
     record = json.loads((folder / "result.json").read_text())
     record["steelyard"] = "99.1.0"
     (folder / "result.json").write_text(json.dumps(record))
-    with pytest.raises(
-        InputError, match=r"written by Steelyard 99.1.0, which is newer.*pip install --upgrade"
-    ):
+    with pytest.raises(InputError, match=r"written by Steelyard 99.1.0, which is newer.*pip install --upgrade"):
         load_result(folder)
 
 

@@ -7,7 +7,7 @@ import polars as pl
 
 import steelyard as sy
 from steelyard.comparison.compare import compare_scores
-from steelyard.report.steps import next_steps
+from steelyard.comparison.next_steps import next_steps
 
 QUERIES = [f"q{number}" for number in range(40)]
 
@@ -73,12 +73,8 @@ def test_the_number_of_queries_needed_names_the_pair():
 def test_unjudged_documents_that_only_one_of_two_runs_has_are_counted():
     qrels = {query: {"a": 1, "b": 0} for query in QUERIES}
     runs = {
-        "one": {
-            query: ["b", "a", "x", "both"] if n % 2 else ["a", "x", "both"] for n, query in enumerate(QUERIES)
-        },
-        "two": {
-            query: ["a", "b", "both"] if n % 2 else ["b", "a", "both"] for n, query in enumerate(QUERIES)
-        },
+        "one": {query: ["b", "a", "x", "both"] if n % 2 else ["a", "x", "both"] for n, query in enumerate(QUERIES)},
+        "two": {query: ["a", "b", "both"] if n % 2 else ["b", "a", "both"] for n, query in enumerate(QUERIES)},
         "random": {query: ["z"] for query in QUERIES},
     }
     found = sy.compare(qrels, runs, ["nDCG@10"])

@@ -39,10 +39,7 @@ def collection() -> Callable[[str], Collection]:
                 judgments.setdefault(query, {})[doc] = int(grade)
             return Collection(dict(demo.corpus), dict(demo.queries), judgments)
         folder = shared_data(name)
-        corpus = {
-            row["_id"]: f"{row.get('title', '')} {row['text']}".strip()
-            for row in _rows(folder / "corpus.jsonl")
-        }
+        corpus = {row["_id"]: f"{row.get('title', '')} {row['text']}".strip() for row in _rows(folder / "corpus.jsonl")}
         texts = {row["_id"]: row["text"] for row in _rows(folder / "queries.jsonl")}
         qrels: dict[str, dict[str, int]] = {}
         qrels_file = next(path for path in (folder / "qrels.tsv", folder / "qrels_test.tsv") if path.exists())

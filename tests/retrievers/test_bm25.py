@@ -136,9 +136,7 @@ def test_fill_adds_documents_without_a_shared_word(form: str) -> None:
     filled = BM25("lucene", tokenizer="whitespace").index(corpus).retrieve(["grey fox"], k=4)[0]
     assert [doc for doc, _ in filled] == ["d3", "d2", "d1", "d4"]
     assert filled[2][1] == filled[3][1] == 0.0
-    matching = (
-        BM25("lucene", tokenizer="whitespace", fill=False).index(corpus).retrieve(["grey fox", "cat"], k=4)
-    )
+    matching = BM25("lucene", tokenizer="whitespace", fill=False).index(corpus).retrieve(["grey fox", "cat"], k=4)
     assert [[doc for doc, _ in found] for found in matching] == [["d3", "d2"], []]
 
 

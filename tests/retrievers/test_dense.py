@@ -60,9 +60,7 @@ def test_vectors_come_from_a_callable_a_mapping_or_a_matrix() -> None:
 def test_equal_documents_tie_and_keep_their_order() -> None:
     draw = np.random.default_rng(1)
     vectors = np.tile(draw.standard_normal(33), (101, 1)) * draw.uniform(0.5, 2.0, (101, 1))
-    found = Dense(model={"q": draw.standard_normal(33)}, vectors=vectors).index(
-        {f"d{i}": "" for i in range(101)}
-    )
+    found = Dense(model={"q": draw.standard_normal(33)}, vectors=vectors).index({f"d{i}": "" for i in range(101)})
     assert [doc for doc, _ in found.retrieve(["q"], k=101)[0]] == [f"d{i}" for i in range(101)]
 
 
@@ -84,12 +82,7 @@ def test_lsa_gives_the_same_vectors_again() -> None:
     assert (
         one.settings()
         == other.settings()
-        == {
-            "retriever": "dense",
-            "model": "lsa",
-            "dimensions": None,
-            "tokenizer": "default",
-        }
+        == {"retriever": "dense", "model": "lsa", "dimensions": None, "tokenizer": "default"}
     )
 
 
@@ -99,9 +92,7 @@ def test_lsa_embeds_the_text_of_a_document_as_the_document() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [2, 40])
-def test_the_approximation_for_large_corpora_converges(
-    dimensions: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_approximation_for_large_corpora_converges(dimensions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(4)
     texts = [" ".join(f"w{n}" for n in draw.zipf(1.5, 30) if n < 300) for _ in range(120)]
     _, exact = fit(texts, str.split, dimensions)
@@ -123,9 +114,7 @@ def test_lsa_on_scifact(collection: Callable[[str], Any]) -> None:
     assert sy.evaluate(data.qrels, run, ["nDCG@10"])["nDCG@10"] == pytest.approx(0.5406, abs=0.005)
 
 
-@pytest.mark.parametrize(
-    "corpus", [{"d1": "fox"}, {"d1": ""}, {"d1": "fox", "d2": "fox"}, {"d1": "the", "d2": "of"}]
-)
+@pytest.mark.parametrize("corpus", [{"d1": "fox"}, {"d1": ""}, {"d1": "fox", "d2": "fox"}, {"d1": "the", "d2": "of"}])
 def test_lsa_accepts_any_corpus(corpus: dict[str, str]) -> None:
     dense = Dense().index(corpus)
     for query in ("fox", "", "the", "unheard"):
@@ -187,14 +176,9 @@ def test_retrieving_before_indexing_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("model", "module", "line"),
-    [
-        ("wordllama", "wordllama", "pip install wordllama"),
-        ("minilm", "tokenizers", "pip install tokenizers"),
-    ],
+    [("wordllama", "wordllama", "pip install wordllama"), ("minilm", "tokenizers", "pip install tokenizers")],
 )
-def test_a_missing_package_is_named(
-    model: str, module: str, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(model: str, module: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(RetrieverError, match=line):
         Dense(model=model)
@@ -264,9 +248,7 @@ class TestFiles:
             short.index({"d1": "train", "d2": "cat"})
 
     def test_a_model_by_name(self, tmp_path):
-        (tmp_path / "lengths_model.py").write_text(
-            "def embed(texts):\n    return [[len(t), 1.0] for t in texts]\n"
-        )
+        (tmp_path / "lengths_model.py").write_text("def embed(texts):\n    return [[len(t), 1.0] for t in texts]\n")
         dense = Dense(model="lengths_model:embed", folder=tmp_path).index(self.CORPUS)
         assert dense.retrieve(["seven"], 1)[0][0][0] == "d1"
         assert set(dense.settings()["model"]) == {"target", "code"}

@@ -81,17 +81,9 @@ def test_auto_uses_links_if_the_corpus_has_any():
     linked = Corpus.of({"a": {"text": "x", "links": ["b"]}, "b": "y", "c": "z"})
     bare = {"a": "x", "b": "y", "c": "z"}
     ids = ["a", "b", "c"]
-    assert as_sets(document_graph(ids, linked, vectors, "auto", 1, False, "graph-flow")) == [
-        {1},
-        set(),
-        set(),
-    ]
+    assert as_sets(document_graph(ids, linked, vectors, "auto", 1, False, "graph-flow")) == [{1}, set(), set()]
     assert as_sets(document_graph(ids, bare, vectors, "auto", 1, False, "graph-flow")) == [{2}, {2}, {1}]
-    assert as_sets(document_graph(ids, linked, vectors, "neighbours", 1, False, "graph-flow")) == [
-        {2},
-        {2},
-        {1},
-    ]
+    assert as_sets(document_graph(ids, linked, vectors, "neighbours", 1, False, "graph-flow")) == [{2}, {2}, {1}]
 
 
 def test_links_of_a_corpus_without_links_are_an_error():

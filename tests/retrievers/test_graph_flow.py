@@ -108,9 +108,7 @@ def test_the_same_seed_and_query_give_the_same_list_in_any_batch():
     shuffled = questions * 3
     random.Random(0).shuffle(shuffled)
     assert flow.retrieve(shuffled, 6) == [alone[question] for question in shuffled]
-    assert GraphFlow(seed=7).index(CORPUS).retrieve(questions, 6) == [
-        alone[question] for question in questions
-    ]
+    assert GraphFlow(seed=7).index(CORPUS).retrieve(questions, 6) == [alone[question] for question in questions]
 
 
 def test_blocks_do_not_change_answers(monkeypatch):
@@ -195,10 +193,7 @@ def test_it_has_a_name_settings_and_a_size():
         ({"restart": 1.5}, "restart is 1.5; expected a number from 0 to 1"),
         ({"seeds": True}, "seeds is True"),
         ({"neighbours": 0}, "neighbours is 0"),
-        (
-            {"graph": "link"},
-            "unknown graph 'link'; expected one of auto, links, neighbours. Did you mean links",
-        ),
+        ({"graph": "link"}, "unknown graph 'link'; expected one of auto, links, neighbours. Did you mean links"),
         ({"seed": -1}, "seed is -1"),
     ],
 )

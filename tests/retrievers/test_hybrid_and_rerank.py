@@ -150,17 +150,7 @@ def test_retrieving_before_indexing_is_refused(make: Any) -> None:
         make().retrieve(["fox"], k=1)
 
 
-OWN = (
-    "bm25-okapi",
-    "bm25-plus",
-    "bm25-l",
-    "bm25-lucene",
-    "bm25-robertson",
-    "bm25-atire",
-    "random",
-    "dense",
-    "hybrid",
-)
+OWN = ("bm25-okapi", "bm25-plus", "bm25-l", "bm25-lucene", "bm25-robertson", "bm25-atire", "random", "dense", "hybrid")
 
 
 @pytest.mark.parametrize("name", OWN)

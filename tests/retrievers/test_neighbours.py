@@ -56,7 +56,5 @@ def test_answers_with_approximate_neighbours_are_within_0_005_of_the_exact_ones(
         monkeypatch.setattr(neighbours, "EXACT_UP_TO", limit)
         index = retriever(graph="neighbours", embedding=Dense(model="lsa")).index(dict(data.corpus))
         lists = index.retrieve(list(queries.values()), k=100)
-        found.append(
-            sy.evaluate(data.qrels, dict(zip(queries, lists, strict=True)), ["nDCG@10"]).means["nDCG@10"]
-        )
+        found.append(sy.evaluate(data.qrels, dict(zip(queries, lists, strict=True)), ["nDCG@10"]).means["nDCG@10"])
     assert found[0] == pytest.approx(found[1], abs=0.005)

@@ -9,8 +9,10 @@ import pytest
 from steelyard.retrievers.source_code import code_hash, describe_callable, user_files
 
 FILES = {
-    "sy_svc.py": "import json\nimport numpy\nfrom sy_core import tfidf\nimport steelyard\ndef retrieve(query): return tfidf(query)\n",
-    "sy_core.py": "from sy_package.inner import weight\nimport sy_broken_lazily_never\ndef tfidf(query): return [weight(query)]\n",
+    "sy_svc.py": "import json\nimport numpy\nfrom sy_core import tfidf\n"
+    "import steelyard\ndef retrieve(query): return tfidf(query)\n",
+    "sy_core.py": "from sy_package.inner import weight\nimport sy_broken_lazily_never\n"
+    "def tfidf(query): return [weight(query)]\n",
     "sy_broken_lazily_never.py": "",
     "sy_package/__init__.py": "",
     "sy_package/inner.py": "from . import beside\ndef weight(text):\n    from .later import one\n    return one\n",
@@ -51,9 +53,7 @@ def test_the_hash_changes_with_every_imported_file_and_with_no_other(project):
 
 
 def test_a_module_imported_dynamically_counts(project):
-    (project / "sy_dynamic.py").write_text(
-        "import importlib\ncore = importlib.import_module('sy_' + 'core')\n"
-    )
+    (project / "sy_dynamic.py").write_text("import importlib\ncore = importlib.import_module('sy_' + 'core')\n")
     __import__("sy_dynamic")
     assert "sy_core" in user_files("sy_dynamic")
 

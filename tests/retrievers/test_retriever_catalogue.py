@@ -22,12 +22,12 @@ PROJECT = Path(__file__).parents[2]
 
 
 def test_every_retriever_and_a_finished_run_are_listed():
-    assert list(sy.retrievers()) == [*retriever_names(), "run"]
+    assert list(sy.list_retrievers()) == [*retriever_names(), "run"]
 
 
 @pytest.mark.parametrize("name", retriever_names())
 def test_an_entry_has_every_setting_with_its_default(name):
-    entry = sy.retrievers()[name]
+    entry = sy.list_retrievers()[name]
     assert [text.split("=")[0].split()[0] for text in entry.settings] == retriever_settings(name)
     assert entry.what.endswith(".")
     for setting in retriever_settings(name):
@@ -35,10 +35,10 @@ def test_an_entry_has_every_setting_with_its_default(name):
 
 
 def test_defaults_and_settings_implied_by_a_name():
-    plus = sy.retrievers()["bm25-plus"]
+    plus = sy.list_retrievers()["bm25-plus"]
     assert plus.settings[:3] == ("k1=1.5", "b=0.75", "delta")
     assert plus.what.endswith("Here variant=plus.")
-    assert "score (needed)" in sy.retrievers()["rerank"].settings
+    assert "score (needed)" in sy.list_retrievers()["rerank"].settings
 
 
 PACKAGES = {
@@ -68,24 +68,14 @@ SETTINGS = {
 """Settings for the retrievers that cannot be created without any; the others get a target if they take one."""
 
 
-INDEXING = {
-    "tantivy",
-    "sqlite-fts",
-    "sqlite-vec",
-    "postgres-fts",
-    "pgvector",
-    "lancedb",
-    "chroma",
-    "faiss",
-    "milvus",
-}
+INDEXING = {"tantivy", "sqlite-fts", "sqlite-vec", "postgres-fts", "pgvector", "lancedb", "chroma", "faiss", "milvus"}
 """The retrievers that index the corpus if they have no target."""
 
 
 def test_every_extra_is_one_of_the_project():
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    assert {entry.extra for entry in sy.retrievers().values()} - {""} == set(PACKAGES)
+    assert {entry.extra for entry in sy.list_retrievers().values()} - {""} == set(PACKAGES)
     assert set(PACKAGES) <= set(extras)
     assert extras["dense"] == ["steelyard[wordllama,minilm]"]
     assert {"wordllama", "minilm", "report", "spark"} <= set(extras)
@@ -107,7 +97,7 @@ def test_a_retriever_has_an_extra_if_and_only_if_it_needs_an_optional_package(na
     monkeypatch.setattr(sys, "meta_path", [NotInstalled(), *sys.meta_path])
     needs_target = "target" in retriever_settings(name) and name not in INDEXING
     settings = SETTINGS.get(name, {"target": "json:dumps"} if needs_target else {})
-    extra = sy.retrievers()[name].extra
+    extra = sy.list_retrievers()[name].extra
     if extra:
         with pytest.raises(RetrieverError, match=rf"pip install 'steelyard\[{extra}\]'"):
             retriever(name, settings)

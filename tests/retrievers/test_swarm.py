@@ -133,9 +133,7 @@ def test_moves_are_drawn_in_proportion_to_exp_of_their_score():
 def test_diversity_falls_with_pheromone():
     edges = np.ones((1, 3, 3), dtype=bool) & ~np.eye(3, dtype=bool)
     # Two agents at 0 and 1: of the two others, 2 has no pheromone, so with equal rewards both go there.
-    found = votes(
-        edges, np.zeros((1, 3, 3)), np.full((1, 3), 0.5), np.full((1, 1, 2), 0.5), Moves(temperature=1e6)
-    )
+    found = votes(edges, np.zeros((1, 3, 3)), np.full((1, 3), 0.5), np.full((1, 1, 2), 0.5), Moves(temperature=1e6))
     assert found[0].tolist() == [0.0, 0.0, 1.0]
 
 
@@ -245,9 +243,7 @@ def test_the_final_score_is_the_weighted_sum_of_votes_quality_and_fit():
     question, k = "fox at night", 30
     parts = {
         name: dict(
-            SwarmRerank(**{"votes": 0, "quality": 0, "dense": 0, name: 1})
-            .index(CORPUS)
-            .retrieve([question], k)[0]
+            SwarmRerank(**{"votes": 0, "quality": 0, "dense": 0, name: 1}).index(CORPUS).retrieve([question], k)[0]
         )
         for name in ("votes", "quality", "dense")
     }
@@ -296,10 +292,7 @@ def test_it_has_a_name_settings_and_a_size():
         ({"candidates": 0}, "candidates is 0; expected a whole number, 1 or more"),
         ({"agents": -1}, "agents is -1"),
         ({"decay": 2}, "decay is 2; expected a number from 0 to 1"),
-        (
-            {"leap_when": "deadend"},
-            "unknown reason to leap 'deadend'; expected one of .* Did you mean dead-end",
-        ),
+        ({"leap_when": "deadend"}, "unknown reason to leap 'deadend'; expected one of .* Did you mean dead-end"),
         ({"leap_when": ["irrelevant", "bored"]}, "unknown reason to leap 'bored'"),
         ({"votes": 0, "quality": 0, "dense": 0}, "all 0; give one of them a weight"),
         ({"temperature": "hot"}, "temperature is 'hot'; expected a number"),

@@ -25,11 +25,7 @@ from steelyard.spark.tasks import PackRows, RankInPlace, RankPackedRows  # noqa:
 
 QUERIES = [f"q{number}" for number in range(6)] + ["a query with a long id"]
 DOCS = [f"d{number}" for number in range(15)] + ["é", "", "a document with a long id"]
-ORDERINGS = (
-    Ordering(),
-    Ordering("docid-asc", "collapse"),
-    Ordering("docid-desc", "hold", single=True),
-)
+ORDERINGS = (Ordering(), Ordering("docid-asc", "collapse"), Ordering("docid-desc", "hold", single=True))
 
 
 def rows(seed: int, nulls: bool = False) -> Any:
@@ -43,9 +39,7 @@ def rows(seed: int, nulls: bool = False) -> Any:
         {
             "query_id": pa.array(draw.choices([*QUERIES, "unknown"], k=count), pa.string()),
             "doc_id": pa.array(docs, pa.string()),
-            "score": pa.array(
-                [draw.choice([0.1, 0.1 + 1e-12, 1.5, -2.0, draw.random()]) for _ in range(count)]
-            ),
+            "score": pa.array([draw.choice([0.1, 0.1 + 1e-12, 1.5, -2.0, draw.random()]) for _ in range(count)]),
             "faulty": pa.array([False] * count),
         }
     )

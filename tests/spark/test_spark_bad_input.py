@@ -109,6 +109,7 @@ def test_measure_error_that_depends_on_the_rows(spark):
         ({"measures": "nDGC@10"}, MeasureError, "Did you mean"),
         ({"measures": []}, MeasureError, "no measure given"),
         ({"measures": "Latency"}, MeasureError, "needs the time of each query"),
+        ({"measures": "SpanR@5"}, MeasureError, "where the spans and the chunks are"),
         ({"measures": "R(budget=100)"}, MeasureError, "needs the length of each document"),
         ({"measures": "Repeats(near=True)"}, MeasureError, "texts"),
         ({"measures": "Counted(of=ERR, known=returned)"}, MeasureError, "max_grade"),
@@ -129,9 +130,7 @@ def test_frames_of_other_types_are_refused(spark):
     with pytest.raises(InputError, match=r"the run is a dict; expected a Spark frame.*steelyard\.evaluate"):
         steelyard.spark.evaluate(spark, {"q1": ["d1"]}, {"q1": ["d1"]}, "RR")
     odd = spark.createDataFrame([(1.5, "d", 1.0)], "query_id double, doc_id string, score double")
-    with pytest.raises(
-        InputError, match=r"'query_id' \(query_id\) holds double; expected text or whole numbers"
-    ):
+    with pytest.raises(InputError, match=r"'query_id' \(query_id\) holds double; expected text or whole numbers"):
         steelyard.spark.evaluate(spark, {"q1": ["d1"]}, odd, "RR")
     bare = spark.createDataFrame([("q", 1.0)], "query_id string, score double")
     with pytest.raises(InputError, match="no column holds the doc_id"):

@@ -12,8 +12,11 @@ from spark_data import in_spark, judgments, run
 
 import steelyard as sy
 from needs import import_peer
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Floats
 from steelyard.dialects import dialects
 from steelyard.errors import InputError
+from steelyard.measures import registry
 from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import definitions
 from steelyard.options import resolve
@@ -38,7 +41,7 @@ def every_measure() -> list[Measure]:
         parse("Abstain(threshold=2.5)"),
     ]
     for definition in definitions().values():
-        if definition.name in ("Composite", "Latency"):
+        if definition.name in ("Composite", "Latency") or definition.family == "spans":
             continue
         bare = Measure(definition)
         found += [] if definition.cutoff == "required" else [bare]
@@ -71,9 +74,7 @@ def assert_same(
     if way == "in place":
         listed = listed.sort("query_id", maintain_order=True)
     here = sy.evaluate(qrels, listed, measures, **chosen)
-    there = steelyard.spark.evaluate(
-        spark, in_spark(spark, qrels), in_spark(spark, listed), measures, **chosen
-    )
+    there = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, listed), measures, **chosen)
     gathered = there.to_scores()
     assert gathered.queries == list(here.queries)
     differ = [
@@ -122,7 +123,8 @@ def test_every_dialect_with_its_policies(spark, names):
         texts = [_filled(text) for text in dialects()[name].names] or SOME
         meant = [dialects()[name].measure(text) for text in texts if "{" not in text]
         assert len(meant) >= 0.75 * len(texts)
-        measures += [m for m in meant if m.name != "Latency"]
+        # Spark's frames have neither times nor the ranges of chunks.
+        measures += [m for m in meant if m.name != "Latency" and m.definition.family != "spans"]
     assert_same(spark, qrels, listed, list(dict.fromkeys(measures)), dialect=names[0])
 
 
@@ -141,17 +143,7 @@ def test_policies(spark, chosen, way):
 
 
 def test_measures_with_their_own_order_of_ties(spark, way):
-    measures = [
-        "RR@5",
-        "RR",
-        "Judged@3",
-        "RBP(rel=1)",
-        "Accuracy",
-        "Compat",
-        "ERR@5",
-        "alpha_nDCG@5",
-        "R@1000",
-    ]
+    measures = ["RR@5", "RR", "Judged@3", "RBP(rel=1)", "Accuracy", "Compat", "ERR@5", "alpha_nDCG@5", "R@1000"]
     assert_same(spark, judgments(5, targets=True), run(6), measures, way, dialect="ir_measures")
 
 
@@ -161,14 +153,10 @@ def test_expected_value_over_tie_orders(spark):
 
 def test_run_with_its_own_order(spark, way):
     listed = run(7).drop_nulls("doc_id").with_columns(rank=pl.int_range(pl.len(), dtype=pl.Int64) // 2)
-    assert_same(
-        spark, judgments(8), listed.rename({"rank": "own_rank"}), [*SOME, "Abstain(threshold=2.5)"], way
-    )
+    assert_same(spark, judgments(8), listed.rename({"rank": "own_rank"}), [*SOME, "Abstain(threshold=2.5)"], way)
     assert_same(spark, judgments(8), listed.drop("score"), SOME, way)
     assert_same(spark, judgments(8), listed.drop("score", "rank"), SOME, way)
-    assert_same(
-        spark, judgments(8), listed.drop("rank").with_columns(score=pl.lit(None, pl.Float64)), SOME, way
-    )
+    assert_same(spark, judgments(8), listed.drop("rank").with_columns(score=pl.lit(None, pl.Float64)), SOME, way)
 
 
 def test_scores_take_precedence_over_unnamed_ranks(spark):
@@ -263,9 +251,7 @@ def test_frame_of_values(spark):
 
 def test_qrels_on_the_driver(spark, tmp_path):
     qrels = sy.Qrels({"q1": [["a", "b"], ["c"]], "q2": {"d": 2, "x": -1}})
-    listed = pl.DataFrame(
-        {"query_id": ["q1", "q1", "q2"], "doc_id": ["b", "x", "x"], "score": [2.0, 1.0, 1.0]}
-    )
+    listed = pl.DataFrame({"query_id": ["q1", "q1", "q2"], "doc_id": ["b", "x", "x"], "score": [2.0, 1.0, 1.0]})
     qrels.write(tmp_path / "qrels.json")
     expected = sy.evaluate(qrels, listed, SOME)
     for given in (qrels, str(tmp_path / "qrels.json")):
@@ -293,13 +279,34 @@ def test_scores_from_the_cluster_can_be_compared(spark):
     measures = ["nDCG@10", "RR"]
     frames = []
     for name, listed in runs.items():
-        result = steelyard.spark.evaluate(
-            spark, in_spark(spark, qrels), in_spark(spark, listed), measures, name=name
-        )
+        result = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, listed), measures, name=name)
         frames.append(result.to_scores().per_query.with_columns(run=pl.lit(name)))
     there = sy.compare_scores(pl.concat(frames), measures, baseline="one")
-    here = sy.compare(
-        qrels, {name: sy.Run(listed) for name, listed in runs.items()}, measures, baseline="one"
-    )
+    here = sy.compare(qrels, {name: sy.Run(listed) for name, listed in runs.items()}, measures, baseline="one")
     assert there.pairs["p"].to_list() == here.pairs["p"].to_list()
     assert there.pairs["difference"].to_list() == here.pairs["difference"].to_list()
+
+
+def test_a_new_measure_is_one_declaration_on_spark_too(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_DEFINITIONS", dict(definitions()))
+    try:
+
+        @registry.measure("HalfFound", bounded="additive", expected="linear", high=float("inf"))
+        def half(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+            """Half the number of relevant documents in the first k.
+
+            HalfFound@k = |relevant in the first k| / 2
+            """
+            return a.per_query((a.grade >= rel) * a.within(k)) / 2
+
+        qrels, listed = {"q1": {"a": 1, "b": 0, "c": 2}}, {"q1": {"a": 3.0, "c": 2.0, "x": 1.0}}
+        frame = spark.createDataFrame(
+            [("q1", doc, score) for doc, score in listed["q1"].items()], "qid string, doc_id string, score double"
+        )
+        measures = ["HalfFound@2", "HalfFound(rel=2)"]
+        found = steelyard.spark.evaluate(spark, qrels, frame, measures)
+        assert (
+            found.means == sy.evaluate(qrels, listed, measures).means == {"HalfFound@2": 1.0, "HalfFound(rel=2)": 0.5}
+        )
+    finally:
+        registry.names.cache_clear()

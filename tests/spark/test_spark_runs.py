@@ -13,6 +13,7 @@ from spark_data import in_spark, judgments, run
 
 import steelyard as sy
 from needs import import_peer
+from pooled_collection import collection
 from steelyard.errors import InputError, PolicyError
 
 import_peer("pyspark")
@@ -45,9 +46,7 @@ def test_comparison(spark):
     qrels = judgments(1)
     chosen: dict[str, Any] = {"baseline": "two", "composite": {"nDCG@10": 0.5, "AP": 0.5}, "at": [3, 10]}
     frames = {name: in_spark(spark, listed) for name, listed in RUNS.items()}
-    here = sy.compare(
-        qrels, {name: sy.Run(listed) for name, listed in RUNS.items()}, ["nDCG", "AP"], **chosen
-    )
+    here = sy.compare(qrels, {name: sy.Run(listed) for name, listed in RUNS.items()}, ["nDCG", "AP"], **chosen)
     judged = in_spark(spark, qrels)
     there = steelyard.spark.compare(spark, judged, frames, ["nDCG", "AP"], **chosen)
     values = ["run", "k", "nDCG", "AP"]
@@ -59,6 +58,28 @@ def test_comparison(spark):
     long = in_spark(spark, LONG.rename({"system": "who"}))
     again = steelyard.spark.compare(spark, judged, long, ["nDCG", "AP"], run="who", **chosen)
     assert sorted(again.leaderboard["nDCG"].to_list()) == sorted(here.leaderboard["nDCG"].to_list())
+
+
+@pytest.mark.filterwarnings("ignore::steelyard.SteelyardWarning")
+@pytest.mark.parametrize("ranked", [False, True])
+def test_differences_that_depend_on_unjudged_documents_are_undecided(spark, ranked):
+    _, judged, runs = collection()
+    frames = {
+        name: each.frame.select("query_id", "doc_id", "rank" if ranked else "score") for name, each in runs.items()
+    }
+    here = sy.compare(judged, frames, ["nDCG@10", "AP"])
+    rows = [
+        {"query_id": query, "doc_id": doc, "grade": grade}
+        for query, docs in judged.items()
+        for doc, grade in docs.items()
+    ]
+    in_frames = {name: in_spark(spark, frame) for name, frame in frames.items()}
+    there = steelyard.spark.compare(spark, in_spark(spark, pl.DataFrame(rows)), in_frames, ["nDCG@10", "AP"])
+    assert "undecided" in here.pairs["verdict"].to_list()
+    assert there.pairs.equals(here.pairs, null_equal=True)
+    assert there.leaderboard.equals(here.leaderboard, null_equal=True)
+    assert there.verdict == here.verdict
+    assert there.source is None
 
 
 def test_mistakes_with_several_runs(spark, monkeypatch):
@@ -105,10 +126,7 @@ def test_all_comb_methods_and_ranked_lists_fuse_on_a_worker():
     from steelyard.spark.lists import FuseLists
 
     names = ("a", "b", "c")
-    listed = {
-        name: run(seed, repeats=False).drop_nulls("doc_id")
-        for name, seed in zip(names, (2, 3, 4), strict=True)
-    }
+    listed = {name: run(seed, repeats=False).drop_nulls("doc_id") for name, seed in zip(names, (2, 3, 4), strict=True)}
     block = pl.concat(
         [
             each.with_row_index("row").select(
@@ -123,20 +141,8 @@ def test_all_comb_methods_and_ranked_lists_fuse_on_a_worker():
             for place, each in enumerate(listed.values())
         ]
     ).sort("query_id")
-    for method in (
-        "combsum",
-        "combmnz",
-        "combanz",
-        "combmax",
-        "combmin",
-        "combmed",
-        "rrf",
-        "borda",
-        "condorcet",
-    ):
-        out = pl.concat(
-            [pl.from_arrow(part) for part in FuseLists(names, chosen={"method": method}).result(block)]
-        )
+    for method in ("combsum", "combmnz", "combanz", "combmax", "combmin", "combmed", "rrf", "borda", "condorcet"):
+        out = pl.concat([pl.from_arrow(part) for part in FuseLists(names, chosen={"method": method}).result(block)])
         here = sy.fuse({name: sy.Run(each) for name, each in listed.items()}, method).table
         assert sorted(out.rows()) == sorted(here.select("query_id", "doc_id", "score").rows())
 
@@ -182,9 +188,7 @@ def test_means_on_the_cluster(spark, monkeypatch):
 
 def test_exact_sums_do_not_depend_on_the_order():
     rng = np.random.default_rng(0)
-    values = np.concatenate(
-        [rng.normal(size=1000) * 10.0 ** rng.integers(-300, 300, 1000), [5e-324, -5e-324, 0.0]]
-    )
+    values = np.concatenate([rng.normal(size=1000) * 10.0 ** rng.integers(-300, 300, 1000), [5e-324, -5e-324, 0.0]])
     total = exact_sum(values)
     assert total == exact_sum(values[::-1]) == exact_sum(values[:300]) + exact_sum(values[300:])
     assert total / 2**LOWEST == math.fsum(values)

@@ -13,6 +13,7 @@ from spark_data import judgments, run
 
 import steelyard as sy
 from needs import import_peer
+from same_hits import same_hits
 from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import Hits, Ordering
 
@@ -100,7 +101,7 @@ def test_hits_do_not_depend_on_the_partitions(grouped, count, batch, block):
     for number, ordering in enumerate(ORDERINGS):
         expected = without_others(scan_frame(sy.Run(listed), qrels.judged, ordering))
         for out in ways:
-            assert found_hits(task, out, size, number).same_as(expected)
+            assert same_hits(found_hits(task, out, size, number), expected)
 
 
 @pytest.mark.parametrize("batch", [3, 1000])
@@ -112,28 +113,18 @@ def test_lists_with_ranks_and_tokens(batch):
     task = Task(pack_judged(qrels.judged), columns, False, (Ordering(),), True, 40)
     size = len(qrels.judged.query_ids)
     grouped = listed.sort("query_id", maintain_order=True)
-    for out in (
-        by_exchange(task, partitions(listed, 2), batch, 5),
-        in_place(task, partitions(grouped, 2), batch),
-    ):
-        assert found_hits(task, out, size).same_as(expected)
+    for out in (by_exchange(task, partitions(listed, 2), batch, 5), in_place(task, partitions(grouped, 2), batch)):
+        assert same_hits(found_hits(task, out, size), expected)
 
 
 def test_rows_that_are_faulty_or_of_other_queries_are_reported():
-    qrels, listed = (
-        sy.Qrels({"q1": ["a"]}),
-        pl.DataFrame({"query_id": ["q1", "x"], "doc_id": "a", "score": 1.0}),
-    )
+    qrels, listed = (sy.Qrels({"q1": ["a"]}), pl.DataFrame({"query_id": ["q1", "x"], "doc_id": "a", "score": 1.0}))
     task = PackRows(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False)
     for rows, others, faulty in ((listed, ["x"], False), (listed[:1].with_columns(faulty=True), [], True)):
         rows = rows if "faulty" in rows.columns else rows.with_columns(faulty=pl.lit(False))
-        seen = [
-            row["seen"] for out in task(iter(batches(rows, 10))) for row in out.to_pylist() if row["seen"]
-        ]
+        seen = [row["seen"] for out in task(iter(batches(rows, 10))) for row in out.to_pylist() if row["seen"]]
         found = [unpack_arrays(each) for each in seen]
-        assert [(json.loads(each["others"].tobytes()), bool(each["faulty"])) for each in found] == [
-            (others, faulty)
-        ]
+        assert [(json.loads(each["others"].tobytes()), bool(each["faulty"])) for each in found] == [(others, faulty)]
 
 
 NAN = float("nan")

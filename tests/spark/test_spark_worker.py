@@ -17,13 +17,9 @@ import_peer("pyspark")
 pa = import_peer("pyarrow")
 pytestmark = pytest.mark.spark
 
-from steelyard.spark.plan import Task  # noqa: E402
+from steelyard.spark.plan import EvaluationTask  # noqa: E402
 from steelyard.spark.rows import Fault, Kind  # noqa: E402
-from steelyard.spark.worker import (  # noqa: E402
-    Tally,
-    query_blocks,
-    total,
-)
+from steelyard.spark.worker import EvaluationTally, query_blocks, total  # noqa: E402
 
 MEASURES = ["nDCG@10", "AP", "ERR", "NumRet"]
 
@@ -66,7 +62,7 @@ def test_values_do_not_depend_on_batches(batch, block):
     qrels, listed = judgments(1), run(2)
     here = sy.evaluate(qrels, listed, MEASURES)
     highest = float(qrels["grade"].max())
-    task = Task(named_measures(MEASURES, dialect("steelyard")), Options(), {}, "run", True, highest, block)
+    task = EvaluationTask(named_measures(MEASURES, dialect("steelyard")), Options(), {}, "run", True, highest, block)
     frame = pl.concat([pl.from_arrow(out) for out in task(iter(batches(rows(qrels, listed), batch)))])
     values = frame.filter(pl.col("tally").is_null()).sort("place")
     assert values["query_id"].to_list() == list(here.queries)
@@ -94,7 +90,7 @@ def test_no_batches_give_no_blocks():
 
 
 def test_tallies_add_up_in_any_order():
-    one = Tally(
+    one = EvaluationTally(
         counts={"queries": 2},
         lengths=Lengths(5, 1, 2, 3),
         lowest_grade=0.5,
@@ -103,7 +99,7 @@ def test_tallies_add_up_in_any_order():
         judged=[(9, "x")],
         retrieved=["D2"],
     )
-    other = Tally(
+    other = EvaluationTally(
         counts={"queries": 1},
         lengths=Lengths(3, 1, 1, 1),
         faults={Kind.NO_GRADE: Fault(1, ["a"])},
@@ -115,7 +111,20 @@ def test_tallies_add_up_in_any_order():
         error=("MeasureError", "no"),
     )
     texts = [one.to_text(), other.to_text()]
-    assert total(texts) == total(texts[::-1]) == Tally(
-        counts={"queries": 3}, lengths=Lengths(5, 1, 3, 4), lowest_grade=0.5, retrieved=["D1", "D2"], known=["d1"], faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
-        missing=[(1, "y"), (9, "x")], judged=[(9, "x")], run_only=["s"], repeated=(4, "q", "d"), error=("MeasureError", "no"),
-    )  # fmt: skip
+    assert (
+        total(texts)
+        == total(texts[::-1])
+        == EvaluationTally(
+            counts={"queries": 3},
+            lengths=Lengths(5, 1, 3, 4),
+            lowest_grade=0.5,
+            retrieved=["D1", "D2"],
+            known=["d1"],
+            faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
+            missing=[(1, "y"), (9, "x")],
+            judged=[(9, "x")],
+            run_only=["s"],
+            repeated=(4, "q", "d"),
+            error=("MeasureError", "no"),
+        )
+    )

@@ -101,9 +101,7 @@ def strict_tau_ap(reference: list[int], order: list[int]) -> float:
     """Yilmaz, Aslam and Robertson's formula: items best first, no ties."""
     place = {item: rank for rank, item in enumerate(reference)}
     shares = [
-        sum(place[above] < place[item] for above in order[:rank]) / rank
-        for rank, item in enumerate(order)
-        if rank
+        sum(place[above] < place[item] for above in order[:rank]) / rank for rank, item in enumerate(order) if rank
     ]
     return 2.0 * sum(shares) / (len(order) - 1) - 1.0
 
@@ -189,9 +187,7 @@ def test_rank_agreement_values_are_those_of_the_means_and_the_seed_decides() -> 
     found = ag.rank_agreement(a, b, draws=300, seed=4)
     means_a, means_b = a.mean(axis=1), b.mean(axis=1)
     assert found.tau.value == pytest.approx(stats.kendalltau(means_a, means_b).statistic)
-    assert found.dropped == int(
-        (np.argsort(np.argsort(-means_b)) - np.argsort(np.argsort(-means_a))).argmax()
-    )
+    assert found.dropped == int((np.argsort(np.argsort(-means_b)) - np.argsort(np.argsort(-means_a))).argmax())
     assert found.tau.low <= found.tau.value <= found.tau.high
     assert found == ag.rank_agreement(a, b, draws=300, seed=4)
     assert found.tau != ag.rank_agreement(a, b, draws=300, seed=5).tau

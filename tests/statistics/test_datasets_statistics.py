@@ -113,9 +113,7 @@ def test_friedman_of_runs_that_are_always_in_the_same_order():
 
 
 tables = arrays.arrays(
-    np.float64,
-    st.tuples(st.integers(2, 6), st.integers(1, 6)),
-    elements=st.sampled_from([0.1, 0.2, 0.3, 0.4, 0.5]),
+    np.float64, st.tuples(st.integers(2, 6), st.integers(1, 6)), elements=st.sampled_from([0.1, 0.2, 0.3, 0.4, 0.5])
 )
 
 
@@ -182,9 +180,7 @@ def test_the_family_wise_error_on_these_datasets_is_5_percent(spread):
             for size, level, shift in zip(sizes, levels, shifts.T, strict=True)
         ]
 
-    error = family_wise_error(
-        lambda data, seed: these_datasets(data, draws=400, seed=seed), simulate, 1000, 1
-    )
+    error = family_wise_error(lambda data, seed: these_datasets(data, draws=400, seed=seed), simulate, 1000, 1)
     assert 0.03 <= error <= 0.07
 
 
@@ -235,10 +231,7 @@ def test_a_difference_that_all_datasets_share_is_found():
     found = {"these": 0, "like": 0}
     for number in range(100):
         data = [values_of(rng, 3, 60, 0.5, np.array([[0.15], [0.0], [0.0]])) for _ in range(8)]
-        these, like = (
-            these_datasets(data, draws=300, seed=number),
-            datasets_like_these(np.mean(data, axis=2).T),
-        )
+        these, like = (these_datasets(data, draws=300, seed=number), datasets_like_these(np.mean(data, axis=2).T))
         for name, tests in (("these", these), ("like", like)):
             best = [p for (i, _), p in zip(tests.pairs, tests.p, strict=True) if i == 0]
             found[name] += all(p < 0.05 for p in best)

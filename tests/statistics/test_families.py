@@ -176,7 +176,5 @@ def test_ranges_of_two_queries_are_those_of_all_orders(runs):
     exact = np.sort([np.ptp(first + order) for order in itertools.permutations(second)])
     drawn = np.sort(shuffled_ranges(np.stack([first, second]), 20_000, 1))
     at = np.unique(exact)
-    difference = np.searchsorted(exact, at, "right") / len(exact) - np.searchsorted(drawn, at, "right") / len(
-        drawn
-    )
+    difference = np.searchsorted(exact, at, "right") / len(exact) - np.searchsorted(drawn, at, "right") / len(drawn)
     assert np.abs(difference).max() < 0.015

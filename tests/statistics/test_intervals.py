@@ -143,15 +143,7 @@ def test_reproducible_to_the_bit() -> None:
 def test_quantiles_equal_scipy() -> None:
     for p in (1e-12, 0.001, 0.025, 0.3, 0.5, 0.9, 0.995):
         assert normal_quantile(p) == pytest.approx(stats.norm.ppf(p), rel=1e-12, abs=1e-12)
-    for freedom, tolerance in (
-        (1, 1e-10),
-        (2, 1e-10),
-        (3, 2e-3),
-        (5, 3e-4),
-        (10, 1e-5),
-        (30, 1e-7),
-        (500, 1e-10),
-    ):
+    for freedom, tolerance in ((1, 1e-10), (2, 1e-10), (3, 2e-3), (5, 3e-4), (10, 1e-5), (30, 1e-7), (500, 1e-10)):
         assert student_quantile(0.975, freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=tolerance)
 
 

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from steelyard.errors import InputError, PolicyError
-from steelyard.statistics import (
-    PAIRED_TESTS,
-    paired_tests,
-    sign_test,
-    t_test,
-    wilcoxon_test,
-)
+from steelyard.statistics import PAIRED_TESTS, paired_tests, sign_test, t_test, wilcoxon_test
 
 SCIPY = tuple(int(part) for part in scipy.__version__.split(".")[:2])
 SIZES = [2, 3, 5, 12, 13, 14, 30, 50, 51, 120, 1000]

@@ -9,13 +9,7 @@ import pytest
 from scipy import stats
 
 from needs import import_peer
-from steelyard.statistics import (
-    PowerResult,
-    detectable_effect,
-    power_analysis,
-    power_of_t,
-    queries_needed,
-)
+from steelyard.statistics import PowerResult, detectable_effect, power_analysis, power_of_t, queries_needed
 
 
 @pytest.mark.parametrize("n", [2, 5, 20, 60, 500, 6980])
@@ -77,9 +71,7 @@ def test_fields_and_sentences() -> None:
     assert far.needed < 60
     assert power_analysis([0.1, -0.1]).sentence == "No difference in the mean over 2 queries."
     assert "even 10,000,000 would be too few" in power_analysis(noise + 1e-6).sentence
-    assert power_analysis(noise + 0.2, significant=False).sentence == (
-        f"Not significant with 60 queries, although this many detect a difference of {far.smallest:.4f} in 80% of cases."
-    )
+    assert power_analysis(noise + 0.2, significant=False).sentence == "Not significant with 60 queries."
     assert power_analysis([0.5]).significant is None
     assert power_analysis([0.5]).sentence == "Only one query has a value in both runs: no test is possible."
     assert power_analysis([math.nan]).sentence == "No query has a value in both runs: no test is possible."

@@ -168,9 +168,7 @@ def test_intervals_cover_what_they_say(values: str, kind: str, n: int) -> None:
     y, truth = make(rng, (2000, 5 * n))
     found = prediction_powered(masked(y, n), predictions(y, kind, rng), bounds)
     assert 93.0 <= coverage(found, truth) <= 97.0
-    shares = np.mean([one.high - one.low for one in found]) / np.mean(
-        [one.human_high - one.human_low for one in found]
-    )
+    shares = np.mean([one.high - one.low for one in found]) / np.mean([one.human_high - one.human_low for one in found])
     assert shares < 0.8 if kind == "good" else shares < 1.01
 
 
@@ -194,9 +192,7 @@ def dl2019() -> dict[str, Array]:
 
     runs = [sy.Run.read(path) for path in sorted((DATA / "runs").glob("*.gz"))[::6]]
     files = {"nist": DATA / "qrels.txt"}
-    files |= {
-        name: DATA / "judges" / f"{name}.txt" for name in ("umbrela-gpt4", "query-similarity-llama3-8b")
-    }
+    files |= {name: DATA / "judges" / f"{name}.txt" for name in ("umbrela-gpt4", "query-similarity-llama3-8b")}
     scores = {}
     for name, path in files.items():
         qrels = sy.Qrels.read(path)

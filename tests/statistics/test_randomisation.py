@@ -39,9 +39,7 @@ def test_exact_permutation_equals_scipy(n: int, kind: str) -> None:
         d = rng.normal(0.2, 1.0, n) if kind == "plain" else rng.integers(-4, 5, n) / 8.0
         if not d.any():
             continue
-        theirs = stats.permutation_test(
-            (d,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=False
-        )
+        theirs = stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=False)
         ours = permutation_test(d)
         assert ours.method == "exact"
         assert ours.p == pytest.approx(theirs.pvalue, abs=1e-12)

@@ -75,11 +75,7 @@ def test_seeded() -> None:
 
 @pytest.mark.parametrize(
     ("weights", "words"),
-    [
-        ([0.5, -0.1, 0.2], "at least 0"),
-        ([0.0, 0.0, 0.0], "not all 0"),
-        ([0.5, 0.5], "one weight per measure"),
-    ],
+    [([0.5, -0.1, 0.2], "at least 0"), ([0.0, 0.0, 0.0], "not all 0"), ([0.5, 0.5], "one weight per measure")],
 )
 def test_bad_weights_are_refused(weights: list[float], words: str) -> None:
     with pytest.raises(InputError, match=words):

@@ -82,9 +82,7 @@ def test_complete_judgments_give_the_measure_itself(estimator: Estimator, measur
     qrels = {"q1": dict(zip(docs, map(int, GRADE), strict=True))}
     result = jackknife(SampledPool.of(RANK, STRATUM, GRADE), estimator)
     tolerance = 1e-4 if estimator is xinf_ap else 1e-12
-    assert float(result.estimate) == pytest.approx(
-        sy.evaluate(qrels, run, [measure]).means[measure], abs=tolerance
-    )
+    assert float(result.estimate) == pytest.approx(sy.evaluate(qrels, run, [measure]).means[measure], abs=tolerance)
     assert float(result.corrected) == float(result.estimate)
     assert float(result.variance) == 0.0
 

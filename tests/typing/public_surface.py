@@ -16,17 +16,7 @@ from typing_extensions import Self, assert_type
 import steelyard as sy
 import steelyard.spark
 from steelyard.measures import P, R, nDCG
-from steelyard.retrievers import (
-    BM25,
-    Dense,
-    GraphFlow,
-    Hybrid,
-    Random,
-    Ranked,
-    Rerank,
-    Retriever,
-    SwarmRerank,
-)
+from steelyard.retrievers import BM25, Dense, GraphFlow, Hybrid, Random, Ranked, Rerank, Retriever, SwarmRerank
 
 
 def qrels_and_runs(frame: pl.DataFrame) -> tuple[sy.Qrels, sy.Run]:
@@ -104,14 +94,14 @@ def definitions(qrels: sy.Qrels, run: sy.Run) -> None:
     dialects = ["trec_eval-9", "multihop-rag"]
     assert_type(sy.reconcile(qrels, run, ["MAP@5"], dialects=dialects), sy.Reconciliation)
     assert_type(sy.identify(qrels, run, 0.4123), sy.Identification)
-    assert_type(sy.measures().frame, pl.DataFrame)
-    assert_type(sy.dialects()["ranx"], sy.Dialect)
-    names: Iterable[str] = sy.measures()
+    assert_type(sy.list_measures().frame, pl.DataFrame)
+    assert_type(sy.list_dialects()["ranx"], sy.Dialect)
+    names: Iterable[str] = sy.list_measures()
     print(*names)
 
 
 def files() -> None:
-    for format in sy.formats():
+    for format in sy.list_formats():
         print(format.name, format.description)
     sy.convert("bm25.run", Path("bm25.parquet"))
 
@@ -204,7 +194,7 @@ def retrieval() -> None:
         assert_type(score, float)
     retrievers: list[Retriever] = [Random(seed=42), Dense(), GraphFlow(), SwarmRerank(), FirstDocuments()]
     retrievers += [Hybrid(of=[bm25, Dense()], fuse="rrf"), Rerank(bm25, score="model-folder")]
-    names: Iterable[str] = sy.retrievers()
+    names: Iterable[str] = sy.list_retrievers()
     print(*names, len(retrievers))
 
 
@@ -235,14 +225,7 @@ def several_datasets(result: sy.BenchResult, comparison: sy.Comparison) -> sy.Ac
     assert_type(many.table, pl.DataFrame)
     assert_type(many.pairs, pl.DataFrame)
     verdict: str = many.verdict
-    print(
-        verdict,
-        many.to_html("across.html"),
-        many.to_json(),
-        many.to_markdown(),
-        many.to_latex(),
-        many.to_csv(),
-    )
+    print(verdict, many.to_html("across.html"), many.to_json(), many.to_markdown(), many.to_latex(), many.to_csv())
     if isinstance(result, sy.BenchAcross):
         assert_type(result.across, sy.Across)
         print(*result.results)

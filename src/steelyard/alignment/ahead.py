@@ -42,9 +42,7 @@ def read_ahead(qrels: str, run: str, options: tuple[int, bool, bool]) -> None:
         return
 
 
-def read_result(
-    state: os.stat_result, judged_docs: Any, options: tuple[int, bool, bool]
-) -> tuple[Any, ...] | None:
+def read_result(state: os.stat_result, judged_docs: Any, options: tuple[int, bool, bool]) -> tuple[Any, ...] | None:
     """The kernel's result for a run that was read ahead, or None. `judged_docs` is the kernel's own form."""
     if not _started:
         return None

@@ -14,14 +14,14 @@ import numpy as np
 from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.mappings import scan_mapping
+from steelyard.alignment.ranges import Ranges, RetrievedRanges
 from steelyard.alignment.scanned import ScannedRun
 from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
-from steelyard.io.objects import ids_and_scores
 from steelyard.io.trec import trec_scores
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Targets
-from steelyard.run import Run
+from steelyard.run import Run, ids_and_scores
 
 FIRST_SCORES = 1000
 """How many scores of a run are kept to see whether they look plausible."""
@@ -90,6 +90,7 @@ class Alignment:
     doc_ids: Sequence[str] = ()
     near_repeats: Repeats | None = None
     tokens_through: Ints | None = None
+    ranges: RetrievedRanges | None = None
     seconds: Floats | None = None
     judged_only: bool = False
 
@@ -108,9 +109,7 @@ class Alignment:
 
     def relevant(self, rel: float = 1) -> Floats:
         """R: the number of relevant documents of each query."""
-        return self.judged.once(
-            ("relevant", rel, self.size), lambda: self.judged_per_query(self.judged.grade >= rel)
-        )
+        return self.judged.once(("relevant", rel, self.size), lambda: self.judged_per_query(self.judged.grade >= rel))
 
     @property
     def above_zero(self) -> Floats:
@@ -230,6 +229,7 @@ class Alignment:
             near_repeats=None,
             tokens_through=None if self.tokens_through is None else self.tokens_through[hits],
             seconds=None,
+            ranges=None,
         )
         return alone, owner
 
@@ -307,6 +307,7 @@ class Alignment:
             tie_size=np.bincount(group, minlength=0)[group] if len(group) else empty,
             repeats=Repeats(empty, empty),
             tokens_through=None,
+            ranges=None,
             judged_only=True,
         )
 
@@ -320,6 +321,7 @@ class Alignment:
             retrieved=np.minimum(self.retrieved, depth),
             repeats=_cut_repeats(self.repeats, depth),
             near_repeats=None if near is None else _cut_repeats(near, depth),
+            ranges=None if self.ranges is None else self.ranges.cut(depth),
         )
 
 
@@ -333,6 +335,7 @@ class MissingDataError(Exception):
 
 def join(qrels: Qrels, hits: Hits) -> Alignment:
     """The alignment of qrels with the ranks of their documents."""
+    near = None if hits.near_query is None or hits.near_rank is None else Repeats(hits.near_query, hits.near_rank)
     return Alignment(
         queries=qrels.judged.query_ids,
         retrieved=hits.retrieved,
@@ -348,8 +351,9 @@ def join(qrels: Qrels, hits: Hits) -> Alignment:
         targets=qrels.targets,
         repeats=Repeats(hits.repeat_query, hits.repeat_rank),
         doc_ids=qrels.judged.doc_ids,
-        near_repeats=_pair(hits.near_query, hits.near_rank),
+        near_repeats=near,
         tokens_through=hits.tokens_through,
+        ranges=hits.ranges,
         seconds=hits.seconds,
     )
 
@@ -366,10 +370,6 @@ def starts_of(query: Ints, size: int) -> Ints:
     starts = np.zeros(size + 1, dtype=np.int64)
     np.cumsum(np.bincount(query, minlength=size), out=starts[1:])
     return starts
-
-
-def _pair(query: Ints | None, rank: Ints | None) -> Repeats | None:
-    return None if query is None or rank is None else Repeats(query, rank)
 
 
 def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Floats]:
@@ -412,7 +412,9 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     label, notes = name, qrels.notes
     first: tuple[tuple[float, ...], ...] = ()
     ordered = False
-    if isinstance(run, (str, Path)):
+    if qrels.ranges is not None:
+        pass  # Every retrieved chunk counts, judged or not: the run is read as a table.
+    elif isinstance(run, (str, Path)):
         path = Path(run)
         hits = scan_file(path, qrels.judged, ordering) if path.is_file() and not is_stream(path) else None
         if hits is not None:
@@ -430,8 +432,14 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     if hits is None:
         table = Run.of(run, name=name)
         label, notes = table.name, notes + table.notes
-        hits = _scan_run(table, qrels.judged, ordering)
-        first, ordered = _run_scores(table), table.ordered
+        hits = _scan_run(table, qrels.judged, ordering, qrels.ranges)
+        if hits.ranges is not None and hits.ranges.unknown:
+            notes += (note("retrieved-chunks-unknown", count=hits.ranges.unknown),)
+        ordered = table.ordered
+        if table.mapping is not None:
+            first = _mapping_scores(table.mapping)
+        else:
+            first = _lists_of(table.table.head(FIRST_SCORES).select("query_id", "score").iter_rows())
     return Aligned(
         join(qrels, hits),
         label or "run",
@@ -442,12 +450,6 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
         first,
         ordered,
     )
-
-
-def _run_scores(run: Run) -> tuple[tuple[float, ...], ...]:
-    if run.mapping is not None:
-        return _mapping_scores(run.mapping)
-    return _lists_of(run.table.head(FIRST_SCORES).select("query_id", "score").iter_rows())
 
 
 def _lists_of(rows: Iterable[tuple[str, float | None]]) -> tuple[tuple[float, ...], ...]:
@@ -472,14 +474,14 @@ def _mapping_scores(run: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
     return tuple(filter(None, lists))
 
 
-def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
+def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges | None) -> Hits:
     hits = None
-    if run.mapping is not None and run.tokens is None and run.texts is None:
+    if run.mapping is not None and run.tokens is None and run.texts is None and ranges is None:
         hits = scan_mapping(run.mapping, judged, ordering)
     if hits is None:
         from steelyard.alignment.frames import scan_frame
 
-        hits = scan_frame(run, judged, ordering)
+        hits = scan_frame(run, judged, ordering, ranges)
     return hits if run.seconds is None else replace(hits, seconds=_seconds(run, judged))
 
 

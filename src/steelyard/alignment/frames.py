@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Bools, Floats, Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.ranges import Ranges
 from steelyard.alignment.ranking import compared, group_starts, repeat_error, table_order
 from steelyard.errors import SHOWN_PROBLEMS, PolicyError, problem_report
 from steelyard.native import hits_from, kernel, options
@@ -67,9 +68,9 @@ class _Rows:
         return ranks
 
 
-def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
-    """Where the judged documents are in a run held as a table."""
-    return _scan_native(run, judged, ordering) or _scan(run, judged, ordering)
+def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges | None = None) -> Hits:
+    """Where the judged documents are in a run held as a table; with `ranges`, where each retrieved chunk is."""
+    return (None if ranges else _scan_native(run, judged, ordering)) or _scan(run, judged, ordering, ranges)
 
 
 def _scan_native(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits | None:
@@ -107,13 +108,13 @@ def _with_empty(hits: Hits, empty: Sequence[str], judged: JudgedDocs) -> Hits:
     )
 
 
-def _scan(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
+def _scan(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges | None) -> Hits:
     """The same without the kernel."""
     table = run.table
     query = _query_numbers(table, judged)
     if np.any(query < 0):
         table, query = table.filter(pl.Series(query >= 0)), query[query >= 0]
-    hits = scan_rows(query, table, judged, ordering, run.ordered, run.tokens, run.texts)
+    hits = scan_rows(query, table, judged, ordering, run.ordered, run.tokens, run.texts, ranges)
     answered, run_only, examples = _answered(run, judged)
     return replace(hits, answered=answered, run_only_queries=run_only, run_only_examples=examples)
 
@@ -126,6 +127,7 @@ def scan_rows(
     ordered: bool,
     tokens: dict[str, int] | None = None,
     texts: dict[str, str] | None = None,
+    ranges: Ranges | None = None,
 ) -> Hits:
     """Where the judged documents are in a table of lists; `query` has the number of each row's query.
 
@@ -159,6 +161,10 @@ def scan_rows(
     near = _near_repeats(rows, texts)
     through = None if rows.tokens is None else _tokens_through(rows)
     retrieved = np.bincount(rows.query, minlength=size).astype(np.int64)
+    retrieved_ranges = None
+    if ranges is not None:
+        listed = pl.DataFrame({"query": rows.query, "doc_id": rows.documents(), "rank": ranks})
+        retrieved_ranges = ranges.retrieved(judged.query_ids, listed, through)
     return Hits(
         retrieved=retrieved,
         answered=retrieved > 0,
@@ -173,16 +179,12 @@ def scan_rows(
         tokens_through=None if through is None else through[hits],
         near_query=None if near is None else rows.query[near],
         near_rank=None if near is None else ranks[near],
+        ranges=retrieved_ranges,
     )
 
 
 def _ranked(
-    query: Ints,
-    table: pl.DataFrame,
-    size: int,
-    ordering: Ordering,
-    ordered: bool,
-    lengths: dict[str, int] | None,
+    query: Ints, table: pl.DataFrame, size: int, ordering: Ordering, ordered: bool, lengths: dict[str, int] | None
 ) -> tuple[Floats, _Rows]:
     """The best score of each of `size` queries, and the rows in ranking order."""
     scores = scores_of(table)
@@ -284,8 +286,7 @@ def _token_counts(docs: pl.Series, tokens: dict[str, int] | None) -> pl.Series |
     if tokens is None:
         return None
     lengths = pl.DataFrame(
-        {"doc_id": list(tokens), "tokens": list(tokens.values())},
-        schema={"doc_id": pl.String, "tokens": pl.Int64},
+        {"doc_id": list(tokens), "tokens": list(tokens.values())}, schema={"doc_id": pl.String, "tokens": pl.Int64}
     )
     return docs.to_frame("doc_id").join(lengths, on="doc_id", how="left", maintain_order="left")["tokens"]
 
@@ -326,9 +327,7 @@ def _near_repeats(rows: _Rows, texts: dict[str, str] | None) -> Ints | None:
         if query != last:
             seen, above, last = set(), {}, query
         mine = shingles[doc]
-        if doc in seen or any(
-            _nearly(mine, other) for shingle in leading[doc] for other in above.get(shingle, ())
-        ):
+        if doc in seen or any(_nearly(mine, other) for shingle in leading[doc] for other in above.get(shingle, ())):
             repeated.append(row)
         seen.add(doc)
         for shingle in leading[doc]:

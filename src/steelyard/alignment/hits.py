@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from steelyard.alignment.ranges import RetrievedRanges
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
@@ -77,7 +78,8 @@ class Hits:
     ties). Per repeated document, sorted in the same way: `repeat_query`, `repeat_rank` (its rank; under `collapse`
     the rank of its first occurrence). Queries that only the run has are counted. `tags` are the tags of a TREC file,
     in its order. If the run has them: `tokens_through`, per hit, the tokens of the list down to it; `seconds`, per
-    query; `near_query` and `near_rank`, documents whose text nearly repeats an earlier one's.
+    query; `near_query` and `near_rank`, documents whose text nearly repeats an earlier one's; `ranges`, where each
+    retrieved chunk is in its document.
     """
 
     retrieved: Ints
@@ -97,15 +99,4 @@ class Hits:
     seconds: Floats | None = None
     near_query: Ints | None = None
     near_rank: Ints | None = None
-
-    def same_as(self, other: Hits) -> bool:
-        """Whether every field is equal; NaN equals NaN."""
-        return all(_same(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
-
-
-def _same(left: Any, right: Any) -> bool:
-    import numpy as np
-
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return left.dtype == right.dtype and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
-    return bool(left == right) and type(left) is type(right)
+    ranges: RetrievedRanges | None = None

@@ -1,13 +1,12 @@
 """The ranking rule: how the documents of a query are ordered under an `Ordering`.
 
 Best score first; documents of equal score by id or in the order of the input; a repeated document counts at
-its best rank. The rule is implemented twice in Python, for one list in memory (`list_order`) and for a table of
-many lists (`table_order`), and once in the kernel (src/kernel/rank.hpp). Tests hold all of them equal.
+its best rank. The rule is implemented in Python for a table of many lists (`table_order`), and in the kernel
+(src/kernel/rank.hpp). Tests hold the two equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,19 +26,6 @@ def compared(scores: Floats, ordering: Ordering) -> Floats:
         return scores
     with np.errstate(over="ignore"):
         return scores.astype(np.float32).astype(np.float64)
-
-
-def list_order(ids: Sequence[str], keys: Sequence[float], ordering: Ordering) -> list[int]:
-    """The positions of one list's documents, best first. `keys` are its scores as they are compared.
-
-    >>> list_order(["a", "b", "c"], [1.0, 2.0, 1.0], Ordering())
-    [1, 2, 0]
-    """
-    order = list(range(len(ids)))
-    if ordering.ties != "stable" and len(set(keys)) < len(keys):
-        order.sort(key=ids.__getitem__, reverse=ordering.ties != "docid-asc")
-    order.sort(key=keys.__getitem__, reverse=True)
-    return order
 
 
 def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: Ordering) -> Ints:
@@ -73,9 +59,9 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     if ordering.ties != "stable" and tied.any():
         group = np.cumsum(~tied)
         rows = np.flatnonzero(tied | np.append(tied[1:], False))
-        by_id = pl.DataFrame(
-            {"group": group[rows], "doc_id": docs.gather(order[rows]), "row": order[rows]}
-        ).sort("group", "doc_id", descending=[False, ordering.ties != "docid-asc"], maintain_order=True)
+        by_id = pl.DataFrame({"group": group[rows], "doc_id": docs.gather(order[rows]), "row": order[rows]}).sort(
+            "group", "doc_id", descending=[False, ordering.ties != "docid-asc"], maintain_order=True
+        )
         order[rows] = by_id["row"].to_numpy()
     return order
 

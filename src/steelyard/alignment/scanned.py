@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from steelyard.alignment.hits import Hits, Ordering
 from steelyard.notes import Note
+from steelyard.run import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,7 +15,8 @@ class ScannedRun:
     """What `align` needs of a run, without its lists.
 
     hits: the ranks of the judged documents under an ordering; always of the same qrels. documents: the
-    retrieved documents of some queries. ordered: the run has an order of its own, whatever its scores.
+    retrieved documents of some queries. lists: reads the lists of the judged queries, which may take long; None
+    where they cannot be read. ordered: the run has an order of its own, whatever its scores.
     """
 
     name: str
@@ -22,3 +24,4 @@ class ScannedRun:
     notes: tuple[Note, ...]
     hits: Callable[[Ordering], Hits]
     documents: Callable[[Sequence[str]], list[str]]
+    lists: Callable[[], Run] | None = None

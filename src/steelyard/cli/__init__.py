@@ -88,6 +88,8 @@ def run(arguments: list[str]) -> int:
     from steelyard.errors import SteelyardError
 
     try:
+        if any("\0" in argument for argument in arguments):
+            raise SteelyardError("an argument contains a null character, which no file name and no text can have.")
         if arguments[:1] == ["evaluate"]:
             from steelyard.cli.ahead import start_reading
 
@@ -107,12 +109,11 @@ def run(arguments: list[str]) -> int:
         _discard_output()
         return _fail(_system_error(error))
     except BaseException as error:
-        if _no_memory(error):
+        # A library could not be loaded because there is no memory for it.
+        if isinstance(error, ImportError) and "failed to map segment" in str(error):
             return _fail(_system_error(MemoryError()))
         if _no_thread(error):
-            return _fail(
-                SteelyardError(f"the system refused to start a thread ({error}); end other processes.")
-            )
+            return _fail(SteelyardError(f"the system refused to start a thread ({error}); end other processes."))
         return _log_internal_error(error)
 
 
@@ -134,19 +135,12 @@ def _system_error(error: OSError | MemoryError) -> Exception:
     return InputError(f"{error.strerror or error}.", where)
 
 
-def _no_memory(error: BaseException) -> bool:
-    """Whether a library could not be loaded because there is no memory for it."""
-    return isinstance(error, ImportError) and "failed to map segment" in str(error)
-
-
 def _no_thread(error: BaseException) -> bool:
     """Whether a thread could not be started: by Python, or by the thread pool of polars."""
     from steelyard.safe_text import error_text
 
     kind, text = type(error).__name__, error_text(error)
-    return "thread" in text and (
-        kind == "PanicException" or (kind == "RuntimeError" and "can't start" in text)
-    )
+    return "thread" in text and (kind == "PanicException" or (kind == "RuntimeError" and "can't start" in text))
 
 
 def _discard_output() -> None:
@@ -175,9 +169,7 @@ def _run(arguments: list[str]) -> int:
 
     verb = arguments[0]
     if verb not in VERBS:
-        raise UsageError(
-            f"unknown verb {verb!r}.{did_you_mean(verb, VERBS)} The verbs are {', '.join(VERBS)}."
-        )
+        raise UsageError(f"unknown verb {verb!r}.{did_you_mean(verb, VERBS)} The verbs are {', '.join(VERBS)}.")
     function = getattr(import_module(f"steelyard.cli.{_MODULES.get(verb, verb)}"), verb)
     try:
         keywords = parse_arguments(verb, function, arguments[1:])

@@ -5,56 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, cast
 
-from steelyard.bench.across import across as over_datasets
-from steelyard.cli.arguments import (
-    Argument,
-    DialectName,
-    Option,
-    Output,
-    RunFile,
-    ShowAll,
-    TableFormat,
-)
-from steelyard.cli.output import (
-    Format,
-    format_for,
-    print_message,
-    print_messages,
-    print_tables,
-    write,
-    write_json,
-)
+from steelyard.benchmark.across import across as over_datasets
+from steelyard.cli.arguments import Argument, DialectName, Option, Output, RunFile, Seed, ShowAll, TableFormat
+from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables
 from steelyard.comparison.across import Across, Missing
-from steelyard.notes import by_severity, sentence
 from steelyard.statistics.datasets import BordaRule
 
 
 def across(
     results: Annotated[
         list[RunFile],
-        Argument(
-            "RESULT",
-            "Result folders, FOLDER or NAME=FOLDER; and published results: MTEB's JSON, or a table.",
-        ),
+        Argument("RESULT", "Result folders, FOLDER or NAME=FOLDER; and published results: MTEB's JSON, or a table."),
     ],
     measure: Annotated[
-        str | None,
-        Option(
-            "The measure, as in nDCG@10; default: the first of the results.",
-            "MEASURE",
-            names=("--measure", "-m"),
-        ),
+        str | None, Option("The measure, as in nDCG@10; default: the first of the results.", "MEASURE")
     ] = None,
     missing: Annotated[
-        str,
-        Option("The mean of a run that was not measured on every dataset: refuse or skip.", "POLICY"),
+        str, Option("The mean of a run that was not measured on every dataset: refuse or skip.", "POLICY")
     ] = "refuse",
     borda: Annotated[
-        str | None,
-        Option("The Borda rule: complete, all or measured; default: that of the dialect.", "RULE"),
+        str | None, Option("The Borda rule: complete, all or measured; default: that of the dialect.", "RULE")
     ] = None,
     dialect: DialectName = "steelyard",
-    seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
+    seed: Seed = 0,
     show_all: ShowAll = False,
     format: TableFormat = Format.table,
     output: Output = None,
@@ -77,7 +50,7 @@ def across(
     """
     named = {str(each.name): each.path for each in results if each.name is not None}
     plain = [each.path for each in results if each.name is None]
-    found = over_datasets(
+    result = over_datasets(
         [*named.items(), *plain],
         measure,
         missing=cast(Missing, missing),
@@ -85,7 +58,7 @@ def across(
         dialect=dialect,
         seed=seed,
     )
-    print_across(found, format, output, show_all)
+    print_across(result, format, output, show_all)
     if output is None and format is Format.table and not show_all:
         print_message("More: --all")
 
@@ -94,28 +67,16 @@ SHOWN_WARNINGS = 3
 """Warnings that are shown unless all are asked for."""
 
 
-def print_across(found: Across, format: Format, output: Path | None, show_all: bool) -> None:
+def print_across(result: Across, format: Format, output: Path | None, show_all: bool) -> None:
     """Print the verdict, one table or all, and warnings or all notes; or write all of it to a file."""
-    from steelyard.report.across import across_tables, short_table
+    from steelyard.report.across import short_table
 
-    kind = format_for(format, output)
-    shown = by_severity(found.notes) if show_all else by_severity(found.notes)[:SHOWN_WARNINGS]
-    notes = [sentence(each) for each in shown]
-    if output is not None and output.suffix in (".html", ".htm"):
-        found.to_html(output)
-        print_message(f"Page: {output}")
-    elif kind is Format.table and output is None:
-        print_message(found.verdict.headline, "bold")
-        if found.verdict.detail:
-            print_message(found.verdict.detail)
-        print_tables(across_tables(found) if show_all else [short_table(found)])
-        print_messages(notes)
-    elif kind is Format.json:
-        write_json(found.to_json(), output)
-    else:
-        text = {
-            Format.csv: found.to_csv,
-            Format.markdown: found.to_markdown,
-            Format.latex: found.to_latex,
-        }.get(kind, found.to_text)
-        write(text(), output)
+    def show() -> None:
+        print_message(result.verdict.headline, "bold")
+        if result.verdict.detail:
+            print_message(result.verdict.detail)
+        document = result.document()
+        print_tables(document.tables if show_all else [short_table(result)])
+        print_messages(document.notes if show_all else document.notes[:SHOWN_WARNINGS])
+
+    emit_result(result, format, output, show)

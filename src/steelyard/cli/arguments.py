@@ -37,7 +37,7 @@ class Argument(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A parameter with a name: `--name`, unless `names` has others. `alone`: its value where it is given without one."""
+    """A parameter with a name: `--name`, unless `names` has others. `alone`: its value if it is given without one."""
 
     help: str
     metavar: str | None = None
@@ -66,9 +66,7 @@ def verb_parser(verb: str, function: Callable[..., Any], width: int | None = Non
             _add_shared_options(parser)
         else:
             _add(parser, parameter, hints[parameter.name])
-    parser.usage = " ".join(
-        [parser.prog, *map(_usage_of_argument, parser._get_positional_actions()), "[options]"]
-    )
+    parser.usage = " ".join([parser.prog, *map(_usage_of_argument, parser._get_positional_actions()), "[options]"])
     return parser
 
 
@@ -82,6 +80,10 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
     """The keyword arguments of a verb's function."""
     # argparse creates a formatter for every option, and each would look up the width of the terminal.
     parser = verb_parser(verb, function, None if {"-h", "--help"} & set(arguments) else 80)
+    for text in arguments:
+        # argparse takes `--` away also where it is the value of an option, and leaves an empty list.
+        if text.startswith("--") and text.endswith("=--"):
+            parser.error(f"{text!r} has no value: -- cannot be one.")
     namespace, unknown = parser.parse_known_intermixed_args(list(arguments))
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
@@ -101,9 +103,7 @@ def _check_paths(parser: Parser, values: dict[str, Any]) -> None:
         for path in value if isinstance(value, list) else [value]:
             text = path.text if isinstance(path, RunFile) else str(path)
             if isinstance(path, (Path, RunFile)) and not Path(text).exists() and _is_measure(text):
-                parser.error(
-                    f"there is no file {text!r}; it looks like a measure: use -m {shlex.quote(text)}."
-                )
+                parser.error(f"there is no file {text!r}; it looks like a measure: use -m {shlex.quote(text)}.")
 
 
 def _is_measure(text: str) -> bool:
@@ -115,6 +115,10 @@ def _is_measure(text: str) -> bool:
     except MeasureError:
         return False
     return True
+
+
+_LETTERS = {"measure": ("-m",), "output": ("-o",)}
+"""The short forms of options, in every verb that has them."""
 
 
 def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
@@ -129,15 +133,11 @@ def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
             parameter.name, nargs=count, type=one, default=default, metavar=about.metavar, help=about.help
         )
         return
-    names = about.names or (f"--{parameter.name.replace('_', '-')}",)
+    names = about.names or (f"--{parameter.name.replace('_', '-')}", *_LETTERS.get(parameter.name, ()))
     if one is bool:
         parser.add_argument(*names, dest=parameter.name, action="store_true", help=about.help)
         return
-    shown = (
-        ""
-        if default is None or default == ""
-        else f" [{default.value if isinstance(default, Enum) else default}]"
-    )
+    shown = "" if default is None or default == "" else f" [{default.value if isinstance(default, Enum) else default}]"
     choices = list(one) if isinstance(one, type) and issubclass(one, Enum) else None
     parser.add_argument(
         *names,
@@ -188,15 +188,20 @@ def _unwrapped(kind: Any) -> tuple[bool, Any]:
 
 # Options that several verbs share
 
-Measures = Annotated[
-    list[str] | None,
-    Option("A measure, as in nDCG@10 or P(rel=2)@5. Repeat for more.", "MEASURE", names=("--measure", "-m")),
+Alpha = Annotated[float, Option("Significance level.", "P")]
+Correction = Annotated[str, Option("For several tests: none, bonferroni, holm or bh.", "NAME")]
+Permutations = Annotated[
+    int | None,
+    Option("Number of random draws of the test; default: 100,000 permutations, 10,000 for the other tests.", "N"),
 ]
+Seed = Annotated[int, Option("Seed of random draws.", "N")]
+Kind = Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND")]
+Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10 or P(rel=2)@5. Repeat for more.", "MEASURE")]
 DialectName = Annotated[
     str, Option("Whose definitions to use: `steelyard dialects` lists them.", "NAME", names=("--dialect",))
 ]
 Output = Annotated[
-    Path | None, Option("Write to this file instead of the terminal.", "FILE", names=("--output", "-o"))
+    Path | None, Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet.", "FILE")
 ]
 Predicted = Annotated[
     Path | None,
@@ -207,22 +212,17 @@ Predicted = Annotated[
     ),
 ]
 SampledPool = Annotated[
-    Path | None,
-    Option("With --predicted: the pool whose queries were drawn at random and judged as QRELS.", "FILE"),
+    Path | None, Option("With --predicted: the pool whose queries were drawn at random and judged as QRELS.", "FILE")
 ]
 Rel = Annotated[float | None, Option(help_text("rel"), "GRADE")]
-RESULT_FOLDER = Option("The result folder.", "DIR", names=("--output", "-o"))
+RESULT_FOLDER = Option("The result folder.", "DIR")
 Fresh = Annotated[bool, Option("Run every query again, without the cache.")]
 ShowAll = Annotated[
     bool,
-    Option(
-        "Show every table: all measures, the differences, slices, approximate search and costs.",
-        names=("--all",),
-    ),
+    Option("Show every table: all measures, the differences, slices, approximate search and costs.", names=("--all",)),
 ]
 ShowNotes = Annotated[
-    bool,
-    Option("Show every note: how it was tested, what was left out, what to look at.", names=("--notes",)),
+    bool, Option("Show every note: how it was tested, what was left out, what to look at.", names=("--notes",))
 ]
 TableFormat = Annotated[Format, Option("How to print the table.")]
 RunColumns = Annotated[
@@ -238,8 +238,7 @@ QrelsColumns = Annotated[
     list[str] | None, Option("The same for the qrels: query_id, doc_id, grade or target.", "ROLE=NAME,...")
 ]
 QrelsFormat = Annotated[
-    str | None,
-    Option("Format of the qrels, if it is not detected: trec-diversity, msmarco, ...", "FORMAT"),
+    str | None, Option("Format of the qrels, if it is not detected: trec-diversity, msmarco, ...", "FORMAT")
 ]
 FileColumns = Annotated[
     list[str] | None,
@@ -296,8 +295,9 @@ def read_predicted(predicted: Path | None, pool: Path | None) -> dict[str, Any]:
         if pool is not None:
             raise UsageError("--pool records which queries were drawn at random; it needs --predicted.")
         return {}
+    from steelyard.io.judgments import is_judgments_file
     from steelyard.judging.pool import Pool
-    from steelyard.judgments import Judgments, is_judgments_file
+    from steelyard.judgments import Judgments
 
     labels = Judgments.read(predicted) if is_judgments_file(predicted) else predicted
     return {"predicted": labels, "pool": None if pool is None else Pool.read(pool)}
@@ -332,7 +332,5 @@ def column_names(values: list[str] | None, option: str) -> dict[str, str]:
                 f"{option} is {part!r}; expected a role and the name of a column, as in {option} query_id=q,doc_id=d."
             )
         if names.setdefault(role, name) != name:
-            raise UsageError(
-                f"{option} names two columns for {role}, {names[role]!r} and {name!r}; keep one."
-            )
+            raise UsageError(f"{option} names two columns for {role}, {names[role]!r} and {name!r}; keep one.")
     return names

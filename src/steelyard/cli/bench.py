@@ -6,46 +6,32 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.bench.across import BenchAcross
-from steelyard.bench.config import write_starter
-from steelyard.bench.mlflow import LOCAL_STORE
-from steelyard.bench.result import BenchResult
-from steelyard.bench.runner import bench as run_bench
+from steelyard.benchmark.across import BenchAcross
+from steelyard.benchmark.config import write_starter
+from steelyard.benchmark.folder import judge_command
+from steelyard.benchmark.judged import differences
+from steelyard.benchmark.mlflow import LOCAL_STORE
+from steelyard.benchmark.result import BenchResult
+from steelyard.benchmark.runner import bench as run_bench
+from steelyard.cli import WRONG_INPUT
 from steelyard.cli.across import print_across
-from steelyard.cli.arguments import (
-    RESULT_FOLDER,
-    Argument,
-    Fresh,
-    Option,
-    ShowAll,
-    ShowNotes,
-    TableFormat,
-)
+from steelyard.cli.arguments import RESULT_FOLDER, Argument, Fresh, Option, ShowAll, ShowNotes, TableFormat, UsageError
 from steelyard.cli.compare import last_line, print_comparison, print_lists
-from steelyard.cli.output import (
-    Format,
-    bench_progress,
-    print_message,
-    print_messages,
-    print_tables,
-    write,
-)
+from steelyard.cli.output import Format, bench_progress, print_message, print_messages, print_tables, width, write
 from steelyard.cli.report import page_line
+from steelyard.io.text import shortened
 from steelyard.notes import sentence
-
-WRONG_INPUT = 2
+from steelyard.safe_text import cell_text
+from steelyard.wording import counted
 
 
 def bench(
     config: Annotated[Path, Argument("BENCH.YAML", "The bench: `steelyard init` writes an example.")],
     output: Annotated[Path | None, RESULT_FOLDER] = None,
     fresh: Fresh = False,
-    strict: Annotated[
-        bool, Option("Run nothing if the qrels have errors, such as unknown documents.")
-    ] = False,
+    strict: Annotated[bool, Option("Run nothing if the qrels have errors, such as unknown documents.")] = False,
     history: Annotated[
-        Path | None,
-        Option("Add one line on this result to this file, as `history:` in bench.yaml does.", "FILE"),
+        Path | None, Option("Add one line on this result to this file, as `history:` in bench.yaml does.", "FILE")
     ] = None,
     mlflow: Annotated[
         str | None,
@@ -78,13 +64,7 @@ def bench(
     """
     with bench_progress() as progress:
         result = run_bench(
-            config,
-            output,
-            fresh=fresh,
-            strict=strict,
-            history=history,
-            mlflow=mlflow or False,
-            watch=progress,
+            config, output, fresh=fresh, strict=strict, history=history, mlflow=mlflow or False, watch=progress
         )
     return _print_result(result, format, show_all, show_notes)
 
@@ -106,19 +86,15 @@ def _print_result(result: BenchResult, format: Format, show_all: bool, show_note
     elif result.evaluated is None:
         print_lists(result.lists, format, None)
         print_tables(tables if format is Format.table else [], below=True)
+        if format is Format.table:
+            _print_differences(result)
     else:
         print_comparison(
-            result.evaluated,
-            format,
-            None,
-            notes=result.notes,
-            tables=tables,
-            show_all=show_all,
-            show_notes=show_notes,
+            result.evaluated, format, None, notes=result.notes, tables=tables, show_all=show_all, show_notes=show_notes
         )
     if format is not Format.table or result.evaluated is None:
         print_messages(map(sentence, result.notes))
-    page = f"The result is in {result.folder}."
+    page = f"The result is in {result.folder}. Next: {judge_command(result.folder)}"
     if result.evaluated is not None:
         page = page_line(result.folder / "report.html", result.folder)
     short = format is Format.table and result.evaluated is not None
@@ -165,12 +141,71 @@ def demo(
 
 def init(
     folder: Annotated[Path, Argument("DIR", "The folder for bench.yaml.")] = Path(),
+    queries: Annotated[
+        Path | None, Option("Questions: CSV, TSV, JSON, JSON lines, Parquet, or text with one per line.", "FILE")
+    ] = None,
+    retriever: Annotated[
+        list[str] | None,
+        Option(
+            "--queries: module:attribute, a URL, a name of `steelyard list retrievers`, or '{name: {settings}}'; NAME= "
+            "before it is its label. Repeat for more.",
+            "RETRIEVER",
+        ),
+    ] = None,
+    corpus: Annotated[
+        str | None, Option("--queries: the documents, for retrievers that index them: a file or a folder.", "PATH")
+    ] = None,
+    column: Annotated[str | None, Option("--queries: the column with the questions.", "NAME")] = None,
 ) -> None:
-    """Write a starter bench.yaml, with comments, that runs as it is.
+    """Write a bench.yaml: for your questions and retrievers, or a starter with
+    comments that runs as it is.
 
-    Example:
+    Examples:
+
+      steelyard init --queries questions.csv --retriever my_app:search \\
+          --retriever http://127.0.0.1:8000/search
 
       steelyard init my-bench && steelyard bench my-bench/bench.yaml
+
+    Every retriever is asked the first question, and what it returned is shown. A
+    LangChain, LlamaIndex or Haystack object is recognised. A URL without {query}
+    is asked in the usual ways, and the one that works is written.
     """
-    path = write_starter(folder)
-    print_message(f"{path} is written. Run it with: steelyard bench {path}")
+    if queries is None:
+        if retriever or corpus or column:
+            raise UsageError("--retriever, --corpus and --column belong to --queries, a file of questions.")
+        path = write_starter(folder)
+        print_message(f"{path} is written. Run it with: steelyard bench {path}")
+        return
+    from steelyard.benchmark.start import write_bench
+
+    started = write_bench(folder, queries, retriever or [], corpus=corpus, column=column)
+    question, wide = next(iter(started.queries.values())), width() - 4
+    print_message(f"{counted(len(started.queries), 'question')} in {queries}. The first: {shortened(question, wide)}")
+    print_messages(map(sentence, started.notes))
+    for answer in started.answers:
+        size = counted(len(answer.documents), "document")
+        print_message(f"{answer.label}: {size} in {1000 * answer.seconds:.0f} ms" if answer.seconds else answer.label)
+        for rank, (doc, score, text) in enumerate(answer.documents, start=1):
+            shown = " ".join(f"{shortened(doc, 24)}  {score:.4g}  {text[:500]}".split("\n"))
+            print_message(shortened(f"  {rank}  {cell_text(shown)}", wide))
+        print_messages(f"  ({remark})" for remark in answer.remarks)
+    print_message(f"{started.path} is written. Next: steelyard bench {started.path}")
+
+
+def _print_differences(result: BenchResult) -> None:
+    """The questions on which the runs agree least, with the first document of each."""
+    found = differences(result.runs)
+    if not found:
+        return
+    wide = width() - 6
+    shown = [doc for each in found for doc in each.first.values()]
+    documents = result.documents.select("doc_id", "text")
+    texts = dict(documents.filter(documents["doc_id"].is_in(shown)).iter_rows())
+    print_message("Where they differ most, with the first document of each:")
+    for each in found:
+        question = shortened(" ".join(result.dataset.queries.get(each.query, "").split()), wide - 24)
+        print_message(f"  {each.query}  {cell_text(question)} (agreement {each.agreement:.0%})")
+        for run, doc in each.first.items():
+            text = " ".join((texts.get(doc) or "").split())[:200]
+            print_message(shortened(f"    {run}: {cell_text(f'{doc}  {text}')}", wide))

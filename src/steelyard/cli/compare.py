@@ -5,36 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from steelyard.cli.arguments import (
-    Argument,
-    DialectName,
-    Measures,
-    Option,
-    Output,
-    Predicted,
-    QrelsColumns,
-    QrelsFormat,
-    RunColumns,
-    RunFile,
-    SampledPool,
-    ShowAll,
-    ShowNotes,
-    TableFormat,
-    UsageError,
-    column_names,
-    input_path,
-    read_predicted,
-    read_qrels,
-    read_run,
-    run_names,
-)
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, RunFile, UsageError
 from steelyard.cli.output import (
     Format,
-    emit_tables,
+    emit_result,
     format_for,
+    is_page,
     print_message,
     print_messages,
     print_summary,
@@ -42,7 +23,6 @@ from steelyard.cli.output import (
     width,
     with_progress,
     write,
-    write_json,
 )
 from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compare_runs
@@ -51,9 +31,9 @@ from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import TableOptions
 from steelyard.comparison.slices import column_values
-from steelyard.datasets.reading import dataset_named, queries_beside
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
+from steelyard.io.datasets import dataset_named, queries_beside
 from steelyard.notes import Note, sentence
 from steelyard.report.comparison import comparison_tables
 from steelyard.report.rows import is_long, movers_lines, remarks
@@ -67,18 +47,13 @@ def compare(
     qrels: Annotated[
         Path | None, Argument("QRELS", "The qrels, or a dataset folder (not with --scores or --no-qrels).")
     ] = None,
-    runs: Annotated[
-        list[RunFile] | None, Argument("RUN", "Two or more runs: FILE, NAME=FILE, or - (stdin).")
-    ] = None,
-    measure: Measures = None,
-    baseline: Annotated[
-        str | None, Option("Compare every run with this one; default: all pairs.", "NAME")
-    ] = None,
+    runs: Annotated[list[RunFile] | None, Argument("RUN", "Two or more runs: FILE, NAME=FILE, or - (stdin).")] = None,
+    measure: args.Measures = None,
+    baseline: Annotated[str | None, Option("Compare every run with this one; default: all pairs.", "NAME")] = None,
     test: Annotated[str, Option("t, wilcoxon, sign, permutation, bootstrap, tukey or max-t.", "TEST")] = "t",
-    correction: Annotated[str, Option("For several tests: none, bonferroni, holm or bh.", "NAME")] = "holm",
+    correction: args.Correction = "holm",
     composite: Annotated[
-        str | None,
-        Option("Weights of a composite score: a YAML or JSON file, or default.", "FILE|default"),
+        str | None, Option("Weights of a composite score: a YAML or JSON file, or default.", "FILE|default")
     ] = None,
     at: Annotated[list[int] | None, Option("One row per run at this cutoff. Repeat for more.", "K")] = None,
     by: Annotated[
@@ -89,26 +64,16 @@ def compare(
             "COLUMN",
         ),
     ] = None,
-    queries: Annotated[
-        Path | None, Option("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE")
-    ] = None,
+    queries: Annotated[Path | None, Option("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE")] = None,
     no_qrels: Annotated[
         bool, Option("Compare the lists of runs without qrels: overlap, RBO, rank correlation.")
     ] = False,
-    scores: Annotated[
-        Path | None, Option("Compare a table of values per query instead of runs.", "FILE")
-    ] = None,
+    scores: Annotated[Path | None, Option("Compare a table of values per query instead of runs.", "FILE")] = None,
     run_column: Annotated[str | None, Option("--scores: the column of run names.", "COLUMN")] = None,
     query_column: Annotated[str | None, Option("--scores: the column of query ids.", "COLUMN")] = None,
-    measure_column: Annotated[
-        str | None, Option("--scores, long form: the column of measures.", "COLUMN")
-    ] = None,
-    value_column: Annotated[
-        str | None, Option("--scores, long form: the column of values.", "COLUMN")
-    ] = None,
-    repeat_column: Annotated[
-        str | None, Option("--scores: the column of repetitions, as of a seed.", "COLUMN")
-    ] = None,
+    measure_column: Annotated[str | None, Option("--scores, long form: the column of measures.", "COLUMN")] = None,
+    value_column: Annotated[str | None, Option("--scores, long form: the column of values.", "COLUMN")] = None,
+    repeat_column: Annotated[str | None, Option("--scores: the column of repetitions, as of a seed.", "COLUMN")] = None,
     repeats: Annotated[
         str,
         Option(
@@ -134,26 +99,25 @@ def compare(
             "DIR",
         ),
     ] = None,
-    predicted: Predicted = None,
-    pool: SampledPool = None,
-    columns: RunColumns = None,
-    qrels_columns: QrelsColumns = None,
-    qrels_format: QrelsFormat = None,
-    dialect: DialectName = "steelyard",
-    alpha: Annotated[float, Option("Significance level.", "P")] = 0.05,
+    predicted: args.Predicted = None,
+    pool: args.SampledPool = None,
+    columns: args.RunColumns = None,
+    qrels_columns: args.QrelsColumns = None,
+    qrels_format: args.QrelsFormat = None,
+    dialect: args.DialectName = "steelyard",
+    alpha: args.Alpha = 0.05,
     equivalence: Annotated[
         float | None,
         Option(
-            "Report which runs are equivalent: the 95% interval of their difference is within this margin.",
-            "MARGIN",
+            "Report which runs are equivalent: the 95% interval of their difference is within this margin.", "MARGIN"
         ),
     ] = None,
-    permutations: Annotated[int, Option("Number of permutations of the permutation test.", "N")] = 100_000,
-    seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
-    show_all: ShowAll = False,
-    show_notes: ShowNotes = False,
-    format: TableFormat = Format.table,
-    output: Output = None,
+    permutations: args.Permutations = None,
+    seed: args.Seed = 0,
+    show_all: args.ShowAll = False,
+    show_notes: args.ShowNotes = False,
+    format: args.TableFormat = Format.table,
+    output: args.Output = None,
     **options: Any,
 ) -> None:
     """Compare runs: a leaderboard, the differences, and whether they are significant.
@@ -182,14 +146,14 @@ def compare(
         raise InputError(
             "--movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
-    labels = read_predicted(predicted, pool)
+    labels = args.read_predicted(predicted, pool)
     given = [*([] if qrels is None else [RunFile(str(qrels))]), *(runs or [])]
-    qrels = None if qrels is None else input_path(qrels)
+    qrels = None if qrels is None else args.input_path(qrels)
     if no_qrels:
         chosen = {name: value for name, value in options.items() if value is not None}
         if scores is not None or report is not None:
             raise UsageError("--no-qrels compares the lists of runs; leave out --scores and --report.")
-        read = _read_runs(given, column_names(columns, "--columns"), None)
+        read = _read_runs(given, args.column_names(columns, "--columns"), None)
         lists = compare_runs(
             None,
             read,
@@ -217,7 +181,7 @@ def compare(
         "seed": seed,
         "equivalence": equivalence,
     }
-    known = None if dataset is None else dataset_named(dataset)
+    known = None if dataset is None else dataset_named(dataset, judged=False)
     if scores is not None:
         if given:
             raise InputError("give qrels and runs, or --scores, not both.")
@@ -232,9 +196,7 @@ def compare(
             raise InputError(f"--repeats is {repeats!r}; expected average or blocks.")
         how = cast(Literal["average", "blocks"], repeats)
         table = TableOptions(run_column, query_column, measure_column, value_column, repeat_column, how)
-        result = compare_scores(
-            scores, measure, options=table, missing=options["missing"] or "zero", **shared
-        )
+        result = compare_scores(scores, measure, options=table, missing=options["missing"] or "zero", **shared)
     else:
         if qrels is None or not runs:
             raise InputError(
@@ -245,14 +207,15 @@ def compare(
             shared["queries"] = queries_beside(qrels)
         reads_texts = known is not None and dialect_of(dialect).reads_texts(measure or [])
         corpus = dict(known.corpus) if known is not None and reads_texts else None
-        judged = read_qrels(qrels, qrels_columns, qrels_format)
-        read = _read_runs(runs, column_names(columns, "--columns"), corpus)
+        judged = args.read_qrels(qrels, qrels_columns, qrels_format)
+        read = _read_runs(runs, args.column_names(columns, "--columns"), corpus)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
-        result = compare_runs(
-            judged, read, measure or default, at=at, dialect=dialect, **labels, **options, **shared
-        )
+        result = compare_runs(judged, read, measure or default, at=at, dialect=dialect, **labels, **options, **shared)
     texts = None if queries is None or not movers else _query_texts(queries)
-    print_comparison(result, format, output, movers, texts, show_all=show_all, show_notes=show_notes)
+    if is_page(output):
+        report = output
+    else:
+        print_comparison(result, format, output, movers, texts, show_all=show_all, show_notes=show_notes)
     if report is not None:
         from steelyard.report.page import write_page
         from steelyard.report.page.subject import comparison_subject
@@ -291,24 +254,8 @@ def print_comparison(
 
     On a screen in short: `show_all` prints every table, also the given ones, `show_notes` every note.
     """
-    format = format_for(format, output)
-    if format is Format.json:
-        write_json(result.to_json(movers), output)
-    elif format is Format.markdown:
-        write(result.to_markdown(movers, texts), output)
-    elif format is Format.latex:
-        write(result.to_latex(movers, texts), output)
-        print_message(result.verdict)
-    elif format is Format.csv:
-        write(result.to_csv(), output)
-        print_messages([result.verdict, *remarks(result, tables=False)])
-        if result.plan.baseline is None and result.tested_pairs:
-            print_message(
-                "The tests of all pairs are in the JSON; with --baseline NAME, the differences from it are columns here."
-            )
-    elif output is not None:
-        write(result.to_text(movers, texts), output)
-    else:
+
+    def show() -> None:
         short = summary(result, width(), notes)
         if show_all:
             print_message(result.verdict)
@@ -326,26 +273,41 @@ def print_comparison(
         if movers:
             write("\n" + "\n".join(map(cell_text, movers_lines(result, movers, texts))), None)
 
+    emit_result(
+        result,
+        format,
+        output,
+        show,
+        table=partial(result.to_text, movers, texts),
+        markdown=partial(result.to_markdown, movers, texts),
+        latex=partial(result.to_latex, movers, texts),
+        json=partial(result.to_json, movers),
+    )
+    kind = format_for(format, output)
+    if kind is Format.latex:
+        print_message(result.verdict)
+    elif kind is Format.csv:
+        print_messages([result.verdict, *remarks(result, tables=False)])
+        if result.plan.baseline is None and result.tested_pairs:
+            print_message(
+                "The tests of all pairs are in the JSON; with --baseline NAME, the differences from it are columns "
+                "here."
+            )
+
 
 def print_lists(lists: ListComparison, format: Format, output: Path | None) -> None:
     """Print a comparison without qrels: tables to stdout or a file, the verdict to stderr. CSV has the pairs only."""
-    kind = format_for(format, output)
-    if kind is Format.markdown:
-        write(lists.to_markdown(), output)
-        return
-    print_message(lists.verdict)
-    tables = lists.tables()
-    emit_tables(tables[-1:] if kind is Format.csv else tables, lists.to_dict, format, output)
+    if format_for(format, output) is not Format.markdown:
+        print_message(lists.verdict)
+    emit_result(lists, format, output)
 
 
-def _read_runs(
-    runs: list[RunFile], columns: dict[str, str], texts: dict[str, str] | None
-) -> Iterable[Run | Path]:
+def _read_runs(runs: list[RunFile], columns: dict[str, str], texts: dict[str, str] | None) -> Iterable[Run | Path]:
     """The runs: as files, or read if they or their columns are named or the documents have texts."""
     if not columns and texts is None and not any(run.name for run in runs):
         return with_progress([run.path for run in runs], lambda path: path.name)
-    read = [read_run(run.path, columns, len(runs)) for run in with_progress(runs, lambda run: run.path.name)]
-    names = run_names([run.name for run in read], runs)
+    read = [args.read_run(run.path, columns, len(runs)) for run in with_progress(runs, lambda run: run.path.name)]
+    names = args.run_names([run.name for run in read], runs)
     return [Run(run, name=name, texts=texts) for run, name in zip(read, names, strict=True)]
 
 

@@ -7,26 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from steelyard.cli.arguments import (
-    Argument,
-    DialectName,
-    Measures,
-    Option,
-    Output,
-    Predicted,
-    QrelsColumns,
-    QrelsFormat,
-    RunColumns,
-    RunFile,
-    SampledPool,
-    TableFormat,
-    column_names,
-    input_path,
-    read_predicted,
-    read_qrels,
-    read_run,
-    run_names,
-)
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, RunFile
 from steelyard.cli.output import Format, emit, format_for, print_message, print_messages, with_progress
 from steelyard.coverage import Coverage, coverage_lines, refuse_unmatched, unjudged_line
 from steelyard.evaluation import evaluate as evaluate_run
@@ -41,18 +23,14 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    qrels: Annotated[
-        Path, Argument("QRELS", "The qrels (TREC, BEIR, JSON, CSV, Parquet, ...), or a dataset folder.")
-    ],
-    runs: Annotated[
-        list[RunFile], Argument("RUN", "One or more runs, in any format: FILE, NAME=FILE, or - (stdin).")
-    ],
-    measure: Measures = None,
-    dialect: DialectName = "steelyard",
+    qrels: Annotated[Path, Argument("QRELS", "The qrels (TREC, BEIR, JSON, CSV, Parquet, ...), or a dataset folder.")],
+    runs: Annotated[list[RunFile], Argument("RUN", "One or more runs, in any format: FILE, NAME=FILE, or - (stdin).")],
+    measure: args.Measures = None,
+    dialect: args.DialectName = "steelyard",
     per_query: Annotated[bool, Option("Show the values of every query.")] = False,
-    columns: RunColumns = None,
-    qrels_columns: QrelsColumns = None,
-    qrels_format: QrelsFormat = None,
+    columns: args.RunColumns = None,
+    qrels_columns: args.QrelsColumns = None,
+    qrels_format: args.QrelsFormat = None,
     dataset: Annotated[
         str | None,
         Option(
@@ -61,10 +39,10 @@ def evaluate(
             "DIR",
         ),
     ] = None,
-    predicted: Predicted = None,
-    pool: SampledPool = None,
-    format: TableFormat = Format.table,
-    output: Output = None,
+    predicted: args.Predicted = None,
+    pool: args.SampledPool = None,
+    format: args.TableFormat = Format.table,
+    output: args.Output = None,
     **options: Any,
 ) -> None:
     """Evaluate runs with qrels.
@@ -79,16 +57,16 @@ def evaluate(
     Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are detected from the
     content of the files, and columns by their usual names.
     """
-    qrels = input_path(qrels)
-    judged = read_qrels(qrels, qrels_columns, qrels_format)
-    run_columns = column_names(columns, "--columns")
+    qrels = args.input_path(qrels)
+    judged = args.read_qrels(qrels, qrels_columns, qrels_format)
+    run_columns = args.column_names(columns, "--columns")
     texts = None if dataset is None else _texts(dataset)
-    labels = read_predicted(predicted, pool)
+    labels = args.read_predicted(predicted, pool)
     scores = [
         replace(
             evaluate_run(
                 judged,
-                _with_texts(read_run(run.path, run_columns, len(runs)) if run_columns else run.path, texts),
+                _with_texts(args.read_run(run.path, run_columns, len(runs)) if run_columns else run.path, texts),
                 measure or None,
                 dialect=dialect,
                 name=run.name,
@@ -99,7 +77,7 @@ def evaluate(
         )
         for run in with_progress(runs, lambda run: run.path.name)
     ]
-    names = run_names([each.name for each in scores], runs)
+    names = args.run_names([each.name for each in scores], runs)
 
     def data() -> dict[str, Any]:
         parts = [{**s.to_dict(per_query), "name": name} for s, name in zip(scores, names, strict=True)]
@@ -131,7 +109,7 @@ def _coverage(coverage: Mapping[str, Coverage]) -> list[str]:
 
 def _texts(dataset: str) -> dict[str, str]:
     """The texts of the documents of a dataset."""
-    from steelyard.datasets.reading import dataset_named
+    from steelyard.io.datasets import dataset_named
 
     return dict(dataset_named(dataset).corpus)
 
@@ -150,9 +128,7 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: b
     labels = first.labels
     settings = f"Measured with {first.settings}." if first.settings else ""
     if per_query and predicted:
-        both = [
-            [name, *row] for name, each in zip(names, scores, strict=True) for row in each.per_query.rows()
-        ]
+        both = [[name, *row] for name, each in zip(names, scores, strict=True) for row in each.per_query.rows()]
         return Table(["run", *first.per_query.columns], both, note=settings)
     if per_query:
         rows: list[list[Cell]] = [

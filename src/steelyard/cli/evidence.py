@@ -21,30 +21,15 @@ class Overlap(str, Enum):
 def evidence(
     source: Annotated[Path, Argument("EVIDENCE", "What chunks must contain: spans, facts, pages.")],
     chunks: Annotated[
-        Path,
-        Argument(
-            "CHUNKS", "One row per chunk: chunk_id, doc_id, start, end, text; JSON lines, CSV, Parquet."
-        ),
+        Path, Argument("CHUNKS", "One row per chunk: chunk_id, doc_id, start, end, text; JSON lines, CSV, Parquet.")
     ],
-    output: Annotated[
-        Path,
-        Option("The qrels to write; the name selects the format.", "QRELS", names=("--output", "-o")),
-    ],
-    overlap: Annotated[
-        Overlap, Option("How much of a span a chunk must contain to be relevant.")
-    ] = Overlap.any,
-    share: Annotated[
-        float, Option("Share of the words of a fact that a chunk must contain, in order.", "SHARE")
-    ] = 1.0,
+    output: Annotated[Path, Option("The qrels to write; the name selects the format.", "QRELS")],
+    overlap: Annotated[Overlap, Option("How much of a span a chunk must contain to be relevant.")] = Overlap.any,
+    share: Annotated[float, Option("Share of the words of a fact that a chunk must contain, in order.", "SHARE")] = 1.0,
     ignore_case: Annotated[bool, Option("Match facts without regard to case.")] = False,
     remove_spaces: Annotated[bool, Option("Match facts without regard to white space.")] = False,
-    parent: Annotated[
-        str | None, Option("The column of CHUNKS with the parent of a chunk.", "COLUMN")
-    ] = None,
-    dataset: Annotated[
-        Path | None,
-        Option("The dataset with the documents, to check spans and chunks.", "DIR"),
-    ] = None,
+    parent: Annotated[str | None, Option("The column of CHUNKS with the parent of a chunk.", "COLUMN")] = None,
+    dataset: Annotated[Path | None, Option("The dataset with the documents, to check spans and chunks.", "DIR")] = None,
 ) -> None:
     """Make qrels for chunks from evidence, so that one set of evidence serves every
     chunking: a chunk is relevant if it contains what a query needs.
@@ -59,7 +44,8 @@ def evidence(
     no chunk stays in the qrels and counts as not found.
     """
     from steelyard.datasets import Dataset
-    from steelyard.evidence import Evidence, read_chunks
+    from steelyard.evidence import Evidence
+    from steelyard.io.evidence import read_chunks
 
     documents = None if dataset is None else Dataset.read(dataset, judged=False).corpus.texts
     judged = Evidence.read(source).judge(

@@ -7,20 +7,13 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from steelyard.cli.arguments import (
-    Argument,
-    FileColumns,
-    Option,
-    Output,
-    TableFormat,
-    UsageError,
-    column_names,
-    input_path,
-)
+from steelyard.cli import WRONG_INPUT
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, UsageError
 from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write_prose
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
-from steelyard.io import formats, validate_file
+from steelyard.io import list_formats, validate_file
 from steelyard.io.reading import scored_by_rank
 from steelyard.report.tables import Table
 from steelyard.run import Run
@@ -30,25 +23,19 @@ def convert(
     source: Annotated[Path, Argument("IN", "The file to read; - is standard input.")],
     target: Annotated[Path, Argument("OUT", "The file to write; its name selects the format.")],
     from_format: Annotated[
-        str | None,
-        Option("Format of IN; default: detected from the content.", "FORMAT", names=("--from",)),
+        str | None, Option("Format of IN; default: detected from the content.", "FORMAT", names=("--from",))
     ] = None,
     to_format: Annotated[
-        str | None,
-        Option("Format of OUT; default: from its name.", "FORMAT", names=("--to",)),
+        str | None, Option("Format of OUT; default: from its name.", "FORMAT", names=("--to",))
     ] = None,
-    kind: Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND")] = None,
-    columns: FileColumns = None,
-    drop_empty: Annotated[
-        bool, Option("Leave out queries without documents, which a TREC file cannot store.")
-    ] = False,
+    kind: args.Kind = None,
+    columns: args.FileColumns = None,
+    drop_empty: Annotated[bool, Option("Leave out queries without documents, which a TREC file cannot store.")] = False,
     by_rank: Annotated[
-        bool,
-        Option("Write the scores n, n - 1, ... 1, for a run whose own scores do not follow its ranks."),
+        bool, Option("Write the scores n, n - 1, ... 1, for a run whose own scores do not follow its ranks.")
     ] = False,
     roll_up: Annotated[
-        Path | None,
-        Option("Turn a run of chunks into one of documents, with this table of chunks.", "CHUNKS"),
+        Path | None, Option("Turn a run of chunks into one of documents, with this table of chunks.", "CHUNKS")
     ] = None,
     level: Annotated[str, Option("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
     how: Annotated[
@@ -70,9 +57,9 @@ def convert(
     """
     if kind not in (None, "run", "qrels"):
         raise InputError(f"--kind is {kind!r}; expected run or qrels.")
-    source = input_path(source)
+    source = args.input_path(source)
     if roll_up is not None:
-        run = Run.read(source, from_format, **column_names(columns, "--columns"))
+        run = Run.read(source, from_format, **args.column_names(columns, "--columns"))
         rolled = _roll_up(run, roll_up, how, level)
         kept = rolled.without_empty() if drop_empty else rolled
         (scored_by_rank(kept) if by_rank else kept).write(target, to_format)
@@ -84,7 +71,7 @@ def convert(
         from_format,
         to_format,
         cast(Literal["run", "qrels"] | None, kind),
-        column_names(columns, "--columns"),
+        args.column_names(columns, "--columns"),
         drop_empty=drop_empty,
         by_rank=by_rank,
     )
@@ -92,28 +79,22 @@ def convert(
 
 
 def _roll_up(run: Run, chunks: Path, how: str, level: str) -> Run:
-    from steelyard.evidence import read_chunks
     from steelyard.evidence import roll_up as roll_up_run
+    from steelyard.io.evidence import read_chunks
 
     return roll_up_run(run, read_chunks(chunks), cast(Literal["best", "sum", "first"], how), level)
 
 
-_FORMATS = textwrap.fill(f"Formats: {', '.join(entry.name for entry in formats())}.", 80)
+_FORMATS = textwrap.fill(f"Formats: {', '.join(entry.name for entry in list_formats())}.", 80)
 convert.__doc__ = f"{cleandoc(convert.__doc__ or '')}\n\n{_FORMATS}"
 
 
-WRONG_INPUT = 2
-
-
 def validate(
-    paths: Annotated[
-        list[str],
-        Argument("PATH", "Runs, qrels, or datasets: folders, or '{path: DIR, qrels: FILE}'."),
-    ],
-    kind: Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND")] = None,
-    columns: FileColumns = None,
-    format: TableFormat = Format.table,
-    output: Output = None,
+    paths: Annotated[list[str], Argument("PATH", "Runs, qrels, or datasets: folders, or '{path: DIR, qrels: FILE}'.")],
+    kind: args.Kind = None,
+    columns: args.FileColumns = None,
+    format: args.TableFormat = Format.table,
+    output: args.Output = None,
 ) -> int:
     """Check files and folders, and report all problems at once.
 
@@ -124,7 +105,7 @@ def validate(
     A path that cannot be read is reported, and the others are still checked. The
     exit code is 2 if a file or dataset cannot be used.
     """
-    names = column_names(columns, "--columns")
+    names = args.column_names(columns, "--columns")
     found = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
     if format_for(format, output) is Format.table:
         write_prose("\n".join(text for text, _, _ in found), output)
@@ -146,7 +127,7 @@ def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, l
     """The findings as text and as (severity, text), and whether the file or dataset can be used."""
     if path.startswith("{") or Path(path).is_dir():
         from steelyard.datasets import validate_dataset
-        from steelyard.datasets.reading import dataset_named
+        from steelyard.io.datasets import dataset_named
 
         try:
             if columns:
@@ -159,9 +140,7 @@ def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, l
             return f"{path}: not readable\n  error: {error}", [("error", str(error))], False
         findings = validate_dataset(dataset)
         rows: list[tuple[str, str]] = [(finding.severity, str(finding)) for finding in findings]
-        text = "\n".join(
-            [f"{path}: {dataset}", *(f"  {line}" for _, each in rows for line in each.splitlines())]
-        )
+        text = "\n".join([f"{path}: {dataset}", *(f"  {line}" for _, each in rows for line in each.splitlines())])
         return text, rows, all(finding.severity != "error" for finding in findings)
     checked = validate_file(Path(path), kind=kind, columns=columns)  # type: ignore[arg-type]
     return str(checked), [(finding.severity, finding.text) for finding in checked.findings], checked.ok

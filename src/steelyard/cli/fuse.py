@@ -7,28 +7,9 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.arguments import (
-    Argument,
-    Option,
-    QrelsColumns,
-    QrelsFormat,
-    Rel,
-    RunColumns,
-    UsageError,
-    column_names,
-    input_path,
-    read_qrels,
-    read_run,
-)
-from steelyard.cli.output import (
-    Format,
-    emit,
-    print_message,
-    print_messages,
-    progress_bar,
-    with_progress,
-    write,
-)
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli.output import Format, emit, print_message, print_messages, progress_bar, with_progress, write
 from steelyard.fusion.fuse import fuse as fuse_runs
 from steelyard.fusion.methods import METHODS
 from steelyard.fusion.normalise import NORMS
@@ -53,24 +34,27 @@ def fuse(
     name: Annotated[str | None, Option("The name of the fused run.", "NAME")] = None,
     output: Annotated[
         Path | None,
-        Option("Write the fused run here; its name selects the format.", "FILE", names=("--output", "-o")),
+        Option("Write the fused run here; its name selects the format.", "FILE"),
     ] = None,
     tune: Annotated[
         Path | None, Option("Choose the parameters with these qrels, by cross-validation.", "QRELS")
     ] = None,
     measure: Annotated[
-        str, Option("--tune: the measure to tune for.", "MEASURE", names=("--measure", "-m"))
+        str, Option("--tune: the measure to tune for.", "MEASURE")
     ] = "nDCG@10",
     grid: Annotated[
         list[str] | None,
-        Option("--tune: values to try, as in k=10,20,60, norm=z,sum, weights=simplex or weights=1:1,2:1. Repeat for more.", "NAME=V,V"),
+        Option(
+            "--tune: values to try, as in k=10,20,60, norm=z,sum, weights=simplex or weights=1:1,2:1. Repeat for more.",
+            "NAME=V,V",
+        ),
     ] = None,
     folds: Annotated[int, Option("--tune: number of folds.", "N")] = 5,
     seed: Annotated[int, Option("--tune: seed of the folds.", "N")] = 0,
-    rel: Rel = None,
-    columns: RunColumns = None,
-    qrels_columns: QrelsColumns = None,
-    qrels_format: QrelsFormat = None,
+    rel: args.Rel = None,
+    columns: args.RunColumns = None,
+    qrels_columns: args.QrelsColumns = None,
+    qrels_format: args.QrelsFormat = None,
     format: Annotated[Format, Option("--tune: how to print the table.")] = Format.table,
 ) -> None:  # fmt: skip
     """Fuse several runs into one. Without -o the fused run is printed as TREC lines.
@@ -89,9 +73,9 @@ def fuse(
     printed, and the lists that -o writes, are of queries whose judgments were not
     used to choose their parameters.
     """
-    run_columns = column_names(columns, "--columns")
-    paths = list(map(input_path, runs))
-    read = [read_run(path, run_columns, len(runs)) for path in with_progress(paths, lambda path: path.name)]
+    run_columns = args.column_names(columns, "--columns")
+    paths = list(map(args.input_path, runs))
+    read = [args.read_run(path, run_columns, len(runs)) for path in with_progress(paths, lambda path: path.name)]
     parameters: dict[str, float] = {
         key: value for key, value in (("k", k), ("phi", phi), ("sigma", sigma)) if value is not None
     }
@@ -101,20 +85,20 @@ def fuse(
             raise UsageError(f"{option} for --tune; add --tune QRELS.")
         if format is not Format.table:
             raise UsageError(
-                "--format is for the table that --tune prints; the format of a fused run is that of the name in -o fused.json."
+                "--format is for the table that --tune prints; the format of a fused run is that of the name in -o "
+                "fused.json."
             )
         fused = fuse_runs(read, method, norm, _numbers(weights, ","), name, depth, **parameters)
     else:
         if parameters or norm or weights:
-            raise UsageError(
-                "--tune chooses the parameters; use --grid for the values to try, as in --grid k=10,60."
-            )
+            raise UsageError("--tune chooses the parameters; use --grid for the values to try, as in --grid k=10,60.")
         if depth is not None:
             raise UsageError("--depth cannot be used with --tune; cut the lists afterwards.")
-        judged = read_qrels(tune, qrels_columns, qrels_format)
+        judged = args.read_qrels(tune, qrels_columns, qrels_format)
         with progress_bar() as progress:
             result = tune_fusion(
-                judged, read, method, measure, grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=progress
+                judged, read, method, measure,
+                grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=progress,
             )  # fmt: skip
         fused = result.run
         _print_tuned(result, format)
@@ -165,9 +149,7 @@ def _print_tuned(result: Tuned, format: Format) -> None:
     else:
         emit(Table(["fold", "chosen", "tuned on", "held out"], rows), result.to_dict(), format, None)
         if format is not Format.json:
-            print_message(
-                f"Optimism (tuned on minus held out): {result.optimism:.4f}. Report the held-out score."
-            )
+            print_message(f"Optimism (tuned on minus held out): {result.optimism:.4f}. Report the held-out score.")
 
 
 def _described(name: str, about: str) -> str:

@@ -5,23 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.arguments import Argument, Option, Output, TableFormat, UsageError
-from steelyard.cli.output import (
-    Format,
-    emit,
-    format_for,
-    print_message,
-    print_messages,
-    print_tables,
-    write,
-)
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli.output import Format, emit_result, format_for, print_message, print_messages, print_tables, write
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
-from steelyard.gate.baseline import save_baseline as write_baseline
-from steelyard.gate.checking import check
-from steelyard.gate.inputs import GateInput, gate_input
-from steelyard.gate.result import GateResult
-from steelyard.gate.writers import junit_error, markdown_error
+from steelyard.gating import checking
+from steelyard.gating.baseline import save_baseline as write_baseline
+from steelyard.gating.inputs import GateInput, gate_input
+from steelyard.gating.result import GateResult, junit_error, markdown_error
 from steelyard.notes import sentence
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
@@ -37,59 +29,46 @@ def gate(
             "FILE|DIR|history:POINT",
         ),
     ] = None,
-    rule: Annotated[
-        list[str] | None, Option("A rule, as in 'nDCG@10 >= 0.40'. Repeat for more.", "RULE")
-    ] = None,
-    rules: Annotated[
-        Path | None, Option("A file of rules, one per line; # starts a comment.", "FILE")
-    ] = None,
+    rule: Annotated[list[str] | None, Option("A rule, as in 'nDCG@10 >= 0.40'. Repeat for more.", "RULE")] = None,
+    rules: Annotated[Path | None, Option("A file of rules, one per line; # starts a comment.", "FILE")] = None,
     run: Annotated[
         list[str] | None,
-        Option(
-            "Check this run; default: all runs, or the only run of the baseline. Repeat for more.", "NAME"
-        ),
+        Option("Check this run; default: all runs, or the only run of the baseline. Repeat for more.", "NAME"),
     ] = None,
     baseline_run: Annotated[
-        str | None,
-        Option("Compare with this run; default: the run of the same name, or the only one.", "NAME"),
+        str | None, Option("Compare with this run; default: the run of the same name, or the only one.", "NAME")
     ] = None,
     queries: Annotated[
         Path | None, Option("Columns of the queries, for slices: JSONL, CSV, TSV or Parquet.", "FILE")
     ] = None,
     test: Annotated[str, Option("t, wilcoxon, sign, permutation or bootstrap; one-sided.", "TEST")] = "t",
-    correction: Annotated[str, Option("For several tests: none, bonferroni, holm or bh.", "NAME")] = "holm",
-    alpha: Annotated[float, Option("Significance level.", "P")] = 0.05,
-    permutations: Annotated[int, Option("Number of permutations of the permutation test.", "N")] = 100_000,
-    seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
+    correction: args.Correction = "holm",
+    alpha: args.Alpha = 0.05,
+    permutations: args.Permutations = None,
+    seed: args.Seed = 0,
     allow: Annotated[
         list[str] | None,
-        Option(
-            "What may differ from the baseline: queries (missing ones) or judgments. Repeat for both.",
-            "CHANGE",
-        ),
+        Option("What may differ from the baseline: queries (missing ones) or judgments. Repeat for both.", "CHANGE"),
     ] = None,
     allow_failed: Annotated[
-        int | None,
-        Option("Queries that a run may fail on; default: `gate:` in bench.yaml, or 0.", "N"),
+        int | None, Option("Queries that a run may fail on; default: `gate:` in bench.yaml, or 0.", "N")
     ] = None,
     strict_judged: Annotated[
         bool,
         Option(
-            "A rule whose outcome depends on unjudged documents does not pass; default: a warning. Needs result folders."
+            "A rule whose outcome depends on unjudged documents does not pass; default: a warning. Needs result "
+            "folders."
         ),
     ] = False,
     junit: Annotated[Path | None, Option("Also write JUnit XML here.", "FILE")] = None,
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
     save_baseline: Annotated[
         Path | None,
-        Option(
-            "Write the result as a baseline here; with --rule, --rules or --baseline, only if it passes.",
-            "FILE",
-        ),
+        Option("Write the result as a baseline here; with --rule, --rules or --baseline, only if it passes.", "FILE"),
     ] = None,
     show_all: Annotated[bool, Option("Show the rules that passed, too.", names=("--all",))] = False,
-    format: TableFormat = Format.table,
-    output: Output = None,
+    format: args.TableFormat = Format.table,
+    output: args.Output = None,
 ) -> int:
     """Check a result against rules and compare it with a baseline. The exit code is 0
     if every rule passes, 1 if one fails.
@@ -127,7 +106,7 @@ def gate(
         _save(source, save_baseline, run)
         return 0
     try:
-        checked = check(
+        checked = checking.gate(
             source, all_rules, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
             correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
             allow_failed=allow_failed, strict_judged=strict_judged,
@@ -152,25 +131,19 @@ def gate(
 
 def _print(checked: GateResult, format: Format, output: Path | None, show_all: bool) -> None:
     """Print the verdict, the rules and the notes; on a screen only the rules that did not pass, and their number."""
-    chosen = format_for(format, output)
     passed = checked.verdict == "passed"
     print_message(checked.sentence, "green" if passed else "red" if checked.failures else "yellow")
-    if chosen is Format.table and output is None and not show_all:
-        notable = [row for row in checked.rows if row.undecided or not row.passed]
-        if not notable:
-            print_messages(map(sentence, checked.warnings))
-            return
-        print_tables([checked.table_of(notable)])
-        others = len(checked.rows) - len(notable)
-        print_messages([f"{counted(others, 'rule')} passed (--all shows them)."] if others else [])
+    if show_all or format_for(format, output) is not Format.table or output is not None:
+        emit_result(checked, format, output, table=checked.__repr__)
         print_messages(checked.remarks)
         return
-    if chosen is Format.markdown:
-        write(checked.to_markdown(), output)
-    elif chosen is Format.csv:
-        write(checked.to_csv(), output)
-    else:
-        emit(checked.table, checked.to_dict, format, output)
+    notable = [row for row in checked.rows if row.undecided or not row.passed]
+    if not notable:
+        print_messages(map(sentence, checked.warnings))
+        return
+    print_tables([checked.table_of(notable)])
+    others = len(checked.rows) - len(notable)
+    print_messages([f"{counted(others, 'rule')} passed (--all shows them)."] if others else [])
     print_messages(checked.remarks)
 
 

@@ -4,42 +4,51 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from steelyard.checks import whole_number
 from steelyard.cli.arguments import Argument, Option, UsageError
 from steelyard.cli.output import print_message, print_messages, progress_bar
+from steelyard.io.text import shortened
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
+    from steelyard.benchmark.judged import ResultJudging
     from steelyard.datasets import Dataset
     from steelyard.judging.model import ModelJudge
     from steelyard.judging.pool import Pool
 
 
+_SHOWN = 10
+"""Pairs without a grade that are listed."""
+_WIDE = 200
+
+
 def judge(
-    pool: Annotated[Path, Argument("POOL", "What to judge, as `steelyard pool` writes it.")],
-    dataset: Annotated[str, Option("The texts of queries and documents: a folder, a file or a name.", "DIR")],
+    pool: Annotated[Path, Argument("RESULT|POOL", "The result folder of a bench, or what `steelyard pool` writes.")],
+    dataset: Annotated[
+        str | None, Option("POOL: the texts of queries and documents: a folder, a file or a name.", "DIR")
+    ] = None,
     output: Annotated[
-        Path,
+        Path | None,
         Option(
-            "The judgments file, appended to; judging continues where it stopped.",
+            "The judgments file, appended to; judging continues where it stopped. Default: judgments.jsonl, for a "
+            "RESULT beside its bench.yaml.",
             "FILE",
-            names=("--output", "-o"),
         ),
-    ] = Path("judgments.jsonl"),
+    ] = None,
+    budget: Annotated[int | None, Option("RESULT: documents to judge now; default 40.", "N")] = None,
     judge: Annotated[
         str | None, Option("The judge's name; without it, the name of the computer's user.", "NAME")
     ] = None,
     judges: Annotated[
         str | None, Option("All judges, to split the pool among them; everyone runs the same command.", "A,B")
     ] = None,
-    overlap: Annotated[
-        str, Option("With --judges, the share of the pool that all of them get.", "SHARE")
-    ] = "10%",
-    guidelines: Annotated[
-        Path | None, Option("The scale with labels, descriptions and keys, in YAML.", "FILE")
-    ] = None,
+    overlap: Annotated[str, Option("With --judges, the share of the pool that all of them get.", "SHARE")] = "10%",
+    guidelines: Annotated[Path | None, Option("The scale with labels, descriptions and keys, in YAML.", "FILE")] = None,
     html: Annotated[
         Path | None, Option("Write the page as one file to send to someone, and serve nothing.", "FILE")
     ] = None,
@@ -56,47 +65,71 @@ def judge(
     api_key_env: Annotated[
         str, Option("--endpoint: the environment variable with the API key.", "NAME")
     ] = "OPENAI_API_KEY",
-    cache: Annotated[Path, Option("--endpoint: every answer; nothing is asked twice.", "FILE")] = Path(
-        "judge.sqlite"
-    ),
+    cache: Annotated[Path, Option("--endpoint: every answer; nothing is asked twice.", "FILE")] = Path("judge.sqlite"),
     max_requests: Annotated[int | None, Option("--endpoint: stop before more requests.", "N")] = None,
     max_tokens: Annotated[int | None, Option("--endpoint: stop before more tokens.", "N")] = None,
     concurrency: Annotated[int, Option("--endpoint: requests at a time.", "N")] = 4,
     repeat: Annotated[
         int, Option("--endpoint: ask every question this often, to see if the model agrees with itself.", "N")
     ] = 1,
-    deadline: Annotated[float, Option("--endpoint: seconds that a request may take.", "S")] = 120.0,
+    retry: Annotated[bool, Option("--endpoint: ask again for what was answered without a grade.")] = False,
+    timeout: Annotated[float, Option("--endpoint: seconds that a request may take.", "S")] = 120.0,
     plan: Annotated[bool, Option("--endpoint: print what it would take, and ask nothing.")] = False,
 ) -> None:
-    """Judge the documents of a pool in the browser, one at a time, in blind order;
-    or by a language model.
+    """Judge what the retrievers of a bench returned, in the browser, one document at
+    a time, in blind order; or by a language model. Then: the verdict so far.
 
     Examples:
 
-      steelyard judge pool.jsonl --dataset data -o judgments.jsonl --judge ann
+      steelyard judge bench-result
+
+      steelyard judge bench-result --model llama3 \\
+          --endpoint http://127.0.0.1:11434/v1 --max-requests 500
 
       steelyard judge pool.jsonl --dataset data --judges ann,bob --judge bob \\
           --html for-bob.html
 
-      steelyard judge pool.jsonl --dataset data -o gpt.jsonl --model llama3 \\
-          --endpoint http://127.0.0.1:11434/v1 --max-requests 500
-
-    The page is served on 127.0.0.1 until Ctrl-C. Every judgment is written to the
-    file before the next document is shown. With --html the judgments are kept in
-    the browser and exported as a judgments file; without --judge the page asks for
-    the name.
+    For a RESULT, the documents that can decide between its runs are chosen, and
+    when you stop, the runs are compared by what is judged so far. The page is
+    served on 127.0.0.1 until Ctrl-C. Every judgment is written to the file before
+    the next document is shown. With --html the judgments are kept in the browser
+    and exported as a judgments file; without --judge the page asks for the name.
     """
     from steelyard.datasets import Dataset
     from steelyard.judging.pool import Pool
 
+    if endpoint is not None and model is None:
+        raise UsageError("--endpoint needs --model, the name of the model.")
+    names = None if judges is None else [name.strip() for name in judges.split(",")]
+    share = share_of(overlap)
+    if names is not None and judge is None:
+        raise UsageError("--judges splits the pool; --judge says which of them you are.")
+    work: ResultJudging | None = None
+    if pool.is_dir():
+        from steelyard.benchmark.judged import BUDGET, judge_result
+
+        if dataset is not None:
+            raise UsageError("a result folder has its texts; leave out --dataset.")
+        work = judge_result(pool, output, BUDGET if budget is None else whole_number("--budget", budget, 1))
+        read, texts, output = work.pool, work.dataset, work.file
+        if work.left_out:
+            print_message(f"{counted(work.left_out, 'document has', 'documents have')} no text and cannot be judged.")
+        if not len(read):
+            print_message("Every document that the runs have in their first ranks is judged.")
+            return _print_verdict(work)
+    elif budget is not None:
+        raise UsageError("--budget is for a result folder; `steelyard pool --budget` chooses the documents of a pool.")
+    elif dataset is None:
+        raise UsageError("a pool needs --dataset, the texts of its queries and documents; a result folder does not.")
+    else:
+        read, texts = Pool.read(pool), Dataset.read(dataset, judged=False)
+        output = output or Path("judgments.jsonl")
     if endpoint is not None:
-        if model is None:
-            raise UsageError("--endpoint needs --model, the name of the model.")
         from steelyard.judging.chat import Endpoint
         from steelyard.judging.model import ModelJudge
 
         made = ModelJudge(
-            Endpoint(endpoint, model, os.environ.get(api_key_env, ""), deadline),
+            Endpoint(endpoint, str(model), os.environ.get(api_key_env, ""), timeout),
             prompt,
             name=judge,
             cache=cache,
@@ -104,18 +137,34 @@ def judge(
             max_tokens=max_tokens,
             concurrency=concurrency,
             repeat=repeat,
+            retry=retry,
         )
-        return _judge_by_model(made, Pool.read(pool), Dataset.read(dataset, judged=False), output, plan)
-    names = None if judges is None else [name.strip() for name in judges.split(",")]
-    share = share_of(overlap)
-    if names is not None and judge is None:
-        raise UsageError("--judges splits the pool; --judge says which of them you are.")
-    read, texts = Pool.read(pool), Dataset.read(dataset, judged=False)
-    if html is not None:
-        _write(read, texts, html, judge, names, share, guidelines, seed)
+        _judge_by_model(made, read, texts, output, plan)
+    elif html is not None:
+        return _write(read, texts, html, judge, names, share, guidelines, seed)
     else:
         name = judge if judge is not None else getpass.getuser()
-        _serve(read, texts, output, name, names, share, guidelines, seed, port, browse=not no_open)
+        then = "" if work is None else work.next_command
+        _serve(read, texts, output, name, names, share, guidelines, seed, port, then, browse=not no_open)
+    if work is not None and not plan:
+        _print_verdict(work)
+
+
+def _print_verdict(work: ResultJudging) -> None:
+    """The verdict by what is judged so far, how many more judgments would decide it, and the next command."""
+    comparison = work.comparison()
+    if comparison is None:
+        print_message(f"Nothing is judged yet, or there is one run only: no verdict. Next: {work.next_command}")
+        return
+    judged = work.qrels()
+    print_message(
+        f"By {counted(len(judged), 'judgment')} of {counted(len(judged.queries), 'question')}: {comparison.verdict}"
+    )
+    expected = work.forecast(comparison)
+    if expected is not None:
+        print_message(str(expected))
+        print_message(f"Go on judging: steelyard judge {shlex.quote(str(work.result.path))}")
+    print_message(f"Next: {work.next_command} (the leaderboard, tests and the report, with these judgments)")
 
 
 def share_of(text: str) -> float:
@@ -137,21 +186,27 @@ def _judge_by_model(made: ModelJudge, pool: Pool, dataset: Dataset, output: Path
     """Ask the model what is not answered yet, and report what it took."""
     from steelyard.judging.model import open_judgments
 
-    tasks = made.tasks(pool, dataset)
-    print_message(f"{made.plan(tasks)}.")
+    questions = made.questions(pool, dataset)
+    print_message(f"{made.plan(questions)}.")
+    print_messages(f"{note}." for note in made.notes())
     if plan:
         return
     judgments = open_judgments(output)
     print_messages(f"{each}." for each in judgments.notes)
     with progress_bar() as progress:
         stopped = made.run(
-            tasks, judgments, lambda done, total, tokens: progress(f"judging, {tokens:,} tokens", done, total)
+            questions, judgments, lambda done, total, tokens: progress(f"judging, {tokens:,} tokens", done, total)
         )
-    none = sum(line.grade is None for line in judgments.current)
+    without = [line for line in judgments.current if line.grade is None]
     print_message(
-        f"{counted(len(judgments), 'judgment')} in {output}, {none:,} of them without a grade; "
+        f"{counted(len(judgments), 'judgment')} in {output}, {len(without):,} of them without a grade; "
         f"{counted(made.requests, 'request')}, {made.tokens:,} tokens."
     )
+    for line in without[:_SHOWN]:
+        reason = shortened(str(line.more.get("reason") or "no reason"), _WIDE)
+        print_message(f"  no grade: {line.doc_id} for {line.query_id}: {reason}")
+    if without:
+        print_message("The same command with --retry asks for these again.")
     if stopped is not None:
         print_message(f"Stopped: {stopped}. Run the command again to continue.")
     print_message("These are the labels of a model: `steelyard agreement` compares them with human ones.")
@@ -186,6 +241,7 @@ def _serve(
     guidelines: Path | None,
     seed: int,
     port: int,
+    then: str,
     browse: bool,
 ) -> None:
     from steelyard.judging.server import JudgingServer, serve
@@ -195,18 +251,33 @@ def _serve(
         print_message(f"{server.session.summary()} Judge at {server.address}")
         print_message(f"Judgments are saved in {output}. Ctrl-C stops.")
         if browse:
-            _browse(server.address)
+            _browse(server.address, closing)
 
-    session = serve(
-        pool, dataset, output, judge,
-        judges=judges, overlap=overlap, guidelines=guidelines, port=port, seed=seed, ready=ready,
-    )  # fmt: skip
+    with ExitStack() as closing:
+        session = serve(
+            pool, dataset, output, judge,
+            judges=judges, overlap=overlap, guidelines=guidelines, port=port, seed=seed, then=then, ready=ready,
+        )  # fmt: skip
     print_message(f"{output}: {session.summary()}")
 
 
-def _browse(address: str) -> None:
-    """Open the page in the browser, beside the server."""
+def _browse(address: str, closing: ExitStack) -> None:
+    """Open the page in the browser, beside the server.
+
+    Every user of the computer can read the arguments of a process, and the address has the token. The browser gets a
+    file that only this user can read and that leads to the address; it is removed when the server stops.
+    """
+    import shutil
     import threading
     import webbrowser
 
-    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    from steelyard.temporary import temporary_folder
+
+    folder = temporary_folder("judge")
+    closing.callback(shutil.rmtree, folder.parent)
+    page = folder / "judge.html"
+    page.touch(mode=0o600)
+    page.write_text(
+        f'<!DOCTYPE html><title>steelyard judge</title><meta http-equiv="refresh" content="0; url={address}">'
+    )
+    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()

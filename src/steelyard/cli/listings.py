@@ -8,20 +8,19 @@ from typing import Annotated, Any
 from steelyard.cli.arguments import Argument, DialectName, Output, TableFormat, UsageError
 from steelyard.cli.output import Format, emit, format_for, write_prose
 from steelyard.dialects import dialect as dialect_of
-from steelyard.dialects import listing as dialect_listing
+from steelyard.dialects import list_dialects
 from steelyard.dialects.explain import Explanation
 from steelyard.dialects.explain import explain as explain_measure
 from steelyard.errors import did_you_mean
 from steelyard.listing import Listing
-from steelyard.measures import listing as measure_listing
+from steelyard.measures import list_measures
 from steelyard.report.tables import Cell, Table
-from steelyard.retrievers.registry import listing as retriever_listing
+from steelyard.retrievers.registry import list_retrievers
 
 
 def explain(
     measure: Annotated[
-        str | None,
-        Argument("MEASURE", "A measure, as in nDCG@10; default: list the names of the dialect."),
+        str | None, Argument("MEASURE", "A measure, as in nDCG@10; default: list the names of the dialect.")
     ] = None,
     dialect: DialectName = "steelyard",
     format: TableFormat = Format.table,
@@ -63,7 +62,7 @@ def measures(format: TableFormat = Format.table, output: Output = None) -> None:
 
       steelyard measures --format markdown
     """
-    _emit_listing(measure_listing(), format, output)
+    _emit_listing(list_measures(), format, output)
 
 
 def dialects(format: TableFormat = Format.table, output: Output = None) -> None:
@@ -74,7 +73,7 @@ def dialects(format: TableFormat = Format.table, output: Output = None) -> None:
       steelyard dialects
       steelyard explain --dialect autorag
     """
-    _emit_listing(dialect_listing(), format, output)
+    _emit_listing(list_dialects(), format, output)
 
 
 def _emit_listing(found: Listing[Any], format: Format, output: Path | None) -> None:
@@ -99,11 +98,9 @@ def retrievers(
     The formats other than table have the settings of each retriever, with their
     defaults.
     """
-    found = retriever_listing()
+    found = list_retrievers()
     if name is not None and name not in found:
-        raise UsageError(
-            f"unknown retriever {name!r}; expected one of {', '.join(found)}.{did_you_mean(name, found)}"
-        )
+        raise UsageError(f"unknown retriever {name!r}; expected one of {', '.join(found)}.{did_you_mean(name, found)}")
     as_table = format_for(format, output) is Format.table
     if name is not None and as_table:
         write_prose(str(found[name]), output)
@@ -111,7 +108,5 @@ def retrievers(
     rows = [row for row in found.rows if name in (None, row[0])]
     data = [dict(zip(found.columns, row, strict=True)) for row in rows]
     shown = [0, 1, 3] if as_table else range(len(found.columns))
-    table = Table(
-        [found.columns[place] for place in shown], [[row[place] for place in shown] for row in rows]
-    )
+    table = Table([found.columns[place] for place in shown], [[row[place] for place in shown] for row in rows])
     emit(table, data, format, output)

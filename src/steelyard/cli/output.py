@@ -14,7 +14,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar
 
-from steelyard.report.tables import WIDTH, Table, comma_separated, fitted, latex, markdown, plain
+from steelyard.report.documents import Documented, Tables
+from steelyard.report.tables import WIDTH, Table, fitted, plain
 from steelyard.safe_text import cell_text, json_text, terminal_text, utf8
 
 if TYPE_CHECKING:
@@ -37,12 +38,8 @@ class Format(str, Enum):
     latex = "latex"
 
 
-_WRITERS: dict[Format, Callable[[Table], str]] = {
-    Format.csv: comma_separated,
-    Format.markdown: markdown,
-    Format.latex: latex,
-}
 _SUFFIXES = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
+_PAGES = (".html", ".htm")
 
 
 def format_for(format: Format, output: Path | None) -> Format:
@@ -50,22 +47,39 @@ def format_for(format: Format, output: Path | None) -> Format:
     return _SUFFIXES.get(output.suffix, format) if output is not None and format is Format.table else format
 
 
-def emit(table: Table, data: Any, format: Format, output: Path | None) -> None:
+def is_page(output: Path | None) -> bool:
+    """Whether a file is to be a page, by its name."""
+    return output is not None and output.suffix in _PAGES
+
+
+def emit(table: Table, data: Any, format: Format, output: Path | None, title: str = "") -> None:
     """Print a table, or write it to a file. `data` (a value, or a function that returns it) is the JSON."""
-    emit_tables([table], data, format, output)
+    emit_result(Tables([table], data, title), format, output)
 
 
-def emit_tables(tables: Sequence[Table], data: Any, format: Format, output: Path | None) -> None:
-    """Print tables, or write them to a file. `data` (a value, or a function that returns it) is the JSON."""
-    format = format_for(format, output)
-    if format is Format.json:
-        import json
+def emit_result(
+    result: Documented,
+    format: Format,
+    output: Path | None,
+    show: Callable[[], None] | None = None,
+    **texts: Callable[[], str],
+) -> None:
+    """Print a result, or write it to a file in the format of its name.
 
-        write_json(json.dumps(data() if callable(data) else data, indent=1, ensure_ascii=False), output)
-    elif format is Format.table and output is None:
-        print_tables(tables)
+    show: prints it on a screen. texts: by format, what to write in place of the result's own text.
+    """
+    kind = format_for(format, output)
+    if output is not None and is_page(output):
+        result.to_html(output)
+        print_message(f"Page: {output}")
+    elif output is not None and output.suffix == ".parquet":
+        result.to_parquet(output)
+    elif kind is Format.table and output is None:
+        show() if show is not None else print_tables(result.document().tables)
     else:
-        write("\n\n".join(map(_WRITERS.get(format, plain), tables)), output)
+        methods = {"table": "text"}
+        text = texts.get(kind.value) or getattr(result, f"to_{methods.get(kind.value, kind.value)}")
+        (write_json if kind is Format.json else write)(text(), output)
 
 
 def write_json(text: str, output: Path | None) -> None:
@@ -170,9 +184,7 @@ def _print_to_terminal(tables: Sequence[Table]) -> None:
         console.print()
         if part.title:
             console.print(Text(terminal_text(part.title), style=style))
-        grid = Grid(
-            box=box.SIMPLE_HEAD, header_style=style, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1)
-        )
+        grid = Grid(box=box.SIMPLE_HEAD, header_style=style, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
         whole = not part.prose()
         for place, (column, right) in enumerate(zip(part.heads(), part.numeric(), strict=True)):
             justify: Literal["left", "right"] = "right" if right else "left"
@@ -226,9 +238,7 @@ def progress_bar() -> Iterator[Progress]:
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
-        yield lambda step, done, total: bar.update(
-            task, description=cell_text(step), completed=done, total=total
-        )
+        yield lambda step, done, total: bar.update(task, description=cell_text(step), completed=done, total=total)
 
 
 @contextmanager

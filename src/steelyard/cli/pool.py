@@ -5,51 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.arguments import (
-    Argument,
-    Measures,
-    Option,
-    Output,
-    RunFile,
-    TableFormat,
-    UsageError,
-    run_names,
-)
-from steelyard.cli.output import (
-    Format,
-    format_for,
-    print_message,
-    print_messages,
-    print_tables,
-    with_progress,
-    write,
-    write_json,
-)
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, RunFile, UsageError
+from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables, with_progress
 from steelyard.errors import InputError
 from steelyard.run import Run
 
 
 def pool(
     runs: Annotated[list[RunFile], Argument("RUN", "One or more runs: FILE, NAME=FILE, or - (stdin).")],
-    output: Annotated[Path, Option("Write the pool here, as JSON lines.", "FILE", names=("--output", "-o"))],
-    qrels: Annotated[
-        Path | None, Option("The judgments so far; their documents are left out.", "FILE")
-    ] = None,
+    output: Annotated[Path, Option("Write the pool here, as JSON lines.", "FILE")],
+    qrels: Annotated[Path | None, Option("The judgments so far; their documents are left out.", "FILE")] = None,
     dataset: Annotated[
         str | None, Option("Check that this dataset has a text for every document of the pool.", "DIR")
     ] = None,
     depth: Annotated[int | None, Option("Documents of every run that are considered.", "N")] = None,
     budget: Annotated[int | None, Option("Documents in the pool at most.", "N")] = None,
     strategy: Annotated[str, Option("depth, mtf, bandit, pair or sample.", "NAME")] = "depth",
-    measure: Annotated[
-        str, Option("pair: the measure that the runs are compared by.", "MEASURE", names=("--measure", "-m"))
-    ] = "nDCG@10",
+    measure: Annotated[str, Option("pair: the measure that the runs are compared by.", "MEASURE")] = "nDCG@10",
     pair: Annotated[str | None, Option("pair: the two runs to compare, of more.", "NAME,NAME")] = None,
-    queries: Annotated[
-        int | None, Option("Draw this many queries at random and pool only these.", "N")
-    ] = None,
+    queries: Annotated[int | None, Option("Draw this many queries at random and pool only these.", "N")] = None,
     rel: Annotated[float, Option("mtf, bandit: lowest grade that counts as relevant.", "GRADE")] = 1,
-    seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
+    seed: args.Seed = 0,
 ) -> None:
     """Choose documents to judge, the most useful first.
 
@@ -68,7 +45,7 @@ def pool(
     from steelyard.judging.pool import pool as pooled
 
     read = [Run.of(run.path) for run in with_progress(runs, lambda run: run.path.name)]
-    names = run_names([run.name for run in read], runs)
+    names = args.run_names([run.name for run in read], runs)
     chosen = None if pair is None else [name.strip() for name in pair.split(",")]
     if chosen is not None and len(chosen) != 2:
         raise UsageError(f"--pair is {pair!r}; expected two names, as in bm25,dense.")
@@ -85,35 +62,33 @@ def pool(
         rel=rel,
     )
     if dataset is not None:
-        from steelyard.datasets.reading import dataset_named
-        from steelyard.judging.model import check_texts
+        from steelyard.io.datasets import dataset_named
+        from steelyard.judging.pool import check_texts
 
         found = dataset_named(dataset, judged=False)
-        check_texts(made, found.queries, found.corpus)
+        check_texts(made.pairs, found)
     made.write(output)
     print_message(f"{made}. Written to {output}.")
     if strategy == "depth" and budget is not None and len(made.settings.runs) == 2:
         print_message(
-            "The first documents of both runs come first. `--strategy pair` chooses those that can decide between the two."
+            "The first documents of both runs come first. `--strategy pair` chooses those that can decide between the "
+            "two."
         )
 
 
 def agreement(
     judges: Annotated[
         list[str],
-        Argument(
-            "NAME=FILE",
-            "Two or more judges: human=qrels.txt gpt=judgments.jsonl. The first is the reference.",
-        ),
+        Argument("NAME=FILE", "Two or more judges: human=qrels.txt gpt=judgments.jsonl. The first is the reference."),
     ],
     runs: Annotated[list[Path] | None, Option("Runs to rank by each judge. Repeat for more.", "RUN")] = None,
-    measure: Measures = None,
+    measure: args.Measures = None,
     resolve: Annotated[
         str, Option("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
     ] = "majority",
     seed: Annotated[int, Option("Seed of the bootstrap intervals.", "N")] = 0,
-    format: TableFormat = Format.table,
-    output: Output = None,
+    format: args.TableFormat = Format.table,
+    output: args.Output = None,
 ) -> None:
     """Compare judges: do they give the same grades, and do they rank runs alike?
 
@@ -129,35 +104,18 @@ def agreement(
     score of every run by both judges.
     """
     from steelyard.judging.agreement import agreement as compared
-    from steelyard.judging.report import agreement_tables
 
     named = dict(_judge(text) for text in judges)
     if len(named) < 2:
-        raise InputError(
-            "agreement compares judges: give at least two, as in human=qrels.txt gpt=judgments.jsonl."
-        )
+        raise InputError("agreement compares judges: give at least two, as in human=qrels.txt gpt=judgments.jsonl.")
     found = compared(named, runs=runs, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
-    kind = format_for(format, output)
-    if kind is Format.table and output is not None and output.suffix in {".html", ".htm"}:
-        found.to_html(output)
-    elif kind is Format.table and output is None:
+
+    def show() -> None:
         print_message(found.verdict)
-        print_tables(agreement_tables(found))
+        print_tables(found.document().tables)
         print_messages(found.remarks)
-    elif kind is Format.json:
-        write_json(found.to_json(), output)
-    elif kind is Format.markdown:
-        write(found.to_markdown(), output)
-    elif kind is Format.csv:
-        from steelyard.report.tables import Table, comma_separated
 
-        write(comma_separated(Table(found.pairs.columns, found.pairs.rows())), output)
-    elif kind is Format.latex:
-        from steelyard.report.tables import latex
-
-        write("\n\n".join(map(latex, agreement_tables(found))), output)
-    else:
-        write(found.to_text(), output)
+    emit_result(found, format, output, show)
 
 
 def _judge(text: str) -> tuple[str, Path]:

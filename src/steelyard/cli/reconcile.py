@@ -5,23 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.arguments import (
-    Argument,
-    Option,
-    Output,
-    QrelsColumns,
-    QrelsFormat,
-    RunColumns,
-    TableFormat,
-    UsageError,
-    column_names,
-    read_qrels,
-)
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, UsageError
 from steelyard.cli.output import Format, emit, format_for, progress_bar, write_prose
 from steelyard.dialects.identify import Identification, identify
 from steelyard.dialects.reconcile import Reconciliation
 from steelyard.dialects.reconcile import reconcile as reconcile_dialects
-from steelyard.report.tables import Table
+from steelyard.report.documents import frame_table
 from steelyard.run import Run
 
 
@@ -29,34 +19,19 @@ def reconcile(
     qrels: Annotated[Path, Argument("QRELS", "The qrels.")],
     run: Annotated[Path, Argument("RUN", "The run.")],
     measure: Annotated[
-        list[str] | None,
-        Option(
-            "The name of a metric, as in MAP@5. Repeat for more.",
-            "METRIC",
-            names=(
-                "--measure",
-                "-m",
-            ),
-        ),
+        list[str] | None, Option("The name of a metric, as in MAP@5. Repeat for more.", "METRIC")
     ] = None,
-    dialects: Annotated[
-        str | None, Option("The dialects to compare, separated by commas.", "A,B,...")
-    ] = None,
+    dialects: Annotated[str | None, Option("The dialects to compare, separated by commas.", "A,B,...")] = None,
     value: Annotated[
         str | None,
-        Option(
-            "A number that another tool printed, with all its digits: find the definition that gives it.",
-            "NUMBER",
-        ),
+        Option("A number that another tool printed, with all its digits: find the definition that gives it.", "NUMBER"),
     ] = None,
-    queries: Annotated[
-        int, Option("Number of queries to show, those with the largest differences.", "N")
-    ] = 5,
-    columns: RunColumns = None,
-    qrels_columns: QrelsColumns = None,
-    qrels_format: QrelsFormat = None,
-    format: TableFormat = Format.table,
-    output: Output = None,
+    queries: Annotated[int, Option("Number of queries to show, those with the largest differences.", "N")] = 5,
+    columns: args.RunColumns = None,
+    qrels_columns: args.QrelsColumns = None,
+    qrels_format: args.QrelsFormat = None,
+    format: args.TableFormat = Format.table,
+    output: args.Output = None,
 ) -> None:
     """Show the value of a metric in each dialect, and why they differ.
 
@@ -71,23 +46,21 @@ def reconcile(
     number, and the clause that decides it. -m and --dialects narrow the search.
     """
     chosen = [name.strip() for name in (dialects or "").split(",") if name.strip()]
-    found: Identification | Reconciliation
+    result: Identification | Reconciliation
     if value is None and not (measure and chosen):
         raise UsageError(
             "name a metric and the dialects to compare, as in -m MAP@5 --dialects trec_eval-9,multihop-rag, "
             "or a number to search for, as in --value 0.4123."
         )
-    judged = read_qrels(qrels, qrels_columns, qrels_format)
-    names = column_names(columns, "--columns")
+    judged = args.read_qrels(qrels, qrels_columns, qrels_format)
+    names = args.column_names(columns, "--columns")
     source = Run.read(run, **names) if names else run
     if value is not None:
         with progress_bar() as progress:
-            found = identify(judged, source, value, measure, chosen or None, progress=progress)
+            result = identify(judged, source, value, measure, chosen or None, progress=progress)
     else:
-        found = reconcile_dialects(judged, source, measure or [], chosen, queries)
+        result = reconcile_dialects(judged, source, measure or [], chosen, queries)
     if format_for(format, output) is Format.table:
-        write_prose(str(found), output)
+        write_prose(str(result), output)
         return
-    emit(
-        Table(found.frame.columns, [list(row) for row in found.frame.rows()]), found.to_dict(), format, output
-    )
+    emit(frame_table(result.frame), result.to_dict(), format, output)

@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.bench.across import across
-from steelyard.bench.folder import ACROSS_FILE, load_result
+from steelyard.benchmark.across import across
+from steelyard.benchmark.folder import ACROSS_FILE, load_result
 from steelyard.cli.arguments import Argument, Option
 from steelyard.cli.output import print_message
 from steelyard.report.page.page import missing_extra
@@ -15,16 +15,9 @@ from steelyard.report.page.page import missing_extra
 
 def report(
     result: Annotated[Path, Argument("RESULT", "A result folder of `steelyard bench` or `steelyard demo`.")],
-    output: Annotated[
-        Path,
-        Option("The page to write.", "FILE", names=("--output", "-o")),
-    ] = Path("report.html"),
-    all: Annotated[
-        bool, Option("Include every list and every full text, whatever the size of the page.")
-    ] = False,
-    charts: Annotated[
-        Path | None, Option("Also write every chart as PNG and SVG to this folder.", "DIR")
-    ] = None,
+    output: Annotated[Path, Option("The page to write.", "FILE")] = Path("report.html"),
+    all: Annotated[bool, Option("Include every list and every full text, whatever the size of the page.")] = False,
+    charts: Annotated[Path | None, Option("Also write every chart as PNG and SVG to this folder.", "DIR")] = None,
 ) -> None:
     """Write one HTML page that shows where each run wins and fails. It needs no server
     and no network.
@@ -51,9 +44,7 @@ def page_line(page: Path, result: Path | None) -> str:
     missing = missing_extra()
     if missing is None:
         return f"Report: {page}"
-    again = (
-        "" if result is None else f" && {shlex.join(['steelyard', 'report', str(result), '-o', str(page)])}"
-    )
+    again = "" if result is None else f" && {shlex.join(['steelyard', 'report', str(result), '-o', str(page)])}"
     return (
         f"Report: {page}. It is the plain page, because {missing} is not installed. "
         f"For the full one: pip install 'steelyard[report]'{again}"

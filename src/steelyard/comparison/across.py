@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -16,9 +15,12 @@ import numpy as np
 from steelyard.alignment.hits import Floats
 from steelyard.checks import unknown_name
 from steelyard.comparison.dataset_values import DatasetValues, reverse
-from steelyard.comparison.leaderboard import Verdict
+from steelyard.comparison.leaderboard import NOT_BELOW, Verdict
 from steelyard.errors import InputError, PolicyError
+from steelyard.lazy import looked_up
 from steelyard.notes import Note, note
+from steelyard.report.documents import Document, Documented, frame_table, plain_values
+from steelyard.report.tables import Table
 from steelyard.statistics import groups_of
 from steelyard.statistics.datasets import (
     FRIEDMAN_FROM,
@@ -58,16 +60,6 @@ class Outcome:
     verdict: str
     reason: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, None where there is no number."""
-        return {
-            "p_adjusted": _plain(self.p_adjusted),
-            "low": _plain(self.low),
-            "high": _plain(self.high),
-            "verdict": self.verdict,
-            "reason": self.reason,
-        }
-
 
 @dataclass(frozen=True)
 class AcrossRow:
@@ -85,12 +77,13 @@ class AcrossRow:
     group: str
     like_group: str
     values: dict[str, float]
+    intervals: dict[str, tuple[float, float] | None]
     missing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class AcrossPair:
-    """Two runs: the difference of their macro means, both tests, Nemenyi's p-value, and the verdict on every dataset."""
+    """Two runs: the difference of macro means, both tests, Nemenyi's p-value, and the verdict on every dataset."""
 
     run: str
     baseline: str
@@ -102,8 +95,8 @@ class AcrossPair:
 
 
 @dataclass(frozen=True, eq=False)
-class Across:
-    """The result of across(): `table`, `pairs` and `verdict` over several datasets.
+class AcrossData:
+    """What across() found: `table`, `pairs` and `verdict` over several datasets.
 
     datasets: their values. measure: its name. better: `less` where lower is better. missing, borda_rule: see
     `across`. published: the runs with published means only.
@@ -161,7 +154,7 @@ class Across:
 
     @cached_property
     def macro(self) -> Floats:
-        """The macro mean of every run: over all datasets, or with `skip` over those it was measured on; NaN if refused."""
+        """The macro mean of every run: over all datasets, or with `skip` over those that it has; NaN if refused."""
         if self.missing == "skip":
             return np.array([float(np.nanmean(row)) for row in self.values])
         return np.asarray(self.values.mean(axis=1))
@@ -170,9 +163,7 @@ class Across:
     def _tested_by_query(self) -> tuple[int, ...]:
         """The runs of the test by queries: those of `compared` with values per query on every dataset."""
         runs, places = self.compared
-        return tuple(
-            run for run in runs if all(self.runs[run] in self.datasets[place].per_query for place in places)
-        )
+        return tuple(run for run in runs if all(self.runs[run] in self.datasets[place].per_query for place in places))
 
     @cached_property
     def these(self) -> MacroTests | None:
@@ -181,9 +172,7 @@ class Across:
         runs = self._tested_by_query
         if not runs or not places or any(self.datasets[place].timed_apart for place in places):
             return None
-        matrices = [
-            np.array([self.datasets[place].per_query[self.runs[run]] for run in runs]) for place in places
-        ]
+        matrices = [np.array([self.datasets[place].per_query[self.runs[run]] for run in runs]) for place in places]
         return these_datasets(matrices, seed=self.seed)
 
     @cached_property
@@ -238,9 +227,7 @@ class Across:
         letters, like_letters = (self._letters(tests) for tests in (self.these, self.like_these))
         rows = []
         for run in self.order:
-            absent = tuple(
-                name for name, value in zip(self.names, self.values[run], strict=True) if value != value
-            )
+            absent = tuple(name for name, value in zip(self.names, self.values[run], strict=True) if math.isnan(value))
             refused = bool(absent) and self.missing == "refuse"
             rows.append(
                 AcrossRow(
@@ -252,10 +239,11 @@ class Across:
                     wins=int(wins[run]),
                     mean_rank=math.nan if refused else float(np.nanmean(ranks[run])),
                     borda=float(counts[run]),
-                    borda_rank=None if counts[run] != counts[run] else 1 + int((counts > counts[run]).sum()),
+                    borda_rank=None if math.isnan(counts[run]) else 1 + int((counts > counts[run]).sum()),
                     group=letters[run],
                     like_group=like_letters[run],
                     values=dict(zip(self.names, self.values[run].tolist(), strict=True)),
+                    intervals={each.name: each.intervals.get(self.runs[run]) for each in self.datasets},
                     missing=absent,
                 )
             )
@@ -289,7 +277,7 @@ class Across:
     @cached_property
     def tested_pairs(self) -> tuple[AcrossPair, ...]:
         """Every two runs that have a macro mean, the better first."""
-        ranked = [run for run in self.order if self.macro[run] == self.macro[run]]
+        ranked = [run for run in self.order if not math.isnan(self.macro[run])]
         found = {}
         for name, tests, members in (
             (THESE, self.these, self._tested_by_query),
@@ -300,14 +288,15 @@ class Across:
             ):
                 outcome = self._outcome(difference, p, low, high, tests.reason if tests else "")
                 found[name, members[i], members[j]] = outcome
-                found[name, members[j], members[i]] = _reversed_outcome(outcome)
+                found[name, members[j], members[i]] = replace(
+                    outcome, low=-high, high=-low, verdict=reverse(outcome.verdict)
+                )
         ranks = self.friedman
         nemenyi = {}
         if ranks is not None:
             members = self.compared[0]
             nemenyi = {
-                frozenset((members[i], members[j])): p
-                for (i, j), p in zip(ranks.pairs, ranks.nemenyi, strict=True)
+                frozenset((members[i], members[j])): p for (i, j), p in zip(ranks.pairs, ranks.nemenyi, strict=True)
             }
         return tuple(
             AcrossPair(
@@ -326,7 +315,7 @@ class Across:
         )
 
     def _outcome(self, difference: float, p: float, low: float, high: float, reason: str) -> Outcome:
-        if p != p:
+        if math.isnan(p):
             verdict = "not tested"
         elif difference == 0.0 and low == high:
             verdict = "equal"
@@ -423,7 +412,7 @@ class Across:
     @cached_property
     def verdict(self) -> Verdict:
         """Which run leads by macro mean, by how much, and what the two tests say; then who is best where."""
-        ranked = [row for row in self.rows if row.macro == row.macro]
+        ranked = [row for row in self.rows if not math.isnan(row.macro)]
         over = f"{self.measure} over {len(self.datasets)} datasets"
         if not ranked:
             return Verdict(
@@ -433,23 +422,20 @@ class Across:
         top = ranked[0]
         score = f"macro mean {top.macro:.4f}"
         if len(ranked) == 1:
-            return Verdict(
-                f"{top.run} scores {top.macro:.4f} on {over} (macro mean); no other run to compare with."
-            )
+            return Verdict(f"{top.run} scores {top.macro:.4f} on {over} (macro mean); no other run to compare with.")
         pair = self.tested_pairs[0]
         answers = [f"{_said(pair.these)} {THESE}", f"{_said(pair.like_these)} {LIKE_THESE}"]
         lead = abs(top.macro - ranked[1].macro)
         headline = f"{top.run} leads {pair.baseline} on {over} by {lead:.4f} ({score}): {', '.join(answers)}."
         tied = [row.run for row in ranked[1:] if set(row.group) & set(top.group)]
-        details = [f"Tied for first {THESE}: {listed([top.run, *tied], SHOWN_NAMES)}."] if tied else []
+        details = [f"{NOT_BELOW} {THESE}: {listed(tied, SHOWN_NAMES)}."] if tied else []
         best: dict[tuple[str, ...], list[str]] = {}
         for name, value in zip(self.names, self.best_values.tolist(), strict=True):
             runs = tuple(row.run for row in self.rows if row.values[name] == value)
             if top.run not in runs:
                 best.setdefault(runs, []).append(name)
         details += [
-            f"Best on {listed(names, SHOWN_NAMES)}: {listed(runs, SHOWN_NAMES)}."
-            for runs, names in best.items()
+            f"Best on {listed(names, SHOWN_NAMES)}: {listed(runs, SHOWN_NAMES)}." for runs, names in best.items()
         ]
         return Verdict(headline, details, [top.run, *tied])
 
@@ -476,17 +462,15 @@ class Across:
         names = [name if name not in fixed else f"dataset {name}" for name in self.names]
         data = [
             [
-                *(row.run, _plain(row.macro), *map(_plain, row.these), *map(_plain, row.like_these)),
-                *(_plain(row.micro), row.wins, _plain(row.mean_rank), _plain(row.borda), row.borda_rank),
-                *(row.group, row.like_group),
-                *map(_plain, row.values.values()),
+                *(row.run, row.macro, *row.these, *row.like_these, row.micro, row.wins, row.mean_rank, row.borda),
+                *(row.borda_rank, row.group, row.like_group, *row.values.values()),
             ]
             for row in self.rows
         ]
         types: dict[str, Any] = dict.fromkeys([*fixed, *names], pl.Float64)
         types |= dict.fromkeys(("run", "group", "like_group"), pl.String)
         types |= dict.fromkeys(("wins", "borda_rank"), pl.Int64)
-        return pl.DataFrame(data, schema=types, orient="row")
+        return pl.DataFrame(plain_values(data), schema=types, orient="row")
 
     @cached_property
     def pairs(self) -> pl.DataFrame:
@@ -503,20 +487,24 @@ class Across:
         data = [
             [
                 *(pair.run, pair.baseline, pair.difference),
-                *(pair.these.to_dict()[name] for name in fields),
-                *(pair.like_these.to_dict()[name] for name in fields),
-                *(_plain(pair.nemenyi), *pair.datasets.values()),
+                *(getattr(test, name) for test in (pair.these, pair.like_these) for name in fields),
+                *(pair.nemenyi, *pair.datasets.values()),
             ]
             for pair in self.tested_pairs
         ]
         types: dict[str, Any] = dict.fromkeys([*fixed, *names], pl.String)
         numbers = [name for name in fixed if name.endswith(("p_adjusted", "low", "high"))]
         types |= dict.fromkeys([*numbers, "difference", "nemenyi"], pl.Float64)
-        return pl.DataFrame(data, schema=types, orient="row")
+        return pl.DataFrame(plain_values(data), schema=types, orient="row")
+
+
+class Across(Documented, AcrossData):
+    """The result of across(): its data, and the output formats."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `across`."""
-        ranks = self.friedman
+        names = {"these": "interval", "like_these": "like_interval"}
+        ranks, tests = self.friedman, {"these": self.these, "like_these": self.like_these}
         return {
             "steelyard": __version__,
             "datasets": list(self.names),
@@ -528,116 +516,31 @@ class Across:
             "queries": {each.name: each.queries for each in self.datasets},
             "verdict": self.verdict,
             "table": [
-                {
-                    "run": row.run,
-                    "macro": _plain(row.macro),
-                    "interval": _ends(row.these),
-                    "like_interval": _ends(row.like_these),
-                    "micro": _plain(row.micro),
-                    "wins": row.wins,
-                    "mean_rank": _plain(row.mean_rank),
-                    "borda": _plain(row.borda),
-                    "borda_rank": row.borda_rank,
-                    "group": row.group,
-                    "like_group": row.like_group,
-                    "values": {name: _plain(value) for name, value in row.values.items()},
-                    "intervals": {
-                        each.name: _ends(each.intervals.get(row.run) or (math.nan, math.nan))
-                        for each in self.datasets
-                    },
-                    "missing": list(row.missing),
-                }
-                for row in self.rows
+                plain_values({names.get(name, name): value for name, value in vars(row).items()}) for row in self.rows
             ],
-            "pairs": [
-                {
-                    "run": pair.run,
-                    "baseline": pair.baseline,
-                    "difference": pair.difference,
-                    "these": pair.these.to_dict(),
-                    "like_these": pair.like_these.to_dict(),
-                    "nemenyi": _plain(pair.nemenyi),
-                    "datasets": pair.datasets,
-                }
-                for pair in self.tested_pairs
-            ],
+            "pairs": [plain_values(asdict(pair)) for pair in self.tested_pairs],
             "friedman": None
             if ranks is None
-            else {
-                "statistic": _plain(ranks.statistic),
-                "p": ranks.p,
-                "critical_difference": ranks.critical_difference,
-            },
-            "methods": {
-                name: tests.method
-                for name, tests in (("these", self.these), ("like_these", self.like_these))
-                if tests is not None
-            },
+            else plain_values({name: getattr(ranks, name) for name in ("statistic", "p", "critical_difference")}),
+            "methods": {name: test.method for name, test in tests.items() if test is not None},
             "notes": [each.to_dict() for each in self.notes],
         }
 
-    def to_json(self) -> str:
-        """The JSON of `across`; numbers are unrounded."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-
-    def to_text(self) -> str:
-        """The verdict, the tables and the notes as plain text."""
-        from steelyard.report.across import across_text
-
-        return across_text(self)
-
-    def to_markdown(self) -> str:
-        """The tables and the notes in Markdown."""
-        from steelyard.report.across import across_markdown
-
-        return across_markdown(self)
-
-    def to_latex(self) -> str:
-        """Booktabs tables; the notes as comments."""
-        from steelyard.report.across import across_latex
-
-        return across_latex(self)
-
-    def to_csv(self) -> str:
+    def data_table(self) -> Table:
         """One row per run, as in `table`."""
-        from steelyard.report.tables import Table, comma_separated
+        return frame_table(self.table)
 
-        return comma_separated(Table(self.table.columns, self.table.rows()))
+    def document(self) -> Document:
+        """The means and ranks, the value on every dataset, the pairs and the notes."""
+        document: Document = looked_up("steelyard.report.across:across_document")(self)
+        return document
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The page: a matrix of runs and datasets with intervals, the tests and the notes.
-
-        It is written to `path` where one is given; the datasets then link to their own report pages.
-        """
-        from steelyard.io.files import write_file
-        from steelyard.report.across import across_page
-
-        page = across_page(self, None if path is None else Path(path).parent)
-        if path is not None:
-            write_file(Path(path), page.encode())
+    def _page(self, folder: Path | None) -> str:
+        """A matrix of runs and datasets with intervals, the tests and the notes; datasets link to their own pages."""
+        page: str = looked_up("steelyard.report.across:across_page")(self, folder)
         return page
-
-    def _repr_html_(self) -> str:
-        from steelyard.report.across import across_fragment
-
-        return across_fragment(self)
-
-    def __repr__(self) -> str:
-        return self.to_text()
 
 
 def _said(outcome: Outcome) -> str:
     """A verdict on the leader in a sentence."""
     return "significant" if outcome.verdict in ("better", "worse") else outcome.verdict
-
-
-def _reversed_outcome(outcome: Outcome) -> Outcome:
-    return Outcome(outcome.p_adjusted, -outcome.high, -outcome.low, reverse(outcome.verdict), outcome.reason)
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _ends(interval: tuple[float, float]) -> list[float] | None:
-    return list(interval) if math.isfinite(interval[0]) and math.isfinite(interval[1]) else None

@@ -11,10 +11,10 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
 from steelyard.alignment.hits import Floats
-from steelyard.alignment.scanned import ScannedRun
 from steelyard.checks import whole_number
+from steelyard.comparison.data import Source
 from steelyard.comparison.lists import ListComparison, compare_lists
-from steelyard.comparison.result import Comparison, Source
+from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import (
     COMPOSITE,
     DEFAULT_CUTOFF,
@@ -29,13 +29,13 @@ from steelyard.comparison.scores import (
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_doubts
-from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
-from steelyard.evaluation import judged_qrels, scores_of, with_rel
+from steelyard.evaluation import judged_qrels, on_scale, scores_of, with_rel
+from steelyard.frames import is_frame
+from steelyard.io.datasets import queries_beside
 from steelyard.io.files import distinct_names, names_file, streams_read_once
-from steelyard.io.objects import is_frame
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, note, warn_of
 from steelyard.options import OptionKeywords, Options, check_names, resolve
@@ -78,7 +78,7 @@ def compare(
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
     alpha: float = 0.05,
-    permutations: int = 100_000,
+    permutations: int | None = None,
     seed: int = 0,
     equivalence: float | None = None,
     unmatched: Literal["error", "note"] = "error",
@@ -102,7 +102,7 @@ def compare(
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
     alpha: float = 0.05,
-    permutations: int = 100_000,
+    permutations: int | None = None,
     seed: int = 0,
     equivalence: float | None = None,
     unmatched: Literal["error", "note"] = "error",
@@ -127,11 +127,13 @@ def compare(
     those of the qrels: "error", or "note" to report it in its coverage.
     predicted, pool: judgments predicted by a model, as in `evaluate`: means, differences and tests are then
     prediction-powered estimates.
-    alpha, permutations, seed: the significance level, and the number and the seed of random draws.
-    equivalence: a margin, as 0.01; runs are equivalent within it if the 95% interval of their difference is.
+    alpha, permutations, seed: the significance level, and the number and the seed of random draws; by default 100,000
+    permutations, and 10,000 draws of the tests bootstrap, tukey and max-t.
+    equivalence: a margin, as 0.01; runs are equivalent within it if the interval of their difference is.
     The other options (missing, no_relevant, ties, duplicates, unjudged, rel, depth) are those of `evaluate`.
 
-    >>> result = compare({"q1": ["a"], "q2": ["b"]}, {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}, ["RR"])
+    >>> runs = {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}
+    >>> result = compare({"q1": ["a"], "q2": ["b"]}, runs, ["RR"])
     >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
@@ -164,13 +166,9 @@ def compare(
 
         other = evaluate_runs(predicted, runs, measures, unmatched="note", **shared)
         judge = judge_of(predicted)
-        predictions = Predictions.of(
-            evaluated.source.qrels, evaluated.tables, other.tables, judge, pool, plan
-        )
+        predictions = Predictions.of(evaluated.source.qrels, evaluated.tables, other.tables, judge, pool, plan)
         evaluated = replace(
-            evaluated,
-            tables=predictions.human,
-            components=tuple(map(predictions.kept, evaluated.components)),
+            evaluated, tables=predictions.human, components=tuple(map(predictions.kept, evaluated.components))
         )
     result = compare_evaluated(evaluated, plan, baseline, sliced, predictions=predictions)
     warn_of({"": result.notes, **{name: covered.all_notes() for name, covered in result.coverage.items()}})
@@ -203,7 +201,7 @@ def compare_evaluated(
     notes: Sequence[Note] = (),
     predictions: Predictions | None = None,
 ) -> Comparison:
-    """The comparison of the runs that were measured, each with the baseline, by its name or file name, if there is one."""
+    """The comparison of the runs that were measured, each with the baseline (its name or file name), if any."""
     names, sources = list(runs.source.runs), list(runs.source.runs.values())
     measured = runs.tables[0].runs
     if not measured:
@@ -228,7 +226,7 @@ def compare_evaluated(
             *runs.notes,
         ),
         dialect=runs.dialect,
-        source=None if any(isinstance(run, ScannedRun) for run in sources) else runs.source,
+        source=runs.source,
         unmeasured=runs.unmeasured,
         predictions=predictions,
     )
@@ -262,6 +260,7 @@ def evaluate_runs(
         for key in dict.fromkeys([*shown, *(weights or {})])
     }
     judged = judged_qrels(qrels)
+    parsed = on_scale(parsed, judged, dialect)
     evaluated = list(_evaluated(judged, runs, parsed, dialect, chosen))
     if not evaluated:
         raise InputError("no run to compare; expected at least one.")
@@ -338,7 +337,7 @@ def compare_scores(
     queries: Any = None,
     missing: str = "zero",
     alpha: float = 0.05,
-    permutations: int = 100_000,
+    permutations: int | None = None,
     seed: int = 0,
     equivalence: float | None = None,
 ) -> Comparison:
@@ -449,9 +448,7 @@ def _own_cutoffs(shown: Iterable[str], parsed: Mapping[tuple[int | None, str], M
     return [note("measures-with-own-cutoff", measures=own)] if own else []
 
 
-def _by_query(
-    judged: Sequence[str], scores: Sequence[Scores], measures: int
-) -> tuple[tuple[str, ...], Floats]:
+def _by_query(judged: Sequence[str], scores: Sequence[Scores], measures: int) -> tuple[tuple[str, ...], Floats]:
     """The values of all runs on the queries that any of them has, NaN where a run lacks one."""
     present = {query for each in scores for query in each.queries}
     queries = tuple(query for query in judged if query in present)

@@ -11,7 +11,6 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.checks import unknown_name
-from steelyard.comparison.pairs import every_pair
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.errors import InputError, MeasureError
@@ -79,12 +78,8 @@ def dataset_values(
     means = {run: mean for run, mean in means.items() if mean == mean}
     values = table.compared(column.key)[[table.runs.index(run) for run in means]]
     kept = values[:, ~np.isnan(values).any(axis=0)]
-    only = table.only([column.key])
-    order = [table.runs.index(run) for run in sorted(means, key=lambda run: -means[run])]
-    pairs = every_pair(only, comparison.plan, comparison.tested_pairs, order)
-    apart = column.timed and not all(
-        table.comparable(column, i, j) for i, j in combinations(range(len(table.runs)), 2)
-    )
+    pairs = comparison.claims.every(column.key, table.k)
+    apart = column.timed and not all(table.comparable(column, i, j) for i, j in combinations(range(len(table.runs)), 2))
     return DatasetValues(
         name,
         means,

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import gc
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.scores import column_named
 from steelyard.errors import InputError, MeasureError, did_you_mean
-from steelyard.statistics import adjust, mean_interval, t_test
+from steelyard.lazy import looked_up
+from steelyard.report.documents import Document, Documented, frame_table, plain_values
+from steelyard.report.tables import Table
+from steelyard.statistics import adjust, best_of_p, fall_tests, mean_interval
 from steelyard.version import __version__
 from steelyard.wording import listed
 
@@ -25,8 +30,24 @@ if TYPE_CHECKING:
 BREAKING = ("corpus", "queries", "qrels")
 """Fingerprints whose change breaks a line, as does another definition of the measure."""
 
+MOST_DRAWN = 1000
+"""Points of a line up to which the intervals are bootstrapped."""
 
-@dataclass(frozen=True, eq=False)
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector: a long history is millions of objects, none of them garbage, and every few
+    thousand new ones would have it look at them again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Point:
     """One run of a bench on one dataset."""
 
@@ -50,30 +71,35 @@ class Point:
 
     def values(self, run: str, measure: str) -> dict[str, float]:
         """The value of every query that has one."""
-        found = self._of(run, "values").get(measure) or ()
+        values = self.recorded(run, measure)
         return {
             str(query): float(value)
-            for query, value in zip(self.record["queries"], found, strict=False)
+            for query, value in zip(self.record["queries"], values, strict=False)
             if value is not None
         }
 
+    def recorded(self, run: str, measure: str) -> Sequence[float | None]:
+        """The values in the order of the queries, as they are in the record; None for a query that has none."""
+        values = self._of(run, "values").get(measure) or ()
+        queries = len(self.record["queries"])
+        return values if len(values) <= queries else values[:queries]
+
     def _of(self, run: str, what: str) -> Mapping[str, Any]:
-        own = self.record["runs"].get(run)
-        found = own.get(what) if isinstance(own, Mapping) else None
-        return found if isinstance(found, Mapping) else {}
+        recorded = self.record["runs"].get(run)
+        part = recorded.get(what) if isinstance(recorded, dict) else None
+        return part if isinstance(part, dict) else {}
 
     def breaks(self, other: Point, measure: str) -> list[str]:
         """What changed between two points so that their values cannot be compared."""
         mine, theirs = self.record["fingerprints"], other.record["fingerprints"]
-        changed = [name for name in BREAKING if mine.get(name) != theirs.get(name)]
-        definitions = [each.record["measures"].get(measure) for each in (self, other)]
-        settings = [each.record.get("settings") for each in (self, other)]
-        same = definitions[0] == definitions[1] and settings[0] == settings[1]
+        # Records of one file share what is equal in them.
+        changed = [] if mine is theirs else [name for name in BREAKING if mine.get(name) != theirs.get(name)]
+        same = self.record["measures"].get(measure) == other.record["measures"].get(measure)
+        same = same and self.record.get("settings") == other.record.get("settings")
         return changed if same else [*changed, "definition"]
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class LinePoint(NamedTuple):
     """A point of a line: its mean with the interval, what breaks the line before it, and the tested change.
 
     `change` is drop, rise, or empty; `p_adjusted` is corrected for all steps of the measure on the dataset, and NaN
@@ -94,16 +120,11 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class HistoryData:
     """The lines of a history file, oldest first: `table`, `changes`, `latest`, `movers`."""
 
     points: tuple[Point, ...]
     alpha: float = 0.05
-
-    @classmethod
-    def of(cls, records: Sequence[Mapping[str, Any]], alpha: float = 0.05) -> History:
-        """The history of records as `read_history` reads them."""
-        return cls(tuple(map(Point, records)), alpha)
 
     @property
     def datasets(self) -> list[str]:
@@ -116,28 +137,28 @@ class History:
         return list(dict.fromkeys(str(key) for point in self.points for key in point.record["measures"]))
 
     @cached_property
-    def lines(self) -> dict[tuple[str, str, str], list[Step]]:
+    @uncollected()
+    def lines(self) -> dict[tuple[str, str, str], list[LinePoint]]:
         """The steps of every line, by dataset, measure and run."""
-        made: dict[tuple[str, str, str], list[Step]] = {}
-        for dataset in self.datasets:
-            points = [point for point in self.points if point.record["dataset"] == dataset]
+        by_dataset: dict[str, list[Point]] = {}
+        for point in self.points:
+            by_dataset.setdefault(str(point.record["dataset"]), []).append(point)
+        lines: dict[tuple[str, str, str], list[LinePoint]] = {}
+        for dataset, points in by_dataset.items():
             runs = list(dict.fromkeys(str(run) for point in points for run in point.record["runs"]))
             for measure in self.measures:
-                lines = {run: _line(points, dataset, run, measure) for run in runs}
-                made |= {
-                    (dataset, measure, run): line
-                    for run, line in _corrected(lines, self.alpha).items()
-                    if line
-                }
-        return made
+                tested = [step for run in runs for step in _line(points, dataset, run, measure)]
+                for step in _corrected(tested, self.alpha):
+                    lines.setdefault((dataset, measure, step.run), []).append(step)
+        return lines
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[LinePoint]:
         """All steps of all lines."""
         return [step for line in self.lines.values() for step in line]
 
     @property
-    def changed(self) -> list[Step]:
+    def changed(self) -> list[LinePoint]:
         """The steps with a significant change."""
         return [step for step in self.steps if step.change]
 
@@ -152,11 +173,12 @@ class History:
                 "commit": step.point.record.get("commit"),
                 "branch": step.point.record.get("branch"),
                 "dirty": step.point.record.get("dirty"),
-                **_cells(step),
+                **{name: getattr(step, name) for name in _STEP},
+                "broken": ", ".join(step.broken),
             }
             for step in self.steps
         ]
-        return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+        return pl.DataFrame(plain_values(rows), schema=_SCHEMA, orient="row")
 
     @property
     def changes(self) -> pl.DataFrame:
@@ -167,7 +189,11 @@ class History:
 
     @cached_property
     def latest(self) -> pl.DataFrame:
-        """For every line the last value and the best one since the last break, and whether they differ significantly."""
+        """For every line the last value and the best one since the last break, and whether the last is below it.
+
+        The test is a one-sided paired t test, corrected for having chosen the best (`best_of_p`) and for the number of
+        lines.
+        """
         import polars as pl
 
         rows, p_values = [], []
@@ -175,26 +201,20 @@ class History:
             since = max((place for place, step in enumerate(line) if step.broken), default=0)
             sign = -1.0 if column_named(measure).better == "less" else 1.0
             last, best = line[-1], max(line[since:], key=lambda step: sign * step.mean)
-            gap = _gap(best.point, last.point, run, measure)
-            p_values.append(t_test(gap).p if last is not best and len(gap) else math.nan)
+            p_values.append(
+                math.nan
+                if last is best
+                else _best_p([step.point for step in line[since:]], best.point, sign, run, measure)
+            )
             values = [last.mean, last.point.label, best.mean, best.point.label, last.mean - best.mean]
             rows.append([dataset, measure, run, *values])
         adjusted = adjust(p_values).tolist() if p_values else []
+        different = "different from the best"
         data = [
-            [*row, None if p != p else p, "" if p != p else _verdict(p, self.alpha)]
+            [*row, plain_values(p), "" if math.isnan(p) else different if p < self.alpha else "not significant"]
             for row, p in zip(rows, adjusted, strict=True)
         ]
-        names = [
-            "dataset",
-            "measure",
-            "run",
-            "last",
-            "last_at",
-            "best",
-            "best_at",
-            "difference",
-            "p_adjusted",
-        ]
+        names = ["dataset", "measure", "run", "last", "last_at", "best", "best_at", "difference", "p_adjusted"]
         types: dict[str, Any] = dict.fromkeys([*names, "verdict"], pl.String)
         types |= dict.fromkeys(("last", "best", "difference", "p_adjusted"), pl.Float64)
         return pl.DataFrame(data, schema=types, orient="row")
@@ -233,7 +253,8 @@ class History:
         measure = measure or self.measures[0]
         if measure not in self.measures:
             raise MeasureError(
-                f"{measure!r} is not in the history, which has {', '.join(self.measures)}.{did_you_mean(measure, self.measures)}"
+                f"{measure!r} is not in the history, which has "
+                f"{', '.join(self.measures)}.{did_you_mean(measure, self.measures)}"
             )
         for point in (one, other):
             if not point.values(run, measure):
@@ -242,14 +263,10 @@ class History:
         schema = {"query_id": pl.String, "before": pl.Float64, "after": pl.Float64, "difference": pl.Float64}
         return pl.DataFrame(rows[:most], schema=schema, orient="row")
 
-    def moved(
-        self, before: Point, after: Point, run: str, measure: str
-    ) -> list[tuple[str, float, float, float]]:
+    def moved(self, before: Point, after: Point, run: str, measure: str) -> list[tuple[str, float, float, float]]:
         """(query, before, after, difference) of every query that changed, the largest differences first."""
         old, new = before.values(run, measure), after.values(run, measure)
-        rows = [
-            (query, old[query], value, value - old[query]) for query, value in new.items() if query in old
-        ]
+        rows = [(query, old[query], value, value - old[query]) for query, value in new.items() if query in old]
         return sorted((row for row in rows if row[3]), key=lambda row: -abs(row[3]))
 
     @property
@@ -265,6 +282,15 @@ class History:
         ]
         return f"{first}. Last significant changes: {listed(shown, 4)}."
 
+
+class History(Documented, HistoryData):
+    """The result of `history`: its data, and the output formats."""
+
+    @classmethod
+    def of(cls, records: Sequence[Mapping[str, Any]], alpha: float = 0.05) -> History:
+        """The history of records as `read_history` reads them."""
+        return cls(tuple(map(Point, records)), alpha)
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `history`."""
         return {
@@ -275,91 +301,146 @@ class History:
             "latest": self.latest.to_dicts(),
         }
 
-    def to_json(self) -> str:
-        """The JSON of `history`."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    def data_table(self) -> Table:
+        """One row per point, run and measure, as in `table`."""
+        return frame_table(self.table)
 
-    def to_text(self) -> str:
-        """The verdict and the tables as plain text."""
-        from steelyard.report.history import history_text
+    def document(self) -> Document:
+        """One table per dataset and measure, and the last and the best values."""
+        document: Document = looked_up("steelyard.report.history:history_document")(self)
+        return document
 
-        return history_text(self)
-
-    def to_markdown(self) -> str:
-        """The tables in Markdown."""
-        from steelyard.report.history import history_markdown
-
-        return history_markdown(self)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The page: every measure over time, written to `path` where one is given."""
-        from steelyard.io.files import write_file
-        from steelyard.report.history import history_page
-
-        page = history_page(self)
-        if path is not None:
-            write_file(Path(path), page.encode())
+    def _page(self, folder: Path | None) -> str:
+        """Every measure over time, drawn."""
+        page: str = looked_up("steelyard.report.history:history_page")(self)
         return page
 
-    def __repr__(self) -> str:
-        return self.to_text()
 
-
-def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> list[tuple[Step, float]]:
-    """The steps of a line, each with the uncorrected p-value of its change; NaN where nothing was tested."""
-    made: list[tuple[Step, float]] = []
-    before: Point | None = None
-    for point in points:
-        values = np.array(list(point.values(run, measure).values()))
-        mean = point.mean(run, measure)
-        if not len(values) or mean != mean:
+def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> list[LinePoint]:
+    """The steps of a line, each with the uncorrected p-value of its change; NaN if nothing was tested."""
+    pairs = [(point, mean) for point in points if not math.isnan(mean := point.mean(run, measure))]
+    arrays = _as_arrays([point.recorded(run, measure) for point, _ in pairs])
+    measured = [(*pair, values, present) for pair, (values, present) in zip(pairs, arrays, strict=True) if present]
+    broken: list[tuple[str, ...]] = [()] * len(measured)
+    gaps = [np.empty(0)] * len(measured)
+    for place, ((before, _, old, old_present), (point, _, new, present)) in enumerate(pairwise(measured), start=1):
+        broken[place] = tuple(point.breaks(before, measure))
+        if broken[place]:
             continue
-        low, high = mean_interval(values)
-        broken = [] if before is None else point.breaks(before, measure)
-        gap = np.empty(0) if before is None or broken else _gap(before, point, run, measure)
-        p = t_test(gap).p if len(gap) else math.nan
-        difference = float(gap.mean()) if len(gap) else math.nan
-        made.append((Step(point, dataset, run, measure, mean, low, high, tuple(broken), difference), p))
-        before = point
+        old_queries, queries = before.record["queries"], point.record["queries"]
+        if len(old) == len(new) and (old_queries is queries or old_queries == queries):
+            gaps[place] = new - old if old_present == present == len(new) else _present(new - old)
+        else:
+            gaps[place] = _gap(before, point, run, measure)
+    intervals = _intervals([v if present == len(v) else _present(v) for _, _, v, present in measured])
+    differences, p_values = t_tests(gaps)
+    steps = zip(measured, intervals, broken, differences, p_values, strict=True)
+    return [
+        LinePoint(point, dataset, run, measure, mean, low, high, breaks, difference, p)
+        for (point, mean, _, _), (low, high), breaks, difference, p in steps
+    ]
+
+
+def _as_arrays(lists: Sequence[Sequence[float | None]]) -> list[tuple[Floats, int]]:
+    """Lists of values as arrays, NaN for None, each with the number of its values; those of one length at once."""
+    made = [(np.empty(0), 0)] * len(lists)
+    for places in _places_by_length(lists).values():
+        matrix = np.array([lists[place] for place in places], dtype=np.float64)
+        present = np.count_nonzero(~np.isnan(matrix), axis=1).tolist()
+        for place, values, count in zip(places, matrix, present, strict=True):
+            made[place] = values, count
     return made
 
 
-def _corrected(lines: Mapping[str, list[tuple[Step, float]]], alpha: float) -> dict[str, list[Step]]:
-    """The lines with the p-values of all their steps corrected together (Holm)."""
-    flat = [(run, step, p) for run, line in lines.items() for step, p in line]
-    adjusted = adjust([p for *_, p in flat]).tolist() if flat else []
-    made: dict[str, list[Step]] = {run: [] for run in lines}
-    for (run, step, _), p in zip(flat, adjusted, strict=True):
-        rise = "" if not p < alpha else "rise" if step.difference > 0 else "drop"
-        made[run].append(replace(step, p_adjusted=p, change=rise))
+def _present(values: Floats) -> Floats:
+    return values[~np.isnan(values)]
+
+
+def _intervals(series: Sequence[Floats]) -> list[tuple[float, float]]:
+    """The interval of every mean: the bootstrap's, or Student's in a long line, where drawing would take minutes."""
+    from scipy.special import stdtrit
+
+    if len(series) <= MOST_DRAWN:
+        return [mean_interval(values) for values in series]
+    made = [(math.nan, math.nan)] * len(series)
+    for n, places, means, deviations in _by_length(series):
+        margins = float(stdtrit(n - 1, 0.975)) * deviations / math.sqrt(n)
+        for place, mean, margin in zip(places, means.tolist(), margins.tolist(), strict=True):
+            made[place] = (mean - margin, mean + margin)
     return made
+
+
+def t_tests(series: Sequence[Floats]) -> tuple[list[float], list[float]]:
+    """The mean of every series and the p-value of `t_test`; NaN for no value, and for fewer than two.
+
+    They are computed together: a call for every point of a long history would take most of its time.
+    """
+    from scipy.special import stdtr
+
+    differences = [float(values[0]) if len(values) == 1 else math.nan for values in series]
+    p_values = [math.nan] * len(series)
+    for n, places, means, deviations in _by_length(series):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = 2.0 * stdtr(n - 1, -np.abs(means / (deviations / math.sqrt(n))))
+        equal = deviations == 0.0
+        p[equal] = np.where(means[equal] == 0.0, 1.0, 2.0 * 0.5**n)
+        for place, mean, value in zip(places, means.tolist(), p.tolist(), strict=True):
+            differences[place], p_values[place] = mean, value
+    return differences, p_values
+
+
+def _by_length(series: Sequence[Floats]) -> Iterator[tuple[int, list[int], Floats, Floats]]:
+    """For every length of at least 2: the places of the series of this length, their means and standard deviations."""
+    for n, places in _places_by_length(series).items():
+        if n > 1:
+            matrix = np.stack([series[place] for place in places])
+            means, deviations = matrix.mean(axis=1), matrix.std(axis=1, ddof=1)
+            # A deviation that is only rounding is 0, as in `mean_and_deviation`.
+            yield n, places, means, np.where(deviations <= 1e-14 * np.abs(means), 0.0, deviations)
+
+
+def _places_by_length(series: Sequence[Sized]) -> dict[int, list[int]]:
+    places: dict[int, list[int]] = {}
+    for place, values in enumerate(series):
+        places.setdefault(len(values), []).append(place)
+    return places
+
+
+def _corrected(steps: Sequence[LinePoint], alpha: float) -> Iterator[LinePoint]:
+    """The steps of a measure with their p-values corrected together (Holm), and the significant changes."""
+    adjusted = adjust([step.p_adjusted for step in steps]).tolist() if steps else []
+    for step, p in zip(steps, adjusted, strict=True):
+        change = "" if not p < alpha else "rise" if step.difference > 0 else "drop"
+        yield LinePoint(*step[:-2], p, change)
 
 
 def _gap(before: Point, after: Point, run: str, measure: str) -> Floats:
     """The differences on the queries that both points have."""
-    old = before.values(run, measure)
-    new = after.values(run, measure)
-    return np.array([value - old[query] for query, value in new.items() if query in old])
+    was, now = before.values(run, measure), after.values(run, measure)
+    return np.array([value - was[query] for query, value in now.items() if query in was])
 
 
-def _verdict(p: float, alpha: float) -> str:
-    return "different from the best" if p < alpha else "not significant"
+def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure: str) -> float:
+    """The p-value of a loss of the last point against the best of them, on the queries that all of them have."""
+    first = points[0].record["queries"]
+    if all(point.record["queries"] == first for point in points):
+        values = np.array([point.recorded(run, measure) for point in points], dtype=np.float64)
+    else:
+        by_query = [point.values(run, measure) for point in points]
+        shared = [query for query in by_query[-1] if all(query in each for each in by_query)]
+        values = np.array([[each[query] for query in shared] for each in by_query]).reshape(len(points), -1)
+    gaps = sign * (values[:-1] - values[-1])
+    gap = gaps[points.index(best)]
+    if np.isnan(gap).all():
+        return math.nan
+    p = fall_tests(-gap[None, :])[0].p
+    if len(gaps) > MOST_DRAWN and not math.isnan(p):
+        return min(1.0, p * len(gaps))  # Bonferroni's bound: drawing would take minutes in a long line.
+    return p if math.isnan(p) else best_of_p(p, gaps)
 
 
-def _cells(step: Step) -> dict[str, Any]:
-    return {
-        "dataset": step.dataset,
-        "measure": step.measure,
-        "run": step.run,
-        "mean": step.mean,
-        "low": _plain(step.low),
-        "high": _plain(step.high),
-        "difference": _plain(step.difference),
-        "p_adjusted": _plain(step.p_adjusted),
-        "change": step.change,
-        "broken": ", ".join(step.broken),
-    }
-
+_STEP = ("dataset", "measure", "run", "mean", "low", "high", "difference", "p_adjusted", "change")
+"""The fields of a step that are columns of the table."""
 
 _SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("time", "commit", "branch"), str),
@@ -368,7 +449,3 @@ _SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("mean", "low", "high", "difference", "p_adjusted"), float),
     **dict.fromkeys(("change", "broken"), str),
 }
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None

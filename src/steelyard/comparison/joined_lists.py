@@ -39,7 +39,8 @@ class JoinedLists:
 class RunLists:
     """The documents of a run for judged queries, each once, by query and rank; `grade` is NaN where it is unjudged.
 
-    `by_hash` are the rows in the order of their hashes, `hashes` the hashes in that order. `distinct`: no two are equal.
+    `by_hash` are the rows in the order of their hashes, `hashes` the hashes in that order. `distinct`: no two are
+    equal.
     """
 
     frame: pl.DataFrame
@@ -60,8 +61,7 @@ class RunLists:
 
         ids = qrels.judged.query_ids
         numbers = pl.DataFrame(
-            {"query_id": ids, "query": np.arange(len(ids))},
-            schema={"query_id": pl.String, "query": pl.Int64},
+            {"query_id": ids, "query": np.arange(len(ids))}, schema={"query_id": pl.String, "query": pl.Int64}
         )
         joined = rows.drop_nulls("doc_id").join(numbers, on="query_id", maintain_order="left")
         frame = joined.select("query", "doc_id", pl.col("rank").cast(pl.Int64))
@@ -73,9 +73,7 @@ class RunLists:
             kept = ~_repeated(frame, hashes, by_hash)
             frame, hashes = frame.filter(pl.Series(kept)), hashes[kept]
             by_hash = np.argsort(hashes)
-        grade = frame.join(grade_frame(qrels), on=["query", "doc_id"], how="left", maintain_order="left")[
-            "grade"
-        ]
+        grade = frame.join(grade_frame(qrels), on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
         return cls(
             frame,
             frame["query"].to_numpy(),

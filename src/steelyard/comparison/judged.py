@@ -9,17 +9,16 @@ were made from the run that the difference favours (`provenance`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment
-from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.bounds import pair_bounds
 from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists
 from steelyard.comparison.movers import ranked_rows
@@ -28,18 +27,28 @@ from steelyard.comparison.provenance import Edge, find_edge
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.comparison.unjudged import DRAWS, Estimate, combined_test, draw_grades, pooled
+from steelyard.comparison.unjudged import (
+    DRAWS,
+    RANK_TESTS,
+    Estimate,
+    GradeDraws,
+    combined_rank_test,
+    combined_test,
+    moved_p,
+    pooled,
+)
 from steelyard.errors import MeasureError
 from steelyard.measures.bounds import bounds, judged_share, rank_cutoff
 from steelyard.measures.compute import values
-from steelyard.measures.gradings import ABSENT, graded, is_fixed
+from steelyard.measures.gradings import ABSENT, graded, is_fixed, zero_counts
 from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
 from steelyard.notes import Note, note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.statistics import FAMILY_TESTS
+from steelyard.statistics import paired_tests, t_test
+from steelyard.statistics.paired import PairedTest
 
 Result = TypeVar("Result")
 
@@ -76,16 +85,19 @@ class Conventions:
     """The difference of two runs by each convention for unjudged documents; None where it was not computed.
 
     `judged_run` and `judged_baseline`: the share of judged documents above the measure's cutoff. `bound_low` and
-    `bound_high`: the lowest and highest difference that any grading gives. `condensed` and `imputed`: the mean
-    difference and the p-value with condensed lists and with estimated grades; `imputed_low` and `imputed_high`: the
-    95% interval with estimated grades. `unjudged`: the number of unjudged documents that either run has above the
-    cutoff.
+    `bound_high`: the lowest and highest difference that any grading gives; `bound_p`: the larger p-value of the two, by
+    the test of the pair if it is one of ranks or signs, otherwise by the t test. `condensed` and `imputed`: the mean
+    difference and the p-value with condensed lists and with estimated grades; `imputed_low` and `imputed_high`: the 95%
+    interval with estimated grades. `unjudged`: the number of unjudged documents that either run has above the cutoff.
+    `drawn`: the lowest and highest mean difference of all drawn grades. `checked`: False if the lists are too long to
+    estimate grades.
     """
 
     judged_run: float | None = None
     judged_baseline: float | None = None
     bound_low: float | None = None
     bound_high: float | None = None
+    bound_p: float | None = None
     condensed: float | None = None
     condensed_p: float | None = None
     imputed: float | None = None
@@ -93,14 +105,82 @@ class Conventions:
     imputed_low: float | None = None
     imputed_high: float | None = None
     unjudged: int = 0
+    drawn: tuple[float, float] | None = None
+    checked: bool = True
+
+    def of_pair(self) -> dict[str, Any]:
+        """The fields that a Pair shows."""
+        return {key: value for key, value in vars(self).items() if key not in ("bound_p", "drawn", "checked")}
+
+    def negated(self) -> Conventions:
+        """The conventions of the pair with the runs in the other order."""
+
+        def minus(value: float | None) -> float | None:
+            return None if value is None else -value
+
+        return replace(
+            self,
+            judged_run=self.judged_baseline,
+            judged_baseline=self.judged_run,
+            bound_low=minus(self.bound_high),
+            bound_high=minus(self.bound_low),
+            condensed=minus(self.condensed),
+            imputed=minus(self.imputed),
+            imputed_low=minus(self.imputed_high),
+            imputed_high=minus(self.imputed_low),
+            drawn=None if self.drawn is None else (-self.drawn[1], -self.drawn[0]),
+        )
+
+
+class GradedLists:
+    """The lists of two runs with drawn grades: made once for a pair, read by all its measures.
+
+    Each draw is a query of a larger alignment, so that a measure is computed for all draws at once.
+    """
+
+    def __init__(self, lists: JoinedLists, seed: int) -> None:
+        self.lists = lists
+        self._seed = seed
+        self._alignments: dict[tuple[int, bool], tuple[Alignment, Alignment]] = {}
+
+    @cached_property
+    def _draws(self) -> GradeDraws:
+        return GradeDraws(self.lists.pair, DRAWS, self._seed)
+
+    def values(self, part: Part, sides: tuple[Alignment, Alignment], depth: int) -> tuple[Floats, Floats]:
+        """A measure of both runs, draws x queries; drawn grades down to a depth."""
+        if is_fixed(part.measure):
+            first, second = (np.tile(values(part.measure, a), (DRAWS, 1)) for a in sides)
+        else:
+            drawn = self._drawn(sides, depth, zero_counts(part.measure))
+            first, second = (values(part.measure, a).reshape(DRAWS, -1) for a in drawn)
+        return first, second
+
+    def _drawn(self, sides: tuple[Alignment, Alignment], depth: int, zeros: bool) -> tuple[Alignment, Alignment]:
+        """Both runs with the drawn grades; documents graded 0 only where a measure reads them, as most grades are 0."""
+        if (depth, zeros) not in self._alignments:
+            pair = self.lists.pair
+            wanted = pair.unjudged & pair.within(depth)
+            grades = self._draws.of(wanted)
+            document, draw = np.nonzero(np.ones_like(grades) if zeros else grades)
+            size = sides[0].size
+            query = draw * size + pair.query[wanted][document]
+            every = np.tile(np.arange(size), DRAWS)
+            ranks = [np.where(np.isfinite(r[wanted]), r[wanted], ABSENT).astype(np.int64) for r in pair.ranks]
+            first, second = (
+                graded(a, every, query, rank[document], grades[document, draw])
+                for a, rank in zip(sides, ranks, strict=True)
+            )
+            self._alignments[depth, zeros] = first, second
+        return self._alignments[depth, zeros]
 
 
 @dataclass(eq=False)
 class JudgedDocuments:
     """The alignments and lists of the runs of a comparison, and what follows from their unjudged documents.
 
-    `bounded` counts the documents that bounds of differences were computed over, `without_bounds` the differences that
-    have none because the lists are too long.
+    `test` is the test of the pairs. `bounded` counts the documents that bounds of differences were computed over,
+    `without_bounds` the differences that have none because the lists are too long.
     """
 
     qrels: Qrels
@@ -108,10 +188,11 @@ class JudgedDocuments:
     alignments: dict[str, Alignment]
     options: Options
     seed: int = 0
+    test: str = "t"
     bounded: int = 0
     without_bounds: int = 0
     _lists: dict[str, RunLists] = field(default_factory=dict, repr=False)
-    _pairs: dict[tuple[str, str], JoinedLists] = field(default_factory=dict, repr=False)
+    _pairs: dict[tuple[str, str], GradedLists] = field(default_factory=dict, repr=False)
 
     @cached_property
     def edges(self) -> dict[str, Edge]:
@@ -153,9 +234,7 @@ class JudgedDocuments:
             shares = values(first, a)[a.answered & (a.retrieved > 0)]
             if len(shares) and shares.mean() >= NEARLY_ALL:
                 return True
-        counts = np.bincount(
-            self.qrels.doc_query[self.qrels.grades >= 0], minlength=len(self.qrels.judged.query_ids)
-        )
+        counts = np.bincount(self.qrels.doc_query[self.qrels.grades >= 0], minlength=len(self.qrels.judged.query_ids))
         return len(counts) > 0 and bool(np.mean(counts >= POOL_DEPTH) >= NEARLY_ALL)
 
     @property
@@ -197,19 +276,35 @@ class JudgedDocuments:
         return low, high
 
     def conventions(
-        self, parts: Sequence[Part], run: str, baseline: str, kept: Bools, whole: bool
+        self,
+        parts: Sequence[Part],
+        run: str,
+        baseline: str,
+        kept: Bools,
+        whole: bool,
+        decisive: Callable[[Conventions], bool] = lambda known: False,
     ) -> Conventions:
-        """The conventions of a pair; the costly ones only where `whole`. `kept`: the queries that count."""
+        """The conventions of a pair; the costly ones only where `whole`. `kept`: the queries that count.
+
+        decisive: whether bounds would decide the verdict, given the others: then they are computed however many
+        there are, since a verdict must not depend on what else is compared.
+        """
         share_run, share_base = self.share(parts, run), self.share(parts, baseline)
         if share_run is None or share_base is None or min(share_run, share_base) >= 1.0 or not whole:
             return Conventions(share_run, share_base)
-        a, b = self.alignments[run], self.alignments[baseline]
         known = Conventions(share_run, share_base)
+        a, b = self.alignments[run], self.alignments[baseline]
+        # In one order of the two runs, whatever they are called: the same pair has the same estimates.
+        if (a.query.tobytes(), a.rank.tobytes()) > (b.query.tobytes(), b.rank.tobytes()):
+            reverse = self.conventions(parts, baseline, run, kept, whole, lambda known: decisive(known.negated()))
+            return reverse.negated()
         condensed = _if_computable(lambda: self._condensed(parts, a, b, kept))
         if condensed is not None:
             known = replace(known, condensed=condensed.difference, condensed_p=condensed.p)
-        if not self._joinable(run, baseline):
+        if self.options.unjudged == "remove":
             return known
+        if int(a.retrieved.sum() + b.retrieved.sum()) > MOST_DOCUMENTS:
+            return replace(known, checked=not self.informative)
         depth = self._depth(parts)
         size = len(self.qrels.judged.query_ids)
         known = replace(known, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
@@ -219,64 +314,61 @@ class JudgedDocuments:
             imputed = _if_computable(lambda: self._imputed(parts, a, b, lists, depth, kept))
         if imputed is not None:
             known = replace(known, imputed=imputed.difference, imputed_p=imputed.p)
-            known = replace(known, imputed_low=imputed.low, imputed_high=imputed.high)
+            known = replace(known, imputed_low=imputed.low, imputed_high=imputed.high, drawn=imputed.drawn)
         work = len(parts) * int(a.retrieved.sum() + b.retrieved.sum())
-        if self.bounded + work > MOST_BOUNDED:
+        if self.bounded + work <= MOST_BOUNDED:
+            self.bounded += work
+        elif not decisive(known):
             self.without_bounds += 1
             return known
-        self.bounded += work
-        bounds = _if_computable(lambda: self._bounds(parts, a, b, self._lists_of(run, baseline), kept))
+        bounds = _if_computable(lambda: self._bounds(parts, a, b, self._lists_of(run, baseline).lists, kept))
         if bounds is not None:
-            known = replace(known, bound_low=bounds[0], bound_high=bounds[1])
+            low, high = (float(np.nanmean(end)) for end in bounds)
+            known = replace(known, bound_low=low, bound_high=high, bound_p=self._bound_p(*bounds))
         return known
+
+    def _bound_p(self, low: Floats, high: Floats) -> float | None:
+        """The larger p-value of the lowest and of the highest differences; None if they have different signs."""
+        if not np.nanmean(low) * np.nanmean(high) > 0:
+            return None
+        test = cast(PairedTest, self.test if self.test in RANK_TESTS else "t")
+        return max(result.p for result in paired_tests(np.array([low, high]), test))
 
     def _condensed(self, parts: Sequence[Part], a: Alignment, b: Alignment, kept: Bools) -> Estimate:
         """The difference with condensed lists."""
-        run, baseline = (
-            _combined(parts, [values(part.measure, _judged_only(x)) for part in parts]) for x in (a, b)
-        )
-        return _tested(_column(parts), run[None, kept], baseline[None, kept])
+        run, baseline = (_combined(parts, [values(part.measure, _judged_only(x)) for part in parts]) for x in (a, b))
+        return _tested(_column(parts), run[None, kept], baseline[None, kept], self.test)
 
     def _depth(self, parts: Sequence[Part]) -> int:
         cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
         return min(max(cutoffs), MOST_RANKS)
 
     def _imputed(
-        self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: JoinedLists, depth: int, kept: Bools
+        self, parts: Sequence[Part], a: Alignment, b: Alignment, drawn: GradedLists, depth: int, kept: Bools
     ) -> Estimate | None:
         """The difference with estimated grades; None where the qrels were not pooled."""
         level = self.options.rel if self.options.rel is not None else 1.0
-        wanted = lists.pair.unjudged & lists.pair.within(depth)
-        if not pooled(lists.pair, depth, level):
+        if not pooled(drawn.lists.pair, depth, level):
             return None
-        drawn = draw_grades(lists.pair, wanted, DRAWS, np.random.default_rng(self.seed))
-        query, every = lists.pair.query[wanted], np.arange(a.size)
-        ranks = [
-            np.where(np.isfinite(r[wanted]), r[wanted], ABSENT).astype(np.int64) for r in lists.pair.ranks
-        ]
-        sides = np.empty((2, len(drawn), a.size))
-        for number, grades in enumerate(drawn):
-            for side, x, rank in zip(sides, (a, b), ranks, strict=True):
-                found = [_graded_values(part.measure, x, every, query, rank, grades) for part in parts]
-                side[number] = _combined(parts, found)
-        return _tested(_column(parts), *sides[:, :, kept])
+        parts_of_both = [drawn.values(part, (a, b), depth) for part in parts]
+        sides = [_combined(parts, [both[side] for both in parts_of_both])[:, kept] for side in (0, 1)]
+        return _tested(_column(parts), sides[0], sides[1], self.test)
 
     def _bounds(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: JoinedLists, kept: Bools
-    ) -> tuple[float, float] | None:
-        """The lowest and highest mean difference; for a composite the sum of its parts' bounds.
+    ) -> tuple[Floats, Floats] | None:
+        """The lowest and highest difference of every query; for a composite the sum of its parts' bounds.
 
         None for a geometric mean, whose bounds do not follow from those of the differences.
         """
         if _column(parts).geometric:
             return None
         total = sum(part.weight for part in parts)
-        low = high = 0.0
+        low = high = np.zeros(int(kept.sum()))
         for part in parts:
-            found = pair_bounds(part.measure, a, b, lists.shared)
-            ends = float(np.nanmean(found.low[kept])), float(np.nanmean(found.high[kept]))
-            least, most = (-ends[1], -ends[0]) if part.inverted else ends
-            low, high = low + part.weight / total * least, high + part.weight / total * most
+            ends = pair_bounds(part.measure, a, b, lists.shared)
+            least, most = (-ends.high, -ends.low) if part.inverted else (ends.low, ends.high)
+            low, high = low + part.weight / total * least[kept], high + part.weight / total * most[kept]
         return low, high
 
     def _top(self, run: str) -> RunLists:
@@ -290,24 +382,14 @@ class JudgedDocuments:
             self._lists[run] = RunLists.of(rows, self.qrels)
         return self._lists[run]
 
-    def _joinable(self, run: str, baseline: str) -> bool:
-        """Whether the lists of two runs are joined: not if they are too long, or without their unjudged documents."""
-        size = sum(int(self.alignments[name].retrieved.sum()) for name in (run, baseline))
-        return size <= MOST_DOCUMENTS and self.options.unjudged != "remove"
-
-    def _lists_of(self, run: str, baseline: str) -> JoinedLists:
+    def _lists_of(self, run: str, baseline: str) -> GradedLists:
         if (run, baseline) not in self._pairs:
             # One pair at a time: the lists of all pairs would not fit.
             self._pairs.clear()
             size = len(self.qrels.judged.query_ids)
-            self._pairs[run, baseline] = join_lists(self._top(run), self._top(baseline), size)
+            joined = join_lists(self._top(run), self._top(baseline), size)
+            self._pairs[run, baseline] = GradedLists(joined, self.seed)
         return self._pairs[run, baseline]
-
-
-def _graded_values(
-    measure: Measure, a: Alignment, every: Ints, query: Ints, rank: Ints, grade: Floats
-) -> Floats:
-    return values(measure, a if is_fixed(measure) else graded(a, every, query, rank, grade))
 
 
 def _if_computable(compute: Callable[[], Result | None]) -> Result | None:
@@ -323,14 +405,19 @@ def _column(parts: Sequence[Part]) -> Column:
     return Column("", measure=parts[0].measure if len(parts) == 1 else None)
 
 
-def _tested(column: Column, run: Floats, baseline: Floats) -> Estimate:
-    """The difference of two runs, from their values, draws x queries."""
-    test = combined_test(column.tested(run) - column.tested(baseline))
+def _tested(column: Column, run: Floats, baseline: Floats, chosen: str) -> Estimate:
+    """The difference of two runs, from their values, draws x queries; p of the chosen test if it is one of ranks."""
+    gaps = column.tested(run) - column.tested(baseline)
+    test = combined_test(gaps)
+    means = np.nanmean(gaps, axis=1) if gaps.size else np.zeros(1)
+    test = replace(test, drawn=(float(means.min()), float(means.max())))
+    if chosen in RANK_TESTS:
+        test = replace(test, p=combined_rank_test(gaps, chosen))
     if not column.geometric:
         return test
     reference = float(np.mean([column.mean(row) for row in baseline]))
-    ends = (column.change(end, reference) for end in (test.low, test.high))
-    return Estimate(column.change(test.difference, reference), test.p, *ends)
+    ends = [column.change(end, reference) for end in (test.low, test.high)]
+    return replace(test, difference=column.change(test.difference, reference), low=ends[0], high=ends[1])
 
 
 def _judged_only(a: Alignment) -> Alignment:
@@ -350,10 +437,6 @@ def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
     )
 
 
-MOST_CHECKED = 400
-"""Pairs with a claim that are checked at most; of more, those of the leader and of the baseline."""
-
-
 def _judged_to(a: Alignment, depth: int) -> bool:
     """Whether every document that a run returned to a depth is judged."""
     return int(np.sum(a.rank <= depth)) == int(np.minimum(a.retrieved, depth).sum())
@@ -362,10 +445,11 @@ def _judged_to(a: Alignment, depth: int) -> bool:
 UNDECIDED = "Undecided: significant only if unjudged documents are not relevant."
 """The sentence of an undecided pair."""
 
+UNCHECKED = "Undecided: the lists are too long to check whether the difference depends on unjudged documents."
+"""The sentence of a pair that was not checked."""
 
-def parts_of(
-    column: Column, components: ScoreTable | None, weights: Mapping[str, float] | None
-) -> list[Part]:
+
+def parts_of(column: Column, components: ScoreTable | None, weights: Mapping[str, float] | None) -> list[Part]:
     """The measures of a column; none for a table of values of another tool."""
     if column.key == COMPOSITE and components is not None and weights:
         return [
@@ -382,15 +466,9 @@ def with_conventions(
     tables: Sequence[ScoreTable],
     plan: ComparisonPlan,
     judged: JudgedDocuments,
-    leader: str,
 ) -> list[Pair]:
     """The pairs with their judged shares and conventions, and the verdict `undecided` where it applies."""
-    claims = [pair for pair in pairs if pair.verdict in ("better", "worse") or pair.equivalent is not None]
-    checked = {id(pair) for pair in claims}
-    if len(claims) > MOST_CHECKED:
-        checked = {id(pair) for pair in claims if {leader, plan.baseline} & {pair.run, pair.baseline}}
     place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
-    tests = Counter((pair.measure, pair.k) for pair in pairs)
     made = []
     for pair in pairs:
         table = next(table for table in tables if table.k == pair.k)
@@ -398,18 +476,27 @@ def with_conventions(
         if not found:
             made.append(pair)
             continue
-        values = table.compared(pair.measure)
-        both = ~np.isnan(values[table.runs.index(pair.run)] - values[table.runs.index(pair.baseline)])
+        column = next(column for column in table.columns if column.key == pair.measure)
+        tested = column.tested(table.compared(pair.measure))
+        gap = tested[table.runs.index(pair.run)] - tested[table.runs.index(pair.baseline)]
+        both = ~np.isnan(gap)
         kept = np.zeros(len(place), dtype=bool)
-        kept[[place[query] for query, there in zip(table.queries, both.tolist(), strict=True) if there]] = (
-            True
-        )
-        conventions = judged.conventions(found, pair.run, pair.baseline, kept, id(pair) in checked)
-        verdict = _verdict(pair, conventions, plan, judged, tests[pair.measure, pair.k])
+        kept[[place[query] for query, there in zip(table.queries, both.tolist(), strict=True) if there]] = True
+        claimed = pair.verdict in ("better", "worse") or pair.equivalent is not None
+
+        def decisive(known: Conventions, pair: Pair = pair, gap: Floats = gap) -> bool:
+            """Whether the pair is undecided without bounds, and no drawn grades have shown that bounds contain 0."""
+            if known.drawn is not None and known.drawn[0] <= 0 <= known.drawn[1]:
+                return False
+            return _verdict(pair, by_test(plan.test, pair.p, pair.difference, known, gap), plan, judged) == "undecided"
+
+        conventions = judged.conventions(found, pair.run, pair.baseline, kept, claimed, decisive)
+        conventions = by_test(plan.test, pair.p, pair.difference, conventions, gap)
+        verdict = _verdict(pair, conventions, plan, judged)
         equivalent = pair.equivalent if _shows_equivalence(pair, verdict, conventions, judged) else None
         if verdict == "undecided":
-            pair = replace(pair, stars="", sentence=UNDECIDED)
-        made.append(replace(pair, verdict=verdict, equivalent=equivalent, **vars(conventions)))
+            pair = replace(pair, stars="", sentence=UNDECIDED if conventions.checked else UNCHECKED)
+        made.append(replace(pair, verdict=verdict, equivalent=equivalent, **conventions.of_pair()))
     return made
 
 
@@ -421,23 +508,41 @@ def _shows_equivalence(pair: Pair, verdict: str, conventions: Conventions, judge
     return low is None or high is None or within_margin(low, high, pair.equivalent)
 
 
-def _verdict(
-    pair: Pair, conventions: Conventions, plan: ComparisonPlan, judged: JudgedDocuments, times: int
-) -> str:
+def by_test(test: str, p: float, difference: float, conventions: Conventions, gap: Floats) -> Conventions:
+    """The conventions with the p-values of a test, which so far are those of the t test.
+
+    Tests of ranks and signs were computed as such. For the tests of the mean that draw at random, the two-sided p-value
+    of the pair is moved by as much as the estimate moves that of the t test. `gap`: the differences per query.
+    """
+    if test in ("t", *RANK_TESTS) or conventions.imputed is None or conventions.imputed_p is None:
+        return conventions
+    plain = t_test(gap).p
+    sign = 1.0 if (conventions.imputed > 0) == (difference > 0) else -1.0
+    imputed, ends = moved_p(p, plain, sign * conventions.imputed_p), conventions.bound_p
+    return replace(conventions, imputed_p=imputed, bound_p=None if ends is None else moved_p(p, plain, ends))
+
+
+def _verdict(pair: Pair, conventions: Conventions, plan: ComparisonPlan, judged: JudgedDocuments) -> str:
     """The verdict of a pair, `undecided` where a significant difference depends on unjudged documents."""
     if pair.verdict not in ("better", "worse"):
         return pair.verdict
-    if (pair.run if pair.verdict == "better" else pair.baseline) in judged.edges:
+    # The p-values are corrected by the same factor as that of the plain test.
+    factor = pair.p_adjusted / pair.p if pair.p > 0 else 1.0
+    if _confirmed(pair, conventions.bound_low, conventions.bound_p, factor, plan):
+        return pair.verdict  # Whatever the unjudged documents are.
+    if not conventions.checked or (pair.run if pair.verdict == "better" else pair.baseline) in judged.edges:
         return "undecided"
     if conventions.imputed is None or conventions.imputed_p is None:
         return pair.verdict
-    # The p-value of the estimate is corrected by the same factor as that of the plain test.
-    factor = float(times)
-    if plan.test not in FAMILY_TESTS and pair.p > 0:
-        factor = pair.p_adjusted / pair.p
-    confirmed = conventions.imputed_p * factor < plan.alpha
-    same_sign = (conventions.imputed > 0) == (pair.difference > 0)
-    return pair.verdict if confirmed and same_sign else "undecided"
+    confirmed = _confirmed(pair, conventions.imputed, conventions.imputed_p, factor, plan)
+    return pair.verdict if confirmed else "undecided"
+
+
+def _confirmed(pair: Pair, difference: float | None, p: float | None, factor: float, plan: ComparisonPlan) -> bool:
+    """Whether a difference has the sign of the pair and is significant."""
+    if difference is None or p is None:
+        return False
+    return p * factor < plan.alpha and (difference > 0) == (pair.difference > 0)
 
 
 def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
@@ -456,9 +561,7 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
                 documents=first.unjudged,
             )
         )
-    shares = [
-        share for pair in pairs for share in (pair.judged_run, pair.judged_baseline) if share is not None
-    ]
+    shares = [share for pair in pairs for share in (pair.judged_run, pair.judged_baseline) if share is not None]
     if judged.without_bounds:
         notes.append(note("differences-without-bounds", count=judged.without_bounds))
     if judged.edges:
@@ -473,10 +576,7 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
             key=lambda pair: abs((pair.judged_run or 0) - (pair.judged_baseline or 0)),
             default=None,
         )
-        if (
-            asymmetric is not None
-            and abs((asymmetric.judged_run or 0) - (asymmetric.judged_baseline or 0)) > 0.1
-        ):
+        if asymmetric is not None and abs((asymmetric.judged_run or 0) - (asymmetric.judged_baseline or 0)) > 0.1:
             notes.append(
                 note(
                     "judged-unevenly",

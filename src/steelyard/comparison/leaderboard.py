@@ -1,24 +1,23 @@
-"""The leaderboard: runs best first, with intervals, rank intervals and groups of ties; and the verdict on its leader."""
+"""The leaderboard: runs best first, with intervals, rank intervals and tie groups; and the verdict on its leader."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.pairs import NOT_TOGETHER, Pair, adjusted_p_matrix, power_of
+from steelyard.comparison.pairs import NOT_SIGNIFICANT, NOT_TOGETHER, Pair, p_matrix
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.statistics import groups_of, mean_intervals, rank_intervals
+from steelyard.statistics import groups_of, mean_intervals
 from steelyard.wording import SHOWN_NAMES, listed
 
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A run (at a cutoff): its rank, the 95% interval of its rank, its groups, its means and their intervals.
+    """A run (at a cutoff): its rank, the lowest and highest rank by the tests, groups, means and intervals.
 
     Each letter of `group` is a group of runs that are not significantly different from each other. Measures that
     are not averaged over queries have no interval. A run that was not measured has no rank, and its means are NaN.
@@ -32,17 +31,6 @@ class LeaderboardRow:
     rank_high: int | None
     means: dict[str, float]
     intervals: dict[str, tuple[float, float] | None]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `compare`; `k` and `composite` are null where there are none."""
-        data: dict[str, Any] = {"rank": self.rank, "run": self.run, "k": self.k, COMPOSITE: None}
-        data |= {key: None if value != value else value for key, value in self.means.items()}
-        data |= {"group": self.group, "rank_low": self.rank_low, "rank_high": self.rank_high}
-        data["intervals"] = {
-            key: None if pair is None or pair[0] != pair[0] else list(pair)
-            for key, pair in self.intervals.items()
-        }
-        return data
 
 
 def order_of(table: ScoreTable) -> list[int]:
@@ -60,13 +48,18 @@ def best_first(column: Column, means: Floats) -> list[int]:
 def leaderboard_rows(
     table: ScoreTable, order: Sequence[int], plan: ComparisonPlan, pairs: Sequence[Pair]
 ) -> list[LeaderboardRow]:
-    """The rows of one score table, best first. Groups agree with the p-values of the pairs."""
-    first = table.columns[0]
-    places = [(1, len(table.runs))] * len(table.runs)
-    if all(table.comparable(first, 0, run) for run in range(1, len(table.runs))):
-        places = rank_intervals(first.worth(first.tested(table.compared(first.key))), seed=plan.seed)
+    """The rows of one score table in their order. `pairs` are every two runs on the first measure.
+
+    Groups and rank intervals are those of the tests: the rank of a run is at least 1 + the number of runs that are
+    significantly better, and at most the number of runs that are not significantly worse.
+    """
     means = table.means()
-    groups = groups_of(first.worth(means[:, 0]), adjusted_p_matrix(table, plan, pairs), plan.alpha)
+    worth = np.empty(len(order))
+    worth[list(order)] = -np.arange(len(order))
+    matrix = p_matrix(table.runs, pairs)
+    groups = groups_of(worth, matrix, plan.alpha)
+    significant = matrix < plan.alpha
+    better, worse = ((significant & side).sum(axis=1) for side in (worth > worth[:, None], worth < worth[:, None]))
     tested = np.stack([column.tested(table.compared(column.key)) for column in table.columns], axis=1)
     flat = tested.reshape(-1, len(table.queries))
     ends = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(table.runs), len(table.columns), 2)
@@ -76,8 +69,8 @@ def leaderboard_rows(
             run=table.runs[run],
             k=table.k,
             group=groups[run],
-            rank_low=places[run][0],
-            rank_high=places[run][1],
+            rank_low=1 + int(better[run]),
+            rank_high=len(table.runs) - int(worse[run]),
             means={column.key: float(m) for column, m in zip(table.columns, means[run], strict=True)},
             intervals={
                 column.key: (column.mean_of(low), column.mean_of(high)) if column.averaged else None
@@ -91,17 +84,19 @@ def leaderboard_rows(
 def unmeasured_row(run: str, table: ScoreTable) -> LeaderboardRow:
     """The row of a run that was not measured."""
     keys = [column.key for column in table.columns]
-    return LeaderboardRow(
-        None, run, table.k, "", None, None, dict.fromkeys(keys, np.nan), dict.fromkeys(keys)
-    )
+    return LeaderboardRow(None, run, table.k, "", None, None, dict.fromkeys(keys, np.nan), dict.fromkeys(keys))
+
+
+NOT_BELOW = "Not significantly below the leader"
+"""What is said of runs that are tied with the leader. They may differ significantly from each other."""
 
 
 class Verdict(str):
     """The verdict of a comparison: which run leads, on what, by how much, and whether that is significant.
 
-    `headline` is the first sentence, `tied` the runs that are tied with the leader, the leader first, `undecided` those
-    whose difference from it depends on unjudged documents, and `unmeasured` those without values. `lead` has the parts
-    of the headline where one run leads another.
+    `headline` is the first sentence, `tied` the runs that are not significantly below the leader, the leader first,
+    `undecided` those whose difference from it depends on unjudged documents, and `unmeasured` those without values.
+    `lead` has the parts of the headline where one run leads another. `labels` says which models judged.
     """
 
     headline: str
@@ -109,6 +104,7 @@ class Verdict(str):
     undecided: tuple[str, ...]
     unmeasured: tuple[str, ...]
     lead: Lead | None
+    labels: str
 
     def __new__(
         cls,
@@ -118,13 +114,12 @@ class Verdict(str):
         undecided: Sequence[str] = (),
         unmeasured: Sequence[str] = (),
         lead: Lead | None = None,
+        labels: str = "",
     ) -> Verdict:
-        details = [
-            *details,
-            *([f"Not measured: {listed(list(unmeasured), SHOWN_NAMES)}."] if unmeasured else []),
-        ]
+        details = [*details, *([f"Not measured: {listed(list(unmeasured), SHOWN_NAMES)}."] if unmeasured else [])]
+        details += [labels] if labels else []
         verdict = super().__new__(cls, " ".join([headline, *details]))
-        verdict.headline, verdict.lead = headline, lead
+        verdict.headline, verdict.lead, verdict.labels = headline, lead, labels
         verdict.tied, verdict.undecided, verdict.unmeasured = tuple(tied), tuple(undecided), tuple(unmeasured)
         return verdict
 
@@ -153,12 +148,12 @@ class Lead:
 def verdict_of(
     table: ScoreTable,
     rows: Sequence[LeaderboardRow],
-    plan: ComparisonPlan,
     pairs: Sequence[Pair],
     predicted: bool = False,
     unmeasured: Sequence[str] = (),
+    labels: str = "",
 ) -> Verdict:
-    """The verdict on the first measure of a score table; `rows` are its rows of the leaderboard.
+    """The verdict on the first measure of a score table; `rows` are its rows, `pairs` every two runs on the measure.
 
     predicted: the differences are prediction-powered estimates, to which the power of a t test does not apply.
     """
@@ -168,36 +163,29 @@ def verdict_of(
     score = f"{top.means[key]:.4f}"
     if len(rows) == 1:
         headline = f"{top.run} scores {score} on {what}; no other run to compare with."
-        return Verdict(headline, tied=[top.run], unmeasured=unmeasured)
+        return Verdict(headline, tied=[top.run], unmeasured=unmeasured, labels=labels)
     values: dict[str, Floats] = dict(zip(table.runs, table.compared(key), strict=True))
     equal = [row.run for row in rows if np.array_equal(values[row.run], values[top.run], equal_nan=True)]
     rest = [row for row in rows if row.run not in equal]
     if not rest:
         both = "both score" if len(equal) == 2 else "all score"
         headline = f"{listed(equal)} {both} {score} on {what}: no difference on any query."
-        return Verdict(headline, tied=equal, unmeasured=unmeasured)
+        return Verdict(headline, tied=equal, unmeasured=unmeasured, labels=labels)
     second = rest[0]
-    tested = [
-        pair
+    of_top = {
+        pair.baseline if pair.run == top.run else pair.run: pair
         for pair in pairs
-        if (pair.measure, pair.k) == (key, table.k) and {pair.run, pair.baseline} == {top.run, second.run}
-    ]
-    difference = abs(tested[0].difference) if tested else abs(top.means[key] - second.means[key])
-    matrix = adjusted_p_matrix(table, plan, pairs)
-    p_values = dict(zip(table.runs, matrix[table.runs.index(top.run)].tolist(), strict=True))
-    undecided = {
-        pair.baseline if pair.run == top.run else pair.run
-        for pair in pairs
-        if pair.verdict == "undecided"
-        and (pair.measure, pair.k) == (key, table.k)
-        and top.run in (pair.run, pair.baseline)
+        if top.run in (pair.run, pair.baseline)
     }
-    tied = [row.run for row in rest if not p_values[row.run] < plan.alpha and row.run not in undecided]
+    lead_pair = of_top[second.run]
+    difference = abs(lead_pair.difference)
+    undecided = {run for run, pair in of_top.items() if pair.verdict == "undecided"}
+    tied = [row.run for row in rest if of_top[row.run].verdict in NOT_SIGNIFICANT]
     leads = f"{top.run} leads {second.run}"
     if len(equal) > 1:
         leads = f"{listed(equal)} (no difference on any query) lead {second.run}"
     headline = f"{leads} on {what} by {difference:.4f} ({score})"
-    equivalent = "".join(f"; {pair.equivalence}" for pair in tested if pair.equivalence)
+    equivalent = f"; {lead_pair.equivalence}" if lead_pair.equivalence else ""
     outcomes = ["the difference is significant", "significant"]
     if not tied and not undecided and len(rest) > 1:
         others = "the difference is significant, and so are its differences from every other run"
@@ -206,15 +194,13 @@ def verdict_of(
         outcomes = ["undecided, since it depends on unjudged documents", "undecided (unjudged documents)"]
     elif second.run in tied and predicted:
         outcomes = ["not significant"]
-    elif not table.comparable(table.columns[0], *(table.runs.index(run) for run in (top.run, second.run))):
+    elif lead_pair.reason == NOT_TOGETHER:
         outcomes = [f"not tested, since {NOT_TOGETHER}", "not tested"]
     elif second.run in tied:
-        column = table.columns[0]
-        gap = column.tested(values[top.run]) - column.tested(values[second.run])
-        outcomes = list(power_of(column, gap, second.means[key], plan.alpha, significant=False).clauses)
-    details = [tested[0].sentence] if predicted and tested else []
+        outcomes = list(lead_pair.power().clauses)
+    details = [lead_pair.sentence] if predicted else []
     if tied:
-        details.append(f"Tied for first: {listed([*equal, *tied], SHOWN_NAMES)}.")
+        details.append(f"{NOT_BELOW}: {listed(tied, SHOWN_NAMES)}.")
     others_undecided = [row.run for row in rest if row.run in undecided] if undecided - {second.run} else []
     if others_undecided:
         details.append(f"Undecided (unjudged documents): {listed(others_undecided, SHOWN_NAMES)}.")
@@ -228,5 +214,5 @@ def verdict_of(
         outcomes=tuple(f"{outcome}{equivalent}" for outcome in outcomes),
     )
     return Verdict(
-        f"{headline}: {lead.outcomes[0]}.", details, [*equal, *tied], others_undecided, unmeasured, lead
+        f"{headline}: {lead.outcomes[0]}.", details, [*equal, *tied], others_undecided, unmeasured, lead, labels
     )

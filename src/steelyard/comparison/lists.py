@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -13,26 +12,23 @@ import numpy as np
 
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, PolicyError
+from steelyard.report.documents import Document, Documented, plain_values
+from steelyard.report.tables import Cell, Table
 from steelyard.run import Run
-from steelyard.safe_text import markdown_text
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.report.tables import Table
-
 RBO_P = 0.9
 """The persistence of rank-biased overlap: the first ten ranks have 86% of its weight."""
 
-NO_QRELS = (
-    "No qrels: the runs cannot be ranked. The tables show how far their lists agree. "
-    "`steelyard pool RUN RUN -o pool.jsonl` selects documents to judge."
-)
+NO_QRELS = "No qrels: the runs cannot be ranked. The tables show how far their lists agree."
+POOL_ADVICE = " `steelyard pool RUN RUN -o pool.jsonl` selects documents to judge."
 
 
 @dataclass(frozen=True)
-class RunLists:
+class RunListing:
     """The lists of one run: queries with a list, the mean number of documents, the median latency if known."""
 
     run: str
@@ -59,24 +55,26 @@ class ListPair:
     same_first: float
 
 
-@dataclass(frozen=True, eq=False)
-class ListComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class ListComparison(Documented):
     """The result of `compare` without qrels."""
 
-    runs: tuple[RunLists, ...]
+    runs: tuple[RunListing, ...]
     tested: tuple[ListPair, ...]
     depth: int
+    advice: str = POOL_ADVICE
 
     @property
     def verdict(self) -> str:
         """What is known without qrels."""
         compared = [pair for pair in self.tested if pair.queries]
         if not compared:
-            return NO_QRELS
+            return NO_QRELS + self.advice
         least = min(compared, key=lambda pair: pair.overlap)
         return (
             f"{least.run} and {least.other} share {least.overlap:.0%} of their first {self.depth} documents"
-            f"{', the least of all pairs' if len(compared) > 1 else ''}. {NO_QRELS}"
+            f"{', the least of all pairs' if len(compared) > 1 else ''}. "
+            f"{NO_QRELS}{self.advice}"
         )
 
     @cached_property
@@ -88,8 +86,6 @@ class ListComparison:
 
     def tables(self) -> list[Table]:
         """The runs, and the pairs."""
-        from steelyard.report.tables import Cell, Table
-
         timed = any(row.latency is not None for row in self.runs)
         columns = ["run", "queries", "documents per query", *(["median latency ms"] if timed else [])]
         rows: list[list[Cell]] = [
@@ -107,39 +103,24 @@ class ListComparison:
         heads = ["run", "other run", "queries", f"overlap@{self.depth}", "RBO", "tau", "same first"]
         return [Table(columns, rows), *([Table(heads, pairs, keys=2)] if pairs else [])]
 
+    def document(self) -> Document:
+        """The verdict and the tables."""
+        return Document("Lists of runs", self.verdict, self.tables())
+
+    def data_table(self) -> Table:
+        """The pairs, or the only run."""
+        return self.tables()[-1]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-
-        def plain(row: Any) -> dict[str, Any]:
-            return {key: None if value != value else value for key, value in asdict(row).items()}
-
         return {
             "steelyard": __version__,
             "qrels": None,
             "depth": self.depth,
             "rbo_p": RBO_P,
-            "runs": [plain(row) for row in self.runs],
-            "pairs": [plain(pair) for pair in self.tested],
+            "runs": [plain_values(asdict(row)) for row in self.runs],
+            "pairs": [plain_values(asdict(pair)) for pair in self.tested],
         }
-
-    def to_json(self) -> str:
-        """As JSON."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
-
-    def to_text(self) -> str:
-        """The verdict and the tables as plain text."""
-        from steelyard.report.tables import plain
-
-        return "\n\n".join([self.verdict, *map(plain, self.tables())])
-
-    def to_markdown(self) -> str:
-        """The verdict and the tables in Markdown."""
-        from steelyard.report.tables import markdown
-
-        return "\n\n".join([markdown_text(self.verdict), *map(markdown, self.tables())])
-
-    def __repr__(self) -> str:
-        return self.to_text()
 
 
 def compare_lists(
@@ -155,9 +136,7 @@ def compare_lists(
     """
     depth = whole_number("depth", depth, 1, error=PolicyError)
     named = (
-        [Run.of(run, name=name) for name, run in runs.items()]
-        if isinstance(runs, Mapping)
-        else [*map(Run.of, runs)]
+        [Run.of(run, name=name) for name, run in runs.items()] if isinstance(runs, Mapping) else [*map(Run.of, runs)]
     )
     if not named:
         raise InputError("no run to compare; expected at least one.")
@@ -166,7 +145,7 @@ def compare_lists(
     names = distinct_names([run.name for run in named], [None] * len(named))
     lists = [_lists(run) for run in named]
     rows = tuple(
-        RunLists(
+        RunListing(
             run=name,
             queries=len(found),
             documents=float(np.mean([len(each) for each in found.values()])) if found else 0.0,
@@ -214,9 +193,7 @@ def _pair(
         first = float(a[:1] == b[:1])
         values.append((overlap, rbo_lists(one[query], two[query], RBO_P), _tau(a, b), first))
     means = (
-        np.nanmean(np.array(values), axis=0)
-        if not np.isnan(np.array(values)[:, 2]).all()
-        else np.mean(values, axis=0)
+        np.nanmean(np.array(values), axis=0) if not np.isnan(np.array(values)[:, 2]).all() else np.mean(values, axis=0)
     )
     return ListPair(run, other, len(shared), *map(float, means))
 

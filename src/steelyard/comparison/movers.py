@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
     """The rows of a run in the order that is measured: query_id, doc_id, rank, score."""
-    if (
-        ordering.ties in ("docid-desc", "expected")
-        and ordering.duplicates != "collapse"
-        and not ordering.single
-    ):
+    if ordering.ties in ("docid-desc", "expected") and ordering.duplicates != "collapse" and not ordering.single:
         return run.frame
     return ranking.ranked_rows(run.table, run.ordered, ordering)
 

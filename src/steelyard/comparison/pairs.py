@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
-from typing import Any, cast
+from math import isnan
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
+from steelyard.comparison.unjudged import RANK_TESTS as RANK_TESTS
 from steelyard.notes import Note, note
 from steelyard.statistics import (
     FAMILY_TESTS,
@@ -30,13 +31,14 @@ from steelyard.statistics import (
     tally,
     tukey,
 )
-from steelyard.statistics.corrections import Correction
+from steelyard.statistics.corrections import Correction, interval_level, margin_level, student_margin
 from steelyard.statistics.paired import PairedTest
 
-NOT_TOGETHER = (
-    "the times were not measured together, by turns in one bench, so the load of the machine may differ"
-)
+NOT_TOGETHER = "the times were not measured together, by turns in one bench, so the load of the machine may differ"
 """Why times are not tested."""
+
+NOT_SIGNIFICANT = ("not significant", "equal", "not tested")
+"""Verdicts of pairs without a significant difference."""
 
 
 def no_test_sentence(reason: str) -> str:
@@ -50,12 +52,14 @@ class Pair:
 
     `k` is the cutoff of the row, where there are rows for several. `p_adjusted` is corrected for the pairs tested
     on the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant,
-    undecided (significant, but it depends on unjudged documents), equal (no difference on any query) or not tested; different where test and means disagree on the direction,
-    higher or lower where the measure has no better direction. `low` and `high` are the 95% interval of this pair
-    alone, for measures that are averaged. `smallest` is the smallest difference that so many queries detect with
-    80% power, `needed` the number of queries that the observed difference needs, and `sentence` states both.
-    `equivalent` is the comparison's margin of equivalence if the interval lies within it, and that does not depend on
-    unjudged documents. The fields from `judged_run` on are those of `judged.Conventions`.
+    undecided (significant, but it depends on unjudged documents), equal (no difference on any query) or not tested;
+    different where test and means disagree on the direction, higher or lower where the measure has no better direction.
+    `low` and `high` are the interval of the difference, for measures that are averaged: 95% at an alpha of 0.05, and
+    corrected as `p_adjusted` is (for Holm's correction at the Bonferroni level). `smallest` is the smallest difference
+    that so many queries detect with 80% power at that level, `needed` the number of queries that the observed
+    difference needs, and `sentence` states both. `equivalent` is the comparison's margin of equivalence if the interval
+    lies within it, and that does not depend on unjudged documents. The fields from `judged_run` on are those of
+    `judged.Conventions`.
     """
 
     run: str
@@ -93,6 +97,11 @@ class Pair:
     unjudged: int = 0
 
     @property
+    def names(self) -> frozenset[str]:
+        """The two runs."""
+        return frozenset((self.run, self.baseline))
+
+    @property
     def label(self) -> str:
         """The measure with the cutoff of the row."""
         return label(self.measure, self.k)
@@ -111,7 +120,11 @@ class Pair:
         """`sentence` with the differences multiplied by a factor, as for times in milliseconds."""
         if self.verdict == "not tested" and self.queries > 1:
             return no_test_sentence(self.reason)
-        significant = self.verdict not in ("not significant", "equal", "not tested")
+        return self.power(scale).sentence
+
+    def power(self, scale: float = 1.0) -> PowerResult:
+        """What so many queries can detect, with the differences multiplied by a factor."""
+        significant = self.verdict not in NOT_SIGNIFICANT
         return PowerResult(
             n=self.queries,
             difference=self.difference * scale,
@@ -119,7 +132,7 @@ class Pair:
             smallest=self.smallest * scale,
             needed=self.needed,
             significant=significant if self.queries > 1 else None,
-        ).sentence
+        )
 
     def disagrees(self, alpha: float) -> bool:
         """Whether the interval excludes 0 and p is not below alpha, or the other way round."""
@@ -129,111 +142,39 @@ class Pair:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; numbers that are not finite, which JSON cannot hold, as None."""
-        return {
-            key: None if isinstance(v, float) and not math.isfinite(v) else v
-            for key, v in asdict(self).items()
-        }
+        return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in asdict(self).items()}
 
 
-def pairs_of(
-    tables: Sequence[ScoreTable], plan: ComparisonPlan, orders: Sequence[Sequence[int]]
-) -> list[Pair]:
-    """Every run compared with the baseline or, without one, every two runs, the higher-ranked first.
-
-    The score tables are of the same queries.
-    """
-    tests = [
-        _Test(table, column, i, j)
-        for table, order in zip(tables, orders, strict=True)
-        for i, j in _couples(table, plan, order)
-        for column in table.columns
-    ]
+def tested_pairs(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[Pair]:
+    """The pairs of some tests, corrected for the number of pairs on each measure; tables have the same queries."""
     if not tests:
         return []
-    p_values, adjusted, reasons = _p_values(tests, plan)
-    intervals = mean_intervals(np.array([each.tested_gap for each in tests]), seed=plan.seed)
-    return [
-        _pair(each, (float(p), float(q)), interval, reason, plan)
-        for each, p, q, interval, reason in zip(tests, p_values, adjusted, intervals, reasons, strict=True)
+    outcomes = _outcomes(tests, plan)
+    alone = [number for number, each in enumerate(outcomes) if each.margin is None]
+    gaps = np.array([each.tested_gap for each in tests])
+    intervals = [
+        (float(np.nanmean(gap)) - each.margin, float(np.nanmean(gap)) + each.margin)
+        if each.margin is not None and not isnan(each.margin)
+        else (math.nan, math.nan)
+        for gap, each in zip(gaps, outcomes, strict=True)
     ]
+    for number, interval in zip(alone, mean_intervals(gaps[alone], 1 - plan.alpha, seed=plan.seed), strict=True):
+        intervals[number] = interval
+    return [_pair(*each, plan) for each in zip(tests, outcomes, intervals, strict=True)]
 
 
-def adjusted_p_matrix(table: ScoreTable, plan: ComparisonPlan, pairs: Sequence[Pair]) -> Floats:
-    """Adjusted p-values of every two runs on the first measure, runs x runs.
-
-    Pairs that were tested keep their p-value; it is 1 for undecided ones. With a baseline, the other pairs are a family of their own.
-    """
-    column = table.columns[0]
-    known = {
-        frozenset((pair.run, pair.baseline)): 1.0 if pair.verdict == "undecided" else pair.p_adjusted
-        for pair in pairs
-        if (pair.measure, pair.k) == (column.key, table.k)
-    }
-    tests = [_Test(table, column, i, j) for i, j in combinations(range(len(table.runs)), 2)]
-    others = [each for each in tests if each.names not in known]
-    if others:
-        _, adjusted, _ = _p_values(others, plan)
-        known |= {each.names: p for each, p in zip(others, adjusted.tolist(), strict=True)}
-    matrix = np.ones((len(table.runs), len(table.runs)))
-    for each in tests:
-        matrix[each.run, each.baseline] = matrix[each.baseline, each.run] = known[each.names]
+def p_matrix(runs: Sequence[str], pairs: Iterable[Pair]) -> Floats:
+    """The corrected p-values of every two runs, runs x runs; 1 where the difference is undecided."""
+    place = {run: number for number, run in enumerate(runs)}
+    matrix = np.ones((len(runs), len(runs)))
+    for pair in pairs:
+        i, j = place[pair.run], place[pair.baseline]
+        matrix[i, j] = matrix[j, i] = 1.0 if pair.verdict == "undecided" else pair.p_adjusted
     return matrix
 
 
-def every_pair(
-    table: ScoreTable, plan: ComparisonPlan, pairs: Sequence[Pair], order: Sequence[int]
-) -> list[Pair]:
-    """Every two runs on the first measure, the higher-ranked first; those that were tested as they are.
-
-    With a baseline, the other pairs are a family of their own, as in `adjusted_p_matrix`.
-    """
-    column = table.columns[0]
-    known = {
-        frozenset((pair.run, pair.baseline)): pair
-        for pair in pairs
-        if (pair.measure, pair.k) == (column.key, table.k)
-    }
-    tests = [_Test(table, column, i, j) for i, j in combinations(order, 2)]
-    others = [each for each in tests if each.names not in known]
-    if others:
-        p_values, adjusted, reasons = _p_values(others, plan)
-        intervals = mean_intervals(np.array([each.tested_gap for each in others]), seed=plan.seed)
-        known |= {
-            each.names: _pair(each, (float(p), float(q)), interval, reason, plan)
-            for each, p, q, interval, reason in zip(
-                others, p_values, adjusted, intervals, reasons, strict=True
-            )
-        }
-    return [known[each.names] for each in tests]
-
-
-RANK_TESTS = ("wilcoxon", "sign")
-"""Tests that are not of the mean difference."""
-
-
-def corrected_interval(pair: Pair, column: Column, plan: ComparisonPlan) -> tuple[float, float]:
-    """The interval of a difference at the level of its corrected test: it excludes 0 exactly if p_adjusted < alpha.
-
-    The level is 1 - alpha * p / p_adjusted, and the half-width is |difference| * t(level) / t(p), with quantiles t of
-    Student's distribution. For the paired t test this is Student's interval. For tests of ranks and signs, which are
-    not of the mean, and for geometric means it is the interval of the pair alone.
-    """
-    if plan.test in RANK_TESTS or column.geometric or not column.averaged:
-        return pair.low, pair.high
-    if not 0.0 < pair.p < 1.0 or pair.difference == 0.0 or pair.queries < 2:
-        return pair.low, pair.high
-    from scipy.special import stdtrit
-
-    level = plan.alpha * pair.p / pair.p_adjusted
-    observed, needed = (float(-stdtrit(pair.queries - 1, p / 2)) for p in (pair.p, level))
-    if not 0.0 < observed < math.inf:
-        return pair.low, pair.high
-    reach = abs(pair.difference) * needed / observed
-    return pair.difference - reach, pair.difference + reach
-
-
 @dataclass(frozen=True)
-class _Test:
+class PairTest:
     """Two runs to be tested on a measure."""
 
     table: ScoreTable
@@ -263,67 +204,75 @@ class _Test:
 
     @property
     def names(self) -> frozenset[str]:
+        """The two runs."""
         return frozenset((self.table.runs[self.run], self.table.runs[self.baseline]))
 
 
-def _couples(table: ScoreTable, plan: ComparisonPlan, order: Sequence[int]) -> list[tuple[int, int]]:
-    if plan.baseline is None:
-        return list(combinations(order, 2))
-    base = table.runs.index(plan.baseline)
-    return [(run, base) for run in order if run != base]
+class _Outcome(NamedTuple):
+    """What a test found: p, corrected p, why there is none, and how intervals and power take the correction.
+
+    `level` is the level of a test of this pair alone that the correction leaves. `margin` is the half-width of the
+    corrected interval; None where nothing is corrected.
+    """
+
+    p: float
+    adjusted: float
+    reason: str
+    level: float
+    margin: float | None
 
 
-def _p_values(tests: Sequence[_Test], plan: ComparisonPlan) -> tuple[Floats, Floats, list[str]]:
-    """The p-values, those corrected for the number of pairs of the same measure, and why a pair has none."""
-    measures: dict[tuple[int | None, str], list[int]] = {}
+def _outcomes(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcome]:
+    """The outcome of every test; the tests of a measure are corrected together."""
+    families: dict[tuple[int | None, str], list[int]] = {}
     for number, each in enumerate(tests):
-        measures.setdefault((each.table.k, each.column.key), []).append(number)
+        families.setdefault((each.table.k, each.column.key), []).append(number)
+    outcomes: dict[int, _Outcome] = {}
     if plan.test in FAMILY_TESTS:
-        p_values, reasons = _family_tests(tests, measures.values(), plan)
-        return p_values, p_values, reasons
+        for numbers in families.values():
+            outcomes |= zip(numbers, _joint_test([tests[number] for number in numbers], plan), strict=True)
+        return [outcomes[number] for number in range(len(tests))]
     gaps = np.array([each.tested_gap for each in tests])
-    results = paired_tests(gaps, cast(PairedTest, plan.test), permutations=plan.permutations, seed=plan.seed)
-    p_values = np.array([result.p for result in results])
-    adjusted = np.empty(len(tests))
-    for numbers in measures.values():
-        adjusted[numbers] = adjust(p_values[numbers], cast(Correction, plan.correction))
-    reasons = [
-        result.reason if each.comparable else NOT_TOGETHER
-        for each, result in zip(tests, results, strict=True)
-    ]
-    return p_values, adjusted, reasons
+    draws = plan.permutations_used or 1
+    results = paired_tests(gaps, cast(PairedTest, plan.test), draws, draws, plan.seed)
+    correction = cast(Correction, plan.correction)
+    for numbers in families.values():
+        p_values = np.array([results[number].p for number in numbers])
+        adjusted = adjust(p_values, correction)
+        level = plan.alpha * interval_level(adjusted, correction, plan.alpha)
+        for number, p, q in zip(numbers, p_values.tolist(), adjusted.tolist(), strict=True):
+            reason = results[number].reason if tests[number].comparable else NOT_TOGETHER
+            alone = level == plan.alpha and not _mostly_tied(gaps[number])
+            margin = None if alone else student_margin(gaps[number], level)
+            outcomes[number] = _Outcome(p, q, reason, level, margin)
+    return [outcomes[number] for number in range(len(tests))]
 
 
-def _family_tests(
-    tests: Sequence[_Test], measures: Iterable[list[int]], plan: ComparisonPlan
-) -> tuple[Floats, list[str]]:
-    """One joint test of all runs for each measure."""
+def _joint_test(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcome]:
+    """One test of all pairs of a measure."""
+    if not all(each.comparable for each in tests):
+        return [_Outcome(math.nan, math.nan, NOT_TOGETHER, plan.alpha, math.nan)] * len(tests)
+    first = tests[0]
+    values = first.column.tested(first.table.compared(first.column.key))
+    couples = [(each.run, each.baseline) for each in tests]
     joint_test = tukey if plan.test == "tukey" else max_t
-    p_values, reasons = np.empty(len(tests)), [""] * len(tests)
-    for numbers in measures:
-        if not all(tests[n].comparable for n in numbers):
-            p_values[numbers] = np.nan
-            reasons = [NOT_TOGETHER if n in numbers else reason for n, reason in enumerate(reasons)]
-            continue
-        first = tests[numbers[0]]
-        couples = [(tests[n].run, tests[n].baseline) for n in numbers]
-        values = first.column.tested(first.table.compared(first.column.key))
-        result = joint_test(values, seed=plan.seed, pairs=couples)
-        p_values[numbers] = result.p
-        for number in numbers:
-            reasons[number] = result.reason
-    return p_values, reasons
+    result = joint_test(values, plan.permutations_used or 1, plan.seed, couples, plan.alpha)
+    return [
+        _Outcome(p, p, result.reason, margin_level(each.gap, margin, plan.alpha), margin)
+        for each, p, margin in zip(tests, result.p, result.margins, strict=True)
+    ]
 
 
-def _pair(
-    each: _Test, p: tuple[float, float], interval: tuple[float, float], reason: str, plan: ComparisonPlan
-) -> Pair:
+def _pair(each: PairTest, outcome: _Outcome, interval: tuple[float, float], plan: ComparisonPlan) -> Pair:
     column, table, gap = each.column, each.table, each.gap
     paired = ~np.isnan(gap)
     mine, theirs = (column.mean(values[paired]) for values in each.values)
-    outcome = tally(column.worth(gap))
+    counts = tally(column.worth(gap))
     low, high = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
-    power = power_of(column, each.tested_gap, theirs, plan.alpha, significant=bool(p[1] < plan.alpha))
+    low, high = column.within_range(low), column.within_range(high)
+    significant = bool(outcome.adjusted < plan.alpha)
+    own_p = outcome.p if plan.test in RANK_TESTS else None
+    power = power_of(column, each.tested_gap, theirs, outcome.level, significant=significant, p=own_p)
     return Pair(
         run=table.runs[each.run],
         baseline=table.runs[each.baseline],
@@ -331,21 +280,21 @@ def _pair(
         k=table.k,
         difference=mine - theirs,
         relative=relative_change(mine, theirs),
-        p=p[0],
-        p_adjusted=p[1],
-        stars="" if p[1] != p[1] else stars(p[1]),
+        p=outcome.p,
+        p_adjusted=outcome.adjusted,
+        stars=stars(outcome.adjusted),
         low=low,
         high=high,
         effect=cohens_d(each.tested_gap),
-        wins=outcome.wins,
-        ties=outcome.ties,
-        losses=outcome.losses,
+        wins=counts.wins,
+        ties=counts.ties,
+        losses=counts.losses,
         queries=int(paired.sum()),
         smallest=power.smallest,
         needed=power.needed,
-        sentence=power.sentence if each.comparable else no_test_sentence(reason),
-        reason=reason,
-        verdict=verdict_of_test(column, mine - theirs, gap[paired], p[1], plan),
+        sentence=power.sentence if each.comparable else no_test_sentence(outcome.reason),
+        reason=outcome.reason,
+        verdict=verdict_of_test(column, mine - theirs, gap[paired], outcome.adjusted, plan),
         equivalent=equivalence_of(low, high, plan),
     )
 
@@ -357,14 +306,12 @@ def equivalence_of(low: float, high: float, plan: ComparisonPlan) -> float | Non
 
 
 def power_of(
-    column: Column, gap: Floats, reference: float, alpha: float, *, significant: bool
+    column: Column, gap: Floats, reference: float, alpha: float, *, significant: bool, p: float | None = None
 ) -> PowerResult:
     """What the queries can detect, from the differences of the tested values; `reference` is the other run's mean."""
-    power = power_analysis(gap, alpha=alpha, significant=significant)
+    power = power_analysis(gap, alpha=alpha, significant=significant, p=p)
     return replace(
-        power,
-        difference=column.change(power.difference, reference),
-        smallest=column.change(power.smallest, reference),
+        power, difference=column.change(power.difference, reference), smallest=column.change(power.smallest, reference)
     )
 
 
@@ -414,8 +361,7 @@ def _untested(reason: str, pairs: Sequence[Pair], tested: Sequence[Pair]) -> lis
     for names, labels in measures_of.items():
         pairs_of_measures.setdefault(tuple(labels), []).append(names)
     return notes + [
-        note("not-tested", pairs=names, measures=labels, reason=reason)
-        for labels, names in pairs_of_measures.items()
+        note("not-tested", pairs=names, measures=labels, reason=reason) for labels, names in pairs_of_measures.items()
     ]
 
 
@@ -430,11 +376,8 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
         return []
     labels = list(dict.fromkeys(pair.label for pair in tested))
     disagreeing.sort(key=lambda pair: (pair.p_adjusted < plan.alpha, labels.index(pair.label)))
-    correction = plan.correction
-    if plan.test in FAMILY_TESTS:
-        correction = plan.test
-    elif sum(pair.label == tested[0].label for pair in tested) == 1:
-        correction = "none"
+    several = sum(pair.label == tested[0].label for pair in tested) > 1
+    correction = plan.corrected_by if several or plan.test in FAMILY_TESTS else "none"
     return [
         note(
             "interval-and-p-disagree",
@@ -445,5 +388,43 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
             test=plan.test,
             correction=correction,
             alpha=plan.alpha,
+            intervals=plan.intervals_are(several),
         )
     ]
+
+
+MOST_RATIO = 1.5
+"""The ratio of standard deviations above which Tukey's test is known to call equal runs different too often."""
+
+MOSTLY_TIED = 0.8
+"""The share of tied queries from which intervals of a mean difference are known to be too narrow."""
+
+
+def _mostly_tied(gap: Floats) -> bool:
+    """Whether few queries decide: Student's interval is then the better one, by simulation."""
+    counts = tally(gap)
+    return counts.ties >= MOSTLY_TIED * (counts.wins + counts.ties + counts.losses)
+
+
+def assumption_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]:
+    """Notes on pairs for which a test or an interval is not what it claims to be."""
+    notes = []
+    if plan.test == "tukey":
+        for measure in dict.fromkeys(pair.label for pair in tested):
+            # Cohen's d is the difference over the standard deviation.
+            spreads = sorted(
+                (abs(pair.difference / pair.effect), pair.run, pair.baseline)
+                for pair in tested
+                if pair.label == measure and pair.effect and math.isfinite(pair.effect)
+            )
+            if len(spreads) > 1 and spreads[-1][0] > MOST_RATIO * spreads[0][0]:
+                ratio, wide, narrow = spreads[-1][0] / spreads[0][0], spreads[-1][1:], spreads[0][1:]
+                values = {"measure": measure, "wide": wide, "narrow": narrow, "ratio": ratio, "alpha": plan.alpha}
+                notes.append(note("unequal-spread", **values))
+    tied = [pair for pair in tested if pair.wins + pair.losses and pair.ties >= MOSTLY_TIED * pair.queries]
+    tied = [pair for pair in tied if not isnan(pair.low)]
+    if tied:
+        most = max(tied, key=lambda pair: pair.ties / pair.queries)
+        values = {"run": most.run, "baseline": most.baseline, "measure": most.label}
+        notes.append(note("mostly-tied", pairs=len(tied), ties=most.ties, queries=most.queries, **values))
+    return notes

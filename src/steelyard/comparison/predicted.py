@@ -15,14 +15,15 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.leaderboard import LeaderboardRow, best_first
-from steelyard.comparison.pairs import Pair, adjusted_p_matrix, equivalence_of, verdict_of_test
+from steelyard.comparison.pairs import Pair, equivalence_of, verdict_of_test
 from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.errors import InputError, PolicyError
 from steelyard.notes import Note, note
 from steelyard.predicted import human_judged, sample_notes, value_bounds
 from steelyard.qrels import Qrels
-from steelyard.statistics import adjust, groups_of, relative_change, stars
+from steelyard.statistics import adjust, relative_change, stars
+from steelyard.statistics.corrections import interval_level
 from steelyard.statistics.prediction_powered import (
     PredictionPowered,
     prediction_powered,
@@ -80,7 +81,7 @@ class Predictions:
         return None if table is None else _only(table, self.human[0].queries)
 
     def _values(self, number: int) -> tuple[Floats, Floats]:
-        """The values of one table, runs x measures x queries: human ones, NaN where there are none; and predicted ones."""
+        """The values of one table, runs x measures x queries: human ones (NaN if there is none), and predicted ones."""
         human, predicted = self.human[number], self.predicted[number]
         place = {query: at for at, query in enumerate(predicted.queries)}
         values = np.full_like(predicted.values, np.nan)
@@ -108,9 +109,7 @@ class Predictions:
             for table, found in zip(self.human, self.estimates, strict=True)
         ]
 
-    def pairs(
-        self, pairs: Sequence[Pair], plan: ComparisonPlan, suspected: Collection[str] = ()
-    ) -> list[Pair]:
+    def pairs(self, pairs: Sequence[Pair], plan: ComparisonPlan, suspected: Collection[str] = ()) -> list[Pair]:
         """The pairs with prediction-powered differences, intervals, p-values and verdicts.
 
         A significant difference is undecided if it is so by human judgments alone, or if it favours a run that the
@@ -129,15 +128,17 @@ class Predictions:
                 runs = [places[at] for at in chosen]
                 found = prediction_powered_differences(human[:, place], predicted[:, place], runs)
                 adjusted = adjust(np.array([each.p for each in found]), plan.correction)  # type: ignore[arg-type]
+                share = interval_level(adjusted, plan.correction, plan.alpha)  # type: ignore[arg-type]
+                found = prediction_powered_differences(
+                    human[:, place], predicted[:, place], runs, 1 - plan.alpha * share
+                )
                 means = [each.estimate for each in self.estimates[number][place]]
                 gaps = human[:, place]
                 for at, (i, j), each, p in zip(chosen, runs, found, adjusted.tolist(), strict=True):
                     gap = gaps[i] - gaps[j]
                     by_test = verdict_of_test(column, each.estimate, gap[~np.isnan(gap)], p, plan)
                     winner = {"better": made[at].run, "worse": made[at].baseline}.get(by_test)
-                    undecided = winner is not None and (
-                        made[at].verdict == "undecided" or winner in suspected
-                    )
+                    undecided = winner is not None and (made[at].verdict == "undecided" or winner in suspected)
                     made[at] = replace(
                         made[at],
                         difference=each.estimate,
@@ -155,31 +156,16 @@ class Predictions:
                     )
         return made
 
-    def rows(
-        self, number: int, rows: Sequence[LeaderboardRow], plan: ComparisonPlan, pairs: Sequence[Pair]
-    ) -> list[LeaderboardRow]:
-        """The rows of one table of the leaderboard, best first, with estimates in place of means.
-
-        The rank interval is that of the tests: a run may be ahead of every run that is not significantly better.
-        """
+    def rows(self, number: int, rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
+        """The rows of one table of the leaderboard, best first, with estimates in place of means."""
         table, found = self.human[number], self.estimates[number]
-        first = table.columns[0]
-        worth = first.worth(np.array([each.estimate for each in found[0]]))
-        matrix = adjusted_p_matrix(table, plan, pairs)
-        groups = groups_of(worth, matrix, plan.alpha)
-        significant = matrix < plan.alpha
         made = []
         for row in rows:
             run = table.runs.index(row.run)
-            better = int((significant[run] & (worth > worth[run])).sum())
-            worse = int((significant[run] & (worth < worth[run])).sum())
             each = {column.key: found[place][run] for place, column in enumerate(table.columns)}
             made.append(
                 replace(
                     row,
-                    group=groups[run],
-                    rank_low=1 + better,
-                    rank_high=len(table.runs) - worse,
                     means={key: one.estimate for key, one in each.items()},
                     intervals={key: (one.low, one.high) for key, one in each.items()},
                 )

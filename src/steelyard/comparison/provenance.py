@@ -57,9 +57,7 @@ class Edge:
     p: float
 
 
-def find_edge(
-    query: Ints, rank: Floats, relevant: Bools, judged: int, *, level: float = LEVEL
-) -> Edge | None:
+def find_edge(query: Ints, rank: Floats, relevant: Bools, judged: int, *, level: float = LEVEL) -> Edge | None:
     """The edge that the qrels have in one run, or None.
 
     One entry per judged document that the run returned: the number of its query, its rank from 1, and

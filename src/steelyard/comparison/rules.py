@@ -56,8 +56,9 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 class Rule:
     """One rule. `number` is the bound, what is added to the baseline's value, or the margin.
 
-    >>> parse_rule("nDCG@10[type=multi hop] >= baseline - 0.01")
-    Rule(text='nDCG@10[type=multi hop] >= baseline - 0.01', kind='baseline', measure='nDCG@10', operator='>=', number=-0.01, column='type', value='multi hop')
+    >>> rule = parse_rule("nDCG@10[type=multi hop] >= baseline - 0.01")
+    >>> rule.kind, rule.measure, rule.operator, rule.number, rule.column, rule.value
+    ('baseline', 'nDCG@10', '>=', -0.01, 'type', 'multi hop')
     """
 
     text: str
@@ -120,18 +121,14 @@ def parse_rule(text: str) -> Rule:
         return Rule(line, how, measure, number=margin, column=column, value=value)
     compared = _COMPARED.fullmatch(line)
     if compared is None:
-        raise _unknown(
-            line, f"it has no known form; the nearest is `{_nearest_form(line)}`" if line else "it is empty"
-        )
+        raise _unknown(line, f"it has no known form; the nearest is `{_nearest_form(line)}`" if line else "it is empty")
     if compared.group(1).endswith("="):
         raise _unknown(line, "expected >=, <=, > or <")
     measure, column, value = _subject(compared.group(1), line)
     bound = compared.group(3).replace("−", "-").strip()
     moving = _BASELINE.fullmatch(bound)
     if moving is None:
-        return Rule(
-            line, "threshold", measure, compared.group(2), _number(bound, line), column=column, value=value
-        )
+        return Rule(line, "threshold", measure, compared.group(2), _number(bound, line), column=column, value=value)
     sign, offset = moving.groups()
     number = 0.0 if sign is None else _number(offset, line) * (-1 if sign == "-" else 1)
     return Rule(line, "baseline", measure, compared.group(2), number, column=column, value=value)
@@ -157,7 +154,7 @@ def parse_rules(texts: Iterable[str | Rule], where: str = "the rules") -> list[R
 def read_rules(path: str | Path) -> list[Rule]:
     """The rules of a file: one per line, `#` starts a comment."""
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        lines = Path(path).read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path}: the rules cannot be read ({error}); expected a text file with one rule per line."
@@ -172,8 +169,7 @@ def read_rules(path: str | Path) -> list[Rule]:
     if problems:
         raise InputError(
             problem_report(
-                f"{path}: {len(problems):,} of its lines "
-                f"{worded(len(problems), 'is not a rule', 'are not rules')}:",
+                f"{path}: {len(problems):,} of its lines {worded(len(problems), 'is not a rule', 'are not rules')}:",
                 problems,
             )
         )

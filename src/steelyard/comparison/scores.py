@@ -92,6 +92,13 @@ class Column:
             return tested
         return reference * math.expm1(tested) if tested < _LARGEST_EXPONENT else math.inf
 
+    def within_range(self, difference: float) -> float:
+        """A difference within the range that differences of this measure have; unchanged where that is not known."""
+        if self.measure is None or not averaged(self.measure):
+            return difference
+        most = self.measure.definition.high - self.measure.definition.low
+        return difference if math.isnan(difference) else min(max(difference, -most), most)
+
     def worth(self, values: Floats) -> Floats:
         """The values, negated where lower is better."""
         return -values if self.better == "less" else values
@@ -123,9 +130,7 @@ class ScoreTable:
             if column.key == key:
                 return place
         keys = [column.key for column in self.columns]
-        raise MeasureError(
-            f"{key!r} was not measured; expected one of {', '.join(keys)}.{did_you_mean(key, keys)}"
-        )
+        raise MeasureError(f"{key!r} was not measured; expected one of {', '.join(keys)}.{did_you_mean(key, keys)}")
 
     def of(self, key: str) -> Floats:
         """One measure's values, runs x queries, on all queries."""
@@ -160,17 +165,12 @@ class ScoreTable:
     def means(self) -> Floats:
         """Every run's summary of every measure over the compared queries, runs x measures."""
         return np.array(
-            [
-                [column.mean(row) for column, row in zip(self.columns, run, strict=True)]
-                for run in self._compared
-            ]
+            [[column.mean(row) for column, row in zip(self.columns, run, strict=True)] for run in self._compared]
         ).reshape(len(self.runs), len(self.columns))
 
     def where(self, chosen: Bools) -> ScoreTable:
         """The table of some of the queries."""
-        return replace(
-            self, queries=tuple(compress(self.queries, chosen.tolist())), values=self.values[:, :, chosen]
-        )
+        return replace(self, queries=tuple(compress(self.queries, chosen.tolist())), values=self.values[:, :, chosen])
 
     def with_composite(self, weights: Mapping[str, float]) -> ScoreTable:
         """The table with the weighted mean of some measures as its first column."""
@@ -212,9 +212,7 @@ def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
                 "(--missing zero), which counts a missing query as 0."
             )
         measures = [label(key, table.k) for table, key in where] if len(where) < len(every) else []
-        notes.append(
-            note("compared-on-shared-queries", measures=measures, shared=shared, queries=queries, runs=counts)
-        )
+        notes.append(note("compared-on-shared-queries", measures=measures, shared=shared, queries=queries, runs=counts))
     return notes
 
 
@@ -223,9 +221,7 @@ def column_named(key: str) -> Column:
     try:
         measure = parse(key)
     except MeasureError:
-        return Column(
-            key, "less" if key.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more"
-        )
+        return Column(key, "less" if key.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more")
     return Column(key, measure.definition.better if measure.definition.better == "less" else "more")
 
 
@@ -266,7 +262,8 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
             raise MeasureError(f"{where}: the weight of {name} is {weight!r}; expected a number.") from None
         if not 0 <= value < float("inf"):
             raise MeasureError(
-                f"{where}: the weight of {name} is {weight}; expected 0 or more. A measure where lower is better is inverted automatically."
+                f"{where}: the weight of {name} is {weight}; expected 0 or more. A measure where lower is better is "
+                "inverted automatically."
             )
         checked[str(name)] = value
     if not checked or sum(checked.values()) == 0:
@@ -321,7 +318,7 @@ def read_score_table(
     """The values per query that another tool computed, and notes on repetitions and missing values."""
     import polars as pl
 
-    from steelyard.io.frames import as_polars
+    from steelyard.frames import as_polars
 
     if isinstance(source, (str, Path)):
         with reading(Path(source)):
@@ -354,7 +351,7 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
     """Each query's value in another column of a score table; two values for one query are an error."""
     import polars as pl
 
-    from steelyard.io.frames import as_polars
+    from steelyard.frames import as_polars
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
@@ -377,9 +374,7 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
     return dict(values.rows())
 
 
-def _filled(
-    frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[Note]
-) -> ScoreTable:
+def _filled(frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[Note]) -> ScoreTable:
     """The score table of a frame with one row per run and query; missing values as the policy has it."""
     import polars as pl
 
@@ -399,8 +394,7 @@ def _filled(
         if missing == "error":
             raise PolicyError(
                 problem_report(
-                    f"{counted(len(holes), 'value is', 'values are')} missing from the score table "
-                    "(missing=error):",
+                    f"{counted(len(holes), 'value is', 'values are')} missing from the score table (missing=error):",
                     shown,
                     "Fill them in, or choose missing=zero or missing=skip.",
                     total=len(holes),
@@ -423,9 +417,7 @@ def _read_frame(path: Path) -> pl.DataFrame:
         frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None)
         return frame.with_columns(pl.col(pl.String).str.replace(CSV_QUOTED, "$1"))
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise InputError(
-            f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet."
-        ) from None
+        raise InputError(f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet.") from None
 
 
 def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: str, option: str) -> str:
@@ -433,7 +425,8 @@ def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: 
         if named in frame.columns:
             return named
         raise InputError(
-            f"the score table has no column {named!r}; expected one of {', '.join(frame.columns)}.{did_you_mean(named, frame.columns)}"
+            f"the score table has no column {named!r}; expected one of "
+            f"{', '.join(frame.columns)}.{did_you_mean(named, frame.columns)}"
         )
     lower = {column.lower(): column for column in frame.columns}
     for name in usual:
@@ -460,7 +453,8 @@ def _wide(
     for key in keys:
         if key not in frame.columns:
             raise InputError(
-                f"the score table has no measure {key!r}; expected one of {', '.join(numeric)}.{did_you_mean(key, numeric)}"
+                f"the score table has no measure {key!r}; expected one of "
+                f"{', '.join(numeric)}.{did_you_mean(key, numeric)}"
             )
         if not frame[key].dtype.is_numeric():
             raise InputError(f"column {key!r} of the score table has {frame[key].dtype}; expected numbers.")
@@ -511,8 +505,8 @@ def _merged_datasets(frame: pl.DataFrame, query: str, used: Sequence[str | None]
         where = several.filter(pl.col(query) == first)[column].to_list()
         raise InputError(
             f"query {first!r} occurs in {len(where)} datasets of the score table (column {column!r}: "
-            f"{', '.join(map(str, where[:3]))}), so queries of different datasets would be compared with each other. Compare "
-            "each dataset by itself, and all of them with sy.across({name: comparison, ...})."
+            f"{', '.join(map(str, where[:3]))}), so queries of different datasets would be compared with each other. "
+            "Compare each dataset by itself, and all of them with sy.across({name: comparison, ...})."
         )
     return [note("datasets-merged", column=column, datasets=frame[column].n_unique())]
 
@@ -525,7 +519,8 @@ def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
     if repeated.height:
         raise InputError(
             problem_report(
-                f"{counted(repeated.height, 'query occurs', 'queries occur')} more than once for one run in the score table:",
+                f"{counted(repeated.height, 'query occurs', 'queries occur')} more than once for one run in the score "
+                "table:",
                 [f"run {row[0]!r}, query {row[1]!r}" for row in repeated.head(10).rows()],
                 "Keep one row each, or name the column that numbers the repetitions (--repeat-column).",
                 total=repeated.height,

@@ -62,8 +62,7 @@ class Slice:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
         means = {
-            run: {key: None if mean != mean else mean for key, mean in row.items()}
-            for run, row in self.means.items()
+            run: {key: None if mean != mean else mean for key, mean in row.items()} for run, row in self.means.items()
         }
         return {**asdict(self), "means": means}
 
@@ -83,9 +82,7 @@ def slices_of(table: ScoreTable, column: str, values: Mapping[str, object]) -> l
     """One slice per value of a column; queries without a value are in the slice 'not given'."""
     labels = slice_labels(table.queries, values)
     if set(labels) == {"not given"}:
-        raise InputError(
-            f"no query has a value in column {column!r}; check that the query ids are those of the qrels."
-        )
+        raise InputError(f"no query has a value in column {column!r}; check that the query ids are those of the qrels.")
     overall = order_of(table)
     slices = []
     for value in in_order(labels):
@@ -117,8 +114,7 @@ def in_order(labels: Sequence[str]) -> list[str]:
     """The different labels: complexity from simple to complex, anything else by name, 'not given' last."""
     sizes = ["simple", "medium", "complex"]
     return sorted(
-        set(labels),
-        key=lambda label: (label == "not given", sizes.index(label) if label in sizes else 0, label),
+        set(labels), key=lambda label: (label == "not given", sizes.index(label) if label in sizes else 0, label)
     )
 
 
@@ -154,8 +150,7 @@ def reversal_notes(slices: Sequence[Slice], measure: str, runs: int) -> list[Not
     if not reversed_in:
         return []
     rows = [
-        (cut.value, r.above, r.below, r.difference, cut.queries, r.wins, r.losses, r.pairs)
-        for cut, r in reversed_in
+        (cut.value, r.above, r.below, r.difference, cut.queries, r.wins, r.losses, r.pairs) for cut, r in reversed_in
     ]
     return [
         note(
@@ -169,9 +164,7 @@ def reversal_notes(slices: Sequence[Slice], measure: str, runs: int) -> list[Not
     ]
 
 
-def column_values(
-    source: object, column: str, otherwise: Mapping[str, object] | None = None
-) -> dict[str, object]:
+def column_values(source: object, column: str, otherwise: Mapping[str, object] | None = None) -> dict[str, object]:
     """A column of the queries by name: from a mapping of query id to value or row, or a frame, or a file.
 
     Where there is no such column: `otherwise`, or an error where that is None.
@@ -188,8 +181,8 @@ def column_values(
         return {query: row.get(column) for query, row in source.items()}
     import polars as pl
 
+    from steelyard.frames import as_polars
     from steelyard.io.columns import find_name
-    from steelyard.io.frames import as_polars
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     own = [name for name in ("_id", "id") if name in frame.columns]
@@ -200,9 +193,7 @@ def column_values(
     return dict(zip(frame[ids].cast(pl.String).to_list(), frame[column].to_list(), strict=True))
 
 
-def _otherwise(
-    column: str, known: Sequence[str], otherwise: Mapping[str, object] | None
-) -> dict[str, object]:
+def _otherwise(column: str, known: Sequence[str], otherwise: Mapping[str, object] | None) -> dict[str, object]:
     if otherwise is not None:
         return dict(otherwise)
     raise InputError(

@@ -11,23 +11,36 @@ from steelyard.statistics import FAMILY_TESTS
 from steelyard.statistics.corrections import check_correction
 from steelyard.statistics.paired import TESTS
 
+DRAWS = {"permutation": 100_000, "bootstrap": 10_000, "tukey": 10_000, "max-t": 10_000}
+"""The number of random draws of each test that has any, unless `permutations` is given."""
+
+INTERVAL_KINDS = {"holm": "Bonferroni", "bonferroni": "Bonferroni", "bh": "FCR", "tukey": "Tukey", "max-t": "max-T"}
+"""How intervals are corrected where p-values are corrected for several pairs."""
+
 
 @dataclass(frozen=True)
 class Testing:
-    """The settings that a comparison and a gate share."""
+    """The settings that a comparison and a gate share. `permutations` is None for the number that the test has."""
 
     test: str = "t"
     correction: str = "holm"
     alpha: float = 0.05
-    permutations: int = 100_000
+    permutations: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, low in (("permutations", 1), ("seed", 0)):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), low, error=PolicyError))
+            if (number := getattr(self, name)) is not None:
+                object.__setattr__(self, name, whole_number(name, number, low, error=PolicyError))
+
+    @property
+    def permutations_used(self) -> int | None:
+        """The number of random draws of the test; None for a test that draws nothing."""
+        default = DRAWS.get(self.test)
+        return default if self.permutations is None or default is None else self.permutations
 
     def check(self, tests: Sequence[str], refusal: str) -> None:
-        """Raise for a test that is not one of these (the message starts with `refusal`), and for an unknown correction."""
+        """Raise for a test that is not one of these (`refusal` starts the message), and for an unknown correction."""
         if self.test not in tests:
             raise PolicyError(
                 f"{refusal} {self.test!r}; expected one of {', '.join(tests)}.{did_you_mean(self.test, tests)}"
@@ -44,6 +57,28 @@ class ComparisonPlan(Testing):
 
     baseline: str | None = None
     equivalence: float | None = None
+
+    def interval_kind(self, several: bool) -> str:
+        """How the intervals of pairs are corrected: empty for intervals of each pair alone, as with one pair."""
+        return INTERVAL_KINDS.get(self.corrected_by, "") if several else ""
+
+    def interval_heading(self, several: bool) -> str:
+        """The heading of the intervals of differences."""
+        kind = self.interval_kind(several)
+        return f"{100 * (1 - self.alpha):.4g}% interval{f' ({kind})' if kind else ''}"
+
+    def intervals_are(self, several: bool, predicted: bool = False) -> str:
+        """What the intervals of differences are, as a part of a sentence."""
+        kind = self.interval_kind(several)
+        how = "prediction-powered" if predicted else "Student's" if kind in ("Bonferroni", "FCR") else "bootstrap"
+        if kind == "Bonferroni":
+            return f"{how} intervals at the Bonferroni level: simultaneous for the pairs of a measure"
+        if kind == "FCR":
+            missed = f"{100 * self.alpha:.4g}%"
+            return f"{how} intervals by false coverage rate: {missed} of those of significant differences are wrong"
+        if kind:
+            return "simultaneous for the pairs of a measure, from the draws of the test"
+        return f"{how} intervals of each pair alone"
 
     @property
     def corrected_by(self) -> str:

@@ -20,6 +20,10 @@ estimate is multiple imputation (Rubin 1987):
    Rubin's rules: the variance of the mean difference is the mean of the variances over queries plus
    (1 + 1/DRAWS) times the variance between draws. The t test has Barnard and Rubin's (1999) degrees of
    freedom.
+4. The p-value is that of the test that was chosen. Tests of ranks and signs are computed with each set of
+   grades, and their normal scores z are combined by Rubin's rules, with variance 1 within a draw (Licht 2010).
+   For the permutation test, the bootstrap, max-T and Tukey's test, which are tests of the mean, z of the plain
+   test is moved by as much as the estimate moves z of the t test. With nothing unjudged, that is the plain test.
 
 The rule applies only if the qrels were pooled from ranked lists, that is, if non-relevant documents were
 judged because they were returned: see `pooled`. Other qrels list the relevant documents (and perhaps a few
@@ -28,12 +32,16 @@ others); for them an unjudged document is a non-relevant one, and verdicts do no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from steelyard.statistics import paired_tests
+from steelyard.statistics.paired import PairedTest
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -96,18 +104,20 @@ class PairedLists:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean difference (first run - second run), the p-value of its test, and its 95% interval, by the same test."""
+    """A mean difference (first run - second run), the p-value of its test, and its 95% interval, by the same test.
+
+    `drawn`: the lowest and highest mean difference of single draws, where grades were drawn.
+    """
 
     difference: float
     p: float
     low: float = float("nan")
     high: float = float("nan")
+    drawn: tuple[float, float] | None = None
 
 
 def paired_lists(
-    first: Sequence[Sequence[Hashable]],
-    second: Sequence[Sequence[Hashable]],
-    qrels: Sequence[Mapping[Hashable, float]],
+    first: Sequence[Sequence[Hashable]], second: Sequence[Sequence[Hashable]], qrels: Sequence[Mapping[Hashable, float]]
 ) -> PairedLists:
     """The lists of two runs, query by query, joined with the grades of the judged documents.
 
@@ -199,25 +209,46 @@ def _rank_sum(these: Floats, others: Floats) -> float:
     return float(excess / np.sqrt(variance)) if variance > 0 else 0.0
 
 
-def draw_grades(pair: PairedLists, wanted: Bools, draws: int, rng: np.random.Generator) -> Floats:
-    """Grades for the `wanted` documents, draws x documents, from the model fitted on the judged ones."""
-    known = ~pair.unjudged
-    levels = _levels(pair.grade[known])
-    features = _features(pair)
-    features[:, 1:] -= features[known, 1:].mean(axis=0)
-    queries = pair.lengths.shape[1]
-    chance = rng.random((draws, int(wanted.sum())))
-    coefficient_noise = rng.standard_normal((draws, features.shape[1]))
-    query_noise = rng.standard_normal((draws, queries))
-    shift = SHIFT * rng.standard_normal((draws, 1))
-    drawn = np.full(chance.shape, levels[0])
-    probability = np.ones(chance.shape)
-    for level in levels[1:]:
-        model = _fit(features[known], pair.query[known], queries, pair.grade[known] >= level)
-        odds = model.log_odds(features[wanted], pair.query[wanted], coefficient_noise, query_noise) + shift
-        probability = np.minimum(probability, _logistic(odds))
-        drawn = np.where(chance < probability, level, drawn)
-    return drawn
+class GradeDraws:
+    """Grades for the unjudged documents of two runs, drawn from the model that is fitted on the judged ones.
+
+    The random numbers of a document do not depend on how many of the documents are asked for: the grades of the first
+    10 are the same whether a measure reads 10 documents or 100.
+    """
+
+    def __init__(self, pair: PairedLists, draws: int, seed: int) -> None:
+        known = ~pair.unjudged
+        queries = pair.lengths.shape[1]
+        self._pair = pair
+        self._levels = _levels(pair.grade[known])
+        self._features = _features(pair)
+        self._features[:, 1:] -= self._features[known, 1:].mean(axis=0)
+        self._models = [
+            _fit(self._features[known], pair.query[known], queries, pair.grade[known] >= level)
+            for level in self._levels[1:]
+        ]
+        rng = np.random.default_rng(seed)
+        self._coefficient_noise = rng.standard_normal((draws, self._features.shape[1]))
+        self._query_noise = rng.standard_normal((draws, queries))
+        self._shift = SHIFT * rng.standard_normal(draws)
+        # A grade is reached if a uniform number is below its probability, that is, if its logit is below the log-odds.
+        chance = rng.random((int(pair.unjudged.sum()), draws))
+        with np.errstate(divide="ignore"):
+            self._thresholds = np.log(chance) - np.log1p(-chance)
+
+    def of(self, wanted: Bools) -> Floats:
+        """The grades of the `wanted` documents, all of them unjudged: documents x draws."""
+        pair = self._pair
+        thresholds = self._thresholds[wanted[pair.unjudged]]
+        drawn = np.full(thresholds.shape, self._levels[0])
+        lowest = np.full(thresholds.shape, np.inf)
+        features, query = self._features[wanted], pair.query[wanted]
+        for level, model in zip(self._levels[1:], self._models, strict=True):
+            odds = model.log_odds(features, query, self._coefficient_noise, self._query_noise)
+            odds += self._shift
+            np.minimum(lowest, odds, out=lowest)
+            drawn[thresholds < lowest] = level
+        return drawn
 
 
 def _levels(grades: Floats) -> Floats:
@@ -252,14 +283,14 @@ class _Model:
     cross: Floats
     query_precision: Floats
 
-    def log_odds(
-        self, features: Floats, query: Ints, coefficient_noise: Floats, query_noise: Floats
-    ) -> Floats:
-        """Log-odds with coefficients and effects drawn from the normal approximation, draws x documents."""
+    def log_odds(self, features: Floats, query: Ints, coefficient_noise: Floats, query_noise: Floats) -> Floats:
+        """Log-odds with coefficients and effects drawn from the normal approximation, documents x draws."""
         root = np.linalg.cholesky(np.linalg.inv(self.precision))
         moved = coefficient_noise @ root.T
         effects = -(moved @ self.cross.T) / self.query_precision + query_noise / np.sqrt(self.query_precision)
-        return np.asarray((self.coefficients + moved) @ features.T + (self.effects + effects)[:, query])
+        odds = features @ (self.coefficients + moved).T
+        odds += (self.effects + effects).T[query]
+        return np.asarray(odds)
 
 
 def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
@@ -298,13 +329,13 @@ def imputed_differences(
 ) -> Floats:
     """Differences (first run - second run) with drawn grades, draws x queries."""
     wanted = pair.unjudged & pair.within(depth)
-    drawn = draw_grades(pair, wanted, draws, np.random.default_rng(seed))
+    drawn = GradeDraws(pair, draws, seed).of(wanted)
     query = pair.query[wanted]
     place = _places(query)
     extra = np.full((len(pair.judged), int(place.max(initial=-1)) + 1), np.nan)
     grade = pair.grade.copy()
     differences = []
-    for grades in drawn:
+    for grades in drawn.T:
         grade[wanted] = grades
         extra[query, place] = grades
         judged = np.concatenate([pair.judged, extra], axis=1)
@@ -348,14 +379,44 @@ def combined_test(differences: Floats) -> Estimate:
     return Estimate(difference, p, difference - reach, difference + reach)
 
 
+RANK_TESTS = ("wilcoxon", "sign")
+"""Tests that are not of the mean difference."""
+
+
+def combined_rank_test(differences: Floats, test: str) -> float:
+    """The p-value of a test of ranks or signs over draws x queries, by Rubin's rules for normal scores."""
+    kept = differences[:, ~np.isnan(differences).any(axis=0)]
+    signs = np.sign(np.sum(np.sign(kept), axis=1) if test == "sign" else kept.mean(axis=1))
+    scores = signs * normal_scores(np.array([result.p for result in paired_tests(kept, cast(PairedTest, test))]))
+    between = (1 + 1 / len(scores)) * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
+    return p_of_score(float(scores.mean()) / math.sqrt(1 + between))
+
+
+def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
+    """The p-value of a test of the mean, moved by as much as the estimate moves the t test.
+
+    plain_t, estimated_t: p-values of the t test, the second one negative if the estimate has the opposite sign.
+    """
+    moved = math.copysign(float(normal_scores(abs(estimated_t))), estimated_t) - float(normal_scores(plain_t))
+    return p_of_score(max(0.0, float(normal_scores(plain_p)) + moved))
+
+
+def normal_scores(p: Any) -> Any:
+    """|z| of a two-sided p-value."""
+    from scipy.special import ndtri
+
+    return -ndtri(np.clip(p, 1e-300, 1.0) / 2)
+
+
+def p_of_score(z: float) -> float:
+    """The two-sided p-value of z."""
+    from scipy.special import ndtr
+
+    return float(2 * ndtr(-abs(z)))
+
+
 def imputed_test(
-    pair: PairedLists,
-    values: Values,
-    depth: int | None = None,
-    *,
-    rel: float = 1.0,
-    draws: int = DRAWS,
-    seed: int = 0,
+    pair: PairedLists, values: Values, depth: int | None = None, *, rel: float = 1.0, draws: int = DRAWS, seed: int = 0
 ) -> Estimate | None:
     """The test of the difference with estimated grades for unjudged documents.
 

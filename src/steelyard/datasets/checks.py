@@ -105,7 +105,8 @@ def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
         yield Finding.of(
             "error" if relevant else "warning",
             "unknown-document",
-            f"{counted(len(places), 'judgment')} of documents that are not in the corpus, {relevant:,} of them relevant:",
+            f"{counted(len(places), 'judgment')} of documents that are not in the corpus, {relevant:,} of them "
+            "relevant:",
             pairs,
             len(places),
             "No retriever can find them. Add the documents, or remove the judgments.",
@@ -161,10 +162,12 @@ def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
         yield Finding.of(
             "warning",
             "near-duplicates",
-            f"{counted(len(undeclared), 'group')} of near-duplicate documents ({sum(map(len, undeclared)):,} documents):",
+            f"{counted(len(undeclared), 'group')} of near-duplicate documents ({sum(map(len, undeclared)):,} "
+            "documents):",
             undeclared,
             len(undeclared),
-            "Finding one is as good as finding another: give them the same judgments, under one target, or keep one of each.",
+            "Finding one is as good as finding another: give them the same judgments, under one target, or keep one "
+            "of each.",
         )
     if declared:
         yield Finding.of(

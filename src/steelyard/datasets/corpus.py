@@ -129,8 +129,7 @@ class CorpusBuilder:
         for name in _SPARSE:
             self._packers[name].pad(self._count)
         columns = {
-            name: (PackedIds if name == "ids" else PackedTexts)(*self._packers[name].arrays())
-            for name in _COLUMNS
+            name: (PackedIds if name == "ids" else PackedTexts)(*self._packers[name].arrays()) for name in _COLUMNS
         }
         ids = columns["ids"]
         assert isinstance(ids, PackedIds)
@@ -209,9 +208,7 @@ class Queries(Mapping[str, str]):
     ('Why?', {'q1': 'causal'})
     """
 
-    def __init__(
-        self, texts: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]] | None = None
-    ) -> None:
+    def __init__(self, texts: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         self._texts = dict(texts)
         self._columns = {name: dict(values) for name, values in (columns or {}).items()}
 
@@ -222,9 +219,7 @@ class Queries(Mapping[str, str]):
             return source
         builder = QueriesBuilder()
         for query_id, query in source.items():
-            builder.add_record(
-                {"_id": query_id, **(query if isinstance(query, Mapping) else {"text": query})}
-            )
+            builder.add_record({"_id": query_id, **(query if isinstance(query, Mapping) else {"text": query})})
         return builder.build()[0]
 
     @property
@@ -330,9 +325,7 @@ def as_id(value: Any, name: str) -> str:
         return value
     if is_whole(value):
         return str(value)
-    raise InputError(
-        f"{name} is {'empty' if value == '' else kind_of(value)}; expected text or a whole number"
-    )
+    raise InputError(f"{name} is {'empty' if value == '' else kind_of(value)}; expected text or a whole number")
 
 
 def _take_text(record: dict[str, Any], names: Sequence[str], default: str | None = None) -> str:
@@ -370,6 +363,4 @@ def _take_rest(record: dict[str, Any]) -> dict[str, Any]:
 
 def _names(record: Mapping[str, Any]) -> str:
     names = list(record)[:8]
-    return (
-        f"the fields {', '.join(names)}{', ...' if len(record) > 8 else ''}" if names else "no fields at all"
-    )
+    return f"the fields {', '.join(names)}{', ...' if len(record) > 8 else ''}" if names else "no fields at all"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from steelyard.datasets.corpus import Corpus, CorpusBuilder, Queries, QueriesBuilder
 from steelyard.datasets.findings import Finding, relevant_distractors
 from steelyard.errors import InputError, did_you_mean
+from steelyard.lazy import looked_up
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Row
 from steelyard.wording import counted
@@ -39,16 +40,25 @@ class Dataset:
     findings: tuple[Finding, ...] = ()
 
     @classmethod
-    def of(
-        cls, corpus: Mapping[str, Any], queries: Mapping[str, Any], qrels: Any, name: str = "dataset"
-    ) -> Dataset:
-        """A dataset from mappings of id to text, or to a record with text; qrels as for `Qrels`."""
-        return cls(name, Corpus.of(corpus), Queries.of(queries), Qrels.of(qrels))
+    def of(cls, corpus: Any = None, queries: Any = None, qrels: Any = None, name: str = "dataset") -> Dataset:
+        """A dataset from its parts; only the queries are needed.
+
+        corpus, queries: mappings of id to text or to a record with text, lists of texts or records, frames, or paths
+        as in bench.yaml. Queries of a list without ids are q1, q2, ... qrels: as for `Qrels`.
+
+        >>> Dataset.of(queries=["Why?", "Where?"])
+        Dataset 'dataset': 0 documents, 2 queries, 0 judgments
+        """
+        if queries is None:
+            raise InputError("a dataset needs queries: Dataset.of(queries=[...]).")
+        if isinstance(corpus or {}, Mapping) and isinstance(queries, Mapping) and "path" not in queries:
+            return cls(name, Corpus.of(corpus or {}), Queries.of(queries), Qrels.of({} if qrels is None else qrels))
+        parts = {"corpus": corpus, "queries": queries, "qrels": qrels, "name": name}
+        dataset: Dataset = looked_up("steelyard.io.dataset_files:dataset_of_parts")(parts, Path())
+        return dataset
 
     @classmethod
-    def read(
-        cls, source: str | Path, format: str | None = None, *, judged: bool = True, **options: Any
-    ) -> Dataset:
+    def read(cls, source: str | Path, format: str | None = None, *, judged: bool = True, **options: Any) -> Dataset:
         """Read a folder, a file, or a name: `demo`, or `ir_datasets:` and an id.
 
         The layout is detected unless `format` names one: 'beir' (corpus.jsonl, queries.jsonl and
@@ -61,25 +71,17 @@ class Dataset:
         >>> Dataset.read("demo")
         Dataset 'demo': 267 documents, 115 queries, 572 judgments, 152 targets
         """
-        from steelyard.datasets.reading import read_dataset
-
-        return read_dataset(source, format, options, judged)
+        dataset: Dataset = looked_up("steelyard.io.datasets:read_dataset")(source, format, options, judged)
+        return dataset
 
     def write(self, folder: str | Path) -> None:
         """Write corpus.jsonl, queries.jsonl and qrels.tsv to a folder, which is created if it does not exist."""
-        from steelyard.io.beir import write_dataset
-
-        write_dataset(self, Path(folder))
+        looked_up("steelyard.io.beir:write_dataset")(self, Path(folder))
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the documents and their order, the queries and the qrels."""
-        parts = (
-            self.corpus.fingerprint,
-            self.queries.fingerprint,
-            self.qrels.fingerprint,
-            *sorted(self.qrels.queries),
-        )
+        parts = (self.corpus.fingerprint, self.queries.fingerprint, self.qrels.fingerprint, *sorted(self.qrels.queries))
         return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def __eq__(self, other: object) -> bool:
@@ -110,7 +112,15 @@ def assemble(
     notes: Iterable[Note] = (),
     findings: Iterable[Finding] = (),
 ) -> Dataset:
-    """The dataset; `unjudged` is the policy for queries without judgments.
+    """The dataset; `unjudged` is the policy for queries without judgments."""
+    documents, repeated_documents = corpus.build()
+    kept, repeated_queries = queries.build()
+    found = (*findings, *repeated_documents, *repeated_queries)
+    return with_unjudged(Dataset(name, documents, kept, qrels, (*notes, *qrels.notes), found), unjudged)
+
+
+def with_unjudged(dataset: Dataset, unjudged: str) -> Dataset:
+    """The dataset with a policy for queries without judgments.
 
     A query marked `answerable: false` has no relevant document, whatever the policy.
     """
@@ -118,31 +128,26 @@ def assemble(
         raise InputError(
             f"unjudged={unjudged!r}: expected one of {', '.join(UNJUDGED)}.{did_you_mean(str(unjudged), UNJUDGED)}"
         )
-    documents, repeated_documents = corpus.build()
-    kept, repeated_queries = queries.build()
+    queries, qrels, notes = dataset.queries, dataset.qrels, list(dataset.notes)
     judged = set(qrels.queries)
-    marked = {query for query, value in kept.columns.get("answerable", {}).items() if value is False}
-    without_judgments = [query for query in kept if query not in judged and query not in marked]
-    unanswerable = [query for query in kept if query not in judged and query in marked]
-    all_notes = [*notes, *qrels.notes]
+    marked = {query for query, value in queries.columns.get("answerable", {}).items() if value is False}
+    without_judgments = [query for query in queries if query not in judged and query not in marked]
+    unanswerable = [query for query in queries if query not in judged and query in marked]
     if without_judgments and unjudged == "drop":
-        kept = kept.only(set(kept) - set(without_judgments))
-        all_notes.append(note("unjudged-queries-dropped", count=len(without_judgments)))
+        queries = queries.only(set(queries) - set(without_judgments))
+        notes.append(note("unjudged-queries-dropped", count=len(without_judgments)))
     elif without_judgments and unjudged == "unanswerable":
-        unanswerable = [query for query in kept if query not in judged]
+        unanswerable = [query for query in queries if query not in judged]
     if unanswerable:
         qrels = _with_unanswerable(qrels, unanswerable)
-        all_notes.append(note("unanswerable-queries", count=len(unanswerable)))
-    found = (*findings, *repeated_documents, *repeated_queries)
-    return Dataset(name, documents, kept, qrels, tuple(all_notes), found)
+        notes.append(note("unanswerable-queries", count=len(unanswerable)))
+    return replace(dataset, queries=queries, qrels=qrels, notes=tuple(notes))
 
 
 def qrels_of_rows(rows: Sequence[Row], query_ids: Sequence[str] = ()) -> tuple[Qrels, tuple[Finding, ...]]:
     """Qrels from rows; a distractor that is also relevant to its query counts as relevant, and is a finding."""
     distractors = {(query, doc) for query, doc, grade, _ in rows if grade < 0}
-    both = [
-        pair for pair in dict.fromkeys((q, d) for q, d, grade, _ in rows if grade > 0) if pair in distractors
-    ]
+    both = [pair for pair in dict.fromkeys((q, d) for q, d, grade, _ in rows if grade > 0) if pair in distractors]
     if not both:
         return Qrels.from_rows(rows, query_ids), ()
     dropped = set(both)
@@ -154,4 +159,4 @@ def _with_unanswerable(qrels: Qrels, queries: Sequence[str]) -> Qrels:
     frame = qrels.frame.drop_nulls("doc_id")
     targets = frame["target"].to_list() if qrels.has_targets else [None] * frame.height
     columns = (frame[name].to_list() for name in ("query_id", "doc_id", "grade"))
-    return Qrels.from_rows(list(zip(*columns, targets, strict=True)), [*qrels.queries, *queries])
+    return Qrels.from_rows(list(zip(*columns, targets, strict=True)), [*qrels.queries, *queries]).on_scale_of(qrels)

@@ -38,9 +38,7 @@ def near_duplicates(corpus: Mapping[str, str], threshold: float = 0.8) -> list[t
     [('a', 'c')]
     """
     if not 0 < threshold <= 1:
-        raise InputError(
-            f"the threshold of near-duplicates is {threshold}; expected a number above 0, at most 1."
-        )
+        raise InputError(f"the threshold of near-duplicates is {threshold}; expected a number above 0, at most 1.")
     texts = getattr(corpus, "texts", corpus)
     ids = list(corpus)
     places, keys = _band_keys(texts.values())

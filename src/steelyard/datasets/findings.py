@@ -30,13 +30,7 @@ class Finding:
 
     @classmethod
     def of(
-        cls,
-        severity: Severity,
-        kind: str,
-        message: str,
-        items: Iterable[tuple[str, ...]],
-        count: int,
-        advice: str = "",
+        cls, severity: Severity, kind: str, message: str, items: Iterable[tuple[str, ...]], count: int, advice: str = ""
     ) -> Finding:
         """A finding that keeps the first thousand of its items."""
         return cls(severity, kind, count, message, tuple(islice(items, LISTED)), advice)

@@ -48,9 +48,7 @@ PERSISTENCE = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 _NOT_OF_LISTS = ("Composite", "Counted", "Latency", "NumQ")
 
 
-def measures_of(
-    dialect: Dialect, names: Sequence[str] | None, grades: Sequence[int]
-) -> Iterator[tuple[str, Measure]]:
+def measures_of(dialect: Dialect, names: Sequence[str] | None, grades: Sequence[int]) -> Iterator[tuple[str, Measure]]:
     """The measures of a dialect, each with its first name there: those of the given names, or all."""
     seen: set[Measure] = set()
     for name, measure in _every_name(dialect, grades) if names is None else _of_these(dialect, names):

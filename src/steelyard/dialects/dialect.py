@@ -37,10 +37,7 @@ else:
 
 _FOLDER = Path(__file__).parent
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
-_PLACEHOLDERS = {
-    "points": rf"{_NUMBER}(?:,{_NUMBER})*",
-    "gains": rf"{_NUMBER}={_NUMBER}(?:,{_NUMBER}={_NUMBER})*",
-}
+_PLACEHOLDERS = {"points": rf"{_NUMBER}(?:,{_NUMBER})*", "gains": rf"{_NUMBER}={_NUMBER}(?:,{_NUMBER}={_NUMBER})*"}
 _CUTOFFS = re.compile(rf"(\w+)\.({_NUMBER}(?:,{_NUMBER})+)")
 
 
@@ -105,16 +102,13 @@ class Dialect:
         for flag in self.wrapped.keys() & parameters.keys():
             return self._wrapped(flag, name, parameters, cutoff)
         parameters = {
-            self.renamed.get(f"{name}.{key}", self.renamed.get(key, key)): value
-            for key, value in parameters.items()
+            self.renamed.get(f"{name}.{key}", self.renamed.get(key, key)): value for key, value in parameters.items()
         }
         own = {folded(pattern): spelled for pattern, spelled in self.names.items() if "{" not in pattern}
         if folded(name) in own:
             measure = parse(own[folded(name)])
             return build(
-                measure.definition,
-                {**dict(measure.given), **parameters},
-                measure.cutoff if cutoff is None else cutoff,
+                measure.definition, {**dict(measure.given), **parameters}, measure.cutoff if cutoff is None else cutoff
             )
         try:
             definition, implied, suffix = find(name, name_text)
@@ -123,14 +117,13 @@ class Dialect:
                 raise
             raise MeasureError(
                 f"unknown measure {name_text!r} in dialect {self.name}."
-                f"{did_you_mean(name, [*self.names, *definitions()])} `steelyard explain --dialect {self.name}` lists its names."
+                f"{did_you_mean(name, [*self.names, *definitions()])} `steelyard explain --dialect {self.name}` lists "
+                "its names."
             ) from None
         defaults = self.defaults.get(definition.name, {})
         return build(definition, {**defaults, **implied, **parameters}, cutoff if suffix is None else suffix)
 
-    def _wrapped(
-        self, flag: str, name: str, parameters: Mapping[str, str], cutoff: int | float | None
-    ) -> Measure:
+    def _wrapped(self, flag: str, name: str, parameters: Mapping[str, str], cutoff: int | float | None) -> Measure:
         """A measure with a flag of the tool: the measure without the flag, inside the one that the flag makes of it."""
         if parameters[flag] not in ("True", "False"):
             raise MeasureError(f"{name}({flag}={parameters[flag]}): expected True or False.")
@@ -234,7 +227,7 @@ def filled(pattern: str, values: Mapping[str, str]) -> str:
     return pattern
 
 
-def listing() -> Listing[Dialect]:
+def list_dialects() -> Listing[Dialect]:
     """Every dialect: its name, description, metric names and source."""
     return Listing(
         dict(dialects()),

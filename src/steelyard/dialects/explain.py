@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.measures.grammar import Measure, as_text, parse
-from steelyard.measures.registry import Definition
+from steelyard.measures.registry import SHARED_CLAUSES, TARGET_CLAUSES, Definition
 
 _CLAUSE = re.compile(r"(\w+)(?:=(\{.*?\}|[^:]+))?: (.*)", re.DOTALL)
 
@@ -55,8 +55,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
             **parts,
             "edge_cases": edges,
             "policies": [
-                f"{name}={value}: {text}"
-                for name, (value, text) in chosen.options_of(found).meanings().items()
+                f"{name}={value}: {text}" for name, (value, text) in chosen.options_of(found).meanings().items()
             ],
             "range": _properties(definition),
             "aliases": list(definition.aliases),
@@ -69,11 +68,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
 def _text(parts: dict[str, Any]) -> str:
     lines = [f"{parts['measure']} in {parts['dialect']} is {parts['means']}", "", parts["what"], ""]
     lines += [f"  {line}" for line in parts["formula"]]
-    for part, heading in (
-        ("clauses", "Parameters:"),
-        ("edge_cases", "Edge cases:"),
-        ("policies", "Policies:"),
-    ):
+    for part, heading in (("clauses", "Parameters:"), ("edge_cases", "Edge cases:"), ("policies", "Policies:")):
         if parts[part]:
             lines += ["", heading, *(f"  {line}" for line in parts[part])]
         if part == "clauses" and "of" in parts:
@@ -89,17 +84,25 @@ def _text(parts: dict[str, Any]) -> str:
 
 
 def sections(definition: Definition) -> tuple[list[str], list[tuple[str, str | None, str]], list[str]]:
-    """The parts of the docstring of a definition: formula, clauses as (parameter, value, text), and edge cases."""
+    """The parts of the docstring of a definition: formula, clauses as (parameter, value, text), and edge cases.
+
+    The formula is the paragraph after the headline. Parameters without a clause of their own have the shared one.
+    """
     known = {p.name for p in definition.parameters}
     formula: list[str] = []
     clauses: list[tuple[str, str | None, str]] = []
     edges: list[str] = []
-    for line in _joined(definition.doc.splitlines()[1:]):
-        found = _CLAUSE.fullmatch(line)
-        if found and found.group(1) in known:
-            clauses.append((found.group(1), found.group(2), found.group(3)))
-        else:
-            (edges if clauses else formula).append(line)
+    for number, paragraph in enumerate(definition.doc.split("\n\n")[1:]):
+        for line in _joined(paragraph.splitlines()):
+            clause = _CLAUSE.fullmatch(line)
+            if clause and clause[1] in known:
+                clauses.append((clause[1], clause[2], clause[3]))
+            else:
+                (edges if clauses or number else formula).append(line)
+    for shared in (TARGET_CLAUSES if definition.over_targets else "", SHARED_CLAUSES):
+        described = {name for name, _, _ in clauses}
+        lines = map(_CLAUSE.fullmatch, _joined(shared.splitlines()))
+        clauses += [(line[1], line[2], line[3]) for line in lines if line and line[1] in known - described]
     return formula, clauses, edges
 
 
@@ -118,11 +121,7 @@ def _in_force(measure: Measure, clauses: list[tuple[str, str | None, str]]) -> l
     """The clauses that apply to a measure with its parameters."""
     lines = []
     if measure.cutoff is not None:
-        what = {
-            "rank": "only the first {} documents count",
-            "recall": "at recall {}",
-            "multiple": "at {} times R",
-        }
+        what = {"rank": "only the first {} documents count", "recall": "at recall {}", "multiple": "at {} times R"}
         cutoff = as_text(measure.cutoff)
         lines.append(f"cutoff {cutoff}: {what[measure.definition.cutoff_kind].format(cutoff)}.")
     elif measure.definition.cutoff == "optional":
@@ -136,17 +135,11 @@ def _in_force(measure: Measure, clauses: list[tuple[str, str | None, str]]) -> l
 
 
 def _properties(definition: Definition) -> str:
-    better = {
-        "more": "Higher is better.",
-        "less": "Lower is better.",
-        "neither": "A count, neither good nor bad.",
-    }
+    better = {"more": "Higher is better.", "less": "Lower is better.", "neither": "A count, neither good nor bad."}
     summed = {
         "mean": "averaged over queries",
         "sum": "summed over queries",
         "geometric": "geometric mean over queries (values below 0.00001 count as 0.00001)",
     }
     how = summed.get(definition.summary, f"aggregated over queries according to `{definition.summary}`")
-    return (
-        f"Range {as_text(definition.low)} to {as_text(definition.high)}; {how}. {better[definition.better]}"
-    )
+    return f"Range {as_text(definition.low)} to {as_text(definition.high)}; {how}. {better[definition.better]}"

@@ -13,14 +13,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Bools, Ordering
-from steelyard.coverage import (
-    Levels,
-    coverage_of,
-    level_of,
-    refuse_unmatched,
-    tie_sensitive,
-    without_relevant,
-)
+from steelyard.coverage import Levels, coverage_of, level_of, refuse_unmatched, tie_sensitive, without_relevant
 from steelyard.dialects.candidates import check_known, measure_rank, measures_of, other_parameters, tool_rank
 from steelyard.dialects.dialect import Dialect
 from steelyard.dialects.dialect import dialect as named_dialect
@@ -137,12 +130,7 @@ class Means:
         """The most that another order of equal scores can change the mean: by the queries where it can matter."""
         measure, definition = reading.measure, reading.measure.definition
         skips = "skip" in (reading.options.missing, reading.options.no_relevant)
-        if (
-            skips
-            or definition.summary != "mean"
-            or measure.name in ("Counted", "Composite")
-            or reads_zeros(measure)
-        ):
+        if skips or definition.summary != "mean" or measure.name in ("Counted", "Composite") or reads_zeros(measure):
             return np.inf
         deepest = measure.cutoff if definition.cutoff_kind == "rank" and measure.cutoff else np.inf
         if deepest not in self._tie_shares:
@@ -157,9 +145,7 @@ class Means:
             options.single and self._tied,
         )
 
-    def _under_each_policy(
-        self, ordering: Ordering, unjudged: str, measure: Measure
-    ) -> dict[tuple[str, str], float]:
+    def _under_each_policy(self, ordering: Ordering, unjudged: str, measure: Measure) -> dict[tuple[str, str], float]:
         """The mean of a measure by the policies for missing queries and for queries without a relevant document."""
         aligned = self._joined(ordering)
         if aligned is None:
@@ -180,16 +166,14 @@ class Means:
         }
 
     def _measured(self, aligned: Aligned, ordering: Ordering, unjudged: str, zeros: bool) -> Alignment:
-        """The lists; without the documents of grade 0 where a measure does not need them, which saves most of the time."""
+        """The lists; without documents of grade 0 if a measure does not need them, which saves most of the time."""
         if (ordering, unjudged, zeros) not in self._lists:
             options = resolve({"duplicates": ordering.duplicates, "unjudged": unjudged}, {})
             lists = options.lists(aligned.alignment)
             self._lists[ordering, unjudged, zeros] = lists if zeros else lists.without_zeros()
         return self._lists[ordering, unjudged, zeros]
 
-    def _without_relevant(
-        self, a: Alignment, ordering: Ordering, unjudged: str, level: float | None
-    ) -> Bools:
+    def _without_relevant(self, a: Alignment, ordering: Ordering, unjudged: str, level: float | None) -> Bools:
         if (ordering, unjudged, level) not in self._without:
             self._without[ordering, unjudged, level] = without_relevant(a, level)
         return self._without[ordering, unjudged, level]
@@ -359,8 +343,10 @@ def identify(
     its total.
 
     >>> found = identify({"q1": ["a", "b", "c"]}, {"q1": ["a", "x", "b"]}, "0.83", ["AP@3"])
-    >>> found.matches[0].means, found.matches[0].clauses[0]
-    (('AP(denominator=found)@3',), Instead(clause='denominator', value='found', other='relevant', gives=0.5555555555555555))
+    >>> found.matches[0].means
+    ('AP(denominator=found)@3',)
+    >>> found.matches[0].clauses[0]
+    Instead(clause='denominator', value='found', other='relevant', gives=0.5555555555555555)
     """
     printed = printed_as(value)
     run = readable_again(run)
@@ -428,7 +414,7 @@ class _Search:
             if before is None or before == value or self._fits(before):
                 return
         self.tried += 1
-        what, gives = _without_cutoff(reading.measure), round(value, 12)
+        what, gives = re.sub(r"@[\d.]+", "", str(reading.measure)), round(value, 12)
         if not but or (what, gives, "") not in self._groups:
             group = self._groups.setdefault((what, gives, but), _Group(value, [], but))
             group.readings.append((reading, name))
@@ -440,7 +426,11 @@ class _Search:
 
     def nearest(self, most: int = 5) -> tuple[Match, ...]:
         """The definitions with the values nearest to the number."""
-        by_gap = sorted(self._groups.values(), key=lambda group: self._gap(group.value))
+
+        def gap(group: _Group) -> float:
+            return min(abs(group.value - printed.value) for printed in self.printed)
+
+        by_gap = sorted(self._groups.values(), key=gap)
         return tuple(self._match(group) for group in by_gap[:most])
 
     def within(self, reading: Reading, change: float) -> bool:
@@ -452,9 +442,6 @@ class _Search:
 
     def _fits(self, value: float) -> bool:
         return any(printed.fits(value) for printed in self.printed)
-
-    def _gap(self, value: float) -> float:
-        return min(abs(value - printed.value) for printed in self.printed)
 
     def _match(self, group: _Group) -> Match:
         reading = min((r for r, _ in group.readings), key=lambda r: r.measure.cutoff or np.inf)
@@ -498,7 +485,3 @@ def _default_reading(reading: Reading) -> Reading:
     """The measure with the same cutoff and Steelyard's defaults."""
     inner = parse(reading.measure.parameters["of"]) if "of" in reading.measure.parameters else reading.measure
     return Reading("steelyard", Measure(inner.definition, (), inner.cutoff), Options())
-
-
-def _without_cutoff(measure: Measure) -> str:
-    return re.sub(r"@[\d.]+", "", str(measure))

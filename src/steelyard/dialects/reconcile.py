@@ -102,8 +102,7 @@ class Reconciliation:
         return {
             "run": self.run,
             "values": [
-                dict(zip(("metric", "dialect", "means", "value"), row, strict=True))
-                for row in self.frame.rows()
+                dict(zip(("metric", "dialect", "means", "value"), row, strict=True)) for row in self.frame.rows()
             ],
             "disagreements": [
                 {
@@ -126,14 +125,14 @@ class Reconciliation:
             width = max(map(len, readings))
             lines.append(f"{metric} of run {self.run!r}")
             lines += [
-                f"  {name:<{width}}  {self.values[metric][name]:.6f}  {r.measure}"
-                for name, r in readings.items()
+                f"  {name:<{width}}  {self.values[metric][name]:.6f}  {r.measure}" for name, r in readings.items()
             ]
             disagreements = [d for d in self.disagreements if d.metric == metric]
             if not disagreements:
                 lines.append("  All agree.")
             for disagreement in disagreements:
-                lines += _lines(disagreement)
+                values = self.values[metric]
+                lines += _lines(disagreement, values[disagreement.right] - values[disagreement.left])
             lines.append("")
         return "\n".join(lines).rstrip()
 
@@ -151,7 +150,7 @@ def reconcile(
     chosen = [dialect_of(name) for name in dialects]
     if len(chosen) < 2:
         raise MeasureError("expected at least two dialects to reconcile, as in trec_eval-9,multihop-rag.")
-    table = _Table(Qrels.of(qrels), Run.of(run))
+    table = _RunValues(Qrels.of(qrels), Run.of(run))
     metrics = [measures] if isinstance(measures, str) else list(measures)
     readings = {metric: {d.name: Reading.of(d, d.measure(metric)) for d in chosen} for metric in metrics}
     values = {
@@ -167,7 +166,7 @@ def reconcile(
     return Reconciliation(table.run.name, readings, values, tuple(disagreements))
 
 
-class _Table:
+class _RunValues:
     """The values of the run under any reading; it is joined with the qrels once per ordering."""
 
     def __init__(self, qrels: Qrels, run: Run) -> None:
@@ -193,9 +192,7 @@ class _Table:
         return scores_of(self._aligned[ordering], {"value": reading.measure}, neutral, reading.options)
 
 
-def _disagreement(
-    metric: str, left: Reading, right: Reading, table: _Table, most: int
-) -> Disagreement | None:
+def _disagreement(metric: str, left: Reading, right: Reading, table: _RunValues, most: int) -> Disagreement | None:
     ours, theirs = table.values(left), table.values(right)
     gap = np.abs(np.nan_to_num(ours, nan=-1.0) - np.nan_to_num(theirs, nan=-1.0))
     differing = np.flatnonzero(gap > SAME)
@@ -210,9 +207,7 @@ def _disagreement(
     queries = []
     for query in worst.tolist():
         effects = {name: _change(ours[query], changed[query]) for name, changed in switched.items()}
-        named = sorted(
-            (name for name, effect in effects.items() if effect > SAME), key=lambda name: -effects[name]
-        )
+        named = sorted((name for name, effect in effects.items() if effect > SAME), key=lambda name: -effects[name])
         queries.append(
             QueryDifference(
                 query=table.qrels.judged.query_ids[query],
@@ -239,9 +234,7 @@ def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[s
                 changed.append((name, (as_text(mine), as_text(value)), replace(left, measure=other)))
         if ours.cutoff != theirs.cutoff:
             other = build(ours.definition, ours.parameters, theirs.cutoff)
-            changed.append(
-                ("cutoff", (as_text(ours.cutoff), as_text(theirs.cutoff)), replace(left, measure=other))
-            )
+            changed.append(("cutoff", (as_text(ours.cutoff), as_text(theirs.cutoff)), replace(left, measure=other)))
     for name, mine in vars(left.options).items():
         value = getattr(right.options, name)
         if mine != value:
@@ -250,7 +243,7 @@ def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[s
     return changed
 
 
-def _lines(disagreement: Disagreement) -> list[str]:
+def _lines(disagreement: Disagreement, gap: float) -> list[str]:
     left, right = disagreement.left, disagreement.right
     lines = [f"  {left} and {right} differ on {counted(disagreement.differing, 'query', 'queries')}:"]
     without_effect = []
@@ -260,13 +253,15 @@ def _lines(disagreement: Disagreement) -> list[str]:
             continue
         lines.append(f"    {clause.name}: {clause.left} in {left}, {clause.right} in {right}")
         lines.append(f"      alone it changes the mean by {clause.effect:+.6f}")
+    effects = [clause.effect for clause in disagreement.clauses if abs(clause.effect) > SAME]
+    interaction = gap - sum(effects)
+    if len(effects) > 1 and abs(interaction) > SAME:
+        lines.append(f"    together they change it by {gap:+.6f}, {interaction:+.6f} of it by their interaction")
     if without_effect:
         lines.append(f"    without effect here: {', '.join(without_effect)}")
     for query in disagreement.queries:
         why = ", ".join(query.clauses)
-        lines.append(
-            f"    query {query.query!r}: {_shown(query.left)} and {_shown(query.right)}, because of {why}"
-        )
+        lines.append(f"    query {query.query!r}: {_shown(query.left)} and {_shown(query.right)}, because of {why}")
     return lines
 
 

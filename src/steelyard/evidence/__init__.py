@@ -9,19 +9,9 @@ from steelyard.lazy import lazy_names
 if TYPE_CHECKING:
     from steelyard.evidence.evidence import Evidence as Evidence
     from steelyard.evidence.facts import text_hash as text_hash
-    from steelyard.evidence.files import read_chunks as read_chunks
     from steelyard.evidence.rollup import RollUp as RollUp
     from steelyard.evidence.rollup import roll_up as roll_up
-    from steelyard.evidence.spans import SpanScores as SpanScores
-    from steelyard.evidence.spans import span_scores as span_scores
 
 __getattr__, __dir__, __all__ = lazy_names(
-    __name__,
-    {
-        "evidence": ("Evidence",),
-        "facts": ("text_hash",),
-        "files": ("read_chunks",),
-        "rollup": ("RollUp", "roll_up"),
-        "spans": ("SpanScores", "span_scores"),
-    },
+    __name__, {"evidence": ("Evidence",), "facts": ("text_hash",), "rollup": ("RollUp", "roll_up")}
 )

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from steelyard.errors import SHOWN_PROBLEMS, InputError, did_you_mean, problem_report
+from steelyard.errors import SHOWN_PROBLEMS, InputError, did_you_mean
 from steelyard.evidence.conditions import one_line
+from steelyard.frames import as_polars
 from steelyard.ids import kind_of, text_ids
-from steelyard.io.frames import as_polars
 from steelyard.wording import counted
 
 _NAMES = {
@@ -30,9 +30,7 @@ Parent = str | Callable[[str], str | None] | re.Pattern[str]
 """The parents of chunks: a column, a function of the chunk id, or a pattern whose first group is the parent."""
 
 
-def chunk_table(
-    chunks: Any, parent: Parent | None = None, documents: Mapping[str, str] | None = None
-) -> pl.DataFrame:
+def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[str, str] | None = None) -> pl.DataFrame:
     """The chunks as a frame: chunk_id, doc_id, start, end, text, page, parent; null where unknown.
 
     `chunks` is a list of dicts (or of chunking's Chunk), a frame, or a mapping of chunk id to text or to a
@@ -46,9 +44,7 @@ def chunk_table(
     frame = _frame_of(chunks)
     if not frame.height:
         raise InputError("there are no chunks; expected at least one.")
-    found = {
-        role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()
-    }
+    found = {role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()}
     if found["chunk_id"] is None and found["doc_id"] is None:
         raise InputError(
             f"the chunks have the columns {', '.join(frame.columns)}; expected chunk_id (or doc_id), "
@@ -85,9 +81,7 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
         ids = text_ids(chunks, "chunk id", "the chunks", unique=True)
         values = list(chunks.values())
         if all(isinstance(value, str) for value in values):
-            return pl.DataFrame(
-                {"chunk_id": ids, "text": values}, schema={"chunk_id": pl.String, "text": pl.String}
-            )
+            return pl.DataFrame({"chunk_id": ids, "text": values}, schema={"chunk_id": pl.String, "text": pl.String})
         chunks = [
             {"chunk_id": chunk, **value} if isinstance(value, Mapping) else value
             for chunk, value in zip(ids, values, strict=True)
@@ -101,9 +95,7 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
         rows = [vars(row) if is_dataclass(row) else row for row in chunks]
         bad = next((row for row in rows if not isinstance(row, Mapping)), None)
         if bad is not None:
-            raise InputError(
-                f"a chunk is {kind_of(bad)}; expected a dict with chunk_id, doc_id, start, end and text."
-            )
+            raise InputError(f"a chunk is {kind_of(bad)}; expected a dict with chunk_id, doc_id, start, end and text.")
         names = dict.fromkeys(str(name) for row in rows for name in row)
         used = [name for name in names if any(name in known for known in _NAMES.values())]
         return pl.DataFrame(
@@ -116,13 +108,11 @@ def _ids(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
     series = frame[str(column)]
     if series.null_count():
         rows = [f"row {row + 1}" for row in series.is_null().arg_true().head(SHOWN_PROBLEMS).to_list()]
-        raise InputError(
-            problem_report(
-                f"{counted(series.null_count(), 'chunk has', 'chunks have')} no {role}:",
-                rows,
-                "Name them.",
-                total=series.null_count(),
-            )
+        raise InputError.of_problems(
+            f"{counted(series.null_count(), 'chunk has', 'chunks have')} no {role}:",
+            rows,
+            "Name them.",
+            total=series.null_count(),
         )
     if not (series.dtype.is_integer() or series.dtype in (pl.String, pl.Categorical, pl.Enum)):
         raise InputError(f"column {column!r} ({role}) holds {series.dtype}; expected text or whole numbers.")
@@ -134,9 +124,7 @@ def _whole(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
     if column is None:
         return pl.Series(role, [None] * frame.height, dtype=pl.Int64)
     series = frame[column]
-    wrong = InputError(
-        f"column {column!r} ({role}) of the chunks holds {series.dtype} that is not whole numbers."
-    )
+    wrong = InputError(f"column {column!r} ({role}) of the chunks holds {series.dtype} that is not whole numbers.")
     if series.dtype.is_nested():
         raise wrong
     try:
@@ -174,13 +162,11 @@ def _check_unique(table: pl.DataFrame) -> None:
         return
     twice = table.filter(pl.col("chunk_id").is_duplicated())["chunk_id"].unique(maintain_order=True).to_list()
     if twice:
-        raise InputError(
-            problem_report(
-                f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:",
-                [repr(chunk) for chunk in twice[:SHOWN_PROBLEMS]],
-                "Give every chunk its own id; the document of a chunk is its doc_id.",
-                total=len(twice),
-            )
+        raise InputError.of_problems(
+            f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:",
+            [repr(chunk) for chunk in twice[:SHOWN_PROBLEMS]],
+            "Give every chunk its own id; the document of a chunk is its doc_id.",
+            total=len(twice),
         )
 
 
@@ -203,12 +189,12 @@ def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> p
         found = [rule(chunk) for chunk in ids]
     lost = [chunk for chunk, parent in zip(ids, found, strict=True) if parent is None or parent == ""]
     if lost:
-        raise InputError(
-            problem_report(
-                f"the parent rule maps {'every chunk' if len(lost) == len(ids) else f'{len(lost):,} of {len(ids):,} chunks'} to nothing:",
-                [f"chunk {chunk!r}" for chunk in lost],
-                "A rule is a column of the chunks, a function of the chunk id, or a pattern whose first group is the parent.",
-            )
+        raise InputError.of_problems(
+            "the parent rule maps "
+            f"{'every chunk' if len(lost) == len(ids) else f'{len(lost):,} of {len(ids):,} chunks'} to nothing:",
+            [f"chunk {chunk!r}" for chunk in lost],
+            "A rule is a column of the chunks, a function of the chunk id, or a pattern whose first group is the "
+            "parent.",
         )
     return pl.Series("parent", text_ids(found, "parent", "the parent rule"), dtype=pl.String)
 
@@ -231,17 +217,19 @@ def _offset_problem(row: Mapping[str, Any]) -> str:
         return f"{where} has a start or an end, not both"
     if row["end"] < row["start"] or row["start"] < 0:
         return f"{where}: characters {row['start']} to {row['end']} are not a span"
-    return f"{where}: characters {row['start']} to {row['end']} are {row['end'] - row['start']}, and its text has {row['length']}"
+    return (
+        f"{where}: characters {row['start']} to {row['end']} are {row['end'] - row['start']}, and its text has "
+        f"{row['length']}"
+    )
 
 
 def _offsets_error(total: int, problems: list[str]) -> InputError:
-    return InputError(
-        problem_report(
-            f"the offsets of {counted(total, 'chunk')} do not match the text:",
-            problems,
-            "start and end count characters (not bytes or tokens) of the document, end exclusive; the text is that slice, not stripped.",
-            total=total,
-        )
+    return InputError.of_problems(
+        f"the offsets of {counted(total, 'chunk')} do not match the text:",
+        problems,
+        "start and end count characters (not bytes or tokens) of the document, end exclusive; the text is that slice, "
+        "not stripped.",
+        total=total,
     )
 
 
@@ -249,9 +237,7 @@ def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:
     """Compare every chunk's text with that part of its document."""
     problems: list[str] = []
     total = 0
-    for chunk, doc, start, end, text in table.select(
-        "chunk_id", "doc_id", "start", "end", "text"
-    ).iter_rows():
+    for chunk, doc, start, end, text in table.select("chunk_id", "doc_id", "start", "end", "text").iter_rows():
         whole = documents.get(doc)
         problem = ""
         if whole is None:
@@ -259,9 +245,7 @@ def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:
         elif end is not None and end > len(whole):
             problem = f"it ends at {end}, and document {doc!r} at {len(whole)}"
         elif start is not None and text is not None and whole[start:end] != text:
-            problem = (
-                f"document {doc!r} has {one_line(whole[start:end], 30)!r} there, not {one_line(text, 30)!r}"
-            )
+            problem = f"document {doc!r} has {one_line(whole[start:end], 30)!r} there, not {one_line(text, 30)!r}"
         if problem:
             total += 1
             if len(problems) < SHOWN_PROBLEMS:
@@ -275,13 +259,7 @@ def _whole_documents(table: pl.DataFrame) -> pl.DataFrame:
     alone = pl.col("start").is_null() & pl.col("doc_id").is_unique()
     end = (
         pl.when(alone)
-        .then(
-            pl.coalesce(
-                pl.col("text").str.len_chars().cast(pl.Int64), pl.lit(np.iinfo(np.int32).max, pl.Int64)
-            )
-        )
+        .then(pl.coalesce(pl.col("text").str.len_chars().cast(pl.Int64), pl.lit(np.iinfo(np.int32).max, pl.Int64)))
         .otherwise(pl.col("end"))
     )
-    return table.with_columns(
-        start=pl.when(alone).then(pl.lit(0, pl.Int64)).otherwise(pl.col("start")), end=end
-    )
+    return table.with_columns(start=pl.when(alone).then(pl.lit(0, pl.Int64)).otherwise(pl.col("start")), end=end)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from steelyard.checks import is_whole
-from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.facts import normalised
 from steelyard.ids import kind_of, text_ids
 from steelyard.wording import counted
@@ -102,9 +102,7 @@ class Alternative:
         if self.fact is not None:
             return f"fact {one_line(self.fact)!r}"
         named = (("chunk", self.chunk_id), ("parent", self.parent), ("document", self.doc_id))
-        parts = [
-            f"{what} {value!r}" for what, value in (*named, ("page", self.page), ("hash", self.hash)) if value
-        ]
+        parts = [f"{what} {value!r}" for what, value in (*named, ("page", self.page), ("hash", self.hash)) if value]
         return " and ".join(parts)
 
 
@@ -183,12 +181,7 @@ def _check_fact_and_hash(fields: dict[str, Any]) -> None:
         raise InputError("a fact is empty")
     if "share" in fields:
         share = fields["share"]
-        if (
-            "fact" not in fields
-            or isinstance(share, bool)
-            or not isinstance(share, (int, float))
-            or not 0 < share <= 1
-        ):
+        if "fact" not in fields or isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
             raise InputError(f"share is {share!r}; expected a share of a fact's words above 0 and up to 1")
     if "hash" in fields:
         fields["hash"] = fields["hash"].lower().rpartition(":")[2]
@@ -242,9 +235,7 @@ def evidence_by_query(source: Mapping[Any, Any], null: Iterable[str]) -> dict[st
     """Every query's targets and distractors, checked; a query in `null` (or with None) has no targets."""
     queries = text_ids(source, "query id", "the evidence", unique=True)
     without = set(text_ids(null, "query id", "null"))
-    problems = [
-        f"query {query!r} is marked null and has no entry" for query in sorted(without - set(queries))
-    ]
+    problems = [f"query {query!r} is marked null and has no entry" for query in sorted(without - set(queries))]
     found: dict[str, QueryEvidence] = {}
     for query, value in zip(queries, source.values(), strict=True):
         found[query] = _query_evidence(query, value, query in without, problems)
@@ -252,7 +243,7 @@ def evidence_by_query(source: Mapping[Any, Any], null: Iterable[str]) -> dict[st
             problems.append(f"query {query!r} is marked null and has evidence")
     if problems:
         heading = f"the evidence has {counted(len(problems), 'problem')}:"
-        raise InputError(problem_report(heading, problems, _EXPECTED))
+        raise InputError.of_problems(heading, problems, _EXPECTED)
     return found
 
 
@@ -271,9 +262,7 @@ def _query_evidence(query: str, value: Any, null: bool, problems: list[str]) -> 
         problems.append(f"query {query!r}: its distractors are {kind}, not a list of dicts")
         return QueryEvidence()
     if not given_targets and not given_distractors and not null:
-        problems.append(
-            f"query {query!r}: no evidence, and not marked null (null=[...], or None for its list)"
-        )
+        problems.append(f"query {query!r}: no evidence, and not marked null (null=[...], or None for its list)")
     targets: list[tuple[Alternative, ...]] = []
     distractors: list[Alternative] = []
     for number, target in enumerate(given_targets, start=1):
@@ -281,9 +270,7 @@ def _query_evidence(query: str, value: Any, null: bool, problems: list[str]) -> 
         alternatives = _alternatives(target, where, problems)
         negative = [one for one in alternatives if one.is_distractor]
         if negative and len(negative) < len(alternatives):
-            problems.append(
-                f"{where}: a distractor among its alternatives ({negative[0]}); list it separately"
-            )
+            problems.append(f"{where}: a distractor among its alternatives ({negative[0]}); list it separately")
         elif negative:
             distractors += negative
         else:
@@ -293,9 +280,7 @@ def _query_evidence(query: str, value: Any, null: bool, problems: list[str]) -> 
     return QueryEvidence(tuple(targets), tuple(distractors))
 
 
-def _alternatives(
-    source: Any, where: str, problems: list[str], distractor: bool = False
-) -> tuple[Alternative, ...]:
+def _alternatives(source: Any, where: str, problems: list[str], distractor: bool = False) -> tuple[Alternative, ...]:
     """One dict or several, as alternatives."""
     listed = [source] if isinstance(source, (Mapping, Alternative)) else source
     if not _is_list(listed) or not listed:

@@ -13,15 +13,18 @@ from steelyard.errors import InputError
 from steelyard.evidence.conditions import Alternative, Alternatives, QueryEvidence, Targets, evidence_by_query
 from steelyard.evidence.facts import Matching
 from steelyard.ids import kind_of
+from steelyard.lazy import looked_up
 from steelyard.notes import Note, note
+from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from steelyard.chunking import Tokenizer
     from steelyard.evidence.chunks import Parent
     from steelyard.evidence.projection import Overlap, Projection
-    from steelyard.qrels import Qrels
+    from steelyard.evidence.spans import Unit
 
 
 class Evidence:
@@ -34,12 +37,13 @@ class Evidence:
     With a grade below 0, or under `distractors` beside `targets`, a dict is a distractor: a chunk that
     meets it and satisfies no target of the query is known to mislead.
 
-    >>> evidence = Evidence({"q1": [[{"doc_id": "book", "start": 4, "end": 11}], [{"fact": "weighs  gold"}, {"doc_id": "d7"}]]})
+    >>> span, fact = {"doc_id": "book", "start": 4, "end": 11}, {"fact": "weighs  gold"}
+    >>> evidence = Evidence({"q1": [[span], [fact, {"doc_id": "d7"}]]})
     >>> evidence
     Evidence: 1 query, 2 targets (1 span, 1 fact, 1 document)
     >>> text = "The balance weighs gold."
-    >>> halves = [("c1", 0, 12), ("c2", 12, 24)]
-    >>> evidence.judge([{"chunk_id": c, "doc_id": "book", "start": a, "end": b, "text": text[a:b]} for c, a, b in halves])
+    >>> halves = [{"chunk_id": "c1", "start": 0, "end": 12}, {"chunk_id": "c2", "start": 12, "end": 24}]
+    >>> evidence.judge([{**half, "doc_id": "book", "text": text[half["start"] : half["end"]]} for half in halves])
     Qrels: 1 query, 2 judgments, 2 relevant, 2 targets
     >>> Evidence({"q1": {"targets": [{"fact": "weighs gold"}], "distractors": [{"fact": "weighs lead"}]}})
     Evidence: 1 query, 1 target (1 fact), 1 distractor
@@ -68,9 +72,8 @@ class Evidence:
         page ...), 'autorag' (qa parquet; `corpus=path` names the corpus, with start_end_idx), 'ragas'
         (reference_contexts), 'json' (the mapping that `Evidence` takes, in JSON).
         """
-        from steelyard.evidence.files import read_evidence
-
-        return read_evidence(Path(path), format, options)
+        evidence: Evidence = looked_up("steelyard.io.evidence:read_evidence")(Path(path), format, options)
+        return evidence
 
     @classmethod
     def of(cls, source: Any) -> Evidence:
@@ -81,7 +84,7 @@ class Evidence:
 
     @classmethod
     def from_qrels(cls, qrels: Any, corpus: Mapping[str, str] | None = None) -> Evidence:
-        """Existing qrels as evidence: each relevant document a target, by its id, or (with `corpus`) its text as a fact.
+        """Existing qrels as evidence: every relevant document is a target, by id, or (with `corpus`) by its text.
 
         Targets of the qrels stay targets, satisfied by any of their documents; documents with a grade
         below 0 stay distractors; a query without relevant documents is null. Documents of grade 0
@@ -90,8 +93,6 @@ class Evidence:
         >>> Evidence.from_qrels({"q1": {"a": 2, "b": 1, "c": -1}, "q2": []})
         Evidence: 2 queries, 2 targets (2 documents), 1 distractor, 1 null query
         """
-        from steelyard.qrels import Qrels
-
         judged = Qrels.of(qrels)
         names, pairs = judged.judged.doc_ids, judged.targets
 
@@ -132,6 +133,8 @@ class Evidence:
         spaces: Literal["single", "removed"] = "single",
         parent: Parent | None = None,
         documents: Mapping[str, str] | None = None,
+        unit: Unit = "character",
+        tokenizer: str | Tokenizer = "whitespace",
     ) -> Qrels:
         """The evidence as qrels for these chunks.
 
@@ -143,10 +146,22 @@ class Evidence:
         white space altogether. `parent` is a column, a function of the chunk id, or a pattern whose
         first group is the parent. With `documents` spans and chunks are checked against their texts.
 
+        Qrels made from spans keep the ranges of spans and chunks, for `SpanR`, `SpanP` and `SpanIoU`, which need
+        no rule. These count characters; with unit='token' tokens of the `documents`, of a `tokenizer` as in
+        `token_counts`.
+
         What was split, not found or overlapping is in the `notes` of the qrels; `project` gives tables.
         """
         return self.project(
-            chunks, overlap=overlap, share=share, case=case, spaces=spaces, parent=parent, documents=documents
+            chunks,
+            overlap=overlap,
+            share=share,
+            case=case,
+            spaces=spaces,
+            parent=parent,
+            documents=documents,
+            unit=unit,
+            tokenizer=tokenizer,
         ).qrels
 
     def project(
@@ -159,20 +174,23 @@ class Evidence:
         spaces: Literal["single", "removed"] = "single",
         parent: Parent | None = None,
         documents: Mapping[str, str] | None = None,
+        unit: Unit = "character",
+        tokenizer: str | Tokenizer = "whitespace",
     ) -> Projection:
         """As `judge`, with a report: the qrels, split spans, and facts and targets that are in no chunk."""
         from steelyard.evidence.chunks import chunk_table
         from steelyard.evidence.projection import project
+        from steelyard.evidence.spans import ranges_of
 
         matching = Matching(share, case, spaces)
         table = chunk_table(chunks, parent, documents)
-        return project(self.queries, self.alternatives, table, overlap, matching, documents, self.notes)
+        projection = project(self.queries, self.alternatives, table, overlap, matching, documents, self.notes)
+        projection.qrels.ranges = ranges_of(self.alternatives, table, unit, tokenizer, documents)
+        return projection
 
     def write(self, path: str | Path) -> None:
-        """Write a file that `read` reads: .json (a mapping), .jsonl (one line per query), .csv or .tsv (one row per condition)."""
-        from steelyard.evidence.files import write_evidence
-
-        write_evidence(self, Path(path))
+        """Write a file for `read`: .json (a mapping), .jsonl (a line per query), .csv or .tsv (a row per condition)."""
+        looked_up("steelyard.io.evidence:write_evidence")(self, Path(path))
 
     @cached_property
     def targets(self) -> Mapping[str, Targets]:
@@ -216,13 +234,7 @@ class Evidence:
             for query, target, one in zip(every.query, every.target, every.alternative, strict=True)
             if one.is_span and not one.is_distractor
         ]
-        schema = {
-            "query_id": pl.String,
-            "target": pl.Int64,
-            "doc_id": pl.String,
-            "start": pl.Int64,
-            "end": pl.Int64,
-        }
+        schema = {"query_id": pl.String, "target": pl.Int64, "doc_id": pl.String, "start": pl.Int64, "end": pl.Int64}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def __len__(self) -> int:

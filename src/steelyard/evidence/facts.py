@@ -40,9 +40,7 @@ class Matching:
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise InputError(
-                f"share is {self.share!r}; expected a share of a fact's words above 0 and up to 1."
-            )
+            raise InputError(f"share is {self.share!r}; expected a share of a fact's words above 0 and up to 1.")
         if self.spaces not in ("single", "removed"):
             raise InputError(f"spaces is {self.spaces!r}; expected 'single' or 'removed'.")
 
@@ -117,9 +115,7 @@ def find_facts(facts: Sequence[str], shares: Sequence[float], texts: pl.Series, 
         some = _Partial(words, [shares[place] for place in partial], partial)
         found += _in_batches(some, texts, Matching(case=matching.case))
     empty = np.zeros(0, dtype=np.int64)
-    fact, text = (
-        np.concatenate([empty, *parts]) for parts in (zip(*found, strict=True) if found else ((), ()))
-    )
+    fact, text = (np.concatenate([empty, *parts]) for parts in (zip(*found, strict=True) if found else ((), ())))
     order = np.lexsort((text, fact))
     return fact[order], text[order]
 
@@ -128,9 +124,7 @@ def _in_batches(finder: _Exact | _Partial, texts: pl.Series, matching: Matching)
     """The finder over all texts, two batches at a time: the automaton runs in parallel to Python."""
 
     def batch(first: int, last: int) -> Pairs:
-        listed = [
-            matching.normalised(text) if text else "" for text in texts.slice(first, last - first).to_list()
-        ]
+        listed = [matching.normalised(text) if text else "" for text in texts.slice(first, last - first).to_list()]
         fact, place = finder.find(listed)
         return fact, place + first
 
@@ -190,9 +184,7 @@ def _piece(fact: str) -> str:
 class _Partial:
     """Facts of which a share of the words, in order, is enough."""
 
-    def __init__(
-        self, facts: Sequence[Sequence[str]], shares: Sequence[float], places: Sequence[int]
-    ) -> None:
+    def __init__(self, facts: Sequence[Sequence[str]], shares: Sequence[float], places: Sequence[int]) -> None:
         self._facts = facts
         self._needed = [needed_words(len(words), share) for words, share in zip(facts, shares, strict=True)]
         self._places = places

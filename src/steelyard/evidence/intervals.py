@@ -69,9 +69,7 @@ def ranges(first: Ints, last: Ints) -> Iterator[tuple[Ints, Ints]]:
         stop = max(row + 1, int(np.searchsorted(through, done + BLOCK, side="right")))
         rows = np.repeat(np.arange(row, stop), counts[row:stop])
         if len(rows):
-            offset = np.arange(len(rows)) - np.repeat(
-                through[row:stop] - counts[row:stop] - done, counts[row:stop]
-            )
+            offset = np.arange(len(rows)) - np.repeat(through[row:stop] - counts[row:stop] - done, counts[row:stop])
             yield rows, first[rows] + offset
         row = stop
 
@@ -84,7 +82,5 @@ def equal_codes(searched: Ints, codes: Ints) -> tuple[Ints, Ints]:
     last = np.searchsorted(sorted_codes, searched, side="right")
     parts = [(row, order[place]) for row, place in ranges(first, last)]
     empty = np.zeros(0, dtype=np.int64)
-    left, right = (
-        np.concatenate([empty, *side]) for side in (zip(*parts, strict=True) if parts else ((), ()))
-    )
+    left, right = (np.concatenate([empty, *side]) for side in (zip(*parts, strict=True) if parts else ((), ())))
     return left, right

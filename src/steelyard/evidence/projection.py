@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from steelyard.alignment.hits import Bools, Floats, Ints
-from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
+from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.evidence.chunks import overlapping_chunks
 from steelyard.evidence.conditions import Alternative, Alternatives, one_line
 from steelyard.evidence.facts import Matching, find_facts, normalised
@@ -85,20 +85,26 @@ def project(
     rows, unfound = _relevant_rows(queries, every, (at[~wrong], chunk[~wrong]), chunks)
     wrong_rows, both = _distractor_rows(every, (at[wrong], chunk[wrong]), chunks, rows)
     qrels = Qrels.from_rows([*rows, *wrong_rows], queries)
-    lost_distractors = _lost_distractors(every, np.setdiff1d(np.flatnonzero(distractor), at))
+    lost_distractors = _rows_frame(
+        [
+            (every.query[place], str(every.alternative[place]))
+            for place in np.setdiff1d(np.flatnonzero(distractor), at).tolist()
+        ],
+        "query_id",
+        "what",
+    )
     overlapping = overlapping_chunks(chunks)
     all_notes = (
         *notes,
-        *([note("spans-split", count=split.height, overlap=overlap)] if split.height else []),
+        *_notes("spans-split", split.height, overlap=overlap),
         *_fact_notes(lost, documents is not None),
-        *([note("targets-not-found", count=unfound.height)] if unfound.height else []),
-        *([note("chunks-overlap", count=overlapping, chunks=chunks.height)] if overlapping else []),
-        *_distractor_notes(int(distractor.sum()), lost_distractors.height, both),
+        *_notes("targets-not-found", unfound.height),
+        *_notes("chunks-overlap", overlapping, chunks=chunks.height),
+        *_notes("distractors-not-found", lost_distractors.height, distractors=int(distractor.sum())),
+        *_notes("relevant-with-distractor", both),
     )
     qrels.notes += all_notes
-    return Projection(
-        qrels, split, unfound, lost, lost_distractors, both, chunks.height, overlapping, all_notes
-    )
+    return Projection(qrels, split, unfound, lost, lost_distractors, both, chunks.height, overlapping, all_notes)
 
 
 def _lookup(alternative: Alternative) -> str:
@@ -112,9 +118,7 @@ def _lookup(alternative: Alternative) -> str:
 # Checks
 
 
-def _check_columns(
-    every: Alternatives, kinds: np.ndarray[tuple[int], np.dtype[np.str_]], chunks: pl.DataFrame
-) -> None:
+def _check_columns(every: Alternatives, kinds: np.ndarray[tuple[int], np.dtype[np.str_]], chunks: pl.DataFrame) -> None:
     """Refuse chunks without the columns that the evidence needs."""
     needs = (
         ("span", "start", "spans, and the chunks have no start and end (and several share a document)"),
@@ -123,10 +127,7 @@ def _check_columns(
         ("page", "page", "pages, and the chunks have no page"),
     )
     for kind, column, what in needs:
-        if kind == "page":
-            count = sum(one.page is not None for one in every.alternative)
-        else:
-            count = int(np.sum(kinds == kind))
+        count = sum(one.page is not None for one in every.alternative) if kind == "page" else int(np.sum(kinds == kind))
         lacking = chunks[column].null_count()
         if count and lacking and (kind != "page" or lacking == chunks.height):
             raise InputError(
@@ -160,12 +161,10 @@ def _check_spans(every: Alternatives, documents: Mapping[str, str]) -> None:
                 f"{one_line(one.content, 30)!r}"
             )
     if problems:
-        raise InputError(
-            problem_report(
-                f"{counted(len(problems), 'span does not match its document', 'spans do not match their documents')}:",
-                problems,
-                "Fix the offsets, or pass the documents for which they were made.",
-            )
+        raise InputError.of_problems(
+            f"{counted(len(problems), 'span does not match its document', 'spans do not match their documents')}:",
+            problems,
+            "Fix the offsets, or pass the documents for which they were made.",
         )
 
 
@@ -176,29 +175,21 @@ def _codes(values: Sequence[str | None], column: pl.Series) -> tuple[Ints, Ints]
     """Values and a column as numbers, equal where they are equal; -1 for a value that is not in the column."""
     unique = column.unique(maintain_order=True).drop_nulls()
     place = pl.DataFrame({"value": unique, "code": pl.Series(range(len(unique)), dtype=pl.Int64)})
-    columns = (
-        column.rename("value").to_frame().join(place, on="value", how="left", maintain_order="left")["code"]
-    )
+    columns = column.rename("value").to_frame().join(place, on="value", how="left", maintain_order="left")["code"]
     searched = pl.DataFrame({"value": pl.Series(list(values), dtype=pl.String)}).join(
         place, on="value", how="left", maintain_order="left"
     )["code"]
     return searched.fill_null(-1).to_numpy(), columns.fill_null(-2).to_numpy()
 
 
-def _spans(
-    every: Alternatives, chosen: Bools, chunks: pl.DataFrame, overlap: Overlap
-) -> tuple[Pairs, pl.DataFrame]:
+def _spans(every: Alternatives, chosen: Bools, chunks: pl.DataFrame, overlap: Overlap) -> tuple[Pairs, pl.DataFrame]:
     """Spans and the chunks that contain enough of each; and the spans that are not whole in any chunk."""
     places = np.flatnonzero(chosen)
     spans = [every.alternative[place] for place in places.tolist()]
     doc, chunk_doc = _codes([one.doc_id for one in spans], chunks["doc_id"])
     start = np.array([one.start for one in spans], dtype=np.int64)
     end = np.array([one.end for one in spans], dtype=np.int64)
-    placed = (
-        np.flatnonzero(chunks["start"].is_not_null().to_numpy())
-        if len(spans)
-        else np.zeros(0, dtype=np.int64)
-    )
+    placed = np.flatnonzero(chunks["start"].is_not_null().to_numpy()) if len(spans) else np.zeros(0, dtype=np.int64)
     table = Intervals(
         chunk_doc[placed], chunks["start"].gather(placed).to_numpy(), chunks["end"].gather(placed).to_numpy()
     )
@@ -213,26 +204,16 @@ def _spans(
     pieces = np.bincount(span, minlength=len(spans))
     of_target = np.array([not one.is_distractor for one in spans], dtype=bool)
     cut = np.flatnonzero(of_target & (pieces > 0) & (best < length))
-    split = pl.DataFrame(
-        {
-            "query_id": pl.Series([every.query[places[at]] for at in cut.tolist()], dtype=pl.String),
-            "target": pl.Series([every.target[places[at]] for at in cut.tolist()], dtype=pl.Int64),
-            "doc_id": pl.Series([spans[at].doc_id for at in cut.tolist()], dtype=pl.String),
-            "start": start[cut],
-            "end": end[cut],
-            "pieces": pieces[cut],
-            "best": best[cut] / length[cut],
-        }
+    numbers = {"start": start[cut], "end": end[cut], "pieces": pieces[cut], "best": best[cut] / length[cut]}
+    names = [(every.query[places[at]], every.target[places[at]], spans[at].doc_id) for at in cut.tolist()]
+    split = _rows_frame(names, "query_id", "target", "doc_id").with_columns(
+        **{n: pl.Series(v) for n, v in numbers.items()}
     )
     return (places[span[enough]], chunk[enough]), split
 
 
 def _facts(
-    every: Alternatives,
-    chosen: Bools,
-    chunks: pl.DataFrame,
-    matching: Matching,
-    documents: Mapping[str, str] | None,
+    every: Alternatives, chosen: Bools, chunks: pl.DataFrame, matching: Matching, documents: Mapping[str, str] | None
 ) -> tuple[Pairs, pl.DataFrame]:
     """Facts and the chunks that contain them; and the facts that are in no chunk."""
     places = np.flatnonzero(chosen)
@@ -247,15 +228,15 @@ def _facts(
         texts = pl.Series("text", [str(documents[doc]) for doc in documents], dtype=pl.String)
         there, _ = find_facts([facts[at] for at in lost], [shares[at] for at in lost], texts, matching)
         inside = (np.bincount(there, minlength=len(lost)) > 0).tolist()
-    frame = pl.DataFrame(
-        {
-            "query_id": pl.Series([every.query[places[at]] for at in lost.tolist()], dtype=pl.String),
-            "target": pl.Series([every.target[places[at]] for at in lost.tolist()], dtype=pl.Int64),
-            "fact": pl.Series([facts[at] for at in lost.tolist()], dtype=pl.String),
-            "in_document": pl.Series(inside, dtype=pl.Boolean),
-        }
-    )
-    return (places[fact], chunk), frame
+    rows = [(every.query[places[at]], every.target[places[at]], facts[at]) for at in lost.tolist()]
+    frame = _rows_frame(rows, "query_id", "target", "fact")
+    return (places[fact], chunk), frame.with_columns(in_document=pl.Series(inside, dtype=pl.Boolean))
+
+
+def _rows_frame(rows: Sequence[tuple[str | int | None, ...]], *names: str) -> pl.DataFrame:
+    """A frame of rows: `target` is a number, every other column text."""
+    schema = {name: pl.Int64 if name == "target" else pl.String for name in names}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _hashes(every: Alternatives, chosen: Bools, chunks: pl.DataFrame) -> Pairs:
@@ -269,9 +250,7 @@ def _hashes(every: Alternatives, chosen: Bools, chunks: pl.DataFrame) -> Pairs:
     for number, text in enumerate(chunks["text"].to_list() if searched else []):
         forms = {text, normalised(text)}
         digests = {
-            hashlib.new(name, form.encode(), usedforsecurity=False).hexdigest()
-            for name in algorithms
-            for form in forms
+            hashlib.new(name, form.encode(), usedforsecurity=False).hexdigest() for name in algorithms for form in forms
         }
         found += [(place, number) for digest in digests for place in searched.get(digest, ())]
     pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
@@ -293,9 +272,7 @@ def _meets_all(every: Alternatives, at: Ints, chunk: Ints, chunks: pl.DataFrame)
     met = np.ones(len(at), dtype=bool)
     for column in ("chunk_id", "doc_id", "parent", "page"):
         # The join of spans has matched their documents.
-        values = [
-            None if column == "doc_id" and one.is_span else getattr(one, column) for one in every.alternative
-        ]
+        values = [None if column == "doc_id" and one.is_span else getattr(one, column) for one in every.alternative]
         conditional = np.array([value is not None for value in values], dtype=bool)
         if conditional.any():
             searched, codes = _codes(values, chunks[column])
@@ -309,7 +286,7 @@ def _meets_all(every: Alternatives, at: Ints, chunk: Ints, chunks: pl.DataFrame)
 def _relevant_rows(
     queries: Sequence[str], every: Alternatives, pairs: Pairs, chunks: pl.DataFrame
 ) -> tuple[list[Row], pl.DataFrame]:
-    """The judgments of relevant chunks, with a placeholder for each target that no chunk satisfies; and these targets."""
+    """The judgments of relevant chunks, a placeholder for each target that no chunk satisfies, and these targets."""
     place, chunk = pairs
     number = {query: at for at, query in enumerate(queries)}
     stride = max(every.target, default=0) + 1
@@ -335,17 +312,11 @@ def _relevant_rows(
     for own, places in missing.items():
         query, label = queries[own // stride], str(own % stride)
         rows.append((query, f"{_PLACEHOLDER}:{query}:{label}", float(grade[places].max()), label))
-    unfound = pl.DataFrame(
-        {
-            "query_id": pl.Series([queries[own // stride] for own in missing], dtype=pl.String),
-            "target": pl.Series([own % stride for own in missing], dtype=pl.Int64),
-            "what": pl.Series(
-                [" or ".join(str(every.alternative[at]) for at in places) for places in missing.values()],
-                dtype=pl.String,
-            ),
-        }
-    )
-    return rows, unfound
+    unfound = [
+        (queries[own // stride], own % stride, " or ".join(str(every.alternative[at]) for at in places))
+        for own, places in missing.items()
+    ]
+    return rows, _rows_frame(unfound, "query_id", "target", "what")
 
 
 def _distractor_rows(
@@ -365,38 +336,20 @@ def _distractor_rows(
     return rows, len(worst) - len(rows)
 
 
-def _lost_distractors(every: Alternatives, places: Ints) -> pl.DataFrame:
-    """The distractors that are in no chunk."""
-    listed = places.tolist()
-    return pl.DataFrame(
-        {
-            "query_id": pl.Series([every.query[place] for place in listed], dtype=pl.String),
-            "what": pl.Series([str(every.alternative[place]) for place in listed], dtype=pl.String),
-        }
-    )
-
-
 def _fact_notes(lost: pl.DataFrame, with_documents: bool) -> list[Note]:
     """Facts in no chunk: those that no document has either, and those that a chunk boundary splits."""
     nowhere = lost.filter(~pl.col("in_document").fill_null(False))
-    split = lost.height - nowhere.height
-    notes: list[Note] = []
-    if nowhere.height:
-        shown = [
-            f"{one_line(fact)!r} (query {query!r})"
-            for query, fact in nowhere.select("query_id", "fact").head(SHOWN_PROBLEMS).iter_rows()
-        ]
-        where = "document" if with_documents else "chunk"
-        notes.append(note("facts-not-found", count=nowhere.height, where=where, facts=shown))
-    if split:
-        notes.append(note("facts-split", count=split))
-    return notes
+    shown = [
+        f"{one_line(fact)!r} (query {query!r})"
+        for query, fact in nowhere.select("query_id", "fact").head(SHOWN_PROBLEMS).iter_rows()
+    ]
+    where = "document" if with_documents else "chunk"
+    return [
+        *_notes("facts-not-found", nowhere.height, where=where, facts=shown),
+        *_notes("facts-split", lost.height - nowhere.height),
+    ]
 
 
-def _distractor_notes(known: int, lost: int, both: int) -> list[Note]:
-    notes: list[Note] = []
-    if lost:
-        notes.append(note("distractors-not-found", count=lost, distractors=known))
-    if both:
-        notes.append(note("relevant-with-distractor", count=both))
-    return notes
+def _notes(code: str, count: int, **values: Any) -> list[Note]:
+    """The note with a count, if it is not 0."""
+    return [note(code, count=count, **values)] if count else []

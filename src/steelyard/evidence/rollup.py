@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from steelyard.errors import InputError, problem_report
+from steelyard.errors import InputError
 from steelyard.evidence.chunks import chunk_table
 from steelyard.ids import text_ids
 from steelyard.run import Run
@@ -58,15 +58,11 @@ def roll_up(
     chunks = frame["doc_id"].unique(maintain_order=True).to_list()
     parent_of = _parents(chunks, parents, level)
     placed = frame.with_columns(
-        parent=pl.col("doc_id").replace_strict(
-            list(parent_of), list(parent_of.values()), return_dtype=pl.String
-        )
+        parent=pl.col("doc_id").replace_strict(list(parent_of), list(parent_of.values()), return_dtype=pl.String)
     )
     score = pl.col("score")
     value = {"sum": score.sum(), "best": score.max(), "first": score.first()}[how]
-    rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(
-        score=value, first=pl.col("rank").min()
-    )
+    rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(score=value, first=pl.col("rank").min())
     if scored and how != "first":
         rolled = rolled.sort("score", "first", descending=[True, False], maintain_order=True)
     else:
@@ -87,13 +83,11 @@ def _parents(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
         found = _from_table(chunks, parents, level)
     lost = [repr(chunk) for chunk, parent in found.items() if parent is None or parent == ""]
     if lost:
-        raise InputError(
-            problem_report(
-                f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run "
-                f"{worded(len(lost), 'has', 'have')} no parent:",
-                lost,
-                "Name the parent of every chunk; the run may belong to another chunking.",
-            )
+        raise InputError.of_problems(
+            f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run "
+            f"{worded(len(lost), 'has', 'have')} no parent:",
+            lost,
+            "Name the parent of every chunk; the run may belong to another chunking.",
         )
     return dict(zip(found, text_ids(found.values(), "parent", "the roll-up"), strict=True))
 

@@ -20,7 +20,7 @@ from steelyard.run import Run
 
 
 @dataclass(frozen=True)
-class Pool:
+class CandidatePool:
     """The candidates of many queries: every document of a list of its query, with its rank and score in each list.
 
     The candidates of a query are consecutive, in descending order of document id, so that a stable sort by
@@ -64,18 +64,18 @@ class Pool:
         """Per candidate: the number of its query."""
         return np.repeat(np.arange(len(self.starts)), self.candidates)
 
-    def only(self, lists: Bools) -> tuple[Pool, Bools]:
+    def only(self, lists: Bools) -> tuple[CandidatePool, Bools]:
         """The pool of some of the lists, and the candidates that remain."""
         kept: Bools = np.any(self.found[lists], axis=0)
         left: Ints = np.add.reduceat(kept, self.starts, dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(left[left > 0])[:-1]])
-        return Pool(starts, self.rank[lists][:, kept], self.value[lists][:, kept]), kept
+        return CandidatePool(starts, self.rank[lists][:, kept], self.value[lists][:, kept]), kept
 
-    def of_queries(self, chosen: Bools) -> tuple[Pool, Bools]:
+    def of_queries(self, chosen: Bools) -> tuple[CandidatePool, Bools]:
         """The pool of some of the queries, and the candidates that remain."""
         kept: Bools = np.repeat(chosen, self.candidates)
         left = self.candidates[chosen]
-        return Pool(np.cumsum(left) - left, self.rank[:, kept], self.value[:, kept]), kept
+        return CandidatePool(np.cumsum(left) - left, self.rank[:, kept], self.value[:, kept]), kept
 
     def best_first(self, score: Floats) -> Ints:
         """The candidates by query, in descending order of score; candidates with a score of NaN are left out.
@@ -113,7 +113,7 @@ class Pool:
         return ranks
 
 
-def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[str], Pool]:
+def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[str], CandidatePool]:
     """The documents of one query and their pool, from lists of (document id, score), best first.
 
     A repeated document counts at its first rank, and the ranks below it move up.
@@ -131,7 +131,7 @@ def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[st
         positions = [number[doc] for doc in first]
         rank[column, positions] = np.arange(1, len(positions) + 1)
         value[column, positions] = list(first.values())
-    return documents, Pool(np.zeros(1, dtype=np.int64), rank, value)
+    return documents, CandidatePool(np.zeros(1, dtype=np.int64), rank, value)
 
 
 def _without_repeats(listed: Sequence[tuple[str, float]]) -> dict[str, float]:
@@ -152,7 +152,7 @@ class PooledRuns:
     queries: list[str]
     docs: pl.Series
     rows: Ints
-    pool: Pool
+    pool: CandidatePool
     empty: list[str]
     notes: tuple[Note, ...]
 
@@ -188,7 +188,7 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
     if found is None:
         return None
     queries, starts, size, answered, repeats, increases = found
-    pool = Pool(np.frombuffer(starts, np.int64), rank[:, :size], value[:, :size])
+    pool = CandidatePool(np.frombuffer(starts, np.int64), rank[:, :size], value[:, :size])
     notes = []
     for column, repeated in enumerate(np.frombuffer(repeats, np.int64).tolist()):
         if increases[column]:
@@ -214,7 +214,7 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
     stacked = pl.concat(tables)
     every_query = list(dict.fromkeys(query for run in runs for query in run.queries))
     if not stacked.height:
-        nothing = Pool(np.zeros(0, np.int64), np.zeros((len(runs), 0), np.int64), np.zeros((len(runs), 0)))
+        nothing = CandidatePool(np.zeros(0, np.int64), np.zeros((len(runs), 0), np.int64), np.zeros((len(runs), 0)))
         return PooledRuns([], stacked["doc_id"], np.zeros(0, np.int64), nothing, every_query, ())
     queries = stacked["query_id"].unique(maintain_order=True)
     query = stacked["query_id"].cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
@@ -239,11 +239,11 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
 
 def _filled(
     runs: Sequence[Run], tables: Sequence[pl.DataFrame], starts: Ints, query: Ints, candidate: Ints, size: int
-) -> tuple[Pool, list[Note]]:
+) -> tuple[CandidatePool, list[Note]]:
     """The pool with the ranks and scores of every run, and notes on repeats and on scores that increase with rank."""
     rank = np.zeros((len(runs), size), dtype=np.int64)
     value = np.full((len(runs), size), np.nan)
-    pool = Pool(starts, rank, value)
+    pool = CandidatePool(starts, rank, value)
     notes: list[Note] = []
     start = 0
     for column, (run, table) in enumerate(zip(runs, tables, strict=True)):
@@ -276,7 +276,7 @@ def _in_own_order(query: Ints, rows: Ints) -> Ints:
     return kept
 
 
-def _increases(pool: Pool, placed: Ints, value: Floats) -> bool:
+def _increases(pool: CandidatePool, placed: Ints, value: Floats) -> bool:
     """Whether a score is higher than the one before it in its list."""
     same: Bools = np.diff(pool.query[placed]) == 0
     return bool(np.any(same & (np.diff(value[placed]) > 0)))
@@ -286,8 +286,8 @@ def _check_scores(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> None:
     for column, table in enumerate(tables):
         if table["score"].null_count():
             raise InputError(
-                f"{label(runs, column)} has ranked ids without scores, and this method needs scores. Use a method on ranks "
-                "(rrf, borda, isr, rbc, condorcet), or norm='rank', which scores a document by its rank."
+                f"{label(runs, column)} has ranked ids without scores, and this method needs scores. Use a method on "
+                "ranks (rrf, borda, isr, rbc, condorcet), or norm='rank', which scores a document by its rank."
             )
 
 
@@ -315,7 +315,7 @@ class JudgedPool:
     """
 
     qrels: Qrels
-    pool: Pool
+    pool: CandidatePool
     query: Ints
     doc: Ints
     answered: Bools

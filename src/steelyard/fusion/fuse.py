@@ -60,9 +60,7 @@ def read_runs(runs: Sequence[Any] | Mapping[str, Any]) -> list[Run]:
     elif isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
         read = [Run.of(run) for run in runs]
     else:
-        raise InputError(
-            f"the runs to fuse are {kind_of(runs)}; expected a list of runs, as in fuse([a, b])."
-        )
+        raise InputError(f"the runs to fuse are {kind_of(runs)}; expected a list of runs, as in fuse([a, b]).")
     if len(read) < 2:
         raise InputError(f"expected two or more runs to fuse, got {'one' if read else 'none'}.")
     return read
@@ -85,10 +83,7 @@ def fused_run(
         order, rank = order[rank <= depth], rank[rank <= depth]
     counts = pooled.pool.counts(order)
     query = np.repeat(np.arange(len(counts)), counts)
-    empty = [
-        *pooled.empty,
-        *(q for q, count in zip(pooled.queries, counts.tolist(), strict=True) if not count),
-    ]
+    empty = [*pooled.empty, *(q for q, count in zip(pooled.queries, counts.tolist(), strict=True) if not count)]
     rows = pl.DataFrame(
         {
             "query_id": pl.Series(pooled.queries, dtype=pl.String).gather(query),

@@ -16,44 +16,44 @@ import numpy as np
 from steelyard.alignment.hits import Floats
 from steelyard.checks import is_number, unknown_name
 from steelyard.errors import InputError, did_you_mean
-from steelyard.fusion.candidates import Pool, pool_of_lists
+from steelyard.fusion.candidates import CandidatePool, pool_of_lists
 from steelyard.fusion.normalise import norm_named, normalise
 from steelyard.wording import counted
 
 
-def rrf(pool: Pool, weights: Floats, *, k: float = 60) -> Floats:
+def rrf(pool: CandidatePool, weights: Floats, *, k: float = 60) -> Floats:
     """Sum of w / (k + r)."""
     return _summed(weights, _of_ranks(pool, lambda r: 1 / (k + r)))
 
 
-def combsum(pool: Pool, weights: Floats) -> Floats:
+def combsum(pool: CandidatePool, weights: Floats) -> Floats:
     """Sum of w s."""
     return _summed(weights, np.where(pool.found, pool.value, 0.0))
 
 
-def combmnz(pool: Pool, weights: Floats) -> Floats:
+def combmnz(pool: CandidatePool, weights: Floats) -> Floats:
     """N times the sum of s."""
     return _lists_with(pool) * combsum(pool, weights)
 
 
-def combanz(pool: Pool, weights: Floats) -> Floats:
+def combanz(pool: CandidatePool, weights: Floats) -> Floats:
     """The mean of s over the N lists that contain the document."""
     return combsum(pool, weights) / _lists_with(pool)
 
 
-def combmax(pool: Pool, weights: Floats) -> Floats:
+def combmax(pool: CandidatePool, weights: Floats) -> Floats:
     """The highest s."""
     highest: Floats = np.fmax.reduce(pool.value, axis=0)
     return highest
 
 
-def combmin(pool: Pool, weights: Floats) -> Floats:
+def combmin(pool: CandidatePool, weights: Floats) -> Floats:
     """The lowest s."""
     lowest: Floats = np.fmin.reduce(pool.value, axis=0)
     return lowest
 
 
-def combmed(pool: Pool, weights: Floats) -> Floats:
+def combmed(pool: CandidatePool, weights: Floats) -> Floats:
     """The median of s: the middle one, or the mean of the middle two."""
     ascending = np.sort(pool.value, axis=0)
     count = pool.found.sum(axis=0)
@@ -62,7 +62,7 @@ def combmed(pool: Pool, weights: Floats) -> Floats:
     return middle
 
 
-def borda(pool: Pool, weights: Floats) -> Floats:
+def borda(pool: CandidatePool, weights: Floats) -> Floats:
     """Sum of w (c - r + 1), where c is the number of different documents in all lists.
 
     A list of n documents divides its remaining points equally among the documents that it does not contain:
@@ -74,24 +74,24 @@ def borda(pool: Pool, weights: Floats) -> Floats:
     return _summed(weights, points)
 
 
-def isr(pool: Pool, weights: Floats) -> Floats:
+def isr(pool: CandidatePool, weights: Floats) -> Floats:
     """N times the sum of w / r²."""
     return _lists_with(pool) * _inverse_squares(pool, weights)
 
 
-def logn_isr(pool: Pool, weights: Floats, *, sigma: float = 0.01) -> Floats:
+def logn_isr(pool: CandidatePool, weights: Floats, *, sigma: float = 0.01) -> Floats:
     """log(N + sigma) times the sum of w / r²."""
     found: Floats = np.log(_lists_with(pool) + sigma) * _inverse_squares(pool, weights)
     return found
 
 
-def rbc(pool: Pool, weights: Floats, *, phi: float = 0.8) -> Floats:
+def rbc(pool: CandidatePool, weights: Floats, *, phi: float = 0.8) -> Floats:
     """Sum of w (1 - phi) phi^(r - 1)."""
     return _summed(weights, _of_ranks(pool, lambda r: (1 - phi) * np.power(phi, r - 1)))
 
 
-def condorcet(pool: Pool, weights: Floats) -> Floats:
-    """The number of candidates that the document beats, ties counting one half: x beats y if more lists rank it higher."""
+def condorcet(pool: CandidatePool, weights: Floats) -> Floats:
+    """The number of candidates that the document beats (more lists rank it higher); a tie counts one half."""
     position = np.where(pool.found, pool.rank, np.iinfo(np.int32).max).astype(np.int32)
     equal = bool(np.all(weights == weights[0]))
     kind: Any = np.int32 if equal else np.float64
@@ -110,16 +110,16 @@ def condorcet(pool: Pool, weights: Floats) -> Floats:
     return points
 
 
-def _lists_with(pool: Pool) -> Floats:
+def _lists_with(pool: CandidatePool) -> Floats:
     count: Floats = np.sum(pool.found, axis=0, dtype=np.float64)
     return count
 
 
-def _inverse_squares(pool: Pool, weights: Floats) -> Floats:
+def _inverse_squares(pool: CandidatePool, weights: Floats) -> Floats:
     return _summed(weights, _of_ranks(pool, lambda r: 1 / r**2))
 
 
-def _of_ranks(pool: Pool, worth: Callable[[Floats], Floats]) -> Floats:
+def _of_ranks(pool: CandidatePool, worth: Callable[[Floats], Floats]) -> Floats:
     """The value of each candidate's rank in each list; 0 if the list does not contain it."""
     deepest = int(pool.rank.max(initial=0))
     table = np.concatenate([[0.0], worth(np.arange(1.0, deepest + 1))])
@@ -218,11 +218,11 @@ class Recipe:
             parts.append(f"weights={':'.join(f'{weight:g}' for weight in self.weights)}")
         return ", ".join(parts) or "equal weights"
 
-    def scores(self, pool: Pool) -> Floats:
+    def scores(self, pool: CandidatePool) -> Floats:
         """The fused score of every candidate; NaN for one that is only in lists of weight 0."""
         return self.scores_of(pool if self.norm is None else normalise(pool, self.norm))
 
-    def scores_of(self, normalised: Pool) -> Floats:
+    def scores_of(self, normalised: CandidatePool) -> Floats:
         """The same for a pool that is already normalised."""
         weights = np.ones(normalised.lists) if self.weights is None else np.array(self.weights)
         active = weights > 0
@@ -269,9 +269,7 @@ def recipe(
     """A method, norm, weights and parameters, checked for a number of lists. A norm of None is the method's default."""
     chosen = method_named(method)
     if norm is not None and chosen.norm is None:
-        raise InputError(
-            f"{chosen.name} uses ranks, not scores, so norm={norm!r} has no effect; leave it out."
-        )
+        raise InputError(f"{chosen.name} uses ranks, not scores, so norm={norm!r} has no effect; leave it out.")
     used = norm_named(norm).name if norm is not None else chosen.norm
     return Recipe(chosen, used, _weights(chosen, weights, lists), _parameters(chosen, parameters))
 
@@ -331,33 +329,13 @@ METHODS = {
         Method("rrf", rrf, "ranks", "sum of w / (k + r)", _ABSENT, True, {"k": Limits()}),
         Method("combsum", combsum, "scores", "sum of s", _ABSENT),
         Method("wsum", combsum, "scores", "sum of w s", _ABSENT, True),
-        Method(
-            "combmnz",
-            combmnz,
-            "scores",
-            "N times the sum of s",
-            f"{_ABSENT} and N does not count it",
-        ),
+        Method("combmnz", combmnz, "scores", "N times the sum of s", f"{_ABSENT} and N does not count it"),
         Method("combanz", combanz, "scores", "mean of s", _IGNORED),
         Method("combmax", combmax, "scores", "highest s", _IGNORED),
         Method("combmin", combmin, "scores", "lowest s", _IGNORED),
         Method("combmed", combmed, "scores", "median of s", _IGNORED),
-        Method(
-            "borda",
-            borda,
-            "ranks",
-            "sum of w (c - r + 1)",
-            "gives an equal share of its remaining points",
-            True,
-        ),
-        Method(
-            "isr",
-            isr,
-            "ranks",
-            "N times the sum of w / r²",
-            f"{_ABSENT} and N does not count it",
-            True,
-        ),
+        Method("borda", borda, "ranks", "sum of w (c - r + 1)", "gives an equal share of its remaining points", True),
+        Method("isr", isr, "ranks", "N times the sum of w / r²", f"{_ABSENT} and N does not count it", True),
         Method(
             "logn-isr",
             logn_isr,
@@ -368,13 +346,7 @@ METHODS = {
             {"sigma": Limits(high=1.0)},
         ),
         Method(
-            "rbc",
-            rbc,
-            "ranks",
-            "sum of w (1 - phi) phi^(r - 1)",
-            _ABSENT,
-            True,
-            {"phi": Limits(high=1.0, below=True)},
+            "rbc", rbc, "ranks", "sum of w (1 - phi) phi^(r - 1)", _ABSENT, True, {"phi": Limits(high=1.0, below=True)}
         ),
         Method(
             "condorcet",

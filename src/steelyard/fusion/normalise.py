@@ -12,7 +12,7 @@ import numpy.typing as npt
 from steelyard.alignment.hits import Floats
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError
-from steelyard.fusion.candidates import Pool
+from steelyard.fusion.candidates import CandidatePool
 from steelyard.wording import counted
 
 
@@ -23,10 +23,10 @@ class Norm:
     name: str
     about: str
     reads_scores: bool
-    function: Callable[[Pool], Floats]
+    function: Callable[[CandidatePool], Floats]
 
 
-def normalise(pool: Pool, norm: str) -> Pool:
+def normalise(pool: CandidatePool, norm: str) -> CandidatePool:
     """The pool with normalised values. Every list of every query is normalised separately.
 
     >>> from steelyard.fusion.candidates import pool_of_lists
@@ -46,19 +46,19 @@ def norm_named(name: str) -> Norm:
     return found
 
 
-def none(pool: Pool) -> Floats:
+def none(pool: CandidatePool) -> Floats:
     """The scores unchanged."""
     return pool.value
 
 
-def min_max(pool: Pool) -> Floats:
+def min_max(pool: CandidatePool) -> Floats:
     """(s - lowest) / (highest - lowest): 1 for the best, 0 for the last. If all are equal: 1."""
     low, high = _lowest(pool), _highest(pool)
     width = _spread(pool, high - low)
     return np.where(width > 0, _divided(pool.value - _spread(pool, low), width), pool.value * 0 + 1)
 
 
-def highest(pool: Pool) -> Floats:
+def highest(pool: CandidatePool) -> Floats:
     """s / highest. The highest must be positive; if all scores are 0, they stay 0."""
     high = _highest(pool)
     negative = np.fmin(_lowest(pool), 0) < 0
@@ -72,16 +72,14 @@ def highest(pool: Pool) -> Floats:
     return _divided(pool.value, _spread(pool, np.where(high == 0, 1.0, high)))
 
 
-def total(pool: Pool) -> Floats:
+def total(pool: CandidatePool) -> Floats:
     """(s - lowest) / sum of (s - lowest): the list sums to 1. If all are equal: 1/n."""
     above = pool.value - _spread(pool, _lowest(pool))
     sums = _spread(pool, _sums(pool, above))
-    return np.where(
-        sums > 0, _divided(above, sums), pool.value * 0 + 1 / _spread(pool, np.maximum(pool.lengths, 1))
-    )
+    return np.where(sums > 0, _divided(above, sums), pool.value * 0 + 1 / _spread(pool, np.maximum(pool.lengths, 1)))
 
 
-def z_score(pool: Pool) -> Floats:
+def z_score(pool: CandidatePool) -> Floats:
     """(s - mean) / standard deviation (dividing by n, not n - 1). If all are equal: 0."""
     count = np.maximum(pool.lengths, 1)
     centred = pool.value - _spread(pool, _sums(pool, pool.value) / count)
@@ -90,7 +88,7 @@ def z_score(pool: Pool) -> Floats:
     return np.where(flat, pool.value * 0, _divided(centred, _spread(pool, deviation)))
 
 
-def by_rank(pool: Pool) -> Floats:
+def by_rank(pool: CandidatePool) -> Floats:
     """1 - (rank - 1) / n: 1 for the first of n, 1/n for the last. Scores are not used."""
     share = (pool.rank - 1) / _spread(pool, np.maximum(pool.lengths, 1))
     return np.where(pool.found, 1 - share, np.nan)
@@ -111,22 +109,22 @@ NORMS = {
 _ALIASES = {"minmax": "min-max", "zmuv": "z", "z-score": "z", "zscore": "z"}
 
 
-def _lowest(pool: Pool) -> Floats:
+def _lowest(pool: CandidatePool) -> Floats:
     found: Floats = np.fmin.reduceat(pool.value, pool.starts, axis=1)
     return found
 
 
-def _highest(pool: Pool) -> Floats:
+def _highest(pool: CandidatePool) -> Floats:
     found: Floats = np.fmax.reduceat(pool.value, pool.starts, axis=1)
     return found
 
 
-def _sums(pool: Pool, values: Floats) -> Floats:
+def _sums(pool: CandidatePool, values: Floats) -> Floats:
     found: Floats = np.add.reduceat(np.where(pool.found, values, 0.0), pool.starts, axis=1)
     return found
 
 
-def _spread(pool: Pool, per_query: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _spread(pool: CandidatePool, per_query: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A number per query, repeated for each of its candidates."""
     return np.repeat(per_query, pool.candidates, axis=1)
 

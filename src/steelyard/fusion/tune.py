@@ -16,7 +16,7 @@ from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import evaluate, with_rel
-from steelyard.fusion.candidates import JudgedPool, Pool, PooledRuns, judged_pool, pool_runs
+from steelyard.fusion.candidates import CandidatePool, JudgedPool, PooledRuns, judged_pool, pool_runs
 from steelyard.fusion.fuse import fused_name, fused_run, read_runs
 from steelyard.fusion.methods import Method, Recipe, method_named, recipe
 from steelyard.fusion.normalise import NORMS, normalise
@@ -105,9 +105,9 @@ class Tuned:
     def per_query(self) -> pl.DataFrame:
         """The value of every query for every run: run, query_id and the measure, as for `compare_scores`."""
         return pl.concat(
-            pl.DataFrame(
-                {"query_id": pl.Series(list(self.queries), dtype=pl.String), self.measure: row}
-            ).select(pl.lit(name).alias("run"), "query_id", self.measure)
+            pl.DataFrame({"query_id": pl.Series(list(self.queries), dtype=pl.String), self.measure: row}).select(
+                pl.lit(name).alias("run"), "query_id", self.measure
+            )
             for name, row in self.values.items()
         )
 
@@ -211,10 +211,7 @@ def tune(
     chosen = [trials.best(fold != number) for number in range(folds)]
     held_out = trials.matrix[np.array(chosen)[fold], np.arange(len(fold))]
     label = name or f"tuned-{fused_name(runs, trials.settings[final])}"
-    values = {
-        label: held_out,
-        f"untuned-{default.method.name}": _values(default.scores(judged.pool), judged, measure),
-    }
+    values = {label: held_out, f"untuned-{default.method.name}": _values(default.scores(judged.pool), judged, measure)}
     for number, run in enumerate(runs, 1):
         unique = run.name if run.name not in values else f"{run.name} ({number})"
         with shown_otherwise():
@@ -237,9 +234,7 @@ def tune(
     )
 
 
-def _settings(
-    runs: Sequence[Run], method: str, grid: Mapping[str, Any] | None
-) -> tuple[list[Recipe], Recipe]:
+def _settings(runs: Sequence[Run], method: str, grid: Mapping[str, Any] | None) -> tuple[list[Recipe], Recipe]:
     """The settings to try and the method's default. Without scores: those of the default grid that need none."""
     settings, default = recipes(method, len(runs), grid), recipe(len(runs), method)
     if not any(run.table["score"].null_count() for run in runs):
@@ -310,7 +305,7 @@ def _try(
     tried: list[Recipe] = []
     rows: list[Floats] = []
     notes: list[Note] = []
-    pools: dict[str | None, Pool | None] = {None: judged.pool}
+    pools: dict[str | None, CandidatePool | None] = {None: judged.pool}
     for number, setting in enumerate(settings):
         if progress is not None:
             progress(f"{setting}", number, len(settings))
@@ -369,10 +364,7 @@ def recipes(method: str, runs: int, grid: Mapping[str, Any] | None = None) -> li
     """
     chosen = method_named(method)
     axes = _default_grid(chosen, runs) if grid is None else _checked_grid(chosen, runs, grid)
-    settings = [
-        recipe(runs, chosen.name, **dict(zip(axes, values, strict=True)))
-        for values in product(*axes.values())
-    ]
+    settings = [recipe(runs, chosen.name, **dict(zip(axes, values, strict=True))) for values in product(*axes.values())]
     default = recipe(runs, chosen.name)
     return sorted(dict.fromkeys(settings), key=lambda setting: not _is_default(setting, default))
 

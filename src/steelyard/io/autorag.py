@@ -7,34 +7,33 @@ One list is one target, and one id is one target of one document, as in AutoRAG 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+from steelyard.datasets.dataset import Dataset, assemble
+from steelyard.errors import InputError, did_you_mean
+from steelyard.evidence.evidence import Evidence
 from steelyard.ids import kind_of
-from steelyard.io.files import listing, required_file, run_name
-from steelyard.io.lists import list_of, qrels_of_lists, record_query_ids, run_of_lists
-from steelyard.io.records import listed_rows
+from steelyard.io.files import bare_name, listing, required_file, run_name
+from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, run_or_qrels
+from steelyard.io.lists import list_of, qrels_of_lists, qrels_of_mapping, run_of_lists
+from steelyard.io.records import NamedColumns, listed_rows, rows_of_file
+from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import note
 from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
-    from steelyard.datasets.dataset import Dataset
-    from steelyard.evidence.evidence import Evidence
-    from steelyard.run import Run
-
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of a qa table."""
-    rows = listed_rows(
-        source, columns, "retrieval_gt", "the ids that answer each question", "an AutoRAG qa table"
-    )
+    rows = listed_rows(source, columns, "retrieval_gt", "the ids that answer each question", "an AutoRAG qa table")
     qrels = qrels_of_lists(rows.queries, [targets(value) for value in rows.lists])
     notes = rows.notes
     if any(
@@ -49,7 +48,8 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of a result table, in the order of its lists."""
     rows = listed_rows(source, columns, "retrieved_ids", "the retrieved ids", "an AutoRAG result table")
-    run = run_of_lists(rows.queries, rows.lists, rows.table.get("retrieve_scores"), run_name(source.path))
+    scores = rows.table.column("retrieve_scores") if "retrieve_scores" in rows.table.names else None
+    run = run_of_lists(rows.queries, rows.lists, scores, run_name(source.path))
     run.notes = (*rows.notes, *run.notes)
     return run
 
@@ -60,10 +60,10 @@ def targets(value: Any) -> list[list[Any]]:
     >>> targets("a"), targets(["a", "b"]), targets([["a", "b"], ["c"]]), targets([[]])
     ([['a']], [['a', 'b']], [['a', 'b'], ['c']], [])
     """
-    found = _parsed(value)
-    if isinstance(found, list) and any(isinstance(item, list) for item in found):
-        return [group for group in found if group != []]
-    return [found] if found else []
+    groups = _parsed(value)
+    if isinstance(groups, list) and any(isinstance(item, list) for item in groups):
+        return [group for group in groups if group != []]
+    return [groups] if groups else []
 
 
 def _parsed(value: Any) -> Any:
@@ -73,39 +73,33 @@ def _parsed(value: Any) -> Any:
 # Datasets
 
 
-def read_dataset(
-    path: Path, *, qa: str | None = None, corpus: str | None = None, unjudged: str = "keep"
-) -> Dataset:
+def read_dataset(path: Path, *, qa: str | None = None, corpus: str | None = None, unjudged: str = "keep") -> Dataset:
     """Read a folder that holds both tables, or the qa file; `corpus` names the other one in its folder."""
-    from steelyard.datasets.dataset import assemble
-
     folder = path if path.is_dir() else path.parent
     qa_file = path if path.is_file() else _only(folder, qa, "qa")
     corpus_file = _only(folder, corpus, "corpus")
     queries, judged = _read_queries(qa_file)
     documents = _read_corpus(corpus_file)
     name = folder.resolve().name if path.is_dir() else path.stem
-    return assemble(name, documents, queries, Qrels(judged), unjudged)
+    return assemble(name, documents, queries, qrels_of_mapping(judged), unjudged)
 
 
 def _only(folder: Path, named: str | None, kind: str) -> Path:
     """The file named, or the only Parquet file whose name starts with its kind."""
     if named is not None:
         return required_file(folder, named)
-    found = sorted(path for path in folder.glob("*.parquet") if path.name.lower().startswith(kind))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(path.name for path in found)
-        raise InputError(f"{len(found)} {kind} files, {names}; select one ({kind}=...).", folder)
+    files = sorted(path for path in folder.glob("*.parquet") if path.name.lower().startswith(kind))
+    if len(files) == 1:
+        return files[0]
+    if files:
+        names = ", ".join(path.name for path in files)
+        raise InputError(f"{len(files)} {kind} files, {names}; select one ({kind}=...).", folder)
     raise InputError(
         f"there is no {kind}.parquet; name the file ({kind}=...). The folder holds {listing(folder)}.", folder
     )
 
 
 def _read_queries(path: Path) -> tuple[QueriesBuilder, dict[str, Any]]:
-    from steelyard.datasets.corpus import QueriesBuilder
-
     frame = _table(path, {"qid": True, "query": True, "retrieval_gt": False})
     builder = QueriesBuilder()
     judged: dict[str, Any] = {}
@@ -119,12 +113,10 @@ def _read_queries(path: Path) -> tuple[QueriesBuilder, dict[str, Any]]:
         elif builder.add(query_id, text or "", record):
             judged[query_id] = needed
     if problems:
-        raise InputError(
-            problem_report(
-                f"retrieval_gt is not as expected in {counted(len(problems), 'row')}:",
-                problems,
-                "Expected a list of lists of document ids, as [['d1', 'd2'], ['d3']].",
-            ),
+        raise InputError.of_problems(
+            f"retrieval_gt is not as expected in {counted(len(problems), 'row')}:",
+            problems,
+            "Expected a list of lists of document ids, as [['d1', 'd2'], ['d3']].",
             path,
         )
     return builder, judged
@@ -138,16 +130,12 @@ def _named_targets(value: Any) -> list[list[Any]]:
 
 
 def _read_corpus(path: Path) -> CorpusBuilder:
-    from steelyard.datasets.corpus import CorpusBuilder
-
     frame = _table(path, {"doc_id": True, "contents": True})
     builder = CorpusBuilder()
     for record in frame.iter_rows(named=True):
         doc_id, text, inner = record.pop("doc_id"), record.pop("contents"), record.pop("metadata", None)
         extra = {**inner, **record} if isinstance(inner, dict) else record
-        builder.add(
-            doc_id, text or "", metadata={name: value for name, value in extra.items() if value is not None}
-        )
+        builder.add(doc_id, text or "", metadata={name: value for name, value in extra.items() if value is not None})
     return builder
 
 
@@ -170,7 +158,7 @@ def _table(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     if empty:
         rows = [f"row {row + 1:,}" for row in empty]
         headline = f"{key} is empty in {counted(len(rows), 'row')}:"
-        raise InputError(problem_report(headline, rows, "Fill them in."), path)
+        raise InputError.of_problems(headline, rows, "Fill them in.", path)
     texts = [name for name, text in columns.items() if text]
     for name in texts:
         if frame[name].dtype != pl.String and not frame[name].dtype.is_integer():
@@ -181,17 +169,13 @@ def _table(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
 # Evidence
 
 
-def read_evidence(content: Any, corpus: str | Path | None = None) -> Evidence:
+def read_evidence(records: Sequence[Mapping[str, Any]], corpus: str | Path | None = None) -> Evidence:
     """The targets of a qa table.
 
     With `corpus`, the corpus table, a document with a place in its source (path and start_end_idx)
     is evidence by that span, so that it survives re-chunking; without it, by its id.
     """
-    from steelyard.evidence.evidence import Evidence
-    from steelyard.evidence.files import records_of
-
-    records = records_of(content)
-    queries, notes = record_query_ids(records)
+    queries, notes = NamedColumns(records).query_ids()
     places = {} if corpus is None else _places(corpus)
     evidence: dict[str, Any] = {}
     for query, record in zip(queries, records, strict=True):
@@ -199,17 +183,15 @@ def read_evidence(content: Any, corpus: str | Path | None = None) -> Evidence:
         lost = [doc for group in groups for doc in group if corpus is not None and doc not in places]
         if lost:
             raise InputError(f"query {query!r} names the document {lost[0]!r}, which is not in {corpus}.")
-        found = [[places.get(doc, {"doc_id": doc}) for doc in group] for group in groups]
-        evidence[query] = found or None
+        conditions = [[places.get(doc, {"doc_id": doc}) for doc in group] for group in groups]
+        evidence[query] = conditions or None
     return Evidence(evidence, notes=notes)
 
 
 def _places(corpus: str | Path) -> dict[str, dict[str, Any]]:
     """The condition for each document of a corpus table: its span, or its id where it has none."""
-    from steelyard.evidence.files import read_chunks
-
     places: dict[str, dict[str, Any]] = {}
-    for row in read_chunks(corpus).iter_rows(named=True):
+    for row in corpus_chunks(NamedColumns(rows_of_file(Source(Path(corpus)))).as_frame()).iter_rows(named=True):
         named = str(row.get("chunk_id") or row["doc_id"])
         span = {"doc_id": str(row["doc_id"]), "start": row.get("start"), "end": row.get("end")}
         places[named] = span if span["start"] is not None else {"doc_id": named}
@@ -219,22 +201,52 @@ def _places(corpus: str | Path) -> dict[str, dict[str, Any]]:
 def corpus_chunks(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of a corpus table (doc_id, contents, path, start_end_idx) as chunks of the documents at their paths.
 
+    A table without start_end_idx is unchanged.
+
     start_end_idx holds the index of the last character, so the end is one more; equal indices mean
     that the place is unknown. What AutoRAG puts before a chunk's text (the file's name) is removed.
     """
     import polars as pl
 
+    if "start_end_idx" not in frame.columns:
+        return frame
     first, last = (pl.col("start_end_idx").list.get(at, null_on_oob=True) for at in (0, 1))
-    known = last > first
-    placed = frame.with_columns(
-        start=pl.when(known).then(first),
-        end=pl.when(known).then(last + 1),
-    )
-    own = pl.col("contents").str.slice(
+    placed_rows = last > first
+    placed = frame.with_columns(start=pl.when(placed_rows).then(first), end=pl.when(placed_rows).then(last + 1))
+    own_text = pl.col("contents").str.slice(
         pl.col("contents").str.len_chars().cast(pl.Int64) - (pl.col("end") - pl.col("start"))
     )
-    text = pl.when(pl.col("end") > pl.col("start")).then(own).otherwise(pl.col("contents"))
+    text = pl.when(pl.col("end") > pl.col("start")).then(own_text).otherwise(pl.col("contents"))
     document = pl.coalesce(pl.col("path"), pl.col("doc_id")) if "path" in frame.columns else pl.col("doc_id")
     return placed.select(
         pl.col("doc_id").alias("chunk_id"), document.alias("doc_id"), "start", "end", text.alias("text")
     )
+
+
+# Declaration
+
+
+def _detect(shape: Shape) -> Detected | None:
+    names = set(shape.names)
+    if shape.form in ("json", "jsonl") and not {"retrieval_gt", "retrieve_scores"} & names:
+        # retrieved_ids alone is a name that any tool may use.
+        return None
+    return run_or_qrels("autorag", "retrieved_ids" in names, "retrieval_gt" in names)
+
+
+def _is_dataset(path: Path) -> bool:
+    if path.is_dir():
+        return any(entry.name.lower().endswith(".parquet") for entry in path.iterdir())
+    return bare_name(path).suffix.lower() == ".parquet"
+
+
+FORMATS = (
+    Format(
+        name="autorag",
+        description="AutoRAG's qa table (retrieval_gt) and result table (retrieved_ids)",
+        detect=_detect,
+        reads={"run": read_run, "qrels": read_qrels},
+        dataset=Layout(read_dataset, _is_dataset, "qa.parquet and corpus.parquet"),
+        evidence=EvidenceReader(read_evidence, ("retrieval_gt",)),
+    ),
+)

@@ -10,33 +10,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from steelyard.datasets.corpus import HALF_CHARACTER, CorpusBuilder, QueriesBuilder, document_of, passage
+from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
+from steelyard.datasets.findings import Finding
 from steelyard.errors import InputError, NoQrelsError, did_you_mean
-from steelyard.io.columns import known_roles
+from steelyard.io.columns import QRELS_ROLES, known_roles
+from steelyard.io.delimited import read_table, table_bytes
 from steelyard.io.files import bare_name, errors_name, find_file, listing, required_file, write_file
+from steelyard.io.formats import Detected, Format, Layout
 from steelyard.io.json import json_lines
 from steelyard.io.limits import check_every_query, check_whole_grades
-from steelyard.io.tables import qrels_of, qrels_table, read_table, table_bytes
-from steelyard.io.text import Source, bad_lines, line_blocks, unique_names
+from steelyard.io.records import qrels_of_table
+from steelyard.io.shapes import LINES, Shape
+from steelyard.io.tables import qrels_table
+from steelyard.io.text import Source, bad_lines, line_blocks, quick_json_lines, unique_names
+from steelyard.io.white_space import number
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
-
-if TYPE_CHECKING:
-    from steelyard.datasets.dataset import Dataset
-    from steelyard.datasets.findings import Finding
 
 _HEADER = {"query_id": "query-id", "doc_id": "corpus-id", "grade": "score"}
 _DOCUMENT_FIELDS = ("_id", "title", "text", "links", "group", "metadata")
 _QUERY_FIELDS = ("_id", "text", "metadata")
-_EXPECTED_DOCUMENT = 'Expected one document per line, as {"_id": "d1", "title": "...", "text": "..."}.'
+_BLOCK = 1 << 24
+_BATCH = 1000  # lines that are parsed together; if one of them is wrong, each is parsed alone
+EXPECTED_DOCUMENT = 'Expected one document per line, as {"_id": "d1", "title": "...", "text": "..."}.'
 _EXPECTED_QUERY = 'Expected one query per line, as {"_id": "q1", "text": "..."}.'
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels; negative scores are distractors."""
-    return qrels_of(read_table(source, "\t"), columns)
+    return qrels_of_table(read_table(source, "\t"), columns)
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
@@ -64,99 +71,80 @@ def read_dataset(
 
     With `judged=False` no qrels are read, unless `qrels` or `split` name some.
     """
-    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
-    from steelyard.datasets.dataset import assemble
-
     documents, query_builder = CorpusBuilder(), QueriesBuilder()
-    without = not judged and qrels is None and split is None
-    path, one_of_several, notes = (None, False, []) if without else _qrels_file(folder, split, qrels)
-    _read_objects(required_file(folder, corpus or "corpus.jsonl"), documents.add_record, _EXPECTED_DOCUMENT)
-    _read_objects(
-        required_file(folder, queries or "queries.jsonl"), query_builder.add_record, _EXPECTED_QUERY
-    )
-    read, findings = (Qrels({}), ()) if path is None else _dataset_qrels(path)
+    judgments, one_of_several, notes, findings = beir_qrels(folder, split, qrels, judged)
+    read_objects(required_file(folder, corpus or "corpus.jsonl"), documents.add_record, EXPECTED_DOCUMENT)
+    read_objects(required_file(folder, queries or "queries.jsonl"), query_builder.add_record, _EXPECTED_QUERY)
     policy = unjudged or ("drop" if one_of_several else "keep")
-    return assemble(folder.resolve().name, documents, query_builder, read, policy, notes, findings)
+    return assemble(folder.resolve().name, documents, query_builder, judgments, policy, notes, findings)
 
 
-def read_documents(
-    path: Path, use: Callable[[str, str], None], read_lines: Callable[[bytes, int], int] | None = None
-) -> None:
-    """Pass the id and the passage (title and text) of every document of a corpus.jsonl to `use`.
+def beir_qrels(
+    folder: Path, split: str | None, named: str | None, judged: bool
+) -> tuple[Qrels, bool, list[Note], tuple[Finding, ...]]:
+    """The qrels of a folder, whether they are one split of several, a note on which was chosen, and findings.
 
-    `read_lines` is a faster reader of lines in a block, from a position on: it returns the start of a line that it
-    leaves to this one, or the end of the block.
+    With `judged=False` they are empty, unless `named` or `split` selects some.
     """
-    from steelyard.datasets.corpus import HALF_CHARACTER, document_of, passage
+    if not judged and named is None and split is None:
+        return Qrels.from_rows([]), False, [], ()
+    path, one_of_several, notes = _qrels_file(folder, split, named)
+    qrels, findings = _dataset_qrels(path)
+    return qrels, one_of_several, notes, findings
+
+
+def read_documents(path: Path, use: Callable[[str, str], None]) -> None:
+    """Pass the id and the passage (title and text) of every document of a corpus.jsonl to `use`."""
 
     def read(record: dict[str, Any]) -> None:
         document = document_of(record)
         text = passage(document.title, document.text)
-        try:
-            document.doc_id.encode(), text.encode()
-        except UnicodeEncodeError:
-            raise InputError(HALF_CHARACTER) from None
+        if not (document.doc_id.isascii() and text.isascii()):
+            try:
+                document.doc_id.encode(), text.encode()
+            except UnicodeEncodeError:
+                raise InputError(HALF_CHARACTER) from None
         use(document.doc_id, text)
 
-    _read_objects(path, read, _EXPECTED_DOCUMENT, read_lines)
+    read_objects(path, read, EXPECTED_DOCUMENT)
 
 
-def _read_objects(
-    path: Path,
-    use: Callable[[dict[str, Any]], None],
-    expected: str,
-    read_lines: Callable[[bytes, int], int] | None = None,
-) -> None:
+def read_objects(path: Path, use: Callable[[dict[str, Any]], None], expected: str) -> None:
     """Pass every JSON object of the lines to `use`; lines that are none, or that `use` refuses, are reported."""
     decoder = json.JSONDecoder(object_pairs_hook=unique_names)
     problems: list[tuple[int, str]] = []
     objects = 0
-    for number, line in _lines(path, read_lines):
-        if not line or line.isspace():
-            continue
-        objects += 1
-        try:
-            record = decoder.decode(line)
-            if not isinstance(record, dict):
-                raise InputError(f"a {type(record).__name__}, not an object")
-            use(record)
-        except InputError as error:
-            problems.append((number, str(error)))
-        except json.JSONDecodeError as error:
-            problems.append((number, f"not JSON at column {error.colno:,} ({error.msg})"))
-        except RecursionError:
-            problems.append((number, "nested too deep"))
+    for first, lines in _batches(path):
+        records = quick_json_lines(lines)
+        for place, line in enumerate(lines):
+            if records is None and (not line or line.decode().isspace()):
+                continue
+            objects += 1
+            try:
+                record = decoder.decode(line.decode()) if records is None else records[place]
+                if not isinstance(record, dict):
+                    raise InputError(f"a {type(record).__name__}, not an object")
+                use(record)
+            except InputError as error:
+                problems.append((first + place, str(error)))
+            except json.JSONDecodeError as error:
+                problems.append((first + place, f"not JSON at column {error.colno:,} ({error.msg})"))
+            except RecursionError:
+                problems.append((first + place, "nested too deep"))
     if problems:
         raise bad_lines(path, problems, expected)
-    if not objects and read_lines is None:
-        raise empty_file(path, expected)
+    if not objects:
+        raise InputError(f"the file is empty. {expected}", path)
 
 
-def empty_file(path: Path, expected: str = _EXPECTED_DOCUMENT) -> InputError:
-    """The error for a file without objects."""
-    return InputError(f"the file is empty. {expected}", path)
-
-
-def _lines(path: Path, read_lines: Callable[[bytes, int], int] | None) -> Iterator[tuple[int, str]]:
-    """The lines that `read_lines` leaves, with their numbers."""
-    number = 0
-    for block in line_blocks(path):
-        if read_lines is None:
-            for line in block.decode().removesuffix("\n").split("\n"):
-                number += 1
-                yield number, line
-            continue
-        position = 0
-        while position < len(block):
-            start = read_lines(block, position)
-            number += block.count(b"\n", position, start)
-            if start == len(block):
-                break
-            end = block.find(b"\n", start)
-            end = len(block) if end < 0 else end
-            number += 1
-            yield number, block[start:end].decode()
-            position = end + 1
+def _batches(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of a file, as many at a time as are parsed together, with the number of the first."""
+    number = 1
+    for block in line_blocks(path, _BLOCK):
+        lines = block.removesuffix(b"\n").split(b"\n")
+        for start in range(0, len(lines), _BATCH):
+            yield number + start, lines[start : start + _BATCH]
+        number += len(lines)
 
 
 def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
@@ -164,8 +152,7 @@ def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
 
     A table may be empty below its header, and a distractor may also be relevant, which is a finding.
     """
-    from steelyard.datasets.dataset import qrels_of_rows
-    from steelyard.io.frames import qrels_frame
+    from steelyard.io.frames import qrels_columns
 
     source = Source(path)
     lines = [line for line in source.head_lines if line.strip()]
@@ -174,14 +161,12 @@ def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
     if not {"query_id", "doc_id"} <= roles:
         return Qrels.read(path), ()
     if len(lines) == 1 and source.whole_head:
-        return Qrels({}), ()
+        return Qrels.from_rows([]), ()
     with errors_name(path):
-        columns = ("query_id", "doc_id", "grade", "target")
-        frame, notes = qrels_frame(read_table(source, "\t"), dict.fromkeys(columns))
-        judged = frame.drop_nulls("doc_id")
-        rows = list(zip(*(judged[name].to_list() for name in columns), strict=True))
+        frame, notes = qrels_columns(read_table(source, "\t"), {})
+        rows = frame.drop_nulls("doc_id").select(QRELS_ROLES).rows()
         qrels, findings = qrels_of_rows(rows, frame["query_id"].unique(maintain_order=True).to_list())
-    qrels.notes += notes
+    qrels.notes = (*qrels.notes, *notes)
     if "grade" not in roles:
         qrels.notes += (note("no-grades"),)
     return qrels, findings
@@ -208,8 +193,7 @@ def _qrels_file(folder: Path, split: str | None, named: str | None) -> tuple[Pat
         return splits[chosen], True, [note("split-chosen", split=chosen, others=others)] if others else []
     if splits:
         raise InputError(
-            f"there are qrels for {', '.join(sorted(splits))} and none for test; select one (split=...).",
-            folder,
+            f"there are qrels for {', '.join(sorted(splits))} and none for test; select one (split=...).", folder
         )
     raise NoQrelsError(
         "there are no qrels: expected qrels.tsv, qrels/test.tsv or qrels_test.tsv, or a file that is named: "
@@ -267,9 +251,7 @@ def _query_records(dataset: Dataset) -> Iterator[dict[str, Any]]:
     sizes = (judged.starts[1:] - judged.starts[:-1]).tolist()
     unanswerable = {query for query, size in zip(judged.query_ids, sizes, strict=True) if not size}
     for query_id, text in dataset.queries.items():
-        columns = {
-            name: values[query_id] for name, values in dataset.queries.columns.items() if query_id in values
-        }
+        columns = {name: values[query_id] for name, values in dataset.queries.columns.items() if query_id in values}
         if query_id in unanswerable:
             columns["answerable"] = False
         yield {"_id": query_id, "text": text} | _rest(columns, _QUERY_FIELDS)
@@ -280,3 +262,34 @@ def _rest(metadata: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]
     beside = {name: value for name, value in metadata.items() if name not in taken}
     inside = {name: value for name, value in metadata.items() if name in taken}
     return beside | ({"metadata": inside} if inside else {})
+
+
+# Declaration
+
+
+def _detect(shape: Shape) -> Detected | None:
+    """BEIR's header has a score, as that of a run may: in qrels these are whole numbers."""
+    if shape.form != "tsv" or shape.names[:3] != list(_HEADER.values()) or shape.names[3:] not in ([], ["target"]):
+        return None
+    rows = [line.split(b"\t") for line in shape.source.head.split(b"\n")[1:-1]][:LINES]
+    scores = [number(fields[2].strip()) for fields in rows if len(fields) > 2]
+    if all(score is None or isnan(score) or score % 1 == 0 for score in scores):
+        return Detected("qrels", "beir", "qrels")
+    return Detected("either", "tsv", "run", note("beir-header-with-fractions"))
+
+
+def _is_dataset(path: Path) -> bool:
+    return path.is_dir() and any(find_file(path, name) for name in ("corpus.jsonl", "queries.jsonl"))
+
+
+FORMATS = (
+    Format(
+        name="beir",
+        description="query-id corpus-id score, with that header and tabs",
+        detect=_detect,
+        reads={"qrels": read_qrels},
+        writes={"qrels": qrels_bytes},
+        suffixes={"qrels": (".tsv",)},
+        dataset=Layout(read_dataset, _is_dataset, "corpus.jsonl, queries.jsonl and qrels.tsv"),
+    ),
+)

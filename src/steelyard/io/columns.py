@@ -10,10 +10,7 @@ from steelyard.errors import FixedColumnsError, InputError, did_you_mean
 TableKind: TypeAlias = Literal["run", "qrels", "either"]
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "query_id": (
-        *("query_id", "qid", "q_id", "query-id", "queryid"),
-        *("topic", "topic_id", "question_id", "query"),
-    ),
+    "query_id": (*("query_id", "qid", "q_id", "query-id", "queryid"), *("topic", "topic_id", "question_id", "query")),
     "doc_id": (
         *("doc_id", "docid", "docno", "corpus-id", "corpus_id", "document_id", "pid", "passage_id"),
         *("chunk_id", "doc-id", "did", "doc"),
@@ -42,12 +39,26 @@ CERTAIN_RUN_NAMES = RUN_NAMES[:-3]
 ITERATION = "iteration"
 """The column of ir_measures and ir_datasets that holds the second column of a TREC file."""
 
+QUERY_IDS = ("query_id", "qid", "q_id", "query-id", "queryid", "question_id", "topic_id", "_id", "id")
+RUN_LISTS = (
+    *("results", "hits", "documents", "docs", "retrieved", "retrieved_ids", "retrieved_doc_ids"),
+    *("retrieved_context_ids", "ranking", "candidates"),
+)
+SCORE_LISTS = ("scores", "retrieve_scores", "retrieved_scores", "similarities")
+QRELS_LISTS = (
+    *("judgments", "judgements", "relevant", "relevant_docs", "relevant_ids", "relevant_doc_ids", "qrels"),
+    *("retrieval_gt", "reference_context_ids", "expected_ids", "positives", "gold"),
+)
+"""The names by which columns of lists are found."""
+
+
+PARTS = {"targets": 1.0, "relevant": 1.0, "not_relevant": 0.0, "distractors": -1.0}
+"""The names under which one query's documents may be listed, and the grade of each."""
+
 _GRADE_ONLY = frozenset(NAMES["grade"]) - frozenset(NAMES["score"])
 
 
-def find_name(
-    columns: Sequence[str], role: str, named: str | None = None, required: bool = True
-) -> str | None:
+def find_name(columns: Sequence[str], role: str, named: str | None = None, required: bool = True) -> str | None:
     """The column for a role: the one named, or the first of the role's usual names that exists.
 
     >>> find_name(["topic", "docno", "rel"], "doc_id")
@@ -88,8 +99,8 @@ def is_record(names: Iterable[object]) -> bool:
     >>> is_record(["doc_id", "grade"]), is_record(["d1", "d2"])
     (True, False)
     """
-    known = {"id", *NAMES["doc_id"]}
-    return any(str(name).lower() in known for name in names)
+    document_names = {"id", *NAMES["doc_id"]}
+    return any(str(name).lower() in document_names for name in names)
 
 
 def kind_of_table(columns: Sequence[str]) -> TableKind | None:
@@ -107,6 +118,25 @@ def kind_of_table(columns: Sequence[str]) -> TableKind | None:
     return "run" if roles & {"rank", "own_rank"} or (lower & set(NAMES["score"]) - {"score"}) else "either"
 
 
+def listed_name(names: Sequence[str], usual: Sequence[str]) -> str | None:
+    """The first of the usual names of lists that is among `names`, in any case."""
+    by_lower = {name.lower(): name for name in names}
+    return next((by_lower[name] for name in usual if name in by_lower), None)
+
+
+def score_name(names: Sequence[str], named: str | None) -> str | None:
+    """The name of the lists of scores: the one named, or one of the usual names."""
+    return listed_name(names, SCORE_LISTS) if named is None else find_name(names, "score", named)
+
+
+def kind_of_records(names: Sequence[str]) -> TableKind | None:
+    """What records hold, by their names; None where these name no query or no document."""
+    run, qrels = listed_name(names, RUN_LISTS), listed_name(names, (*QRELS_LISTS, *PARTS))
+    if run or qrels:
+        return "either" if run and qrels else "run" if run else "qrels"
+    return kind_of_table(names)
+
+
 def check_roles(columns: Mapping[str, str], known: Sequence[str], what: str) -> None:
     """Refuse a column named for a role that `what` does not have."""
     for role in columns:
@@ -120,8 +150,8 @@ def check_roles(columns: Mapping[str, str], known: Sequence[str], what: str) -> 
         raise InputError(f"{problem}; expected {', '.join(known)}.{near}")
 
 
-def rank_column(found: Mapping[str, str | None], scored: bool, named: bool) -> str | None:
+def rank_column(names: Mapping[str, str | None], scored: bool, named: bool) -> str | None:
     """The column of ranks that orders a run: the one named, own_rank, or any where there are no scores."""
     if named:
-        return found.get("rank")
-    return found.get("own_rank") or (None if scored else found.get("rank"))
+        return names.get("rank")
+    return names.get("own_rank") or (None if scored else names.get("rank"))

@@ -46,10 +46,10 @@ def reading(path: Path) -> Iterator[None]:
     except (SteelyardError, OSError, MemoryError):
         raise
     except BaseException as error:
-        # A panic of polars is none of Python's ordinary exceptions.
+        # A panic of polars is a BaseException, as KeyboardInterrupt is.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        reason = error_text(error).splitlines()[0][:_SHOWN]
+        reason = error_text(error).partition("\n")[0][:_SHOWN]
         raise InputError(
             f"cannot be read: its content is not what is expected here, or it is damaged ({reason}).", path
         ) from error
@@ -320,11 +320,7 @@ def _zstandard() -> tuple[Callable[[], Any], type[Exception], Callable[[bytes], 
             "Zstandard files (.zst) need the package zstandard: pip install 'steelyard[zstd]', "
             "or decompress the file first."
         ) from None
-    return (
-        zstandard.ZstdDecompressor().decompressobj,
-        zstandard.ZstdError,
-        zstandard.ZstdCompressor().compress,
-    )
+    return (zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError, zstandard.ZstdCompressor().compress)
 
 
 def _lz4() -> Any:
@@ -372,8 +368,7 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
     except OSError as error:
         raise InputError(
-            f"cannot be written ({error.strerror}); name a folder that exists and that you may write to.",
-            path,
+            f"cannot be written ({error.strerror}); name a folder that exists and that you may write to.", path
         ) from None
     try:
         with os.fdopen(handle, "wb") as file:
@@ -436,9 +431,7 @@ def _write_stream(path: Path, content: bytes) -> None:
 
 def not_written(path: Path, error: OSError) -> InputError:
     """The error for a file that could not be written: the disk is full, the folder is read-only."""
-    return InputError(
-        f"cannot be written ({error.strerror or error}); what was there before is unchanged.", path
-    )
+    return InputError(f"cannot be written ({error.strerror or error}); what was there before is unchanged.", path)
 
 
 def _mode(path: Path) -> int:
@@ -488,13 +481,9 @@ def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
     choices = [list(names)]
     if all(isinstance(run, (str, Path)) for run in runs):
         paths = list(map(Path, runs))
-        choices += [
-            list(map(run_name, paths)),
-            [UNNAMED if is_descriptor(path) else str(path) for path in paths],
-        ]
+        choices += [list(map(run_name, paths)), [UNNAMED if is_descriptor(path) else str(path) for path in paths]]
     choices += [
-        [f"{UNNAMED}-{n}" if name == UNNAMED else name for n, name in enumerate(chosen, start=1)]
-        for chosen in choices
+        [f"{UNNAMED}-{n}" if name == UNNAMED else name for n, name in enumerate(chosen, start=1)] for chosen in choices
     ]
     for chosen in choices:
         if len(set(chosen)) == len(chosen):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
-from steelyard.io.columns import CERTAIN_RUN_NAMES, ITERATION, RUN_NAMES, find_name, rank_column
+from steelyard.alignment.hits import JudgedDocs
+from steelyard.errors import SHOWN_PROBLEMS, InputError
+from steelyard.frames import as_polars
+from steelyard.io.columns import CERTAIN_RUN_NAMES, ITERATION, QRELS_ROLES, RUN_NAMES, find_name, rank_column
 from steelyard.notes import Note, note
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
 NO_DOCUMENT = "a score or rank but no document"
@@ -18,55 +22,45 @@ NO_SCORE = "a score that is not a finite number"
 NO_RANK = "a rank that is not a number"
 
 
-def as_polars(source: Any) -> pl.DataFrame:
-    """A polars frame of a polars, pandas or pyarrow one, or of records."""
-    if isinstance(source, pl.DataFrame):
-        return source
-    if isinstance(source, pl.LazyFrame):
-        return source.collect()
-    if isinstance(source, list) and source and all(isinstance(record, Mapping) for record in source):
-        return pl.DataFrame(list(map(dict, source)), infer_schema_length=None, strict=False)
-    kind = type(source).__module__.split(".")[0]
-    if kind == "pandas":
-        return pl.DataFrame(
-            {str(name): _pandas_column(source[name]) for name in source.columns}, strict=False
-        )
-    if kind == "pyarrow":
-        table = pl.from_arrow(source)
-        assert isinstance(table, pl.DataFrame)
-        return table
-    swapped = " Are the qrels and the run swapped?" if type(source).__name__ in ("Qrels", "Run") else ""
-    raise InputError(
-        f"a {type(source).__name__} cannot be read; expected a mapping, a path, records, or a polars, pandas or pyarrow frame."
-        f"{swapped}"
-    )
+def qrels_of_frame(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
+    """The qrels of a frame with one row per judgment; its columns are found by name, or named."""
+    table, notes = qrels_columns(frame, columns)
+    query_ids = table["query_id"].unique(maintain_order=True).to_list()
+    judged = table.drop_nulls("doc_id")
+    flat = judged["target"].null_count() == judged.height and bool(judged["grade"].is_finite().all())
+    if flat and not judged.select("query_id", "doc_id").is_duplicated().any():
+        qrels = flat_qrels(judged, query_ids)
+    else:
+        qrels = Qrels.from_rows(judged.rows(), query_ids)
+    if find_name(frame.columns, "grade", columns.get("grade"), required=False) is None:
+        notes.append(note("no-grades"))
+    if not qrels.has_targets and judged.height > len(qrels):
+        notes.append(note("judgments-merged", count=judged.height - len(qrels)))
+    qrels.notes = tuple(notes)
+    return qrels
 
 
-def _pandas_column(series: Any) -> Any:
-    """A pandas column: numbers and Arrow text as they are, anything else as a list with None for missing values."""
-    if series.dtype.kind in "iufb":
-        return series.to_numpy()
-    if getattr(series.dtype, "storage", None) == "pyarrow":
-        return pl.Series(series)
-    values, missing = series.tolist(), series.isna()
-    if not missing.any():
-        return values
-    return [None if gone else value for value, gone in zip(values, missing.tolist(), strict=True)]
+def flat_qrels(judged: pl.DataFrame, query_ids: list[str]) -> Qrels:
+    """The qrels of a table without targets in which every document is judged once for a query."""
+    schema = {"query_id": pl.String, "place": pl.Int64}
+    place = pl.DataFrame({"query_id": query_ids, "place": range(len(query_ids))}, schema=schema)
+    judged = judged.join(place, on="query_id", how="left", maintain_order="left").sort("place", maintain_order=True)
+    sizes = np.bincount(judged["place"].to_numpy(), minlength=len(query_ids))
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    documents = JudgedDocs(query_ids, starts, judged["doc_id"].to_list())
+    return Qrels.from_columns(documents, judged["grade"].cast(pl.Float64).to_numpy().copy())
 
 
-def qrels_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, tuple[Note, ...]]:
-    """query_id, doc_id, grade and target from any frame, and notes on conversions."""
-    frame = as_polars(source)
-    found = _find_columns(frame, columns)
+def qrels_columns(frame: pl.DataFrame, columns: Mapping[str, str]) -> tuple[pl.DataFrame, list[Note]]:
+    """query_id, doc_id, grade and target of a frame, checked, and notes on conversions."""
+    names = _find_columns(frame, QRELS_ROLES, columns)
     notes: list[Note] = []
-    grade, target = found["grade"], found["target"]
+    grade, target = names["grade"], names["target"]
     table = pl.DataFrame(
         {
-            "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
-            "doc_id": _ids(frame, found["doc_id"], "doc_id", notes),
-            "grade": _numbers(frame, grade, "grade")
-            if grade
-            else pl.Series([1.0]).new_from_index(0, frame.height),
+            "query_id": _ids(frame, names["query_id"], "query_id", notes, required=True),
+            "doc_id": _ids(frame, names["doc_id"], "doc_id", notes),
+            "grade": _numbers(frame, grade, "grade") if grade else pl.Series([1.0]).new_from_index(0, frame.height),
             "target": _ids(frame, target, "target", []) if target else _nulls(frame, pl.String),
         }
     )
@@ -79,7 +73,7 @@ def qrels_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.Data
             for q, d in ungraded.select("query_id", "doc_id").head(SHOWN_PROBLEMS).iter_rows()
         ]
         raise ungraded_error(ungraded.height, rows)
-    return table, tuple(notes)
+    return table, notes
 
 
 def _with_subtopics(table: pl.DataFrame, iteration: pl.Series, notes: list[Note]) -> pl.DataFrame:
@@ -96,37 +90,22 @@ def _with_subtopics(table: pl.DataFrame, iteration: pl.Series, notes: list[Note]
     return table.with_columns(target=pl.select(pl.when(none).then(None).otherwise(iteration)).to_series())
 
 
-@dataclass(frozen=True)
-class RunTable:
-    """A run from a frame: query_id, doc_id, score (and tokens, where there are any), in the order of the rows.
+def run_of_frame(frame: pl.DataFrame, columns: Mapping[str, str], name: str | None = None) -> Run:
+    """The run of a frame with one row per document, ordered by its scores.
 
-    `ordered`: the run has an order of its own. `empty`: the queries with an empty list, which a
-    frame holds as a row without a document.
+    A run without scores is ordered by its ranks, or as the rows are; a run with scores is ordered by its ranks if
+    their column is named, or called own_rank. A row without a document is an empty list.
     """
-
-    table: pl.DataFrame
-    ordered: bool
-    empty: tuple[str, ...]
-    notes: tuple[Note, ...]
-
-
-def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
-    """The run of a frame, ordered by its scores.
-
-    A run without scores is ordered by its ranks, or as the rows are; a run with scores is ordered
-    by its ranks if their column is named, or called own_rank.
-    """
-    frame = as_polars(source)
-    found = _find_columns(frame, {**columns, "own_rank": None})
-    _refuse_several_runs(frame, found["query_id"])
+    names = _find_columns(frame, ("query_id", "doc_id", "score", "rank", "own_rank"), columns)
+    _refuse_several_runs(frame, names["query_id"])
     notes: list[Note] = []
     data = {
-        "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
-        "doc_id": _ids(frame, found["doc_id"], "doc_id", notes),
-        "score": _numbers(frame, found["score"], "score") if found["score"] else _nulls(frame, pl.Float64),
+        "query_id": _ids(frame, names["query_id"], "query_id", notes, required=True),
+        "doc_id": _ids(frame, names["doc_id"], "doc_id", notes),
+        "score": _numbers(frame, names["score"], "score") if names["score"] else _nulls(frame, pl.Float64),
     }
     scored = data["score"].null_count() < frame.height
-    ranks = rank_column(found, scored, named=columns.get("rank") is not None)
+    ranks = rank_column(names, scored, named=columns.get("rank") is not None)
     data["given"] = _numbers(frame, ranks, "rank") if ranks else _nulls(frame, pl.Float64)
     tokens = find_name(frame.columns, "tokens", required=False)
     if tokens:
@@ -135,15 +114,15 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
     _check_run(table, scored, ranked=ranks is not None)
     if ranks and not _is_ranked(table):
         table = _with_first_row(table).sort("_query", "given", maintain_order=True).drop("_query")
-    elif not ranks and found["rank"]:
-        notes += _rank_notes(table, frame[found["rank"]])
+    elif not ranks and names["rank"]:
+        notes += _rank_notes(table, frame[names["rank"]])
     listed, empty = table.drop("given"), list[str]()
     if table["doc_id"].null_count():
         listed = listed.drop_nulls("doc_id")
         answered = set(listed["query_id"].unique().to_list())
         without = table.filter(pl.col("doc_id").is_null())["query_id"].unique(maintain_order=True).to_list()
         empty = [query for query in without if query not in answered]
-    return RunTable(listed, ordered=bool(ranks) or not scored, empty=tuple(empty), notes=tuple(notes))
+    return Run.from_table(listed, bool(ranks) or not scored, name=name, empty=tuple(empty), notes=tuple(notes))
 
 
 def runs_of_frame(source: Any) -> dict[str, pl.DataFrame]:
@@ -163,9 +142,7 @@ def runs_of_frame(source: Any) -> dict[str, pl.DataFrame]:
     names = frame[column].cast(pl.String)
     if names.null_count():
         raise empty_ids_error(column, "run", names.null_count(), [])
-    return {
-        name: frame.filter(names == name).drop(column) for name in names.unique(maintain_order=True).to_list()
-    }
+    return {name: frame.filter(names == name).drop(column) for name in names.unique(maintain_order=True).to_list()}
 
 
 def _run_column(frame: pl.DataFrame, names: Sequence[str]) -> str | None:
@@ -182,8 +159,8 @@ def _refuse_several_runs(frame: pl.DataFrame, query: str | None) -> None:
         return
     names = frame[column].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
     raise InputError(
-        f"the column {column!r} names {counted(len(names), 'run')} ({listed(names, SHOWN_NAMES)}); expected one. Select "
-        "the rows of one; compare(qrels, frame) compares the runs of a frame."
+        f"the column {column!r} names {counted(len(names), 'run')} ({listed(names, SHOWN_NAMES)}); expected one. "
+        "Select the rows of one; compare(qrels, frame) compares the runs of a frame."
     )
 
 
@@ -196,11 +173,8 @@ def is_constant(series: pl.Series) -> bool:
     return not len(series) or bool(series.eq_missing(series.head(1)).all())
 
 
-def _find_columns(frame: pl.DataFrame, columns: Mapping[str, str | None]) -> dict[str, str | None]:
-    return {
-        role: find_name(frame.columns, role, named, role in ("query_id", "doc_id"))
-        for role, named in columns.items()
-    }
+def _find_columns(frame: pl.DataFrame, roles: Sequence[str], columns: Mapping[str, str]) -> dict[str, str | None]:
+    return {role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id")) for role in roles}
 
 
 def _check_run(table: pl.DataFrame, scored: bool, ranked: bool) -> None:
@@ -260,9 +234,7 @@ def _check_rows(table: pl.DataFrame, good: pl.Expr, problem: str) -> None:
     raise bad_rows_error(problem, bad.height, rows)
 
 
-def _ids(
-    frame: pl.DataFrame, column: str | None, role: str, notes: list[Note], required: bool = False
-) -> pl.Series:
+def _ids(frame: pl.DataFrame, column: str | None, role: str, notes: list[Note], required: bool = False) -> pl.Series:
     assert column is not None
     series = frame[column]
     if series.dtype.is_integer():
@@ -298,31 +270,30 @@ def bad_rows_error(problem: str, total: int, rows: Sequence[str]) -> InputError:
     """Rows of a run that cannot be used: the problem, their number, and the first of them."""
     count = counted(total, "row of the run has", "rows of the run have")
     advice = "Fix these rows, or remove them from the run."
-    return InputError(problem_report(f"{count} {problem}:", rows, advice, total=total))
+    return InputError.of_problems(f"{count} {problem}:", rows, advice, total=total)
 
 
 def ungraded_error(total: int, rows: Sequence[str]) -> InputError:
     """Judgments without a grade."""
     headline = f"{counted(total, 'judgment has', 'judgments have')} no grade:"
-    return InputError(problem_report(headline, rows, "Grade them, or remove them.", total=total))
+    return InputError.of_problems(headline, rows, "Grade them, or remove them.", total=total)
 
 
 def empty_ids_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
     """Rows without an id."""
     headline = f"column {column!r} ({role}) is empty in {counted(total, 'row')}:"
-    return InputError(problem_report(headline, rows, "Fill them in, or remove the rows.", total=total))
+    return InputError.of_problems(headline, rows, "Fill them in, or remove the rows.", total=total)
 
 
 def not_numbers_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
     """Text where a number is expected."""
     headline = f"column {column!r} ({role}) does not hold a number in {counted(total, 'row')}:"
     advice = f"Fix them, or name another column ({role}=...)."
-    return InputError(problem_report(headline, rows, advice, total=total))
+    return InputError.of_problems(headline, rows, advice, total=total)
 
 
 def not_ids_error(column: str, role: str, kind: str) -> InputError:
     """A column of ids that are neither text nor whole numbers."""
     return InputError(
-        f"column {column!r} ({role}) holds {kind}; expected text or whole numbers. "
-        "Convert the column, or name another."
+        f"column {column!r} ({role}) holds {kind}; expected text or whole numbers. Convert the column, or name another."
     )

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import InputError
-from steelyard.io.columns import RUN_ROLES, check_roles
+from steelyard.io.columns import RUN_ROLES, check_roles, is_record, kind_of_records
 from steelyard.io.files import run_name
+from steelyard.io.formats import NAME_THEM, Detected, Format
 from steelyard.io.lists import qrels_of_lists, run_of_lists
-from steelyard.io.records import frame_of_lines, qrels_of_records, run_of_records
-from steelyard.io.tables import run_of
+from steelyard.io.records import frame_of_lines, qrels_of_table, run_of_table
+from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
+from steelyard.notes import note
 from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.wording import counted, worded
-
-if TYPE_CHECKING:
-    from steelyard.run import Run
-
 
 _EXPECTED = 'Expected {"query": {"document": number}}, {"query": ["document", ...]} or a list of records.'
 
@@ -33,7 +32,7 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of an object or a list of records."""
     content = source.json
     if isinstance(content, list):
-        return run_of_records(content, source, columns)
+        return run_of_table(content, columns, run_name(source.path))
     check_roles(columns, (), "a JSON object of queries")
     listed = object_of_queries(content)
     return run_of_lists(list(listed), list(listed.values()), None, run_name(source.path))
@@ -43,7 +42,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of an object or a list of records."""
     content = source.json
     if isinstance(content, list):
-        return qrels_of_records(content, columns)
+        return qrels_of_table(content, columns)
     check_roles(columns, (), "a JSON object of queries")
     judged = object_of_queries(content)
     return qrels_of_lists(list(judged), list(judged.values()))
@@ -52,20 +51,12 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 def read_lines_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of JSON lines."""
     frame = frame_of_lines(source, columns, RUN_ROLES)
-    return run_of_records(source.jsonl, source, columns) if frame is None else run_of(frame, source, columns)
-
-
-def read_judgments(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The qrels of a judgments file, its judges resolved as `Judgments.qrels` does."""
-    from steelyard.judgments import Judgments
-
-    check_roles(columns, (), "a judgments file")
-    return Judgments.read(source.path).qrels()
+    return run_of_table(source.jsonl if frame is None else frame, columns, run_name(source.path))
 
 
 def read_lines_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of JSON lines."""
-    return qrels_of_records(source.jsonl, columns)
+    return qrels_of_table(source.jsonl, columns)
 
 
 def run_bytes(run: Run) -> bytes:
@@ -79,9 +70,7 @@ def qrels_bytes(qrels: Qrels) -> bytes:
     if not qrels.has_targets:
         grades = [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
         places = zip(judged.query_ids, judged.starts[:-1].tolist(), judged.starts[1:].tolist(), strict=True)
-        return _object(
-            {query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places}
-        )
+        return _object({query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places})
     records = [
         {name: value for name, value in record.items() if value is not None}
         for record in qrels.frame.iter_rows(named=True)
@@ -174,3 +163,67 @@ def _object(queries: Mapping[str, Any]) -> bytes:
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# Declarations
+
+
+def _detect(shape: Shape) -> Detected | None:
+    if shape.form == "object":
+        return _detect_object(shape)
+    return _detect_records(shape, "json") if shape.form == "json" else None
+
+
+def _detect_records(shape: Shape, format: str) -> Detected:
+    kind = kind_of_records(shape.names)
+    if kind is None:
+        raise InputError(
+            f"the records hold no query and documents; their names are {', '.join(shape.names) or 'none'}. "
+            f"Call them query_id and doc_id, or {NAME_THEM}"
+        )
+    return Detected(kind, format, "qrels" if kind == "qrels" else "run")
+
+
+def _detect_object(shape: Shape) -> Detected:
+    """{query: ...}: objects of whole numbers, and lists of lists or of grades, are likely qrels, others a run."""
+    content = object_of_queries(shape.source.json)
+    run, qrels = Detected("run", "json", "run"), Detected("qrels", "json", "qrels")
+    values = [value for value in content.values() if value]
+    if any(isinstance(value, dict) and list in set(map(type, value.values())) for value in values):
+        return qrels
+    items = [item for value in values if isinstance(value, list) for item in value]
+    if any(isinstance(item, list) for item in items):
+        pairs = all(isinstance(item, list) and len(item) == 2 and isinstance(item[1], (int, float)) for item in items)
+        return run if pairs else qrels
+    if any(isinstance(item, Mapping) for item in items):
+        if not any(isinstance(item, Mapping) and is_record(item) for item in items):
+            return qrels
+        first = list(items[0]) if isinstance(items[0], Mapping) else []
+        return qrels if kind_of_records(["query_id", *first]) == "qrels" else Detected("either", "json", "run")
+    if items:
+        return Detected("either", "json", "run", note("lists-of-ids"))
+    kinds = {kind for value in values if isinstance(value, dict) for kind in map(type, value.values())}
+    if kinds <= {int, bool}:
+        return Detected("either", "json", "qrels")
+    return Detected("either", "json", "run", note("fractions-as-in-a-run"))
+
+
+FORMATS = (
+    Format(
+        name="json",
+        description="{query: {document: number}}, {query: [ids]} or a list of records",
+        detect=_detect,
+        reads={"run": read_run, "qrels": read_qrels},
+        writes={"run": run_bytes, "qrels": qrels_bytes},
+        suffixes={"run": (".json",), "qrels": (".json",)},
+    ),
+    Format(
+        name="jsonl",
+        description="one JSON object per line, for a query or for a document",
+        detect=lambda shape: _detect_records(shape, "jsonl") if shape.form == "jsonl" else None,
+        reads={"run": read_lines_run, "qrels": read_lines_qrels},
+        writes={"run": lines_run_bytes, "qrels": lines_qrels_bytes},
+        suffixes={"run": (".jsonl", ".ndjson"), "qrels": (".jsonl", ".ndjson")},
+        seconds=True,
+    ),
+)

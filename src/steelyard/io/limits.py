@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
+from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -30,14 +30,11 @@ def check_ids(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
             unfit |= pl.col(column).str.starts_with("#") | pl.col(column).str.starts_with("\ufeff")
         bad = frame.filter(unfit)[column].unique(maintain_order=True).to_list()
         if bad:
-            raise InputError(
-                problem_report(
-                    f"{counted(len(bad), 'value')} of {column} cannot be written to a {format} file:",
-                    [repr(value) for value in bad[:SHOWN_PROBLEMS]],
-                    "Its columns are separated by white space, and # starts a comment. "
-                    "Write 'csv', 'json' or 'parquet'.",
-                    total=len(bad),
-                )
+            raise InputError.of_problems(
+                f"{counted(len(bad), 'value')} of {column} cannot be written to a {format} file:",
+                [repr(value) for value in bad[:SHOWN_PROBLEMS]],
+                "Its columns are separated by white space, and # starts a comment. Write 'csv', 'json' or 'parquet'.",
+                total=len(bad),
             )
 
 
@@ -46,15 +43,12 @@ def check_every_query(queries: Iterable[str], written: Iterable[str], format: st
     kept = set(written)
     lost = [query for query in queries if query not in kept]
     if lost:
-        raise InputError(
-            problem_report(
-                f"{counted(len(lost), 'query has', 'queries have')} no documents, which a {format} file "
-                "cannot express:",
-                [repr(query) for query in lost[:SHOWN_PROBLEMS]],
-                "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
-                "convert --drop-empty, or without_empty() in Python.",
-                total=len(lost),
-            )
+        raise InputError.of_problems(
+            f"{counted(len(lost), 'query has', 'queries have')} no documents, which a {format} file cannot express:",
+            [repr(query) for query in lost[:SHOWN_PROBLEMS]],
+            "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
+            "convert --drop-empty, or without_empty() in Python.",
+            total=len(lost),
         )
 
 

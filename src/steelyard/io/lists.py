@@ -1,79 +1,35 @@
-"""One row per query with its documents in a list: how RAG tools keep retrieved and relevant documents."""
+"""Documents listed by query: the forms in which Python objects, JSON and the cells of tables hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, repeat
+from typing import Any
 
-from steelyard.errors import InputError, problem_report
+import numpy as np
+
+from steelyard.alignment.hits import JudgedDocs
+from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of, text_ids
-from steelyard.io.columns import find_name, is_record
+from steelyard.io.columns import PARTS, find_name, is_record
 from steelyard.io.text import shortened
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Row
+from steelyard.run import Run
+from steelyard.safe_text import has_lone_surrogate
 from steelyard.wording import counted
 
-if TYPE_CHECKING:
-    from steelyard.run import Run
-
-
-QUERY_IDS = ("query_id", "qid", "q_id", "query-id", "queryid", "question_id", "topic_id", "_id", "id")
-RUN_LISTS = (
-    *("results", "hits", "documents", "docs", "retrieved", "retrieved_ids", "retrieved_doc_ids"),
-    *("retrieved_context_ids", "ranking", "candidates"),
-)
-SCORE_LISTS = ("scores", "retrieve_scores", "retrieved_scores", "similarities")
-QRELS_LISTS = (
-    *("judgments", "judgements", "relevant", "relevant_docs", "relevant_ids", "relevant_doc_ids", "qrels"),
-    *("retrieval_gt", "reference_context_ids", "expected_ids", "positives", "gold"),
-)
-"""The names by which columns of lists are found."""
-
+_LISTS = (list, tuple, set, frozenset)
 _EXAMPLE = """["d1", "d2"]"""
-
-
-def listed_name(names: Sequence[str], known: Sequence[str]) -> str | None:
-    """The first of the known names of lists that is among `names`, in any case."""
-    by_lower = {name.lower(): name for name in names}
-    return next((by_lower[name] for name in known if name in by_lower), None)
-
-
-def score_name(names: Sequence[str], named: str | None) -> str | None:
-    """The name of the lists of scores: the one named, or one of the usual names."""
-    return listed_name(names, SCORE_LISTS) if named is None else find_name(names, "score", named)
-
-
-def query_ids(
-    columns: Mapping[str, Sequence[Any]], named: str | None, rows: int
-) -> tuple[list[str], tuple[Note, ...]]:
-    """The query id of each row, from the column named, a column with a usual name, or the row number; and notes."""
-    by_lower = {name.lower(): name for name in columns}
-    found = next((by_lower[name] for name in QUERY_IDS if name in by_lower), None)
-    if named is not None:
-        found = find_name(list(columns), "query_id", named)
-    if found is None:
-        return [str(row) for row in range(rows)], (note("queries-numbered"),)
-    return unique_ids(columns[found], found)
-
-
-def record_query_ids(
-    records: Sequence[Mapping[str, Any]], named: str | None = None
-) -> tuple[list[str], tuple[Note, ...]]:
-    """The query id of each record, as for `query_ids`."""
-    names = dict.fromkeys(name for record in records for name in record)
-    return query_ids({name: [record.get(name) for record in records] for name in names}, named, len(records))
 
 
 def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Note, ...]]:
     """Query ids as text, all different; and a note if they were numbers."""
     missing = [f"row {row}" for row, value in enumerate(values, start=1) if value is None]
     if missing:
-        raise InputError(
-            problem_report(
-                f"column {column!r} (query_id) is empty in {counted(len(missing), 'row')}:",
-                missing,
-                "Fill them in.",
-            )
+        raise InputError.of_problems(
+            f"column {column!r} (query_id) is empty in {counted(len(missing), 'row')}:", missing, "Fill them in."
         )
     ids = text_ids(values, "query id", f"column {column!r}")
     if len(set(ids)) < len(ids):
@@ -83,54 +39,51 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Not
             for row, query in enumerate(ids, 1)
             if first.setdefault(query, row) != row
         ]
-        raise InputError(
-            problem_report(
-                f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:",
-                twice,
-                "Keep one row per query.",
-            )
+        raise InputError.of_problems(
+            f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:",
+            twice,
+            "Keep one row per query.",
         )
     numbers = any(not isinstance(value, str) for value in values)
     return ids, ((note("ids-are-numbers", role="query_id"),) if numbers else ())
 
 
-def run_of_lists(
-    queries: Sequence[Any], documents: Sequence[Any], scores: Sequence[Any] | None, name: str
-) -> Run:
-    """A run of one list per query, best first, with or without a list of scores for each.
+# Qrels
 
-    A list holds ids, [id, score] pairs or records with a document and a score; an object of
-    document to score has no order of its own.
+
+def qrels_of_mapping(source: Mapping[Any, Any]) -> Qrels:
+    """The qrels of a mapping from query to documents, in any of the forms that `Qrels` takes."""
+    query_ids = text_ids(source, "query id", "the qrels", unique=True)
+    values = list(source.values())
+    return _plain_qrels(query_ids, values) or Qrels.from_rows(_rows_of(query_ids, values), query_ids)
+
+
+def _plain_qrels(query_ids: list[str], values: list[Any]) -> Qrels | None:
+    """The qrels of a dict of finite numbers for every query, or of a list of different ids for every query.
+
+    No loop over the judgments is in Python's bytecode. All other forms are left to `_rows_of`, which reads every form
+    and reports what is wrong.
     """
-    from steelyard.run import Run
-
-    ids, notes = unique_ids(queries, "query_id")
-    listed: dict[str, Any] = {}
-    problems: list[str] = []
-    for row, (query, docs) in enumerate(zip(ids, documents, strict=True)):
-        found = [] if docs is None else list_of(docs)
-        if isinstance(found, list) and found and isinstance(found[0], Mapping):
-            found = _pairs(found, query)
-        if scores is not None and (values := list_of(scores[row])) is not None:
-            if len(values) == len(found):
-                found = list(zip(found, values, strict=True))
-            else:
-                problems.append(
-                    f"row {row + 1}: query {query!r} has {counted(len(found), 'document')} and "
-                    f"{counted(len(values), 'score')}"
-                )
-        listed[query] = found
-    if problems:
-        raise InputError(
-            problem_report(
-                f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:",
-                problems,
-                "Expected one score per document.",
-            )
-        )
-    run = Run(listed, name=name)
-    run.notes += notes
-    return run
+    kinds, grades = set(map(type, values)), None
+    if kinds == {dict}:
+        numbers = list(chain.from_iterable(map(dict.values, values)))
+        if not set(map(type, numbers)) <= {int, float} or not np.isfinite(grades := _floats(numbers)).all():
+            return None
+    elif not kinds <= {list, tuple}:
+        return None
+    doc_ids = list(chain.from_iterable(values))
+    try:
+        if has_lone_surrogate("".join(doc_ids)):
+            return None
+    except TypeError:  # an id that is not text
+        return None
+    sizes = list(map(len, values))
+    if grades is None and sum(sizes) != sum(map(len, map(set, values))):
+        return None
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    return Qrels.from_columns(
+        JudgedDocs(query_ids, starts, doc_ids), np.ones(len(doc_ids)) if grades is None else grades
+    )
 
 
 def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any]) -> Qrels:
@@ -139,21 +92,234 @@ def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any]) -> Qrels:
     rows: list[Row] = []
     plain: dict[str, Any] = {}
     for query, value in zip(ids, judged, strict=True):
-        found = [] if value is None else list_of(value)
-        if isinstance(found, list) and found and isinstance(found[0], Mapping) and is_record(found[0]):
-            rows += _rows(found, query)
+        documents = [] if value is None else list_of(value)
+        if isinstance(documents, list) and documents and isinstance(documents[0], Mapping) and is_record(documents[0]):
+            rows += _rows(documents, query)
         else:
-            plain[query] = found
+            plain[query] = documents
     if not rows:
-        qrels = Qrels(plain)
+        qrels = qrels_of_mapping(plain)
     elif any(plain.values()):
-        raise InputError(
-            "some queries have records of judgments and some have lists; expected one form in one file."
-        )
+        raise InputError("some queries have records of judgments and some have lists; expected one form in one file.")
     else:
         qrels = Qrels.from_rows(rows, ids)
     qrels.notes += notes
     return qrels
+
+
+def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[Row]:
+    """The judgments of queries whose values have any of the forms that `Qrels` takes."""
+    rows: list[Row] = []
+    for query, value in zip(query_ids, values, strict=True):
+        where = f"the judgments of query {query!r}"
+        if isinstance(value, Mapping) and any(isinstance(part, _LISTS) for part in value.values()):
+            rows += _rows_of_parts(query, value, where)
+        elif isinstance(value, Mapping):
+            ids = text_ids(value, "document id", where)
+            rows += zip(repeat(query), ids, _grades(ids, list(value.values())), repeat(None))
+        elif isinstance(value, _LISTS):
+            if any(not isinstance(item, (str, int)) for item in value):
+                rows += _rows_of_targets(query, value, where)
+            else:
+                rows += [(query, doc, 1.0, None) for doc in text_ids(value, "document id", where)]
+        else:
+            raise InputError(
+                f"{where} are {kind_of(value)}; expected a mapping of document id to grade, "
+                "a list of relevant ids, a list of lists or of mappings to grades (targets), or lists under "
+                f"{', '.join(PARTS)}."
+            )
+    return rows
+
+
+def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row]:
+    """The judgments of a query whose documents are listed under the names of PARTS."""
+    rows: list[Row] = []
+    part_of: dict[str, str] = {}
+    for part, listed in parts.items():
+        if part not in PARTS:
+            raise InputError(
+                f"{where}: unknown part {part!r}; expected lists under {', '.join(PARTS)}."
+                f"{did_you_mean(str(part), PARTS)}"
+            )
+        if not isinstance(listed, _LISTS):
+            raise InputError(f"{where}: {part} is {kind_of(listed)}; expected a list of document ids.")
+        if part == "targets":
+            judged = _rows_of_targets(query, [[one] if isinstance(one, str) else one for one in listed], where)
+        else:
+            ids = text_ids(listed, "document id", f"{where}, {part}")
+            judged = [(query, doc, PARTS[part], None) for doc in ids]
+        for _, doc, _, _ in judged:
+            if part_of.setdefault(doc, part) != part:
+                raise InputError(
+                    f"{where}: document {doc!r} is listed under {part_of[doc]} and under {part}; keep one of them."
+                )
+        rows += judged
+    return rows
+
+
+def _rows_of_targets(query: str, groups: Iterable[Any], where: str) -> list[Row]:
+    """The judgments of targets: each a list of ids, or a mapping of ids to the grades at which they satisfy it."""
+    rows: list[Row] = []
+    for number, group in enumerate(groups, start=1):
+        place = f"{where}, target {number}"
+        if not isinstance(group, (Mapping, *_LISTS)) or not group:
+            raise InputError(
+                f"{where}: target {number} is {kind_of(group)}; expected a non-empty list of document ids, "
+                "as in [['a', 'b'], ['c']]: (a or b) and c; or of grades, as in [{'a': 3, 'b': 1}, {'c': 2}]."
+            )
+        if isinstance(group, Mapping):
+            ids, grades = _graded_target(group, place)
+        else:
+            ids = list(dict.fromkeys(text_ids(group, "document id", place)))
+            grades = [1.0] * len(ids)
+        rows += zip(repeat(query), ids, grades, repeat(str(number)))
+    return rows
+
+
+def _graded_target(group: Mapping[Any, Any], place: str) -> tuple[list[str], list[float]]:
+    """The ids and grades of one target. A record is refused: its names would be read as document ids."""
+    if is_record(group):
+        raise InputError(
+            f"{place} has the names of a record ({', '.join(map(str, group))}); expected grades by document id, "
+            "as in {'a': 3, 'b': 1}. Records are one list: Qrels([{'query_id': 'q1', 'doc_id': 'a', 'grade': 3}])."
+        )
+    ids = text_ids(group, "document id", place, unique=True)
+    grades = _grades(ids, list(group.values()))
+    distractor = next((doc for doc, grade in zip(ids, grades, strict=True) if grade < 0), None)
+    if distractor is not None:
+        raise InputError(
+            f"{place}: document {distractor!r} has a grade below 0, and a distractor satisfies no target; "
+            "list it separately: {'targets': [..], 'distractors': [..]}."
+        )
+    return ids, grades
+
+
+def _grades(doc_ids: Sequence[str], values: Sequence[Any]) -> list[float]:
+    """The grades as floats; an error names the document whose grade is not a finite number."""
+    grades = _floats(values)
+    if not np.all(np.isfinite(grades)):
+        doc, grade = next(pair for pair in zip(doc_ids, values, strict=True) if not _is_finite_number(pair[1]))
+        raise InputError(f"judgment of document {doc!r}: grade {grade!r} is not a finite number.")
+    return list(map(float, grades))
+
+
+# Runs
+
+
+def run_of_mapping(source: Mapping[Any, Any], name: str | None = None) -> Run:
+    """The run of a mapping from query to documents, in any of the forms that `Run` takes."""
+    return Run.from_lists(*_lists_of(source), name=name)
+
+
+def run_of_lists(
+    queries: Sequence[Any], documents: Sequence[Any], scores: Sequence[Any] | None, name: str | None
+) -> Run:
+    """A run of one list per query, best first, with or without a list of scores for each.
+
+    A list holds ids, [id, score] pairs or records with a document and a score; an object of
+    document to score has no order of its own.
+    """
+    ids, notes = unique_ids(queries, "query_id")
+    listed: dict[str, Any] = {}
+    problems: list[str] = []
+    for row, (query, docs) in enumerate(zip(ids, documents, strict=True)):
+        ranked = [] if docs is None else list_of(docs)
+        if isinstance(ranked, list) and ranked and isinstance(ranked[0], Mapping):
+            ranked = _pairs(ranked, query)
+        if scores is not None and (values := list_of(scores[row])) is not None:
+            if len(values) == len(ranked):
+                ranked = list(zip(ranked, values, strict=True))
+            else:
+                problems.append(
+                    f"row {row + 1}: query {query!r} has {counted(len(ranked), 'document')} and "
+                    f"{counted(len(values), 'score')}"
+                )
+        listed[query] = ranked
+    if problems:
+        raise InputError.of_problems(
+            f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:",
+            problems,
+            "Expected one score per document.",
+        )
+    run = run_of_mapping(listed, name)
+    run.notes = notes
+    return run
+
+
+def _lists_of(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
+    """A copy of a run's mapping with text ids and finite scores, and whether its lists have their own order."""
+    queries = text_ids(source, "query id", "the run", unique=True)
+    copied: dict[str, Any] = {}
+    ordered: bool | None = None
+    for query, listed in zip(queries, source.values(), strict=True):
+        where = f"the run's list for query {query!r}"
+        has_order = not isinstance(listed, Mapping)
+        if isinstance(listed, Mapping):
+            ids = text_ids(listed, "document id", where, unique=True)
+            copied[query] = _copied(listed) or dict(zip(ids, _scores(listed.values(), where), strict=True))
+        elif isinstance(listed, Sequence) and not isinstance(listed, (str, bytes)):
+            copied[query] = _ranked_list(listed, where)
+        else:
+            raise InputError(
+                f"{where} is {kind_of(listed)}; expected a mapping of document id to score, "
+                "a list of ids, best first, or a list of (id, score) pairs."
+            )
+        if ordered is not None and has_order != ordered and len(listed):
+            raise InputError(f"{where} is in another form than the lists before it; use mappings or lists, not both.")
+        ordered = has_order if len(listed) or ordered is None else ordered
+    return copied, bool(ordered)
+
+
+def _copied(listed: Mapping[Any, Any]) -> dict[str, float] | None:
+    """A copy of a dict of text to finite floats; None for other mappings, which are read item by item."""
+    if type(listed) is not dict or not set(map(type, listed)) <= {str}:
+        return None
+    return listed.copy() if _are_finite_floats(listed.values()) else None
+
+
+def _are_finite_floats(values: Collection[Any]) -> bool:
+    # The sum of finite floats is finite, unless it is too large; any other sum is not.
+    return set(map(type, values)) <= {float} and math.isfinite(sum(values))
+
+
+def _ranked_list(listed: Sequence[Any], where: str) -> list[Any]:
+    pairs = all(issubclass(kind, (tuple, list)) for kind in set(map(type, listed)))
+    if listed and pairs and set(map(len, listed)) == {2}:
+        docs, scores = zip(*listed, strict=True)
+        ids = text_ids(docs, "document id", where)
+        if set(map(type, listed)) == {tuple} and set(map(type, docs)) == {str} and _are_finite_floats(scores):
+            return list(listed)
+        return list(zip(ids, _scores(scores, where), strict=True))
+    return text_ids(listed, "document id", where)
+
+
+def _scores(values: Iterable[Any], where: str) -> list[float]:
+    listed = list(values)
+    scores = _floats(listed)
+    if not np.all(np.isfinite(scores)):
+        bad = next((value for value in listed if not _is_finite_number(value)), listed)
+        raise InputError(f"{where}: score {bad!r} is not a finite number; score the document, or remove it.")
+    floats: list[float] = scores.tolist()
+    return floats
+
+
+def _floats(values: Sequence[Any]) -> Any:
+    """The values as an array; all NaN where one is not a number."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.full(len(values), np.nan)
+    return array if array.shape == (len(values),) else np.full(len(values), np.nan)
+
+
+def _is_finite_number(value: Any) -> bool:
+    try:
+        return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+# Cells and records
 
 
 def list_of(value: Any) -> Any:
@@ -180,21 +346,21 @@ def _parsed_list(text: str) -> list[Any]:
     import re
 
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except json.JSONDecodeError:
         try:
-            found = ast.literal_eval(text)
+            parsed = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            found = None
+            parsed = None
         # Python joins adjacent strings: ['a' 'b'], as numpy prints an array, would become one id.
-        if found is not None and re.search(r"""['"]\s+['"]""", text):
+        if parsed is not None and re.search(r"""['"]\s+['"]""", text):
             raise InputError(
                 f"a cell holds a printed array, without commas: {shortened(text)!r}. Expected a list, as in "
                 f"{_EXAMPLE}; write the file as Parquet or JSON lines."
             ) from None
-    if not isinstance(found, list):
+    if not isinstance(parsed, list):
         raise InputError(f"a cell does not hold a list: {shortened(text)!r}; expected one as in {_EXAMPLE}.")
-    return found
+    return parsed
 
 
 def _pairs(records: Iterable[Any], query: str) -> list[Any]:
@@ -230,13 +396,11 @@ def _rows(records: Iterable[Any], query: str) -> list[Row]:
 
 def _doc_name(names: Sequence[str]) -> str:
     """The field that names the document: one of the usual names, or id."""
-    found = find_name(names, "doc_id", required="id" not in names)
-    return found if found is not None else "id"
+    name = find_name(names, "doc_id", required="id" not in names)
+    return name if name is not None else "id"
 
 
 def _record_names(record: Any, query: str) -> list[str]:
     if not isinstance(record, Mapping):
-        raise InputError(
-            f"query {query!r}: {kind_of(record)} among its documents; expected records like the first."
-        )
+        raise InputError(f"query {query!r}: {kind_of(record)} among its documents; expected records like the first.")
     return list(record)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from steelyard.errors import InputError, problem_report
+from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder, as_id
+from steelyard.datasets.dataset import Dataset, assemble
+from steelyard.errors import InputError
 from steelyard.ids import kind_of
 from steelyard.io.columns import check_roles
+from steelyard.io.files import bare_name
+from steelyard.io.formats import Detected, Format, Layout
+from steelyard.io.lists import qrels_of_mapping
+from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from steelyard.datasets.dataset import Dataset
 
 PARTS = ("queries", "corpus", "relevant_docs")
 _EXPECTED = (
@@ -31,7 +34,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     wrong = [query for query, docs in relevant.items() if not isinstance(docs, list)]
     if wrong:
         raise InputError(f"relevant_docs of query {wrong[0]!r} is not a list of document ids.", source.path)
-    qrels = Qrels({query: relevant.get(query, []) for query in {**queries, **relevant}})
+    qrels = qrels_of_mapping({query: relevant.get(query, []) for query in {**queries, **relevant}})
     qrels.notes += _notes(set(queries), relevant, set(corpus))
     return qrels
 
@@ -43,8 +46,7 @@ def _parts(source: Source) -> list[Mapping[str, Any]]:
     missing = [name for name, part in zip(PARTS, parts, strict=True) if not isinstance(part, dict)]
     if missing:
         raise InputError(
-            f"not a LlamaIndex dataset: there is no object {', '.join(map(repr, missing))}. {_EXPECTED}",
-            source.path,
+            f"not a LlamaIndex dataset: there is no object {', '.join(map(repr, missing))}. {_EXPECTED}", source.path
         )
     return parts
 
@@ -61,9 +63,6 @@ def _notes(queries: set[str], relevant: Mapping[str, list[str]], corpus: set[str
 
 def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:
     """Read the JSON file."""
-    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder, as_id
-    from steelyard.datasets.dataset import assemble
-
     queries, corpus, relevant = _parts(Source(path))
     problems = [*_not_text(queries, "query"), *_not_text(corpus, "document")]
     for query, docs in relevant.items():
@@ -71,7 +70,7 @@ def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:
             problems.append(f"relevant_docs of query {query!r}: not a list of document ids")
     if problems:
         headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
-        raise InputError(problem_report(headline, problems, _EXPECTED), path)
+        raise InputError.of_problems(headline, problems, _EXPECTED, path)
     documents, query_builder = CorpusBuilder(), QueriesBuilder()
     try:
         for doc_id, text in corpus.items():
@@ -81,12 +80,31 @@ def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:
     except InputError as error:
         raise InputError(f"{error}. {_EXPECTED}", path) from None
     judged = {query: list(dict.fromkeys(docs)) for query, docs in relevant.items()}
-    return assemble(path.stem, documents, query_builder, Qrels(judged), unjudged)
+    return assemble(path.stem, documents, query_builder, qrels_of_mapping(judged), unjudged)
 
 
 def _not_text(entries: Mapping[str, Any], what: str) -> list[str]:
     return [
-        f"{what} {key!r}: {kind_of(text)}, not its text"
-        for key, text in entries.items()
-        if not isinstance(text, str)
+        f"{what} {key!r}: {kind_of(text)}, not its text" for key, text in entries.items() if not isinstance(text, str)
     ]
+
+
+def _detect(shape: Shape) -> Detected | None:
+    is_dataset = shape.form == "object" and set(PARTS) <= set(shape.source.json)
+    return Detected("qrels", "llama-index", "qrels") if is_dataset else None
+
+
+def _is_dataset(path: Path) -> bool:
+    is_json = path.is_file() and bare_name(path).suffix.lower() == ".json"
+    return is_json and not Source(path).start.startswith(b"[")
+
+
+FORMATS = (
+    Format(
+        name="llama-index",
+        description="LlamaIndex's EmbeddingQAFinetuneDataset, as JSON",
+        detect=_detect,
+        reads={"qrels": read_qrels},
+        dataset=Layout(read_dataset, _is_dataset),
+    ),
+)

@@ -11,29 +11,27 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+from steelyard.datasets.dataset import Dataset, assemble
 from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io import trec
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
+from steelyard.io.formats import Detected, Format, Layout
 from steelyard.io.limits import check_every_query, check_ids
+from steelyard.io.shapes import Shape, is_ranked
 from steelyard.io.text import Source, bad_lines, line_blocks
-from steelyard.io.white_space import Rows, comment_notes, finite, frame_columns, number, shown
+from steelyard.io.white_space import comment_notes, finite, frame_columns, judgment_columns, number, shown
 from steelyard.notes import note
 from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
-    from steelyard.datasets.dataset import Dataset
-    from steelyard.run import Run
-
-
 _EXPECTED_RUN = "Expected 3 columns, separated by a tab: query document rank, the best rank 1."
-_EXPECTED_QRELS = (
-    "Expected 4 columns, separated by a tab: query 0 document grade (or 3: query document grade)."
-)
+_EXPECTED_QRELS = "Expected 4 columns, separated by a tab: query 0 document grade (or 3: query document grade)."
 _EXPECTED_PASSAGES = "Expected an id, a tab and a text per line (or, for documents: id, url, title and body)."
 _EXPECTED_QUERIES = "Expected an id, a tab and a text per line."
 
@@ -43,7 +41,7 @@ def _check_run(fields: list[bytes]) -> str | None:
     if len(fields) != 3:
         return counted(len(fields), "column")
     rank = number(fields[2])
-    if rank is None or rank != rank or rank < 1 or rank % 1:
+    if rank is None or not rank >= 1 or rank % 1:
         return f"rank {shown(fields[2])} is not 1, 2, 3, ..."
     return None
 
@@ -67,7 +65,7 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run, in the order of its ranks."""
     import polars as pl
 
-    from steelyard.run import Run
+    from steelyard.io.frames import run_of_frame
 
     check_roles(columns, (), "an MS MARCO run")
 
@@ -75,7 +73,7 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
         return frame.select(query_id="c0", doc_id="c1", rank=pl.col("c2").cast(pl.Float64))
 
     table, comments = frame_columns(source.path, 4, _run_passes, keep, _check_run, _EXPECTED_RUN)
-    run = Run(table, name=run_name(source.path))
+    run = run_of_frame(table, {}, run_name(source.path))
     run.notes += comment_notes(comments)
     return run
 
@@ -84,17 +82,14 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels, of four columns or three."""
     check_roles(columns, (), "an MS MARCO qrels file")
     first = next(
-        (line.split() for line in source.head_lines if line.strip() and not line.lstrip().startswith(b"#")),
-        [],
+        (line.split() for line in source.head_lines if line.strip() and not line.lstrip().startswith(b"#")), []
     )
     if len(first) != 3:
         return trec.read_qrels(source, columns)
-    found = Rows(source.path, 3, _check_short_qrels, _EXPECTED_QRELS)
-    rows = [fields for _, batch in found for fields in batch]
-    qrels = Qrels.from_rows(
-        [(query.decode(), doc.decode(), float(grade), None) for query, doc, grade in rows]
-    )
-    qrels.notes += (*found.notes(), note("three-columns-are-qrels"))
+    names = ("query_id", "doc_id", "grade")
+    table, notes = judgment_columns(source.path, names, _check_short_qrels, _EXPECTED_QRELS)
+    qrels = Qrels.from_rows([(query, doc, grade, None) for query, doc, grade in table.iter_rows()])
+    qrels.notes += (*notes, note("three-columns-are-qrels"))
     return qrels
 
 
@@ -129,15 +124,11 @@ def read_dataset(
 
     With `judged=False` no qrels are read, unless `qrels` names some.
     """
-    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
-    from steelyard.datasets.dataset import assemble
-
     names = (collection,) if collection else ("collection.tsv", "msmarco-docs.tsv", "docs.tsv")
     passages = next((path for name in names if (path := find_file(folder, name))), None)
     if passages is None:
         raise InputError(
-            f"there is no {names[0]}; name the file (collection=...). The folder holds {listing(folder)}.",
-            folder,
+            f"there is no {names[0]}; name the file (collection=...). The folder holds {listing(folder)}.", folder
         )
     qrels_file = _of_split(folder, "qrels", split, qrels) if judged or qrels is not None else None
     split = split or (None if qrels_file is None else _split_of(qrels_file, "qrels"))
@@ -145,9 +136,9 @@ def read_dataset(
     documents, query_builder = CorpusBuilder(), QueriesBuilder()
     _read_rows(passages, lambda fields: _add_document(documents, fields), _EXPECTED_PASSAGES)
     _read_rows(queries_file, lambda fields: _add_query(query_builder, fields), _EXPECTED_QUERIES)
-    read = Qrels({}) if qrels_file is None else Qrels.read(qrels_file, format="msmarco")
+    judged_documents = Qrels.from_rows([]) if qrels_file is None else Qrels.read(qrels_file, format="msmarco")
     policy = unjudged or ("keep" if qrels_file is None else "drop")
-    return assemble(folder.resolve().name, documents, query_builder, read, policy)
+    return assemble(folder.resolve().name, documents, query_builder, judged_documents, policy)
 
 
 def _of_split(folder: Path, kind: str, split: str | None, named: str | None) -> Path:
@@ -214,3 +205,32 @@ def _add_query(queries: QueriesBuilder, fields: list[str]) -> None:
     if not fields[0]:
         raise InputError("the id is empty")
     queries.add(fields[0], fields[1])
+
+
+# Declaration
+
+
+def _detect(shape: Shape) -> Detected | None:
+    if shape.line_shape != "three":
+        return None
+    if is_ranked([fields for fields in shape.rows if len(fields) == 3], rank=2):
+        return Detected("run", "msmarco", "run")
+    return Detected("either", "msmarco", "qrels", note("three-columns"))
+
+
+def _is_dataset(path: Path) -> bool:
+    starts = ("collection.tsv", "msmarco-docs.tsv")
+    return path.is_dir() and any(entry.name.lower().startswith(starts) for entry in path.iterdir())
+
+
+FORMATS = (
+    Format(
+        name="msmarco",
+        description="runs: query document rank; qrels: query 0 document grade",
+        detect=_detect,
+        reads={"run": read_run, "qrels": read_qrels},
+        writes={"run": run_bytes, "qrels": qrels_bytes},
+        scores="dropped",
+        dataset=Layout(read_dataset, _is_dataset, "collection.tsv, queries.tsv and qrels.tsv"),
+    ),
+)

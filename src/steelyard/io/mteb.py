@@ -9,20 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.columns import check_roles
 from steelyard.io.files import errors_name, read_bytes, reading, run_name
+from steelyard.io.formats import Detected, Format
 from steelyard.io.lists import run_of_lists
 from steelyard.io.published import Published
+from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import note
-
-if TYPE_CHECKING:
-    from steelyard.run import Run
-
+from steelyard.run import Run
 
 META = "mteb_model_meta"
 _LEVELS = {1: ("split",), 2: ("subset", "split"), 3: ("task", "subset", "split")}
@@ -76,6 +75,22 @@ def _choose(names: list[str], level: str, named: str | None) -> str:
     raise InputError(f"{problem}; name one of {', '.join(names)} ({level}=...).{near}")
 
 
+def _detect(shape: Shape) -> Detected | None:
+    content = shape.source.json if shape.form == "object" else {}
+    nested = all(isinstance(value, (dict, list)) for value in content.values()) and depth(content) > 2
+    return Detected("run", "mteb", "run") if META in content or nested else None
+
+
+FORMATS = (
+    Format(
+        name="mteb",
+        description="MTEB predictions, alone or under subset and split",
+        detect=_detect,
+        reads={"run": read_run},
+    ),
+)
+
+
 # Results
 
 
@@ -90,20 +105,20 @@ def is_results_file(content: Any) -> bool:
 def read_results(path: Path) -> list[Published]:
     """The results in a file, or in all files of a folder. A model with several revisions is one run per revision."""
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
-    found = [each for file in files if file.name != MODEL_META for each in _results_of(file, path.is_file())]
-    if not found:
+    results = [result for file in files if file.name != MODEL_META for result in _results_of(file, path.is_file())]
+    if not results:
         raise InputError(
             f"{path} has no MTEB results; expected JSON files with `task_name` and `scores`, as MTEB writes them to "
             "results/MODEL/REVISION/TASK.json."
         )
     revisions: dict[str, set[str]] = {}
-    for each, revision in found:
-        revisions.setdefault(each.run, set()).add(revision)
+    for result, revision in results:
+        revisions.setdefault(result.run, set()).add(revision)
     return [
-        Published(f"{each.run} ({revision[:7]})", each.dataset, each.scores, each.parts, each.source)
-        if len(revisions[each.run]) > 1
-        else each
-        for each, revision in found
+        Published(f"{result.run} ({revision[:7]})", result.dataset, result.scores, result.parts, result.source)
+        if len(revisions[result.run]) > 1
+        else result
+        for result, revision in results
     ]
 
 
@@ -114,7 +129,8 @@ def _results_of(file: Path, required: bool) -> list[tuple[Published, str]]:
             if required:
                 raise InputError("not MTEB results; expected an object with `task_name` and `scores`.")
             return []
-        parts = [entry for entries in content["scores"].values() for entry in _entries(entries)]
+        lists = [entries for entries in content["scores"].values() if isinstance(entries, list)]
+        parts = [entry for entries in lists for entry in entries if isinstance(entry, dict)]
         if not parts:
             raise InputError("no scores; expected `scores: {split: [{metric: value}]}`.")
         names = [name for name in parts[0] if all(is_number(entry.get(name)) for entry in parts)]
@@ -123,10 +139,6 @@ def _results_of(file: Path, required: bool) -> list[tuple[Published, str]]:
         scores = {name: sum(float(entry[name]) for entry in parts) / len(parts) for name in names}
         model, revision = _model_of(file)
         return [(Published(model, str(content["task_name"]), scores, len(parts), str(file)), revision)]
-
-
-def _entries(entries: Any) -> list[dict[str, Any]]:
-    return [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
 
 
 def _model_of(file: Path) -> tuple[str, str]:

@@ -13,25 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from steelyard.errors import InputError, problem_report
+from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
+from steelyard.errors import InputError
+from steelyard.evidence.evidence import Evidence
 from steelyard.ids import kind_of
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
-from steelyard.io.lists import record_query_ids
-from steelyard.io.records import names_of
+from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, run_or_qrels
+from steelyard.io.lists import run_of_mapping
+from steelyard.io.records import NamedColumns
+from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Row
+from steelyard.run import Run
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from steelyard.datasets.corpus import CorpusBuilder
-    from steelyard.datasets.dataset import Dataset
-    from steelyard.evidence.evidence import Evidence
-    from steelyard.run import Run
-
 
 _IDS = ("doc_id", "chunk_id", "id")
 _EXPECTED_QUESTIONS = (
@@ -46,8 +45,7 @@ _EXPECTED_ARTICLES = 'Expected [{"title": "...", "url": "...", "body": "..."}].'
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The evidence of every question; a question without any (a null_query) is kept."""
     check_roles(columns, ("query_id", "doc_id"), "a MultiHop-RAG file")
-    names_of(source.records)
-    queries, notes = record_query_ids(source.records, columns.get("query_id"))
+    queries, notes = NamedColumns(source.records).query_ids(columns.get("query_id"))
     rows: list[Row] = []
     for query, record in zip(queries, source.records, strict=True):
         evidence = record.get("gold_list", record.get("evidence_list")) or []
@@ -63,23 +61,18 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The retrieved texts, in the order of the lists, with their scores where all have one."""
-    from steelyard.run import Run
-
     check_roles(columns, ("query_id",), "a MultiHop-RAG result file")
-    names_of(source.records)
-    queries, notes = record_query_ids(source.records, columns.get("query_id"))
+    queries, notes = NamedColumns(source.records).query_ids(columns.get("query_id"))
     lists: dict[str, Any] = {}
     for query, record in zip(queries, source.records, strict=True):
         if "retrieval_list" not in record:
-            raise InputError(
-                f"query {query!r} has no retrieval_list: this is the file of questions, not of results."
-            )
+            raise InputError(f"query {query!r} has no retrieval_list: this is the file of questions, not of results.")
         lists[query] = [_id(item, query) for item in record["retrieval_list"]]
         scores = [item.get("score") for item in record["retrieval_list"]]
         if scores and all(isinstance(score, (int, float)) for score in scores):
             lists[query] = list(zip(lists[query], scores, strict=True))
-    run = Run(lists, name=run_name(source.path))
-    run.notes += notes
+    run = run_of_mapping(lists, run_name(source.path))
+    run.notes = notes
     return run
 
 
@@ -120,13 +113,9 @@ def _packed(text: str) -> str:
 # Evidence
 
 
-def read_evidence(content: Any) -> Evidence:
+def read_evidence(records: Sequence[Mapping[str, Any]]) -> Evidence:
     """The facts of every question, each a target; a question of type null_query is null."""
-    from steelyard.evidence.evidence import Evidence
-    from steelyard.evidence.files import records_of
-
-    records = records_of(content)
-    queries, notes = record_query_ids(records)
+    queries, notes = NamedColumns(records).query_ids()
     evidence: dict[str, Any] = {}
     for query, record in zip(queries, records, strict=True):
         facts = [{"fact": _text(piece, "fact", query)} for piece in record.get("evidence_list") or []]
@@ -142,9 +131,6 @@ def read_dataset(
     path: Path, *, questions: str | None = None, corpus: str | None = None, unjudged: str = "keep"
 ) -> Dataset:
     """Read a folder with both files, or the file of questions, with corpus.json beside it where there is one."""
-    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
-    from steelyard.datasets.dataset import assemble, qrels_of_rows
-
     folder = path if path.is_dir() else path.parent
     source = path if path.is_file() else _questions_file(folder, questions)
     entries = _records(source, "query", _EXPECTED_QUESTIONS)
@@ -172,8 +158,7 @@ def _questions_file(folder: Path, named: str | None) -> Path:
     found = sorted(path for path in folder.iterdir() if path.name.lower().startswith("multihoprag"))
     if not found:
         raise InputError(
-            f"there is no MultiHopRAG.json; name the file (questions=...). The folder holds {listing(folder)}.",
-            folder,
+            f"there is no MultiHopRAG.json; name the file (questions=...). The folder holds {listing(folder)}.", folder
         )
     return found[0]
 
@@ -184,13 +169,11 @@ def _records(path: Path, text: str, expected: str) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not content:
         raise InputError(f"{'an empty list' if content == [] else kind_of(content)}. {expected}", path)
     problems = [
-        f"entry {number:,}: {problem}"
-        for number, item in enumerate(content, 1)
-        if (problem := _wrong(item, text))
+        f"entry {number:,}: {problem}" for number, item in enumerate(content, 1) if (problem := _wrong(item, text))
     ]
     if problems:
         headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
-        raise InputError(problem_report(headline, problems, expected), path)
+        raise InputError.of_problems(headline, problems, expected, path)
     return content
 
 
@@ -232,9 +215,7 @@ def _evidence_rows(
             doc_id = next((ids[key] for key in keys if key in ids), None)
             lost += doc_id is None
             # A missing article stays in the qrels under its own name, for validation to report.
-            rows.append(
-                (str(number), doc_id or str(piece.get("url") or piece.get("title") or "unknown"), 1.0, None)
-            )
+            rows.append((str(number), doc_id or str(piece.get("url") or piece.get("title") or "unknown"), 1.0, None))
     return rows, [note("articles-missing", count=lost)] if lost else []
 
 
@@ -254,12 +235,10 @@ def _facts(questions: Sequence[dict[str, Any]], path: Path, documents: CorpusBui
                 documents.add(ids[fact], fact, str(piece.get("title") or ""), metadata=_rest(piece, "fact"))
             rows.append((str(number), ids[fact], 1.0, None))
     if problems:
-        raise InputError(
-            problem_report(
-                f"without articles the facts are the corpus, and {len(problems):,} are missing:",
-                problems,
-                "Put corpus.json beside the file, or name it (corpus=...).",
-            ),
+        raise InputError.of_problems(
+            f"without articles the facts are the corpus, and {len(problems):,} are missing:",
+            problems,
+            "Put corpus.json beside the file, or name it (corpus=...).",
             path,
         )
     return rows
@@ -267,6 +246,33 @@ def _facts(questions: Sequence[dict[str, Any]], path: Path, documents: CorpusBui
 
 def _rest(record: Mapping[str, Any], text: str) -> dict[str, Any]:
     """The metadata of an article or fact."""
-    return {
-        name: value for name, value in record.items() if name not in (text, "title") and value is not None
-    }
+    return {name: value for name, value in record.items() if name not in (text, "title") and value is not None}
+
+
+# Declaration
+
+
+def _detect(shape: Shape) -> Detected | None:
+    if shape.form not in ("json", "jsonl"):
+        return None
+    qrels = any(name in shape.names for name in ("evidence_list", "gold_list"))
+    return run_or_qrels("multihop-rag", "retrieval_list" in shape.names, qrels)
+
+
+def _is_dataset(path: Path) -> bool:
+    if path.is_dir():
+        names = [entry.name.lower() for entry in path.iterdir()]
+        return any(name.startswith("multihoprag") and ".json" in name for name in names)
+    return bare_name(path).suffix.lower() == ".json" and Source(path).start.startswith(b"[")
+
+
+FORMATS = (
+    Format(
+        name="multihop-rag",
+        description="MultiHop-RAG questions (evidence_list) and results",
+        detect=_detect,
+        reads={"run": read_run, "qrels": read_qrels},
+        dataset=Layout(read_dataset, _is_dataset, "MultiHopRAG.json"),
+        evidence=EvidenceReader(read_evidence, ("evidence_list",)),
+    ),
+)

@@ -19,7 +19,7 @@ def is_pool(source: Source) -> bool:
         return True
     try:
         row = json.loads(source.first_line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(row, dict) and row.keys() >= _FIELDS and "grade" not in row
 

@@ -7,7 +7,6 @@ and one of values. Columns and rows of averages are left out.
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -63,7 +62,8 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
                 notes.append(note("across-left-out", source=path.name, names=left_out))
         else:
             raise InputError(
-                f"its first column is {head[0]!r}; expected `dataset` (one row per dataset) or `model` (one row per run)."
+                f"its first column is {head[0]!r}; expected `dataset` (one row per dataset) or `model` (one row per "
+                "run)."
             )
         values = [
             Published(name, on, {"": number}, 1, str(path))
@@ -72,16 +72,15 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
         ]
         if any(each.scores[""] > 1.0 for each in values):
             notes.append(note("across-percent", source=path.name))
-            values = [
-                Published(each.run, each.dataset, {"": each.scores[""] / 100}, 1, each.source)
-                for each in values
-            ]
+            values = [Published(each.run, each.dataset, {"": each.scores[""] / 100}, 1, each.source) for each in values]
         return values, notes
 
 
 def _cells(text: str) -> list[list[str]]:
     """The cells of CSV, TSV or the first Markdown table of a text."""
-    lines = text.splitlines()
+    import csv
+
+    lines = text.split("\n")
     piped = [line.strip() for line in lines if line.strip().startswith("|")]
     if piped:
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in piped]
@@ -103,9 +102,7 @@ def _long(rows: Sequence[Sequence[str]], run: int, dataset: int, value: int) -> 
     return [(row[run].strip(), row[dataset].strip(), row[value], row) for row in rows]
 
 
-def _matrix(
-    head: Sequence[str], rows: Sequence[Sequence[str]], by_dataset: bool
-) -> tuple[list[_Cell], list[str]]:
+def _matrix(head: Sequence[str], rows: Sequence[Sequence[str]], by_dataset: bool) -> tuple[list[_Cell], list[str]]:
     """The cells of a matrix, and the averages that were left out."""
     found: list[_Cell] = []
     left_out: list[str] = []

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from steelyard.evidence.evidence import Evidence
 from steelyard.io.files import run_name
-from steelyard.io.lists import qrels_of_lists, record_query_ids, run_of_lists
-from steelyard.io.records import listed_rows
+from steelyard.io.formats import EvidenceReader, Format, run_or_qrels
+from steelyard.io.lists import qrels_of_lists, run_of_lists
+from steelyard.io.records import NamedColumns, json_list, listed_rows
 from steelyard.io.text import Source
-
-if TYPE_CHECKING:
-    from steelyard.evidence.evidence import Evidence
-    from steelyard.qrels import Qrels
-    from steelyard.run import Run
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
@@ -33,15 +32,24 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     return qrels
 
 
-def read_evidence(content: Any) -> Evidence:
+def read_evidence(records: Sequence[Mapping[str, Any]]) -> Evidence:
     """The reference contexts of every sample, each a fact."""
-    from steelyard.evidence.evidence import Evidence
-    from steelyard.evidence.files import json_list, records_of
-
-    records = records_of(content)
-    queries, notes = record_query_ids(records)
+    queries, notes = NamedColumns(records).query_ids()
     evidence = {
         query: [{"fact": text} for text in json_list(record.get("reference_contexts"), query)]
         for query, record in zip(queries, records, strict=True)
     }
     return Evidence(evidence, notes=notes)
+
+
+FORMATS = (
+    Format(
+        name="ragas",
+        description="ragas rows: retrieved_context_ids, reference_context_ids",
+        detect=lambda shape: run_or_qrels(
+            "ragas", "retrieved_context_ids" in shape.names, "reference_context_ids" in shape.names
+        ),
+        reads={"run": read_run, "qrels": read_qrels},
+        evidence=EvidenceReader(read_evidence, ("reference_contexts",)),
+    ),
+)

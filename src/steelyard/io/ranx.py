@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from json import dumps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import compress, run_name, unpack_lz4
-from steelyard.io.json import one_score_each
-from steelyard.io.json import read_qrels as read_qrels  # its JSON is that of any object of queries
-from steelyard.io.json import read_run as read_run
+from steelyard.io.formats import Detected, Format
+from steelyard.io.json import one_score_each, read_qrels, read_run
 from steelyard.io.limits import check_no_targets, check_order, check_whole_grades
 from steelyard.io.lists import qrels_of_lists, run_of_lists
+from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.io.trec import with_scores
-
-if TYPE_CHECKING:
-    from steelyard.qrels import Qrels
-    from steelyard.run import Run
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 
 def read_lz4_run(source: Source, columns: Mapping[str, str]) -> Run:
@@ -105,3 +103,34 @@ def _cbor() -> Any:
             "ranx .lz4 files need the package cbor2: pip install 'steelyard[lz4]', or save the run as JSON."
         ) from None
     return cbor2
+
+
+def _detect_lz4(shape: Shape) -> Detected | None:
+    """LZ4 in LZ4 is how ranx compresses; whole numbers are read as grades."""
+    if shape.form != "lz4":
+        return None
+    values = [value for values in lz4_content(shape.source).values() for value in values.values()]
+    whole = all(isinstance(value, int) for value in values)
+    return Detected("either", "ranx-lz4", "qrels" if whole else "run")
+
+
+FORMATS = (
+    Format(
+        name="ranx",
+        description="ranx's JSON: {query: {document: number}}",
+        reads={"run": read_run, "qrels": read_qrels},  # its JSON is that of any object of queries
+        writes={"run": run_bytes, "qrels": qrels_bytes},
+        suffixes={"run": (".json.lz4",), "qrels": (".json.lz4",)},
+        scores="required",
+    ),
+    Format(
+        name="ranx-lz4",
+        description="ranx's .lz4: the same as CBOR, compressed",
+        detect=_detect_lz4,
+        reads={"run": read_lz4_run, "qrels": read_lz4_qrels},
+        writes={"run": lz4_run_bytes, "qrels": lz4_qrels_bytes},
+        suffixes={"run": (".lz4",), "qrels": (".lz4",)},
+        packed=True,
+        scores="required",
+    ),
+)

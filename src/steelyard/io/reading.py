@@ -5,26 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import InputError
-from steelyard.io.detect import Detected, detect, sniff
 from steelyard.io.files import errors_name, reading, streams_read_once, write_file
-from steelyard.io.registry import FORMATS, Format, Kind, format_named, format_of_name, singular
+from steelyard.io.formats import (
+    Detected,
+    Format,
+    Kind,
+    detect,
+    format_named,
+    format_of_name,
+    list_formats,
+    singular,
+    sniff,
+)
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.wording import counted
 
-if TYPE_CHECKING:
-    from steelyard.qrels import Qrels
-    from steelyard.run import Run
 
-
+@streams_read_once()
 def read_qrels(path: Path, format: str | None = None, columns: Mapping[str, str] | None = None) -> Qrels:
     """The qrels of a file; the format is detected from the content unless one is named.
 
     `columns` names the columns of a table by role, as {"doc_id": "passage"}.
     """
+    if format is None and not columns:
+        # The kernel reads a regular TREC file in one pass. No other format is loaded for it: this is what most commands
+        # start with.
+        from steelyard.io.trec import read_regular_qrels
+
+        regular = read_regular_qrels(Path(path))
+        if regular is not None:
+            return Qrels.from_columns(*regular)
     qrels: Qrels = _read(Path(path), format, columns, "qrels")
     return qrels
 
@@ -54,7 +70,7 @@ def _read(path: Path, format: str | None, columns: Mapping[str, str] | None, kin
     named = {role: str(name) for role, name in (columns or {}).items() if name is not None}
     with errors_name(path), reading(path):
         entry, notes = _format(source, format, kind, named)
-        read = entry.reader(kind)(source, named)
+        read = entry.reads[kind](source, named)
     read.notes = (*notes, *read.notes)
     return read
 
@@ -62,7 +78,7 @@ def _read(path: Path, format: str | None, columns: Mapping[str, str] | None, kin
 def _write(content: Run | Qrels, path: Path, format: str | None, kind: Kind) -> None:
     entry = format_of_name(path, kind) if format is None else format_named(format, kind, "writes")
     with errors_name(path):
-        write_file(path, entry.writer(kind)(content), entry.packed)
+        write_file(path, entry.writes[kind](content), entry.packed)
 
 
 def _format(
@@ -71,20 +87,20 @@ def _format(
     """The format to read, and the notes on how it was chosen."""
     if format is not None:
         return format_named(format, kind, "reads"), ()
-    found = detect(source, columns, kind)
-    if found.kind not in (kind, "either"):
-        raise InputError(wrong_kind(found, kind))
-    notes = (found.note,) if found.note else ()
-    if found.kind == "either" and found.likely != kind and not found.note:
-        notes = (note("read-as", kind=kind, other=found.likely),)
-    return format_named(found.format, kind, "reads"), notes
+    detected = detect(source, columns, kind)
+    if detected.kind not in (kind, "either"):
+        raise InputError(wrong_kind(detected, kind))
+    notes = (detected.note,) if detected.note else ()
+    if detected.kind == "either" and detected.likely != kind and not detected.note:
+        notes = (note("read-as", kind=kind, other=detected.likely),)
+    return format_named(detected.format, kind, "reads"), notes
 
 
-def wrong_kind(found: Detected, expected: Kind) -> str:
+def wrong_kind(detected: Detected, expected: Kind) -> str:
     """The message on a run given as qrels, or the other way round."""
     actual: Kind = "run" if expected == "qrels" else "qrels"
     return (
-        f"this file holds {singular(actual)} (format {found.format}); expected {singular(expected)}. "
+        f"this file holds {singular(actual)} (format {detected.format}); expected {singular(expected)}. "
         "Are the two files swapped? format=... selects a format."
     )
 
@@ -111,8 +127,8 @@ def _files(folder: Path) -> Iterator[Path]:
     """The files of a folder, then those of the folders in it, without hidden ones; at most a hundred."""
     shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
     below = [path for sub in shown if sub.is_dir() for path in sorted(sub.iterdir())]
-    found = [path for path in (*shown, *below) if path.is_file() and not path.name.startswith(".")]
-    yield from found[:_LOOKED_AT]
+    files = [path for path in (*shown, *below) if path.is_file() and not path.name.startswith(".")]
+    yield from files[:_LOOKED_AT]
 
 
 def _could_be(path: Path, kind: Kind) -> bool:
@@ -143,9 +159,7 @@ class Converted:
 
     def __str__(self) -> str:
         size = f"{counted(self.queries, 'query', 'queries')}, {counted(self.rows, 'document')}"
-        return "\n".join(
-            [f"{self.kind}, {self.before} to {self.after}: {size}", *(f"  {each}" for each in self.notes)]
-        )
+        return "\n".join([f"{self.kind}, {self.before} to {self.after}: {size}", *(f"  {note}" for note in self.notes)])
 
 
 @streams_read_once()
@@ -172,9 +186,7 @@ def convert(
     after = format_of_name(out_path, kind) if to_format is None else format_named(to_format, kind, "writes")
     read = _read(in_path, before, columns, kind)
     if by_rank and kind != "run":
-        raise InputError(
-            "the scores of a run can follow its ranks, and these are qrels; leave by_rank out.", in_path
-        )
+        raise InputError("the scores of a run can follow its ranks, and these are qrels; leave by_rank out.", in_path)
     kept = read.without_empty() if drop_empty else read
     _write(scored_by_rank(kept) if by_rank else kept, out_path, after.name, kind)
     lost = _loss_notes(read, after, by_rank) if kind == "run" else ()
@@ -185,7 +197,6 @@ def convert(
 def scored_by_rank(run: Run) -> Run:
     """The run with the scores n, n - 1, ... 1 in a list of n, in the order of the list."""
     from steelyard.io.trec import with_scores
-    from steelyard.run import Run
 
     lists: dict[str, list[tuple[str, float]]] = {query: [] for query in run.queries}
     for query, doc, score in with_scores(run.frame).select("query_id", "doc_id", "score").iter_rows():
@@ -194,23 +205,19 @@ def scored_by_rank(run: Run) -> Run:
 
 
 def _before(
-    in_path: Path,
-    from_format: str | None,
-    to_format: str | None,
-    kind: Kind | None,
-    columns: Mapping[str, str],
+    in_path: Path, from_format: str | None, to_format: str | None, kind: Kind | None, columns: Mapping[str, str]
 ) -> tuple[str, Kind]:
     """The format to read, and whether it is a run or qrels."""
     if from_format is not None and kind is not None:
         return format_named(from_format, kind, "reads").name, kind
-    known = next((entry for entry in FORMATS if entry.name == from_format), None)
-    if known is not None and len(known.reads) == 1:
-        return known.name, next(iter(known.reads))
-    found = detect(Source(in_path), columns, kind)
+    by_name = {known.name: known for known in list_formats()}
+    if from_format in by_name and len(by_name[from_format].reads) == 1:
+        return from_format, next(iter(by_name[from_format].reads))
+    detected = detect(Source(in_path), columns, kind)
     if kind is None:
-        only = next((list(entry.writes) for entry in FORMATS if entry.name == to_format), [])
-        kind = only[0] if found.kind == "either" and len(only) == 1 else found.likely
-    return from_format or found.format, kind
+        only = list(by_name[to_format].writes) if to_format in by_name else []
+        kind = only[0] if detected.kind == "either" and len(only) == 1 else detected.likely
+    return from_format or detected.format, kind
 
 
 def _dropped_notes(before: Sequence[str], after: Sequence[str]) -> tuple[Note, ...]:
@@ -223,12 +230,12 @@ def _loss_notes(run: Run, after: Format, by_rank: bool) -> tuple[Note, ...]:
     """What the new file does not keep of a run, or keeps in another form."""
     notes: list[Note] = []
     scored = bool(len(run)) and not run.table["score"].null_count()
-    if by_rank and scored and after.name != "msmarco":
+    if by_rank and scored and after.scores != "dropped":
         notes.append(note("scores-replaced-by-ranks"))
-    if after.name == "msmarco" and scored:
+    if scored and after.scores == "dropped":
         notes.append(note("scores-dropped", format=after.name))
-    if after.name in ("trec-run", "ranx", "ranx-lz4") and not scored:
+    if not scored and after.scores == "required":
         notes.append(note("scores-made-from-ranks"))
-    if run.seconds is not None and after.name not in ("csv", "tsv", "parquet", "jsonl"):
+    if run.seconds is not None and not after.seconds:
         notes.append(note("seconds-dropped", format=after.name))
     return tuple(notes)

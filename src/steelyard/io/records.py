@@ -1,213 +1,251 @@
-"""Lists of records, one per query or one per document: from JSON, from tables and from Python."""
+"""Tables in memory, one row per document or one row per query with lists: frames, and records of JSON or Python."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from steelyard.errors import InputError, did_you_mean, nearest, problem_report
+from steelyard.checks import is_number
+from steelyard.errors import InputError, did_you_mean, nearest
+from steelyard.frames import as_polars
 from steelyard.ids import text_ids
 from steelyard.io.columns import (
+    CERTAIN_RUN_NAMES,
     ITERATION,
-    QRELS_ROLES,
-    RUN_ROLES,
-    TableKind,
-    check_roles,
-    find_name,
-    kind_of_table,
-)
-from steelyard.io.files import run_name
-from steelyard.io.lists import (
+    PARTS,
     QRELS_LISTS,
+    QRELS_ROLES,
     QUERY_IDS,
     RUN_LISTS,
+    RUN_ROLES,
+    check_roles,
+    find_name,
     listed_name,
-    qrels_of_lists,
-    query_ids,
-    record_query_ids,
-    run_of_lists,
     score_name,
 )
-from steelyard.io.objects import PARTS
-from steelyard.io.tables import qrels_of, read_table, run_of
+from steelyard.io.delimited import read_table
+from steelyard.io.lists import qrels_of_lists, qrels_of_mapping, run_of_lists, unique_ids
+from steelyard.io.shapes import table_form
 from steelyard.io.text import Source, line_blocks
-from steelyard.notes import Note
+from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.run import Run
-
 
 _TEXT_ROLES = ("query_id", "doc_id", "target")
+_RUN_EXAMPLE = '{"query_id": "q1", "doc_id": "d1", "score": 12.5}'
+_QRELS_EXAMPLE = '{"query_id": "q1", "doc_id": "d1", "grade": 1}'
 
 
-def kind_of_records(names: Sequence[str]) -> TableKind | None:
-    """What records hold, by their names; None where these name no query or no document."""
-    run, qrels = listed_name(names, RUN_LISTS), listed_name(names, (*QRELS_LISTS, *PARTS))
-    if run or qrels:
-        return "either" if run and qrels else "run" if run else "qrels"
-    return kind_of_table(names)
+class NamedColumns:
+    """A frame, or a list of records, as named columns."""
+
+    def __init__(self, source: Any, example: str = _RUN_EXAMPLE) -> None:
+        self.records: Sequence[Mapping[str, Any]] | None = None
+        if isinstance(source, (list, tuple)):
+            _check_records(source, example)
+            self.records = source
+        else:
+            self._frame = as_polars(source)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns, or of all fields, in order of appearance."""
+        if self.records is None:
+            return self._frame.columns
+        return list(dict.fromkeys(chain.from_iterable(self.records)))
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column; None in records that do not have it."""
+        if self.records is None:
+            return self._frame[name].to_list()
+        return [record.get(name) for record in self.records]
+
+    def list_column(self, named: str | None, usual: Sequence[str]) -> str | None:
+        """The column that holds each query's documents as a list, if there is one.
+
+        A column of a text file has a usual name and no doc_id beside it: its lists are texts.
+        """
+        import polars as pl
+
+        if self.records is not None:
+            name = named or listed_name(self.names, usual)
+            return name if name is not None and self.holds_lists(name) else None
+        if named is None and find_name(self.names, "doc_id", required=False) is None:
+            return listed_name(self.names, usual)
+        lists = named in self.names and isinstance(self._frame[named].dtype, (pl.List, pl.Array))
+        return named if lists else None
+
+    def holds_lists(self, name: str) -> bool:
+        """Whether some record has a list or an object under this name."""
+        kinds = set(map(type, self.column(name))) if self.records is not None and name in self.names else ()
+        return any(issubclass(kind, (list, Mapping)) for kind in kinds)
+
+    def query_ids(self, named: str | None = None) -> tuple[list[str], tuple[Note, ...]]:
+        """The query id of each row, and notes: of the column named or one with a usual name, or the row's number."""
+        by_lower = {name.lower(): name for name in self.names}
+        name = next((by_lower[name] for name in QUERY_IDS if name in by_lower), None)
+        if named is not None:
+            name = find_name(self.names, "query_id", named)
+        if name is None:
+            size = self._frame.height if self.records is None else len(self.records)
+            return [str(row) for row in range(size)], (note("queries-numbered"),)
+        return unique_ids(self.column(name), name)
+
+    def listed_query_ids(self, named: str | None) -> tuple[list[str], tuple[Note, ...]]:
+        """The same for lists; in records, a field such as query or topic also identifies the query."""
+        if self.records is not None and named is None and not {name.lower() for name in self.names} & set(QUERY_IDS):
+            named = find_name(self.names, "query_id", required=False)
+        return self.query_ids(named)
+
+    def as_frame(self) -> pl.DataFrame:
+        """The whole table as a frame, of whatever types polars finds."""
+        import polars as pl
+
+        return self._frame if self.records is None else pl.DataFrame(list(self.records), strict=False)
+
+    def frame(self, columns: Mapping[str, str], roles: Sequence[str]) -> pl.DataFrame:
+        """The table as a frame: the columns of records become texts and numbers, by their roles."""
+        import polars as pl
+
+        if self.records is None:
+            return self._frame
+        data: dict[str, pl.Series] = {}
+        for role in roles:
+            name = find_name(self.names, role, columns.get(role), required=role in ("query_id", "doc_id"))
+            if name is not None and name not in data:
+                read = _texts if role in _TEXT_ROLES else _numbers
+                data[name] = read(name, role, self.column(name))
+        for name in self.names:
+            if name.lower().strip() in (ITERATION, *CERTAIN_RUN_NAMES) and name not in data:
+                texts = [None if value is None else str(value) for value in self.column(name)]
+                data[name] = pl.Series(texts, dtype=pl.String)
+        return pl.DataFrame(data)
 
 
-def run_of_records(records: Sequence[Mapping[str, Any]], source: Source, columns: Mapping[str, str]) -> Run:
-    """The run of the records."""
-    from steelyard.run import Run
+def _check_records(records: Sequence[Any], example: str) -> None:
+    if not records:
+        raise InputError("there are no records; expected one for each query or each document.")
+    other = next((kind for kind in set(map(type, records)) if not issubclass(kind, Mapping)), None)
+    if other is not None:
+        number = next(place for place, record in enumerate(records, start=1) if not isinstance(record, Mapping))
+        kind = type(records[number - 1]).__name__
+        raise InputError(f"record {number:,} is a {kind}; expected objects with names, as {example}.")
 
-    check_roles(columns, RUN_ROLES, "a run")
-    names = names_of(records)
-    listed = columns.get("doc_id") or listed_name(names, RUN_LISTS)
-    if listed is None or not _holds_lists(records, listed):
-        return run_of(_frame(records, names, columns, RUN_ROLES), source, columns)
-    queries, notes = _queries(records, names, columns)
-    check_roles(columns, ("query_id", "doc_id", "score", "seconds"), "a run of lists")
-    scores = score_name(names, columns.get("score"))
-    run = run_of_lists(
-        queries,
-        [record.get(listed) for record in records],
-        [record.get(scores) for record in records] if scores else None,
-        run_name(source.path),
+
+def _texts(name: str, role: str, values: Sequence[Any]) -> pl.Series:
+    import polars as pl
+
+    ids = iter(text_ids([value for value in values if value is not None], role, f"the field {name!r}"))
+    return pl.Series([None if value is None else next(ids) for value in values], dtype=pl.String)
+
+
+def _numbers(name: str, role: str, values: Sequence[Any]) -> pl.Series:
+    import polars as pl
+
+    # NaN and infinity are floats: the checks of the frame report them with their rows.
+    plain = set(map(type, values)) <= {int, float, type(None)}
+    try:
+        if plain or all(value is None or isinstance(value, float) or is_number(value) for value in values):
+            return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+    except OverflowError:
+        pass
+    wrong = next(
+        value for value in values if value is not None and not isinstance(value, float) and not is_number(value)
     )
-    timed = find_name(names, "seconds", columns.get("seconds"), required=False)
+    raise InputError(f"the field {name!r} ({role}) holds {wrong!r}; expected numbers.")
+
+
+def run_of_table(source: Any, columns: Mapping[str, str], name: str | None = None) -> Run:
+    """The run of a frame or of records; columns are found by their usual names, or named by role."""
+    check_roles(columns, RUN_ROLES, "a run")
+    table = NamedColumns(source)
+    timed = find_name(table.names, "seconds", columns.get("seconds"), required=False)
+    listed = table.list_column(columns.get("doc_id"), RUN_LISTS)
+    if listed is None:
+        from steelyard.io.frames import run_of_frame
+
+        frame = table.frame(columns, (*RUN_ROLES, "own_rank", "tokens"))
+        run = run_of_frame(frame, columns, name)
+        queries = frame[find_name(frame.columns, "query_id", columns.get("query_id")) or ""].to_list() if timed else []
+    else:
+        check_roles(columns, ("query_id", "doc_id", "score", "seconds"), "a run of lists")
+        queries, notes = table.listed_query_ids(columns.get("query_id"))
+        scores = score_name(table.names, columns.get("score"))
+        run = run_of_lists(queries, table.column(listed), table.column(scores) if scores else None, name)
+        run.notes = (*notes, *run.notes)
     if timed is not None:
-        seconds = {
-            query: record[timed]
-            for query, record in zip(queries, records, strict=True)
-            if record.get(timed) is not None
-        }
-        run = Run(run, seconds=seconds)
-    run.notes = (*notes, *run.notes)
+        times = zip(queries, table.column(timed), strict=True)
+        run.seconds = {str(query): _seconds(value, timed) for query, value in times if value is not None}
     return run
 
 
-def qrels_of_records(records: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Qrels:
-    """The qrels of the records."""
-    check_roles(columns, QRELS_ROLES, "a qrels table")
-    names = names_of(records, '{"query_id": "q1", "doc_id": "d1", "grade": 1}')
-    if "doc_id" not in columns and any(_holds_lists(records, part) for part in ("targets", "distractors")):
-        check_roles(columns, ("query_id",), "a list of records with lists of judgments")
-        _refuse_other_forms(records, names, tuple(PARTS))
-        return _qrels_of_parts(records, names, columns)
-    listed = columns.get("doc_id") or listed_name(names, QRELS_LISTS)
-    if listed is None or not _holds_lists(records, listed):
-        frame = _frame(records, names, columns, QRELS_ROLES)
-        if ITERATION in names and ITERATION not in frame.columns:
-            import polars as pl
+def _seconds(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"the column {name!r} (seconds) holds {value!r}; expected numbers.") from None
 
-            values = [record.get(ITERATION) for record in records]
-            texts = [None if value is None else str(value) for value in values]
-            frame = frame.with_columns(pl.Series(ITERATION, texts, dtype=pl.String))
-        return qrels_of(frame, columns)
-    check_roles(columns, ("query_id", "doc_id"), "a list of records with lists of judgments")
+
+def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
+    """The qrels of a frame or of records; columns are found by their usual names, or named by role."""
+    check_roles(columns, QRELS_ROLES, "a qrels table")
+    table = NamedColumns(source, _QRELS_EXAMPLE)
+    in_parts = "doc_id" not in columns and any(map(table.holds_lists, ("targets", "distractors")))
+    listed = None if in_parts else table.list_column(columns.get("doc_id"), QRELS_LISTS)
+    if not in_parts and listed is None:
+        from steelyard.io.frames import qrels_of_frame
+
+        return qrels_of_frame(table.frame(columns, QRELS_ROLES), columns)
+    check_roles(columns, ("query_id",) if in_parts else ("query_id", "doc_id"), "a qrels table of lists")
     if "doc_id" not in columns:
-        _refuse_other_forms(records, names, (listed,))
-    queries, notes = _queries(records, names, columns)
-    qrels = qrels_of_lists(queries, [record.get(listed) for record in records])
+        _refuse_other_forms(table, tuple(PARTS) if listed is None else (listed,))
+    queries, notes = table.listed_query_ids(columns.get("query_id"))
+    if listed is None:
+        qrels = qrels_of_mapping(_parts(queries, table.records or ()))
+    else:
+        qrels = qrels_of_lists(queries, table.column(listed))
     qrels.notes = (*notes, *qrels.notes)
     return qrels
 
 
-def _refuse_other_forms(
-    records: Sequence[Mapping[str, Any]], names: Sequence[str], lists: Sequence[str]
-) -> None:
+def _parts(queries: Sequence[str], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Each query's documents under the names of PARTS."""
+    return {
+        query: {part: record[part] for part in PARTS if record.get(part) is not None}
+        for query, record in zip(queries, records, strict=True)
+    }
+
+
+def _refuse_other_forms(table: NamedColumns, lists: Sequence[str]) -> None:
     """Refuse records with judgments under other names than the lists that are read: nothing is ignored."""
-    single = find_name(names, "doc_id", required=False)
-    others = {name for name in names if name.lower() in QRELS_LISTS or name == single} - set(lists)
-    misspelt = {name for name in names if name not in lists and nearest(name, lists, most=1, cutoff=0.85)}
+    single = find_name(table.names, "doc_id", required=False)
+    others = {name for name in table.names if name.lower() in QRELS_LISTS or name == single} - set(lists)
+    misspelt = {name for name in table.names if name not in lists and nearest(name, lists, most=1, cutoff=0.85)}
     problems = [
         f"record {number:,}: {name!r}{did_you_mean(name, lists) if name in misspelt else ''}"
-        for number, record in enumerate(records, start=1)
+        for number, record in enumerate(table.records or (), start=1)
         for name in record
         if name in others | misspelt and record[name] is not None
     ]
     if problems:
-        raise InputError(
-            problem_report(
-                f"{counted(len(problems), 'field is', 'fields are')} not read beside {', '.join(lists)}:",
-                problems,
-                "Expected one form in one list of records.",
-            )
+        raise InputError.of_problems(
+            f"{counted(len(problems), 'field is', 'fields are')} not read beside {', '.join(lists)}:",
+            problems,
+            "Expected one form in one list of records.",
         )
 
 
-def _qrels_of_parts(
-    records: Sequence[Mapping[str, Any]], names: Sequence[str], columns: Mapping[str, str]
-) -> Qrels:
-    """The qrels of records that list a query's documents under the names of PARTS."""
-    queries, notes = _queries(records, names, columns)
-    qrels = Qrels(
-        {
-            query: {part: record[part] for part in PARTS if record.get(part) is not None}
-            for query, record in zip(queries, records, strict=True)
-        }
-    )
-    qrels.notes = (*notes, *qrels.notes)
-    return qrels
-
-
-def names_of(
-    records: Sequence[Any], example: str = '{"query_id": "q1", "doc_id": "d1", "score": 12.5}'
-) -> list[str]:
-    """Every name in the records, in order of appearance."""
-    if not records:
-        raise InputError("there are no records; expected one for each query or each document.")
-    for number, record in enumerate(records, start=1):
-        if not isinstance(record, Mapping):
-            raise InputError(
-                f"record {number:,} is a {type(record).__name__}; expected objects with names, as {example}."
-            )
-    return list(dict.fromkeys(name for record in records for name in record))
-
-
-def _holds_lists(records: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return any(isinstance(record.get(name), (list, Mapping)) for record in records)
-
-
-def _queries(
-    records: Sequence[Mapping[str, Any]], names: Sequence[str], columns: Mapping[str, str]
-) -> tuple[list[str], tuple[Note, ...]]:
-    named = columns.get("query_id")
-    if named is None and not {name.lower() for name in names} & set(QUERY_IDS):
-        named = find_name(names, "query_id", required=False)
-    return record_query_ids(records, named)
-
-
-def _frame(
-    records: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    columns: Mapping[str, str],
-    roles: Sequence[str],
-) -> pl.DataFrame:
-    """The columns of the roles: ids as text, everything else as numbers."""
-    import polars as pl
-
-    data: dict[str, pl.Series] = {}
-    for role in roles:
-        name = find_name(names, role, columns.get(role), required=role in ("query_id", "doc_id"))
-        if name is None or name in data:
-            continue
-        values = [record.get(name) for record in records]
-        given = [value for value in values if value is not None]
-        if role in _TEXT_ROLES:
-            ids = iter(text_ids(given, role, f"the field {name!r}"))
-            data[name] = pl.Series(
-                [None if value is None else next(ids) for value in values], dtype=pl.String
-            )
-        else:
-            wrong = next((v for v in given if isinstance(v, bool) or not isinstance(v, (int, float))), None)
-            if wrong is not None:
-                raise InputError(f"the field {name!r} ({role}) holds {wrong!r}; expected numbers.")
-            floats = [None if value is None else float(value) for value in values]
-            data[name] = pl.Series(floats, dtype=pl.Float64)
-    return pl.DataFrame(data)
-
-
 def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[str]) -> pl.DataFrame | None:
-    """`_frame` of JSON lines whose objects all have the same names and one text or number for each, read by polars.
+    """`NamedColumns.frame` of JSON lines whose objects have the same names, each a text or number; read by polars.
 
     None if they have not, or if that cannot be seen from counts of their bytes: then line by line is right, and its
     errors name the line. A name that occurs twice in an object is such a case.
@@ -264,32 +302,60 @@ def _read_exactly(block: bytes, frame: pl.DataFrame, kinds: Mapping[str, type]) 
 
 
 class ListedRows(NamedTuple):
-    """A column of lists, one per row, with the query of each row, all columns, and notes."""
+    """A column of lists, one per row, with the query of each row, the table, and notes."""
 
     queries: list[str]
     lists: list[Any]
-    table: dict[str, list[Any]]
+    table: NamedColumns
     notes: tuple[Note, ...]
 
 
 def listed_rows(source: Source, columns: Mapping[str, str], name: str, holds: str, called: str) -> ListedRows:
     """The column `name` of a tool's rows. Errors use `holds`, its content, and `called`, the kind of file."""
     check_roles(columns, ("query_id",), called)
-    table = _columns_of(source)
-    if name not in table:
+    rows = rows_of_file(source)
+    table = NamedColumns([rows] if isinstance(rows, dict) else rows)
+    if name not in table.names:
         raise InputError(
-            f"no column {name!r}, which holds {holds}; the columns are {', '.join(table)}."
-            f"{did_you_mean(name, table)}"
+            f"no column {name!r}, which holds {holds}; the columns are {', '.join(table.names)}."
+            f"{did_you_mean(name, table.names)}"
         )
-    queries, notes = query_ids(table, columns.get("query_id"), len(table[name]))
-    return ListedRows(queries, table[name], table, notes)
+    queries, notes = table.query_ids(columns.get("query_id"))
+    return ListedRows(queries, table.column(name), table, notes)
 
 
-def _columns_of(source: Source) -> dict[str, list[Any]]:
-    """Every column, by name."""
-    if source.start.startswith(b"PAR1"):
-        return source.parquet.to_dict(as_series=False)
-    if source.start.startswith((b"[", b"{")):
-        names = names_of(source.records)
-        return {name: [record.get(name) for record in source.records] for name in names}
-    return read_table(source, "\t" if "\t" in source.first_line else ",").to_dict(as_series=False)
+def rows_of_file(source: Source) -> Any:
+    """The rows of a file: a frame, a list of records, or a mapping (one JSON object)."""
+    form = table_form(source)
+    if form == "parquet":
+        return source.parquet
+    if form in ("csv", "tsv"):
+        return read_table(source, "," if form == "csv" else "\t")
+    if form == "json":
+        content = source.json
+        if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
+            raise InputError("a list of something other than objects; expected one object per question.", source.path)
+        return content
+    if form == "jsonl":
+        lines = [line for line in source.text.split("\n") if line.strip()]
+        several = len(lines) > 1 and all(
+            line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines[:2]
+        )
+        if several:
+            return source.jsonl
+        return source.json
+    raise InputError("not JSON, JSON lines, CSV, TSV or Parquet; evidence is read from these.", source.path)
+
+
+def json_list(value: Any, query: str) -> list[Any]:
+    """A list, which a table of text holds as JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise InputError(f"query {query!r}: its list is not JSON ({error.msg}).") from None
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InputError(f"query {query!r}: expected a list, got {value!r:.60}.")
+    return value

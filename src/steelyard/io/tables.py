@@ -2,90 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
-from steelyard.io.columns import QRELS_ROLES, RUN_ROLES, check_roles, find_name
-from steelyard.io.files import run_name
-from steelyard.io.lists import (
-    QRELS_LISTS,
-    RUN_LISTS,
-    listed_name,
-    qrels_of_lists,
-    query_ids,
-    run_of_lists,
-    score_name,
-)
-from steelyard.io.text import Source, bad_lines
-from steelyard.notes import note
+from steelyard.frames import parquet_bytes
+from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, kind_of_table, listed_name
+from steelyard.io.delimited import read_table, table_bytes
+from steelyard.io.files import UNNAMED, bare_name, run_name
+from steelyard.io.formats import NAME_THEM, Detected, Format, Layout, run_or_qrels
+from steelyard.io.records import qrels_of_table, run_of_table
+from steelyard.io.shapes import Shape
+from steelyard.io.table_datasets import read_table_dataset
+from steelyard.io.text import Source
 from steelyard.qrels import Qrels
-from steelyard.wording import counted
+from steelyard.run import Run
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.run import Run
 
-
-# Runs and qrels of a table in memory
-
-
-def run_of(frame: pl.DataFrame, source: Source, columns: Mapping[str, str]) -> Run:
-    """The run of a table; its columns are found by name, or named."""
-    import polars as pl
-
-    from steelyard.run import Run
-
-    check_roles(columns, RUN_ROLES, "a run")
-    listed = _list_column(frame, columns, RUN_LISTS)
-    if listed is not None:
-        check_roles(columns, ("query_id", "doc_id", "score"), "a run of lists")
-        queries, notes = query_ids(frame.to_dict(as_series=False), columns.get("query_id"), frame.height)
-        score = score_name(frame.columns, columns.get("score"))
-        scores = frame[score].to_list() if score else None
-        run = run_of_lists(queries, frame[listed].to_list(), scores, run_name(source.path))
-        run.notes = (*notes, *run.notes)
-        return run
-    named: dict[str, Any] = {role: name for role, name in columns.items() if role != "seconds"}
-    timed = find_name(frame.columns, "seconds", columns.get("seconds"), required=False)
-    run = Run(frame, name=run_name(source.path), **named)
-    if timed is None:
-        return run
-    query = find_name(frame.columns, "query_id", columns.get("query_id"))
-    times = frame.select(pl.col(query or "").cast(pl.String), pl.col(timed).cast(pl.Float64)).drop_nulls()
-    return Run(run, seconds=dict(times.iter_rows()))
-
-
-def qrels_of(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
-    """The qrels of a table; its columns are found by name, or named."""
-    check_roles(columns, QRELS_ROLES, "a qrels table")
-    listed = _list_column(frame, columns, QRELS_LISTS)
-    if listed is not None:
-        check_roles(columns, ("query_id", "doc_id"), "a qrels table of lists")
-        queries, notes = query_ids(frame.to_dict(as_series=False), columns.get("query_id"), frame.height)
-        qrels = qrels_of_lists(queries, frame[listed].to_list())
-        qrels.notes = (*notes, *qrels.notes)
-        return qrels
-    doc = find_name(frame.columns, "doc_id", columns.get("doc_id"))
-    qrels = Qrels(frame, **columns)
-    if find_name(frame.columns, "grade", columns.get("grade"), required=False) is None:
-        qrels.notes += (note("no-grades"),)
-    repeats = frame[doc or ""].drop_nulls().len() - len(qrels)
-    if not qrels.has_targets and repeats > 0:
-        qrels.notes += (note("judgments-merged", count=repeats),)
-    return qrels
-
-
-def _list_column(frame: pl.DataFrame, columns: Mapping[str, str], known: Sequence[str]) -> str | None:
-    """The column with each query's documents as a list, where the table has one."""
-    import polars as pl
-
-    named = columns.get("doc_id")
-    if named is None and find_name(frame.columns, "doc_id", required=False) is None:
-        return listed_name(frame.columns, known)
-    lists = named in frame.columns and isinstance(frame[named].dtype, (pl.List, pl.Array))
-    return named if lists else None
+# The rows of a file
 
 
 def run_table(run: Run) -> pl.DataFrame:
@@ -136,133 +74,90 @@ def qrels_table(qrels: Qrels) -> pl.DataFrame:
     return qrels.frame if qrels.has_targets else qrels.frame.drop("target")
 
 
-# CSV and TSV
-
-
-def read_text_run(source: Source, columns: Mapping[str, str], *, separator: str) -> Run:
-    """The run of a CSV or TSV file."""
-    return run_of(read_table(source, separator), source, columns)
-
-
-def read_text_qrels(source: Source, columns: Mapping[str, str], *, separator: str) -> Qrels:
-    """The qrels of a CSV or TSV file."""
-    return qrels_of(read_table(source, separator), columns)
-
-
-def text_run_bytes(run: Run, *, separator: str) -> bytes:
-    """The run as CSV or TSV."""
-    return table_bytes(run_table(run), separator)
-
-
-def text_qrels_bytes(qrels: Qrels, *, separator: str) -> bytes:
-    """The qrels as CSV or TSV."""
-    return table_bytes(qrels_table(qrels), separator)
-
-
-def read_table(source: Source, separator: str) -> pl.DataFrame:
-    """Every column as text, so that an id like 007 is kept; every row as wide as the header."""
-    import io
-
-    import polars as pl
-
-    text = source.text
-    if not text.strip():
-        raise InputError("the file is empty. Expected a header line and one row per document.", source.path)
-    try:
-        frame = pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        _check_widths(source, separator)
-        raise InputError(f"cannot be read as a table: {str(error).splitlines()[0]}", source.path) from None
-    last = frame[frame.columns[-1]]
-    if last.null_count():
-        # A truncated row ends in null, and so does a row whose last field is empty: only the widths differ.
-        _check_widths(source, separator)
-    if not frame.height:
-        raise InputError("there is a header line and nothing else.", source.path)
-    return frame.filter(~pl.all_horizontal(pl.all().is_null()))
-
-
-def table_bytes(frame: pl.DataFrame, separator: str) -> bytes:
-    """The table as text."""
-    import io
-
-    buffer = io.BytesIO()
-    frame.write_csv(buffer, separator=separator)
-    return buffer.getvalue()
-
-
-def _check_widths(source: Source, separator: str) -> None:
-    problems = list(_wrong_widths(source, separator))
-    if problems:
-        raise bad_lines(
-            source.path,
-            problems,
-            "Expected as many columns as in the header, with quotes around text that holds the separator.",
-        )
-
-
-def _wrong_widths(source: Source, separator: str) -> Iterator[tuple[int, str]]:
-    import csv
-    import io
-
-    reader = csv.reader(io.StringIO(source.text, newline=""), delimiter=separator, strict=True)
-    try:
-        width = len(next(reader))
-        for row in reader:
-            if row and len(row) != width:
-                yield reader.line_num, f"{counted(len(row), 'column')}, and the header has {width}"
-    except csv.Error as error:
-        yield reader.line_num, str(error)
-
-
 # Parquet
 
 _NAME = "run"
 """The column with the run's name, in every row: a file name cannot hold every name."""
 
-_UNNAMED = "run"
-"""The name of a run that was given none: the file's name is better."""
 
-
-def read_parquet_run(source: Source, columns: Mapping[str, str]) -> Run:
+def _read_parquet_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of a Parquet file; its name is in the column `run`, if there is one, or that of the file."""
     from steelyard.io.frames import is_constant
 
     frame, name = source.parquet, None
-    if (
-        frame.height
-        and _NAME in frame.columns
-        and _NAME not in columns.values()
-        and is_constant(frame[_NAME])
-    ):
+    if frame.height and _NAME in frame.columns and _NAME not in columns.values() and is_constant(frame[_NAME]):
         name, frame = frame[_NAME][0], frame.drop(_NAME)
-    run = run_of(frame, source, columns)
+    run = run_of_table(frame, columns, run_name(source.path))
     if isinstance(name, str) and name:
         run.name = name
     return run
 
 
-def read_parquet_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The qrels of a Parquet file."""
-    return qrels_of(source.parquet, columns)
-
-
-def parquet_run_bytes(run: Run) -> bytes:
+def _parquet_run_bytes(run: Run) -> bytes:
     """The run as Parquet, with its name if it has one of its own."""
     import polars as pl
 
-    named = [pl.lit(run.name).alias(_NAME)] if run.name != _UNNAMED else []
-    return _parquet_bytes(run_table(run).with_columns(*named))
+    named = [pl.lit(run.name).alias(_NAME)] if run.name != UNNAMED else []
+    return parquet_bytes(run_table(run).with_columns(*named))
 
 
-def parquet_qrels_bytes(qrels: Qrels) -> bytes:
-    """The qrels as Parquet."""
-    return _parquet_bytes(qrels_table(qrels))
+# Declarations
 
 
-def _parquet_bytes(frame: pl.DataFrame) -> bytes:
-    import io
+def _detect(format: str, shape: Shape) -> Detected | None:
+    """What a table holds, by the names of its columns."""
+    if shape.form != format:
+        return None
+    kind = kind_of_table(shape.names)
+    if kind is not None:
+        graded = any(name.lower() in ("corpus-id", "corpus_id") for name in shape.names)
+        is_qrels = kind == "qrels" or (kind == "either" and graded)
+        return Detected(kind, format, "qrels" if is_qrels else "run")
+    lists = run_or_qrels(format, bool(listed_name(shape.names, RUN_LISTS)), bool(listed_name(shape.names, QRELS_LISTS)))
+    if lists is None:
+        raise InputError(
+            f"no columns hold query and document; the columns are {', '.join(shape.names)}. "
+            f"Call them query_id and doc_id, or {NAME_THEM}"
+        )
+    return lists
 
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
+
+def _text_format(name: str, separator: str, called: str, **more: Any) -> Format:
+    return Format(
+        name=name,
+        description=f"a table with a header, separated by {called}",
+        detect=partial(_detect, name),
+        reads={
+            "run": lambda source, columns: run_of_table(read_table(source, separator), columns, run_name(source.path)),
+            "qrels": lambda source, columns: qrels_of_table(read_table(source, separator), columns),
+        },
+        writes={
+            "run": lambda run: table_bytes(run_table(run), separator),
+            "qrels": lambda qrels: table_bytes(qrels_table(qrels), separator),
+        },
+        seconds=True,
+        **more,
+    )
+
+
+FORMATS = (
+    _text_format(
+        "csv",
+        ",",
+        "commas",
+        suffixes={"run": (".csv",), "qrels": (".csv",)},
+        dataset=Layout(
+            read_table_dataset, lambda path: path.is_file() and bare_name(path).suffix.lower() in (".csv", ".tsv")
+        ),
+    ),
+    _text_format("tsv", "\t", "tabs", suffixes={"run": (".tsv",)}),
+    Format(
+        name="parquet",
+        description="a Parquet table",
+        detect=partial(_detect, "parquet"),
+        reads={"run": _read_parquet_run, "qrels": lambda source, columns: qrels_of_table(source.parquet, columns)},
+        writes={"run": _parquet_run_bytes, "qrels": lambda qrels: parquet_bytes(qrels_table(qrels))},
+        suffixes=dict.fromkeys(("run", "qrels"), (".parquet", ".parq", ".pq")),
+        seconds=True,
+    ),
+)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
-from steelyard.io.encodings import UTF_16, Encoding, likely_encoding
+from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.io.files import open_chunks, read_bytes, read_head
 from steelyard.io.unpacking import read_parquet
-from steelyard.native import kernel
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ BLOCK = 1 << 26
 HEAD = 1 << 18
 FIRST_LINES = 100
 _BOM = b"\xef\xbb\xbf"
+_NAME_ENDS = re.compile(rb'"\s*:')
+_ROUNDED = 2.0**63
+"""Whole numbers from here on may be floats in the result of orjson."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -69,10 +72,9 @@ class Source:
 
     @cached_property
     def json(self) -> Any:
-        """The whole file as JSON. The kernel reads most files, and `parse_json` all, with the same result."""
-        native = kernel()
-        found = None if native is None else native.parse_json(self.data)
-        return parse_json(self.text, self.path) if found is None else found
+        """The whole file as JSON. orjson reads most files, and `parse_json` all, with the same result."""
+        value = quick_json(self.data)
+        return parse_json(self.text, self.path) if value is None else value
 
     @cached_property
     def jsonl(self) -> list[dict[str, Any]]:
@@ -100,10 +102,10 @@ class Source:
         """The first objects of a file with one JSON object per line, read from its head where that has any."""
         lines = [line for line in self.head_lines[:FIRST_LINES] if line.strip()]
         try:
-            found = [parse_json(line.decode()) for line in lines]
+            objects = [parse_json(line.decode()) for line in lines]
         except InputError:
             return self.jsonl[:FIRST_LINES]
-        return found if found and all(isinstance(each, dict) for each in found) else self.jsonl[:FIRST_LINES]
+        return objects if objects and all(isinstance(record, dict) for record in objects) else self.jsonl[:FIRST_LINES]
 
     @cached_property
     def records(self) -> list[Any]:
@@ -119,7 +121,7 @@ class Source:
         try:
             return read_parquet(self.data, self.path)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            reason = str(error).splitlines()[0]
+            reason = str(error).partition("\n")[0]
             raise InputError(
                 f"starts as a Parquet file but cannot be read as one ({reason}); it may be truncated: "
                 "get a complete copy.",
@@ -148,21 +150,21 @@ def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
 def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
     """The bytes without a byte order mark; an error if they are not UTF-8 text with LF or CR LF line ends."""
     if not lines_before:
-        if data.startswith(_UTF16) or (b"\0" in data and likely_encoding(data) is UTF_16):
-            raise InputError(f"UTF-16 text; expected UTF-8. {_re_encode(path, UTF_16)}", path)
+        if data.startswith(_UTF16):
+            raise InputError(f"UTF-16 text. {_to_utf_8(path, 'UTF-16')}", path)
         data = data.removeprefix(_BOM)
     if b"\0" in data:
         line = lines_before + data.count(b"\n", 0, data.index(b"\0")) + 1
         raise InputError(
             f"not text: line {line:,} has a zero byte. Expected a text, JSON, CSV or Parquet file "
-            "(`steelyard validate` shows what a file is).",
+            f"(`steelyard validate` shows what a file is). If it is UTF-16: {_to_utf_8(path, 'UTF-16')}",
             path,
         )
     if not data.isascii():
         try:
             data.decode()
         except UnicodeDecodeError:
-            _refuse_encoding(data, path, lines_before)
+            raise bad_lines(path, _undecodable(data, lines_before), _to_utf_8(path)) from None
     if b"\r" in data and (bare := data.count(b"\r") - data.count(b"\r\n") - data.endswith(b"\r")):
         place = next(at for at in _every(data, b"\r") if data[at + 1 : at + 2] != b"\n")
         line = lines_before + data.count(b"\n", 0, place) + 1
@@ -176,13 +178,13 @@ def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
 
 def decode(data: bytes, path: Path) -> str:
     """The text; an error if it is not UTF-8. Carriage returns are left to the caller."""
-    if data.startswith(_UTF16) or (b"\0" in data and likely_encoding(data) is UTF_16):
-        checked(data, path)
     data = data.removeprefix(_BOM)
     try:
-        return data.decode()
+        text = data.decode()
     except UnicodeDecodeError:
-        _refuse_encoding(data, path, 0)
+        text = ""
+    # UTF-16 without a mark can be valid UTF-8: its first character, of a header or of JSON, is ASCII and a zero byte.
+    return text if text and "\0" not in text[:2] else checked(data, path).decode()
 
 
 def parse_json(text: str, path: Path | None = None) -> Any:
@@ -204,14 +206,57 @@ def parse_json(text: str, path: Path | None = None) -> Any:
         raise
 
 
+def quick_json(data: bytes) -> Any:
+    """The JSON value as `parse_json` would return it, read by orjson; None if `parse_json` has to read it.
+
+    orjson does not report a name that occurs twice in one object, where it keeps the last value, nor a whole number
+    that has more than 64 bits, which it rounds to a float. Both can be told from the result.
+    """
+    import orjson
+
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    names = 0
+    level = [value]  # level by level, which keeps the loops over millions of values out of Python's bytecode
+    while level:
+        kinds = set(map(type, level))
+        if float in kinds:
+            floats = level if kinds <= {float, int} else [item for item in level if type(item) is float]
+            if max(floats) >= _ROUNDED or min(floats) <= -_ROUNDED:
+                return None
+        objects = [item for item in level if type(item) is dict] if dict in kinds else []
+        lists = [item for item in level if type(item) is list] if list in kinds else []
+        names += sum(map(len, objects))
+        level = list(chain(chain.from_iterable(map(dict.values, objects)), chain.from_iterable(lists)))
+    # Every name is followed by a colon. If no text has one, there are as many colons as names, unless names are missing
+    # because they occurred twice. Texts with colons are common (URLs), texts with a quote before a colon are not.
+    once = names == data.count(b":") or names == len(_NAME_ENDS.findall(data))
+    return value if once else None
+
+
+def quick_json_lines(lines: list[bytes]) -> list[Any] | None:
+    """The JSON value of every line, read by orjson at once; None if a line has none, or `parse_json` has to read it.
+
+    Every line becomes a list of one value. The line end before the comma cannot be within a text, and a list, an
+    object or a comma that a line leaves open makes the whole invalid or a list longer, so that wrong lines do not
+    become right by being joined.
+    """
+    lists = quick_json(b"[[" + b"]\n,[".join(lines) + b"]]")
+    if lists is None or len(lists) != len(lines) or set(map(len, lists)) != {1}:
+        return None
+    return list(chain.from_iterable(lists))
+
+
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose names are all different, as `object_pairs_hook` of json."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"the name {twice!r} occurs twice in one JSON object; keep one of them.")
-    return found
+    return by_name
 
 
 def bad_lines(path: Path, problems: Iterable[tuple[int, str]], expected: str) -> InputError:
@@ -223,7 +268,7 @@ def bad_lines(path: Path, problems: Iterable[tuple[int, str]], expected: str) ->
         if total <= SHOWN_PROBLEMS:
             shown.append(f"line {line:,}: {problem}")
     lines = counted(total, "line is", "lines are")
-    return InputError(problem_report(f"{lines} not as expected:", shown, expected, total=total), path)
+    return InputError.of_problems(f"{lines} not as expected:", shown, expected, path, total=total)
 
 
 def shortened(text: str, width: int = 60) -> str:
@@ -238,19 +283,8 @@ def _every(data: bytes, searched: bytes) -> Iterator[int]:
         at = data.find(searched, at + 1)
 
 
-def _refuse_encoding(data: bytes, path: Path, lines_before: int) -> NoReturn:
-    likely = likely_encoding(data)
-    raise bad_lines(
-        path,
-        _undecodable(data, lines_before),
-        f"Expected UTF-8{'' if likely is None else f'; this looks like {likely.name}'}. {_re_encode(path, likely)}",
-    )
-
-
-def _re_encode(path: Path, encoding: Encoding | None) -> str:
-    if encoding is None:
-        return f"Re-encode the file: iconv -f ENCODING -t UTF-8 {path.name}, with the encoding of whoever wrote it."
-    return f"Re-encode the file, as in: iconv -f {encoding.iconv} -t UTF-8 {path.name}"
+def _to_utf_8(path: Path, encoding: str = "ENCODING") -> str:
+    return f"Expected UTF-8; convert the file first: iconv -f {encoding} -t UTF-8 {path.name}"
 
 
 def _undecodable(data: bytes, lines_before: int) -> Iterator[tuple[int, str]]:

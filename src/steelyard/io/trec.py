@@ -11,43 +11,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats, JudgedDocs
-from steelyard.errors import InputError, problem_report
+from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import read_bytes, run_name, unchanged
-from steelyard.io.limits import (
-    check_every_query,
-    check_ids,
-    check_no_targets,
-    check_order,
-    check_whole_grades,
-)
+from steelyard.io.formats import Detected, Format
+from steelyard.io.limits import check_every_query, check_ids, check_no_targets, check_order, check_whole_grades
+from steelyard.io.shapes import Shape, is_ranked
 from steelyard.io.text import Source
-from steelyard.io.white_space import (
-    Rows,
-    comment_notes,
-    finite,
-    frame_columns,
-    number,
-    shown,
-)
+from steelyard.io.white_space import comment_notes, finite, frame_columns, judgment_columns, line_numbers, number, shown
 from steelyard.native import PIECE, kernel
-from steelyard.notes import note
+from steelyard.notes import Severity, note
 from steelyard.qrels import Qrels, Row
+from steelyard.run import Run
 from steelyard.safe_text import utf8
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from steelyard.run import Run
-
 
 _NO_SPACES = "Ids with white space are not possible in a TREC file: use CSV, JSON or Parquet."
 EXPECTED_RUN = (
@@ -56,6 +42,7 @@ EXPECTED_RUN = (
 )
 EXPECTED_QRELS = f"Expected 4 columns, separated by white space: query iteration document grade. {_NO_SPACES}"
 _EXPECTED_DIVERSITY = "Expected 4 columns, separated by white space: topic subtopic document judgment."
+_QRELS_COLUMNS = ("query_id", "iteration", "doc_id", "grade")
 _LARGEST_REGULAR = 1 << 28
 
 
@@ -97,15 +84,12 @@ def run_passes(frame: pl.DataFrame) -> bool:
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run, its rows in the order of the file; named after its tag, or the file where it has none."""
-    from steelyard.run import Run
-
     check_roles(columns, (), "a TREC run")
     table, tags, comments = _read_native(source.path) or _read_any(source.path)
-    run = Run(table, name=tags[0] if tags else run_name(source.path))
-    run.notes += comment_notes(comments)
+    notes = comment_notes(comments)
     if len(tags) > 1:
-        run.notes += (note("several-tags", count=len(tags), tags=tags[:3]),)
-    return run
+        notes += (note("several-tags", count=len(tags), tags=tags[:3]),)
+    return Run.from_table(table, ordered=False, name=tags[0] if tags else run_name(source.path), notes=notes)
 
 
 def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], int] | None:
@@ -117,8 +101,8 @@ def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], int] | None:
         return None
     with path.open("rb") as file, unchanged(file, path):
         size = os.fstat(file.fileno()).st_size
-        found = native.read_columns(file.fileno(), size, os.cpu_count() or 1, PIECE)
-    return None if isinstance(found, int) else (pl.DataFrame(found), found.tags(), 0)
+        columns = native.read_columns(file.fileno(), size, os.cpu_count() or 1, PIECE)
+    return None if isinstance(columns, int) else (pl.DataFrame(columns), columns.tags(), 0)
 
 
 def _read_any(path: Path) -> tuple[pl.DataFrame, list[str], int]:
@@ -147,15 +131,28 @@ def trec_scores(head: bytes) -> Iterator[tuple[str, float]]:
             yield fields[0].decode(), float(fields[4])
 
 
-def read_ranks(source: Source) -> pl.DataFrame:
-    """The rank column of a TREC run beside its scores: query_id, doc_id, rank, score."""
+def check_ranks(source: Source) -> Iterator[tuple[Severity, str]]:
+    """A warning if the ranks of a run, which are not used, give another order than its scores."""
     import polars as pl
 
     def keep(frame: pl.DataFrame) -> pl.DataFrame:
         numbers = {"rank": pl.col("c3").cast(pl.Float64), "score": pl.col("c4").cast(pl.Float64)}
         return frame.select(query_id="c0", doc_id="c2", **numbers)
 
-    return frame_columns(source.path, 6, run_passes, keep, check_run, EXPECTED_RUN)[0]
+    rows = frame_columns(source.path, 6, run_passes, keep, check_run, EXPECTED_RUN)[0].sort("query_id", "rank")
+    text = "the rank column gives another order than the scores in {where}; scores are used, as in trec_eval"
+    yield from rising_scores(rows, text)
+
+
+def rising_scores(rows: pl.DataFrame, text: str) -> Iterator[tuple[Severity, str]]:
+    """A warning if scores increase from one row to the next of its query; `text` has a place for {where}."""
+    import polars as pl
+
+    rising = rows.filter((pl.col("score").diff() > 0).over("query_id"))
+    if rising.height:
+        queries = counted(rising["query_id"].n_unique(), "query", "queries")
+        query, doc = rising.select("query_id", "doc_id").row(0)
+        yield "warning", text.format(where=f"{queries} (as query {query!r}, document {doc!r})")
 
 
 def run_bytes(run: Run) -> bytes:
@@ -188,9 +185,7 @@ def _lines(frame: pl.DataFrame, tag: str) -> bytes:
     import polars as pl
 
     check_ids(frame, ("query_id", "doc_id"), "trec-run")
-    lines = frame.select(
-        "query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag")
-    )
+    lines = frame.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     return lines.write_csv(separator=" ", include_header=False, quote_style="never").encode()
 
 
@@ -214,10 +209,10 @@ def read_regular_qrels(path: Path) -> tuple[JudgedDocs, Floats] | None:
     native = kernel()
     if native is None or not path.is_file() or path.stat().st_size > _LARGEST_REGULAR:
         return None
-    found = native.read_qrels(read_bytes(path))
-    if found is None:
+    columns = native.read_qrels(read_bytes(path))
+    if columns is None:
         return None
-    query_ids, starts, doc_ids, grades = found
+    query_ids, starts, doc_ids, grades = columns
     return JudgedDocs(query_ids, np.frombuffer(starts, np.int64), doc_ids), np.frombuffer(grades)
 
 
@@ -238,63 +233,40 @@ def check_qrels(fields: list[bytes]) -> str | None:
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels; judgments repeated with the same grade are merged, those that disagree are an error."""
     check_roles(columns, (), "a TREC qrels file")
-    rows = Rows(source.path, 4, check_qrels, EXPECTED_QRELS)
-    judged: dict[bytes, dict[str, float]] = {}
-    iterations: set[bytes] = set()
-    repeats = 0
-    disagreements: list[str] = []
-    for lines, batch in rows:
-        queries, middle, docs, grades = zip(*batch, strict=True)
-        iterations.update(middle)
-        for row, grade, first in _add_batch(judged, queries, docs, grades):
-            repeats += 1
-            if grade != first:
-                disagreements.append(
-                    f"line {lines[row]:,}: query {queries[row].decode()!r}, document {docs[row].decode()!r}: "
-                    f"graded {grade:g}, and before {first:g}"
-                )
-    if disagreements:
-        raise InputError(
-            problem_report(
-                f"{counted(len(disagreements), 'judgment disagrees', 'judgments disagree')} with an earlier one "
-                "of the same query and document:",
-                disagreements,
-                "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'.",
-            )
-        )
-    qrels = Qrels({query.decode(): documents for query, documents in judged.items()})
-    qrels.notes += rows.notes()
-    if repeats:
-        qrels.notes += (note("judgments-merged", count=repeats),)
+    table, notes = judgment_columns(source.path, _QRELS_COLUMNS, check_qrels, EXPECTED_QRELS)
+    pair = ["query_id", "doc_id"]
+    first = table.unique(pair, keep="first", maintain_order=True)
+    if first.height < table.height:
+        _refuse_disagreements(table, pair, source)
+        notes += (note("judgments-merged", count=table.height - first.height),)
+    iterations = table["iteration"].unique().sort().to_list()
     if len(iterations) > 1:
-        some = sorted(value.decode() for value in iterations)[:3]
-        qrels.notes += (note("iterations-ignored", count=len(iterations), values=some),)
+        notes += (note("iterations-ignored", count=len(iterations), values=iterations[:3]),)
+    from steelyard.io.frames import flat_qrels
+
+    qrels = flat_qrels(first, first["query_id"].unique(maintain_order=True).to_list())
+    qrels.notes = notes
     return qrels
 
 
-def _add_batch(
-    judged: dict[bytes, dict[str, float]],
-    queries: Sequence[bytes],
-    docs: Sequence[bytes],
-    grades: Sequence[bytes],
-) -> Iterator[tuple[int, float, float]]:
-    """Add judgments; those that repeat an earlier one are yielded: the row, its grade and the earlier one."""
-    values = {grade: float(grade) for grade in set(grades)}
-    names = b"\n".join(docs).decode().split("\n")
-    end = 0
-    for query, group in groupby(queries):
-        start, end = end, end + len(list(group))
-        graded = dict(zip(names[start:end], map(values.__getitem__, grades[start:end]), strict=True))
-        if query not in judged and len(graded) == end - start:
-            judged[query] = graded
-            continue
-        documents = judged.setdefault(query, {})
-        for row in range(start, end):
-            grade = values[grades[row]]
-            if names[row] in documents:
-                yield row, grade, documents[names[row]]
-            else:
-                documents[names[row]] = grade
+def _refuse_disagreements(table: pl.DataFrame, pair: Sequence[str], source: Source) -> None:
+    """An error for judgments that repeat an earlier one with another grade."""
+    import polars as pl
+
+    graded = table.with_columns(before=pl.col("grade").first().over(pair)).with_row_index("row")
+    different = graded.filter(pl.col("grade") != pl.col("before")).select("row", *pair, "grade", "before")
+    if different.height:
+        lines = line_numbers(source.data)
+        raise InputError.of_problems(
+            f"{counted(different.height, 'judgment disagrees', 'judgments disagree')} with an earlier one "
+            "of the same query and document:",
+            [
+                f"line {lines[row]:,}: query {query!r}, document {doc!r}: graded {grade:g}, and before {before:g}"
+                for row, query, doc, grade, before in different.head(SHOWN_PROBLEMS).iter_rows()
+            ],
+            "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'.",
+            total=different.height,
+        )
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
@@ -329,16 +301,14 @@ def has_subtopics(rows: list[list[bytes]]) -> bool:
 def read_diversity_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels, each subtopic a target of its topic."""
     check_roles(columns, (), "a TREC qrels file")
-    found = Rows(source.path, 4, check_qrels, _EXPECTED_DIVERSITY)
-    rows: list[Row] = []
-    for _, batch in found:
-        for query, subtopic, doc, grade in batch:
-            value = float(grade)
-            target = None if subtopic == b"0" and value <= 0 else subtopic.decode()
-            rows.append((query.decode(), doc.decode(), value, target))
+    table, notes = judgment_columns(source.path, _QRELS_COLUMNS, check_qrels, _EXPECTED_DIVERSITY)
+    rows: list[Row] = [
+        (query, doc, grade, None if subtopic == "0" and grade <= 0 else subtopic)
+        for query, subtopic, doc, grade in table.iter_rows()
+    ]
     qrels = Qrels.from_rows(rows)
     repeats = len(rows) - len({(query, doc, target) for query, doc, _, target in rows})
-    qrels.notes += found.notes()
+    qrels.notes = notes
     if repeats:
         qrels.notes += (note("judgments-merged", count=repeats),)
     return qrels
@@ -363,3 +333,60 @@ def diversity_qrels_bytes(qrels: Qrels) -> bytes:
         )
     rows = frame.select("query_id", pl.col("target").fill_null("0"), "doc_id", "grade").iter_rows()
     return "".join(f"{query} {target} {doc} {grade}\n" for query, target, doc, grade in rows).encode()
+
+
+# Declarations
+
+
+def _detect_qrels(shape: Shape) -> Detected | None:
+    if shape.line_shape != "qrels":
+        return None
+    fours = [fields for fields in shape.rows if len(fields) == 4]
+    if is_ranked(fours, rank=2) and any((number(fields[3]) or 0.0) % 1 for fields in fours):
+        raise InputError(
+            "four columns that look like query document rank score; expected a run of six "
+            "(query Q0 document rank score tag) or a table with a header line that names its columns."
+        )
+    return Detected("qrels", "trec-qrels", "qrels")
+
+
+def _detect_diversity(shape: Shape) -> Detected | None:
+    fours = [fields for fields in shape.rows if len(fields) == 4] if shape.line_shape == "qrels" else []
+    if len({fields[1] for fields in fours}) < 2:
+        return None
+    if not shape.source.whole_head:
+        fours = [fields for line in shape.source.data.split(b"\n") if len(fields := line.split()) == 4]
+    if not has_subtopics(fours):
+        return None
+    return Detected("qrels", "trec-diversity", "qrels", note("read-as-subtopics"))
+
+
+FORMATS = (
+    Format(
+        name="trec-run",
+        description="query Q0 document rank score tag",
+        alias="trec",
+        detect=lambda shape: Detected("run", "trec-run", "run") if shape.line_shape == "run" else None,
+        reads={"run": read_run},
+        writes={"run": run_bytes},
+        suffixes={"run": (".trec", ".run", ".txt", ".res", "")},
+        scores="required",
+        checks=check_ranks,
+    ),
+    Format(
+        name="trec-qrels",
+        description="query iteration document grade",
+        alias="trec",
+        detect=_detect_qrels,
+        reads={"qrels": read_qrels},
+        writes={"qrels": qrels_bytes},
+        suffixes={"qrels": (".trec", ".qrels", ".qrel", ".txt", "")},
+    ),
+    Format(
+        name="trec-diversity",
+        description="topic subtopic document judgment",
+        detect=_detect_diversity,
+        reads={"qrels": read_diversity_qrels},
+        writes={"qrels": diversity_qrels_bytes},
+    ),
+)

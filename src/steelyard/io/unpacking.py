@@ -212,9 +212,7 @@ def check_aliases(root: Any) -> None:
         sizes[id(node)] = None
         total = 1
         if isinstance(node.value, list):
-            total += sum(
-                size(part) for item in node.value for part in (item if isinstance(item, tuple) else (item,))
-            )
+            total += sum(size(part) for item in node.value for part in (item if isinstance(item, tuple) else (item,)))
         sizes[id(node)] = total
         return total
 

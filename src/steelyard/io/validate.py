@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steelyard.errors import InputError
-from steelyard.io.detect import Detected, detect
-from steelyard.io.files import reading, streams_read_once
+from steelyard.io.dataset_files import read_queries
+from steelyard.io.files import bare_name, reading, streams_read_once
+from steelyard.io.formats import Detected, Kind, detect, format_named
 from steelyard.io.pools import POOL, is_pool, is_pool_header
-from steelyard.io.registry import Kind, format_named
-from steelyard.io.text import Source
+from steelyard.io.text import Source, shortened
+from steelyard.io.trec import rising_scores
 from steelyard.notes import Severity
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.qrels import Qrels
-    from steelyard.run import Run
-
 
 @dataclass(frozen=True)
-class Finding:
+class FileFinding:
     """One finding. An error means that the file cannot be used; a warning, that numbers may change."""
 
     severity: Severity
@@ -40,7 +42,7 @@ class Validation:
     path: Path
     kind: str | None
     format: str | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FileFinding, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -48,17 +50,20 @@ class Validation:
         return all(finding.severity != "error" for finding in self.findings)
 
     def __str__(self) -> str:
-        names = {"run": "a run", "qrels": "qrels", "both": "a run and qrels", "pool": "a pool"}
+        names = {
+            "run": "a run",
+            "qrels": "qrels",
+            "both": "a run and qrels",
+            "pool": "a pool",
+            "questions": "questions",
+        }
         what = f"{names[self.kind]}, format {self.format}" if self.kind else "not readable"
         return "\n".join([f"{self.path}: {what}", *map(_shown, self.findings)])
 
 
 @streams_read_once()
 def validate_file(
-    path: str | Path,
-    format: str | None = None,
-    kind: Kind | None = None,
-    columns: Mapping[str, str] | None = None,
+    path: str | Path, format: str | None = None, kind: Kind | None = None, columns: Mapping[str, str] | None = None
 ) -> Validation:
     """What a file holds and what is wrong with it. A file that cannot be read is a finding, not an exception.
 
@@ -76,18 +81,17 @@ def validate_file(
             else:
                 detected = detect(source, columns, kind)
     except InputError as error:
-        return Validation(source.path, None, None, (Finding("error", error.message),))
+        questions = _questions(source) if format is None and kind is None and not columns else None
+        return questions or Validation(source.path, None, None, (FileFinding("error", error.message),))
     name = format or detected.format
-    kinds: tuple[Kind, ...] = (
-        ("run", "qrels") if detected.both and kind is None else (kind or detected.likely,)
-    )
-    findings = [Finding(detected.note.severity, str(detected.note))] if detected.note else []
+    kinds: tuple[Kind, ...] = ("run", "qrels") if detected.both and kind is None else (kind or detected.likely,)
+    findings = [FileFinding(detected.note.severity, str(detected.note))] if detected.note else []
     for each in kinds:
         try:
             with reading(source.path):
                 findings += _findings(source, name, each, columns or {})
         except InputError as error:
-            findings.append(Finding("error", error.message))
+            findings.append(FileFinding("error", error.message))
     return Validation(source.path, kinds[0] if len(kinds) == 1 else "both", name, tuple(findings))
 
 
@@ -95,93 +99,95 @@ def _pool(source: Source, kind: Kind | None) -> Validation:
     """A pool can be judged; it is neither a run nor qrels."""
     whole = is_pool_header(source.first_line)
     size = counted(len(source.jsonl) - whole, "document")
-    findings = [Finding("error" if kind else "info", f"{size}; {POOL}")]
+    findings = [FileFinding("error" if kind else "info", f"{size}; {POOL}")]
     if not whole:
-        findings.append(Finding("error", "the first line, which records how the pool was made, is missing"))
+        findings.append(FileFinding("error", "the first line, which records how the pool was made, is missing"))
     return Validation(source.path, "pool", "jsonl", tuple(findings))
 
 
-def _findings(source: Source, format: str, kind: Kind, columns: Mapping[str, str]) -> Iterator[Finding]:
-    content = format_named(format, kind, "reads").reader(kind)(source, columns)
-    yield from (Finding(each.severity, str(each)) for each in content.notes)
+_LONG_QUESTION = 500
+"""Characters: a file of which half the texts are longer holds documents."""
+
+
+def _questions(source: Source) -> Validation | None:
+    """A file that is neither a run nor qrels as a list of questions; None if it is none either."""
+    try:
+        queries, notes = read_queries(source.path)
+    except InputError:
+        return None
+    form = bare_name(source.path).suffix.lower().lstrip(".")
+    asked = sum(text.rstrip().endswith("?") for text in queries.values())
+    if form not in ("csv", "tsv", "json", "jsonl", "ndjson", "parquet") and 2 * asked < len(queries):
+        return None
+    if "title" in queries.columns or median(map(len, queries.values())) > _LONG_QUESTION:
+        return None
+    columns = f"; columns to slice by: {', '.join(queries.columns)}" if queries.columns else ""
+    first = shortened(next(iter(queries.values())))
+    size = f"{counted(len(queries), 'question')}, the first is {first!r}{columns}"
+    findings = [FileFinding("info", size), *(FileFinding(each.severity, str(each)) for each in notes)]
+    return Validation(source.path, "questions", form or "text", tuple(findings))
+
+
+def _findings(source: Source, format: str, kind: Kind, columns: Mapping[str, str]) -> Iterator[FileFinding]:
+    declared = format_named(format, kind, "reads")
+    content = declared.reads[kind](source, columns)
+    yield from (FileFinding(note.severity, str(note)) for note in content.notes)
     if kind == "run":
         yield from run_findings(content)
-        if format == "trec-run":
-            yield from _rank_findings(source)
+        if declared.checks is not None:
+            yield from itertools.starmap(FileFinding, declared.checks(source))
     else:
         yield from qrels_findings(content)
 
 
-def run_findings(run: Run) -> Iterator[Finding]:
+def run_findings(run: Run) -> Iterator[FileFinding]:
     """The findings on a run."""
     import polars as pl
 
     table = run.table
     size = f"{counted(len(run.queries), 'query', 'queries')}, {counted(table.height, 'document')}"
-    yield Finding("info", f"run {run.name!r}: {size}")
+    yield FileFinding("info", f"run {run.name!r}: {size}")
     if not table.height:
-        yield Finding("warning", "no documents")
+        yield FileFinding("warning", "no documents")
         return
     depths = np.sort(table.group_by("query_id").len()["len"].to_numpy())
     median = f"median {np.median(depths):g}"
-    yield Finding("info", f"documents per query: {depths[0]:,} to {depths[-1]:,}, {median}")
+    yield FileFinding("info", f"documents per query: {depths[0]:,} to {depths[-1]:,}, {median}")
     empty = len(run.queries) - len(depths)
     if empty:
-        yield Finding("warning", f"{counted(empty, 'query has', 'queries have')} an empty list")
+        yield FileFinding("warning", f"{counted(empty, 'query has', 'queries have')} an empty list")
     repeats = table.filter(pl.struct("query_id", "doc_id").is_duplicated())
     if repeats.height:
         extra = repeats.height - repeats.select("query_id", "doc_id").unique().height
         times = counted(extra, "document is repeated", "documents are repeated")
-        yield Finding("warning", f"{times} in the same list ({_example(repeats)})")
+        yield FileFinding("warning", f"{times} in the same list ({_example(repeats)})")
     if not table["score"].null_count():
         yield from _score_findings(run)
     yield from _id_findings(table)
 
 
-def _score_findings(run: Run) -> Iterator[Finding]:
+def _score_findings(run: Run) -> Iterator[FileFinding]:
     import polars as pl
 
     ties = run.table.filter(pl.struct("query_id", "score").is_duplicated())
     if ties.height:
         queries = counted(ties["query_id"].n_unique(), "query", "queries")
-        yield Finding(
+        yield FileFinding(
             "info" if run.ordered else "warning",
             f"{ties.height:,} documents have the same score as another in their list, in {queries}: "
             f"their order depends on the tie policy ({_example(ties)})",
         )
     if run.ordered:
-        yield from _rising(run.frame, "scores increase within the order of the run in {queries} ({example})")
+        rising = rising_scores(run.frame, "scores increase within the order of the run in {where}")
+        yield from itertools.starmap(FileFinding, rising)
 
 
-def _rank_findings(source: Source) -> Iterator[Finding]:
-    """Ranks of a TREC run, which are not used, that give another order than the scores."""
-    from steelyard.io.trec import read_ranks
-
-    yield from _rising(
-        read_ranks(source).sort("query_id", "rank"),
-        "the rank column gives another order than the scores in {queries} ({example}); "
-        "scores are used, as in trec_eval",
-    )
-
-
-def _rising(rows: pl.DataFrame, text: str) -> Iterator[Finding]:
-    """A warning where scores increase from one row to the next of its query."""
-    import polars as pl
-
-    rising = rows.filter((pl.col("score").diff() > 0).over("query_id"))
-    if rising.height:
-        queries = counted(rising["query_id"].n_unique(), "query", "queries")
-        yield Finding("warning", text.format(queries=queries, example=_example(rising)))
-
-
-def qrels_findings(qrels: Qrels) -> Iterator[Finding]:
+def qrels_findings(qrels: Qrels) -> Iterator[FileFinding]:
     """The findings on qrels."""
-    yield Finding("info", qrels.summary)
+    yield FileFinding("info", qrels.summary)
     values, counts = np.unique(qrels.grades, return_counts=True)
-    shown = ", ".join(
-        f"{value:g} ({count:,})" for value, count in list(zip(values, counts, strict=True))[-10:]
-    )
-    yield Finding("info", f"grades: {shown}" + (" and lower ones" if len(values) > 10 else ""))
+    shown = ", ".join(f"{value:g} ({count:,})" for value, count in list(zip(values, counts, strict=True))[-10:])
+    yield FileFinding("info", f"grades: {shown}" + (" and lower ones" if len(values) > 10 else ""))
     sizes = np.diff(qrels.judged.starts)
     above = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(sizes))
     relevant = np.bincount(qrels.doc_query[qrels.grades >= 1], minlength=len(sizes))
@@ -196,16 +202,14 @@ def qrels_findings(qrels: Qrels) -> Iterator[Finding]:
     ):
         if len(places):
             some = ", ".join(names[place] for place in places[:3].tolist())
-            yield Finding("warning", f"{counted(len(places), 'query', 'queries')} {text} (as {some})")
+            yield FileFinding("warning", f"{counted(len(places), 'query', 'queries')} {text} (as {some})")
     if np.any(qrels.grades != np.round(qrels.grades)):
-        yield Finding(
-            "warning", "some grades are not whole numbers: are these grades, or the scores of a run?"
-        )
+        yield FileFinding("warning", "some grades are not whole numbers: are these grades, or the scores of a run?")
     if qrels.judged.doc_ids:
         yield from _id_findings(qrels.frame.drop_nulls("doc_id"))
 
 
-def _id_findings(table: pl.DataFrame) -> Iterator[Finding]:
+def _id_findings(table: pl.DataFrame) -> Iterator[FileFinding]:
     """Ids with white space at their ends: it is part of the id."""
     import polars as pl
 
@@ -213,7 +217,7 @@ def _id_findings(table: pl.DataFrame) -> Iterator[Finding]:
         padded = table.filter(pl.col(column) != pl.col(column).str.strip_chars())
         if padded.height:
             one, many = f"value of {column} starts or ends", f"values of {column} start or end"
-            yield Finding(
+            yield FileFinding(
                 "warning",
                 f"{counted(padded[column].n_unique(), one, many)} with white space, as {padded[column][0]!r}: "
                 "it matches only an id with the same white space",
@@ -225,6 +229,6 @@ def _example(rows: pl.DataFrame) -> str:
     return f"as query {first['query_id']!r}, document {first['doc_id']!r}"
 
 
-def _shown(finding: Finding) -> str:
+def _shown(finding: FileFinding) -> str:
     mark = "" if finding.severity == "info" else f"{finding.severity}: "
     return "\n".join(f"  {line}" for line in f"{mark}{finding.text}".split("\n"))

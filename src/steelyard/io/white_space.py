@@ -1,14 +1,13 @@
 """Columns separated by white space, as in TREC and MS MARCO files: spaces or tabs, comments, blank lines.
 
-Qrels are split in Python, which needs no other package; runs, which are larger, are brought to one
-separator between columns by a few passes over the bytes, and read by polars. Both use the same
-check of a line: batches that pass as a whole are not checked line by line.
+Columns are brought to one separator by a few passes over the bytes, and read by polars. Blocks that pass a check as a
+whole are not checked line by line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 Check: TypeAlias = "Callable[[list[bytes]], str | None]"
 """From the fields of a line to what is wrong with them; None if nothing is."""
 
-BATCH = 1 << 10
-"""Lines that are split at once."""
 _LOOK = 1 << 18
 _BLANK, _END = ord(" "), ord("\n")
 _TABS = bytes.maketrans(b" \r\x0b\x0c", b"\t\t\t\t")
@@ -59,7 +56,7 @@ def finite(text: bytes, what: str) -> str | None:
     value = number(text)
     if value is None:
         return f"{what} {shown(text)} is not a number"
-    if value - value != 0:
+    if not isfinite(value):
         return f"{what} {shown(text)} is not a finite number"
     return None
 
@@ -69,76 +66,31 @@ def shown(text: bytes) -> str:
     return repr(shortened(text.decode(errors="replace")))
 
 
-@dataclass
-class Rows:
-    """The fields of every line of a file: `width` of them, the last one a finite number, or an error by `check`.
+def judgment_columns(
+    path: Path, names: Sequence[str], check: Check, expected: str
+) -> tuple[pl.DataFrame, tuple[Note, ...]]:
+    """The columns of a file with one judgment per line, of which the last is the grade; and a note on comment lines."""
+    import polars as pl
 
-    Iterating gives batches: the numbers of the lines, and the fields of each. When a line was wrong,
-    the error is raised after the last batch, with all such lines.
-    """
+    width = len(names)
 
-    path: Path
-    width: int
-    check: Check
-    expected: str
-    comments: int = 0
+    def passes(frame: pl.DataFrame) -> bool:
+        grade = frame[f"c{width - 1}"].cast(pl.Float64, strict=False)
+        exact = frame[f"c{width}"].null_count() == frame.height
+        return exact and not grade.null_count() and bool(grade.is_finite().all())
 
-    def __iter__(self) -> Iterator[tuple[Sequence[int], list[list[bytes]]]]:
-        problems: list[tuple[int, str]] = []
-        finite_fields: set[bytes] = set()
-        before, total = 0, 0
-        for block in line_blocks(self.path):
-            lines = block.removesuffix(b"\n").split(b"\n")
-            hashes = b"#" in block
-            for start in range(0, len(lines), BATCH):
-                rows = list(map(bytes.split, lines[start : start + BATCH]))
-                first = before + start + 1
-                numbers: Sequence[int] = range(first, first + len(rows))
-                regular = {self.width}.issuperset(map(len, rows)) and not (hashes and _has_comment(rows))
-                if not (regular and _all_finite(rows, finite_fields)):
-                    numbers, rows = self._checked(rows, first, problems)
-                total += len(rows)
-                if rows:
-                    yield numbers, rows
-            before += len(lines)
-        if problems:
-            raise bad_lines(self.path, problems, self.expected)
-        _refuse_empty(self.path, total, self.comments, self.expected)
+    def keep(frame: pl.DataFrame) -> pl.DataFrame:
+        columns = {name: pl.col(f"c{place}") for place, name in enumerate(names)}
+        return frame.select(**{**columns, "grade": columns["grade"].cast(pl.Float64)})
 
-    def _checked(
-        self, rows: list[list[bytes]], first: int, problems: list[tuple[int, str]]
-    ) -> tuple[list[int], list[list[bytes]]]:
-        """The rows that pass the check, without comments and blank lines, and their line numbers."""
-        numbers: list[int] = []
-        kept: list[list[bytes]] = []
-        for line, fields in enumerate(rows, start=first):
-            if not fields:
-                continue
-            if fields[0].startswith(b"#"):
-                self.comments += 1
-            elif (problem := self.check(fields)) is None:
-                numbers.append(line)
-                kept.append(fields)
-            else:
-                problems.append((line, problem))
-        return numbers, kept
-
-    def notes(self) -> tuple[Note, ...]:
-        """The note on comment lines, once all rows are read, if there are any."""
-        return comment_notes(self.comments)
+    table, comments = frame_columns(path, width + 1, passes, keep, check, expected)
+    return table, comment_notes(comments)
 
 
-def _has_comment(rows: list[list[bytes]]) -> bool:
-    return any(row[0].startswith(b"#") for row in rows)
-
-
-def _all_finite(rows: list[list[bytes]], known: set[bytes]) -> bool:
-    """Whether the last fields are finite numbers. Those that are stay in `known`: grades are few."""
-    new = {row[-1] for row in rows} - known
-    if any(finite(last, "") is not None for last in new):
-        return False
-    known |= new
-    return True
+def line_numbers(data: bytes) -> list[int]:
+    """The numbers of the lines that are neither blank nor comments: those of the rows of `frame_columns`."""
+    lines = enumerate(data.split(b"\n"), start=1)
+    return [number for number, line in lines if (fields := line.split()) and not fields[0].startswith(b"#")]
 
 
 def frame_columns(
@@ -226,11 +178,7 @@ def _block_frame(body: bytes, separator: str, width: int) -> pl.DataFrame:
 
     header = separator.join(f"c{place}" for place in range(width)).encode() + b"\n"
     return pl.read_csv(
-        io.BytesIO(header + body),
-        separator=separator,
-        quote_char=None,
-        infer_schema=False,
-        truncate_ragged_lines=True,
+        io.BytesIO(header + body), separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True
     )
 
 

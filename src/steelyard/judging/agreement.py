@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -14,12 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.files import streams_read_once
-from steelyard.judging.report import favour_remark, grades_verdict, ranking_verdict
-from steelyard.judgments import Judgments, is_judgments_file
+from steelyard.io.judgments import is_judgments_file
+from steelyard.judgments import Judgments
+from steelyard.lazy import looked_up
 from steelyard.notes import shown_otherwise
+from steelyard.report.documents import Document, Documented, frame_table, plain_values
+from steelyard.report.tables import Table
+from steelyard.statistics import adjust
 from steelyard.statistics import agreement as statistics
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +76,7 @@ def agreement(
     >>> agreement({"human": human, "model": model}).pairs.select("a", "b", "n").rows()
     [('human', 'model', 5)]
     """
+    whole_number("seed", seed)
     given, notes = _labels(judges, resolve)
     if len(given) < 2:
         raise InputError(
@@ -82,8 +88,8 @@ def agreement(
     return Agreement(panel, rbo_p, draws, seed, tuple(notes))
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement(Documented):
     """The agreement of judges: `pairs`, `systems`, `confusion`, `verdict`, and what it was computed from."""
 
     panel: Panel
@@ -103,33 +109,36 @@ class Agreement:
 
         a, b, n (documents both graded), kappa, kappa_linear, kappa_quadratic (Cohen), alpha (Krippendorff,
         ordinal), ac1 (Gwet), bias (mean grade of b - of a), then alpha_nominal, alpha_interval, only_a and only_b
-        (documents graded by one of the two).
+        (documents graded by one of the two), kappa_low and kappa_high (a 95% interval over queries).
         """
         import polars as pl
 
         rows = [self._pair(a, b) for a, b in combinations(range(len(self.judges)), 2)]
-        return pl.DataFrame(rows, schema=_PAIRS, orient="row")
+        return pl.DataFrame(rows)
 
-    def _pair(self, a: int, b: int) -> list[Any]:
+    def _pair(self, a: int, b: int) -> dict[str, Any]:
         one, other = self.panel.grades[a], self.panel.grades[b]
         found = statistics.confusion_matrix(one, other)
         both = self.panel.grades[[a, b]]
         gaps = np.isnan(both)
-        return [
-            self.judges[a],
-            self.judges[b],
-            found.n,
-            statistics.kappa_of(found),
-            statistics.kappa_of(found, "linear"),
-            statistics.kappa_of(found, "quadratic"),
-            statistics.krippendorff_alpha(both, "ordinal"),
-            statistics.ac1_of(found),
-            statistics.grade_bias(one, other),
-            statistics.krippendorff_alpha(both, "nominal"),
-            statistics.krippendorff_alpha(both, "interval"),
-            int((~gaps[0] & gaps[1]).sum()),
-            int((gaps[0] & ~gaps[1]).sum()),
-        ]
+        low, high = statistics.kappa_interval(one, other, self.panel.query_ids)
+        return {
+            "a": self.judges[a],
+            "b": self.judges[b],
+            "n": found.n,
+            "kappa": statistics.kappa_of(found),
+            "kappa_linear": statistics.kappa_of(found, "linear"),
+            "kappa_quadratic": statistics.kappa_of(found, "quadratic"),
+            "alpha": statistics.krippendorff_alpha(both, "ordinal"),
+            "ac1": statistics.ac1_of(found),
+            "bias": statistics.grade_bias(one, other),
+            "alpha_nominal": statistics.krippendorff_alpha(both, "nominal"),
+            "alpha_interval": statistics.krippendorff_alpha(both, "interval"),
+            "only_a": int((~gaps[0] & gaps[1]).sum()),
+            "only_b": int((gaps[0] & ~gaps[1]).sum()),
+            "kappa_low": low,
+            "kappa_high": high,
+        }
 
     @cached_property
     def alpha(self) -> dict[str, float]:
@@ -182,12 +191,12 @@ class Agreement:
             measure,
             len(self.panel.runs),
             len(queries),
-            *_three(found.tau),
-            *_three(found.tau_ap),
-            *_three(found.rbo),
-            *_three(found.drop),
+            *astuple(found.tau),
+            *astuple(found.tau_ap),
+            *astuple(found.rbo),
+            *astuple(found.drop),
             self.panel.runs[found.dropped] if found.drop.value > 0 else None,
-            *_three(found.bias),
+            *astuple(found.bias),
             tested.pairs,
             tested.both,
             tested.a,
@@ -218,9 +227,7 @@ class Agreement:
             for grade in np.unique(one):
                 given = other[one == grade]
                 mean = float(given.mean())
-                rows.append(
-                    [self.judges[a], self.judges[b], float(grade), len(given), mean, mean - float(grade)]
-                )
+                rows.append([self.judges[a], self.judges[b], float(grade), len(given), mean, mean - float(grade)])
         return pl.DataFrame(rows, schema=_BY_GRADE, orient="row")
 
     @cached_property
@@ -275,7 +282,7 @@ class Agreement:
             bias.mean(axis=1).tolist(),
             favour.mean(axis=1).tolist(),
             p.tolist(),
-            _holm(p).tolist(),
+            adjust(p).tolist(),
             strict=True,
         )
         return [[a, b, measure, *column] for column in columns]
@@ -289,9 +296,8 @@ class Agreement:
     def _verdict(self, a: str, b: str) -> str:
         rows = [row for row in self.systems.iter_rows(named=True) if (row["a"], row["b"]) == (a, b)]
         pair = next(row for row in self.pairs.iter_rows(named=True) if (row["a"], row["b"]) == (a, b))
-        if rows and rows[0]["tau"] is not None and rows[0]["tau"] == rows[0]["tau"]:
-            return ranking_verdict(a, b, rows[0])
-        return grades_verdict(a, b, pair)
+        ranked = rows and rows[0]["tau"] is not None and not math.isnan(rows[0]["tau"])
+        return " ".join([*([ranking_verdict(a, b, rows[0])] if ranked else []), grades_verdict(a, b, pair)])
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -309,66 +315,109 @@ class Agreement:
         import steelyard as sy
 
         first = self.judges[0]
-        return {
+        data = {
             "steelyard": sy.__version__,
             "verdict": self.verdict,
-            "pairs": _plain_rows(self.pairs),
-            "systems": _plain_rows(self.systems),
-            "alpha": {level: _plain(value) for level, value in self.alpha.items()},
-            "confusion": [
-                {"a": first, "b": b, "table": _plain_rows(self.confusion(first, b))} for b in self.judges[1:]
-            ],
-            "by_grade": _plain_rows(self.by_grade),
-            "favours": _plain_rows(self.favours),
+            "pairs": self.pairs.to_dicts(),
+            "systems": self.systems.to_dicts(),
+            "alpha": self.alpha,
+            "confusion": [{"a": first, "b": b, "table": self.confusion(first, b).to_dicts()} for b in self.judges[1:]],
+            "by_grade": self.by_grade.to_dicts(),
+            "favours": self.favours.to_dicts(),
             "rbo_p": self.rbo_p,
             "draws": self.draws,
             "seed": self.seed,
             "notes": list(self.remarks),
         }
+        return {name: plain_values(value) for name, value in data.items()}
 
-    def to_json(self) -> str:
-        """The JSON of `agreement`."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    def data_table(self) -> Table:
+        """The agreement of grades, as in `pairs`."""
+        return frame_table(self.pairs)
 
-    def to_text(self) -> str:
-        """The verdict and the tables as aligned text."""
-        from steelyard.judging.report import agreement_tables
-        from steelyard.report.tables import plain
+    def document(self) -> Document:
+        """The tables of grades and rankings, and drawings of the scores by two judges."""
+        document: Document = looked_up("steelyard.judging.report:agreement_document")(self)
+        return document
 
-        return "\n\n".join([self.verdict, *map(plain, agreement_tables(self)), *self.remarks])
 
-    def to_markdown(self) -> str:
-        """The verdict and the tables in Markdown."""
-        from steelyard.judging.report import agreement_tables
-        from steelyard.report.tables import markdown
+# Verdicts
 
-        return "\n\n".join([self.verdict, *map(markdown, agreement_tables(self)), *self.remarks])
+SAME_RANKING = 0.8
+OTHER_RANKING = 0.6
+"""tau from which the verdict calls two rankings alike, and below which it calls them different."""
+FEWEST_RUNS = 8
+"""With fewer runs, tau is one of a few values and says little: three runs have tau 1 in one of six orders."""
+FEWEST_DOCUMENTS = 20
+"""With fewer documents graded by both, the verdict says nothing of kappa but that they are too few."""
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The verdict, the tables and the runs' scores by two judges, drawn, as an HTML fragment.
 
-        It is written to `path` where one is given.
-        """
-        from html import escape
+def ranking_verdict(a: str, b: str, row: Mapping[str, Any]) -> str:
+    """One sentence on the ranking of the runs and on the absolute scores.
 
-        from steelyard.io.files import write_file
-        from steelyard.judging.report import agreement_tables, ranking_drawings
-        from steelyard.report.tables import fragment, table_html
+    >>> row = {"tau": 0.9, "tau_low": 0.84, "tau_high": 0.94, "bias": 0.09, "bias_low": 0.07, "bias_high": 0.11}
+    >>> several = {**row, "runs": 12, "reversed": 0, "significant_a": 40}
+    >>> print(*ranking_verdict("human", "gpt", several).split(": "), sep="\\n")
+    gpt ranks the runs like human (tau 0.90 [0.84, 0.94]) but its absolute scores are 0.09 too high
+    do not compare them with human ones.
+    >>> print(ranking_verdict("human", "gpt", {**several, "runs": 3}).split("; ")[0])
+    Whether gpt ranks runs like human cannot be judged from 3 runs
+    """
+    if row["runs"] < FEWEST_RUNS or not row["significant_a"]:
+        lacking = "" if row["significant_a"] else " that do not differ significantly"
+        return (
+            f"Whether {b} ranks runs like {a} cannot be judged from {row['runs']:,} runs{lacking}; about "
+            f"{FEWEST_RUNS} are needed, some of them significantly different."
+        )
+    tau = row["tau"]
+    how = "like" if tau >= SAME_RANKING else "only roughly like" if tau >= OTHER_RANKING else "differently from"
+    first = f"{b} ranks the runs {how} {a} (tau {tau:.2f} [{row['tau_low']:.2f}, {row['tau_high']:.2f}])"
+    if tau >= SAME_RANKING and row["tau_low"] < OTHER_RANKING:
+        first += ", which so few runs and queries do not show reliably,"
+    biased = not row["bias_low"] <= 0.0 <= row["bias_high"]
+    if biased and abs(row["bias"]) >= 0.005:
+        link = "but" if tau >= SAME_RANKING else "and"
+        size = f"{abs(row['bias']):.2f} too {'high' if row['bias'] > 0 else 'low'}"
+        second = f"{link} its absolute scores are {size}: do not compare them with {a} ones"
+    else:
+        second = f"and its absolute scores are not significantly different from {a} ones"
+    turned = row["reversed"]
+    reversed_ = f"; it reverses {turned:,} of the {row['significant_a']:,} significant differences" if turned else ""
+    return f"{first} {second}{reversed_}."
 
-        parts = [f"<p><strong>{escape(self.verdict)}</strong></p>", *map(table_html, agreement_tables(self))]
-        parts += ranking_drawings(self)
-        if self.remarks:
-            parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.remarks) + "</ul>")
-        made = fragment(parts)
-        if path is not None:
-            write_file(Path(path), made.encode())
-        return made
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
+def grades_verdict(a: str, b: str, row: Mapping[str, Any]) -> str:
+    """One sentence on the grades alone.
 
-    def __repr__(self) -> str:
-        return self.to_text()
+    >>> row = {"kappa": 0.5, "kappa_low": 0.41, "kappa_high": 0.58, "bias": -0.25}
+    >>> grades_verdict("human", "gpt", {**row, "n": 200})
+    'gpt and human agree with kappa 0.50 [0.41, 0.58] on 200 documents, and gpt grades 0.25 lower on average.'
+    >>> grades_verdict("human", "gpt", {**row, "n": 2})
+    'gpt and human both graded 2 documents, too few to see how far they agree.'
+    """
+    if row["n"] == 0:
+        return f"{b} and {a} have no graded document in common."
+    if row["n"] < FEWEST_DOCUMENTS or math.isnan(row["kappa_low"]):
+        return f"{b} and {a} both graded {counted(row['n'], 'document')}, too few to see how far they agree."
+    if row["kappa"] is None or math.isnan(row["kappa"]):
+        return f"{b} and {a} gave one and the same grade to all {row['n']:,} documents: kappa is undefined."
+    lean = f"{abs(row['bias']):.2f} {'higher' if row['bias'] > 0 else 'lower'}"
+    level = f"{b} grades {lean}" if abs(row["bias"]) >= 0.005 else "neither grades higher"
+    kappa = f"kappa {row['kappa']:.2f} [{row['kappa_low']:.2f}, {row['kappa_high']:.2f}]"
+    return f"{b} and {a} agree with {kappa} on {row['n']:,} documents, and {level} on average."
+
+
+def favour_remark(judge: str, rows: pl.DataFrame, measure: str) -> str:
+    """One sentence on whether the bias of a judge differs between runs."""
+    import polars as pl
+
+    found = rows.filter(pl.col("p_adjusted") < 0.05).sort("favour")
+    if not found.height:
+        return f"{judge}: no run has a bias in {measure} significantly different from the mean of all runs."
+    low, high = found.row(0, named=True), found.row(-1, named=True)
+    ends = dict.fromkeys(f"{row['run']} ({row['favour']:+.2f})" for row in (high, low))
+    count = f"{found.height} of {rows.height} runs {'has' if found.height == 1 else 'have'}"
+    return f"{judge}: {count} a bias in {measure} significantly different from the mean of all runs: {', '.join(ends)}."
 
 
 # Input
@@ -383,9 +432,7 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, sy.Qrels], list[str]]:
         labels = Judgments.of(judges)
         return {name: labels.qrels(name) for name in labels.judges}, list(map(str, labels.notes))
     if not isinstance(judges, Mapping):
-        raise InputError(
-            "Expected a mapping of names to judgments, Judgments, or the path of a judgments file."
-        )
+        raise InputError("Expected a mapping of names to judgments, Judgments, or the path of a judgments file.")
     found: dict[str, sy.Qrels] = {}
     notes: list[str] = []
     for name, source in judges.items():
@@ -443,15 +490,11 @@ def _graded(qrels: sy.Qrels, place: int) -> pl.DataFrame:
     import polars as pl
 
     frame = qrels.frame.drop_nulls(["doc_id", "grade"])
-    highest = frame.group_by("query_id", "doc_id", maintain_order=True).agg(
-        pl.col("grade").cast(pl.Float64).max()
-    )
+    highest = frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("grade").cast(pl.Float64).max())
     return highest.with_columns(judge=pl.lit(place, dtype=pl.Int64))
 
 
-def _scored(
-    qrels: sy.Qrels, runs: Mapping[str, sy.Run], measures: tuple[str, ...]
-) -> tuple[Sequence[str], Array]:
+def _scored(qrels: sy.Qrels, runs: Mapping[str, sy.Run], measures: tuple[str, ...]) -> tuple[Sequence[str], Array]:
     """The queries of the qrels, and every run's scores: measures x runs x queries."""
     import steelyard as sy
 
@@ -471,23 +514,6 @@ def _scored(
 
 
 # Columns of the frames
-
-
-_PAIRS = [
-    "a",
-    "b",
-    "n",
-    "kappa",
-    "kappa_linear",
-    "kappa_quadratic",
-    "alpha",
-    "ac1",
-    "bias",
-    "alpha_nominal",
-    "alpha_interval",
-    "only_a",
-    "only_b",
-]
 
 
 def _with_interval(*names: str) -> dict[str, type]:
@@ -522,24 +548,3 @@ _FAVOURS: dict[str, type] = {
     "p": float,
     "p_adjusted": float,
 }
-
-
-def _three(figure: statistics.Estimate) -> tuple[float, float, float]:
-    return figure.value, figure.low, figure.high
-
-
-def _holm(p: Array) -> Array:
-    """Holm's correction."""
-    order = np.argsort(p, kind="stable")
-    adjusted = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    back = np.empty_like(p)
-    back[order] = np.minimum(adjusted, 1.0)
-    return back
-
-
-def _plain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    return [{name: _plain(value) for name, value in row.items()} for row in frame.to_dicts()]
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

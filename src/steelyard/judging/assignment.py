@@ -33,26 +33,15 @@ DEFAULT_OVERLAP = 0.1
 
 
 def assigned(
-    pool: Pool,
-    judge: str,
-    judges: Sequence[str] | None = None,
-    overlap: float = DEFAULT_OVERLAP,
-    seed: int = 0,
+    pool: Pool, judge: str, judges: Sequence[str] | None = None, overlap: float = DEFAULT_OVERLAP, seed: int = 0
 ) -> list[Pair]:
     """The pairs that a judge gets, in the judge's order.
 
-    Parameters
-    ----------
-    pool : Pool
-        The documents to judge.
-    judge : str
-        The judge's name.
-    judges : sequence of str, optional
-        The names of all judges; without them every judge gets the whole pool.
-    overlap : float, default 0.1
-        The share of the pool that all `judges` get.
-    seed : int
-        Another seed gives another assignment and other orders.
+    pool: the documents to judge.
+    judge: the judge's name.
+    judges: the names of all judges; without them every judge gets the whole pool.
+    overlap: the share of the pool that all `judges` get.
+    seed: another seed gives another assignment and other orders.
     """
     pairs: list[Pair] = list(dict.fromkeys(pool.frame.select("query_id", "doc_id").iter_rows()))
     if judges is not None:
@@ -60,9 +49,7 @@ def assigned(
         shared = shared_pairs(pairs, overlap, seed)
         pairs = [pair for pair in pairs if pair in shared or judge_of(pair, judges, seed) == judge]
     queries = {query: _hashed(seed, "query", judge, query) for query, _ in pairs}
-    return sorted(
-        pairs, key=lambda pair: (queries[pair[0]], pair[0], _hashed(seed, "order", judge, *pair), pair[1])
-    )
+    return sorted(pairs, key=lambda pair: (queries[pair[0]], pair[0], _hashed(seed, "order", judge, *pair), pair[1]))
 
 
 def shared_pairs(pairs: Sequence[Pair], overlap: float, seed: int = 0) -> set[Pair]:
@@ -89,9 +76,7 @@ def _check(judge: str, judges: Sequence[str], overlap: float) -> None:
     if len(set(judges)) != len(judges) or not all(judges):
         raise InputError(f"judges are {listed(list(judges))}; expected different names.")
     if judge not in judges:
-        raise InputError(
-            f"{judge!r} is not one of the judges {listed(list(judges))}.{did_you_mean(judge, judges)}"
-        )
+        raise InputError(f"{judge!r} is not one of the judges {listed(list(judges))}.{did_you_mean(judge, judges)}")
 
 
 def _hashed(seed: int, *parts: str) -> bytes:

@@ -135,9 +135,7 @@ def pair_order(candidates: Candidates, judged: Judged, weights: npt.NDArray[np.f
     return [(query, doc) for *_, doc, query in sorted(keyed)]
 
 
-def _rounds(
-    changes: Mapping[str, float], known: Mapping[str, float]
-) -> Iterator[tuple[float, int, str, float]]:
+def _rounds(changes: Mapping[str, float], known: Mapping[str, float]) -> Iterator[tuple[float, int, str, float]]:
     """Every unjudged document: its side, its round, its id and how much is open from that round on."""
     sides = {side: [doc for doc in changes if np.sign(changes[doc]) == side] for side in (1.0, -1.0, 0.0)}
     ordered = {side: sorted(docs, key=lambda doc: (-abs(changes[doc]), doc)) for side, docs in sides.items()}
@@ -179,9 +177,7 @@ def rank_weights(measure: str, depth: int | None) -> npt.NDArray[np.float64]:
     return np.ones(last) if parsed.name in ("P", "R", "F", "Hit") else 1.0 / rank
 
 
-def chosen_pair(
-    runs: Mapping[str, Run], qrels: Any, measure: str, pair: Sequence[str] | None
-) -> tuple[str, str]:
+def chosen_pair(runs: Mapping[str, Run], qrels: Any, measure: str, pair: Sequence[str] | None) -> tuple[str, str]:
     """The two runs to compare: those named, the only two, or the best two by the qrels."""
     if pair is not None:
         if len(set(pair)) != 2 or not set(pair) <= set(runs):

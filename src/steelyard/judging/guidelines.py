@@ -4,11 +4,13 @@ A small YAML file sets them:
 
     title: Relevance
     text: Judge what the document says, not how well it is written.
+    relevant_from: 1
     grades:
       0: Not relevant
       1: {label: Relevant, description: Answers the query., key: y}
 
-A grade is a number with its label, or with label, description and key. The key is the digit of the grade unless
+`relevant_from` is the lowest grade that answers the query; precision, recall and the like count from there. A grade is
+a number with its label, or with label, description and key. The key is the digit of the grade unless
 another one is given.
 """
 
@@ -35,7 +37,7 @@ RESERVED_KEYS = {
 }
 """Keys of the page that no grade can have."""
 
-FIELDS = ("title", "text", "grades")
+FIELDS = ("title", "text", "relevant_from", "grades")
 GRADE_FIELDS = ("label", "description", "key")
 
 
@@ -60,6 +62,7 @@ class Guidelines:
     title: str
     text: str
     grades: tuple[Grade, ...]
+    relevant_from: float | None = None
 
     @property
     def values(self) -> frozenset[float]:
@@ -110,9 +113,12 @@ class Guidelines:
         _check_fields(source, FIELDS, "", problems)
         title, text = (_text(source.get(name), name, problems) for name in ("title", "text"))
         grades = _grades(source.get("grades"), problems)
+        lowest = source.get("relevant_from")
+        if lowest is not None and lowest not in [grade.grade for grade in grades]:
+            problems.append(f"relevant_from is {lowest!r}; expected one of the grades")
         if problems:
             raise InputError(problem_report(f"{where}: {counted(len(problems), 'problem')}", problems))
-        return cls(title or DEFAULT.title, text, grades)
+        return cls(title or DEFAULT.title, text, grades, lowest)
 
 
 def _grades(given: Any, problems: list[str]) -> tuple[Grade, ...]:
@@ -124,9 +130,7 @@ def _grades(given: Any, problems: list[str]) -> tuple[Grade, ...]:
     taken: dict[str, Grade] = {}
     for grade in made:
         if grade.key in taken:
-            problems.append(
-                f"grades {taken[grade.key].grade} and {grade.grade} have the same key {grade.key!r}"
-            )
+            problems.append(f"grades {taken[grade.key].grade} and {grade.grade} have the same key {grade.key!r}")
         taken[grade.key] = grade
     return tuple(sorted(made, key=lambda grade: grade.grade))
 
@@ -141,9 +145,7 @@ def _grade(value: Any, what: Any, problems: list[str]) -> Grade | None:
         problems.append(f"{where}: expected a label, or {listed(GRADE_FIELDS)}")
         return None
     _check_fields(what, GRADE_FIELDS, f"{where}: ", problems)
-    label, description = (
-        _text(what.get(name), f"{where}: {name}", problems) for name in ("label", "description")
-    )
+    label, description = (_text(what.get(name), f"{where}: {name}", problems) for name in ("label", "description"))
     if not label:
         problems.append(f"{where}: no label")
     return Grade(value, _key(value, what.get("key"), where, problems), label, description)
@@ -184,5 +186,6 @@ DEFAULT = Guidelines(
         Grade(2, "2", "Partly relevant", "Part of the answer, or hard to find."),
         Grade(3, "3", "Relevant", "A clear and complete answer."),
     ),
+    relevant_from=2,
 )
 """The guidelines where none are given."""

@@ -2,60 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import InputError, PolicyError, problem_report
-from steelyard.judging.chat import ChatError, Endpoint, Reply
-from steelyard.judging.pool import Pool
+from steelyard.checks import is_number, text_value, whole_number
+from steelyard.errors import InputError, PolicyError
+from steelyard.judging.chat import ChatError, Endpoint, Reply, is_count
+from steelyard.judging.pool import Pool, check_texts
+from steelyard.judging.prompts import Prompt, digest, speaks_to_judges, stated_reason
 from steelyard.judgments import Judgments
-from steelyard.notes import note
+from steelyard.notes import Note, note
+from steelyard.safe_text import utf8
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
 
-GRADED = """\
-You judge search results. Read the query and the passage, then grade how well the passage serves someone who \
-asks the query.
-
-3: the passage answers the query fully and directly.
-2: the passage answers part of the query, or answers it among much other material.
-1: the passage is on the topic of the query but does not answer it.
-0: the passage has nothing to do with the query.
-
-Query: {query}
-
-Passage: {document}
-
-Reply with one JSON object and nothing else: {{"grade": 0, 1, 2 or 3, "reason": "one short sentence"}}"""
-
-BINARY = """\
-You judge search results. Decide whether the passage contains information that helps to answer the query.
-
-1: it does.
-0: it does not.
-
-Query: {query}
-
-Passage: {document}
-
-Reply with one JSON object and nothing else: {{"grade": 0 or 1, "reason": "one short sentence"}}"""
-
-PROMPTS = {"graded": (GRADED, (0, 1, 2, 3)), "binary": (BINARY, (0, 1))}
-_GRADE = re.compile(r"""grade["'*]*\s*[:=]\s*["'*]*(-?\d+(?:\.\d+)?)(?!\d|\.\d)""", re.IGNORECASE)
 LONGEST_ANSWER = 300
 """Tokens that an answer may have."""
+
+MOST_WORKERS, MOST_REPETITIONS = 256, 1000
 
 Progress = Callable[[int, int, int], None]
 """Called with pairs done, pairs in all, and tokens so far."""
@@ -66,93 +41,82 @@ class CapReachedError(Exception):
 
 
 @dataclass(frozen=True)
-class Prompt:
-    """A prompt with the places {query} and {document}, and the grades that an answer may have."""
+class Answer:
+    """The grade of a model with its reason, or None and why there is none; tokens and seconds of all attempts."""
 
-    name: str
-    text: str
-    grades: tuple[int, ...]
+    grade: int | None
+    reason: str
+    tokens: int | None
+    seconds: float | None
 
-    @classmethod
-    def of(cls, prompt: str | Path) -> Prompt:
-        """A prompt by name (graded, binary), or of a file with {query} and {document}, graded 0 to 3."""
-        if str(prompt) in PROMPTS:
-            text, grades = PROMPTS[str(prompt)]
-            return cls(str(prompt), text.replace("{{", "{").replace("}}", "}"), grades)
-        path = Path(prompt)
-        if not path.is_file():
-            raise InputError(
-                f"unknown prompt {str(prompt)!r}; expected {', '.join(PROMPTS)} or a file with {{query}} and {{document}}."
-            )
-        text = path.read_text("utf-8")
-        missing = [place for place in ("{query}", "{document}") if place not in text]
-        if missing:
-            raise InputError(f"{path}: the prompt has no {' and no '.join(missing)}.")
-        return cls(path.stem, text, PROMPTS["graded"][1])
 
-    def fill(self, query: str, document: str) -> str:
-        """The prompt of a pair; the texts are put in as they are."""
-        places = {"{query}": query, "{document}": document}
-        return re.sub(r"\{query\}|\{document\}", lambda match: places[match.group()], self.text)
-
-    def grade(self, answer: str) -> int | None:
-        """The grade of an answer, or None where there is none.
-
-        A JSON object with `grade` anywhere in the text, a bare number, or 'grade: 2'.
-
-        >>> prompt = Prompt.of("graded")
-        >>> prompt.grade('Sure! ```json {"grade": 2, "reason": "partly"}```'), prompt.grade("3"), prompt.grade("7")
-        (2, 3, None)
-        """
-        for match in _GRADE.finditer(answer):
-            if (grade := self._allowed(match.group(1))) is not None:
-                return grade
-        bare = re.fullmatch(r"\W*(-?\d+(?:\.0+)?)\W*", answer.strip())
-        return self._allowed(bare.group(1)) if bare else None
-
-    def _allowed(self, text: str) -> int | None:
-        value = float(text)
-        return int(value) if value in self.grades else None
+_COLUMNS = (
+    "key TEXT PRIMARY KEY, model TEXT, prompt TEXT, query_id TEXT, doc_id TEXT, repetition INTEGER, grade INTEGER, "
+    "tokens INTEGER, seconds REAL, raw TEXT"
+)
 
 
 class AnswerCache:
-    """Every answer in SQLite, by model, prompt, query text, document text and repetition; safe to kill at any time."""
+    """Every answer in SQLite, by endpoint, model, prompt, texts and repetition; safe to kill at any time."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.damaged: set[str] = set()
         try:
             self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=30)
+            self._database.text_factory = lambda content: content.decode("utf-8", "replace")
+            self._refuse_other_tables()
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
-            self._database.execute(
-                "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, model TEXT, prompt TEXT, query_id TEXT, "
-                "doc_id TEXT, repetition INTEGER, grade INTEGER, tokens INTEGER, seconds REAL, raw TEXT)"
-            )
+            self._database.execute(f"CREATE TABLE IF NOT EXISTS answers ({_COLUMNS})")
             self._database.commit()
         except sqlite3.Error as error:
             raise InputError(f"the cache cannot be opened ({error}).", self.path) from None
         self._lock = threading.Lock()
 
-    def get(self, key: str) -> tuple[int | None, int | None, float | None] | None:
-        """Grade, tokens and seconds of an answer; None where the question was never answered."""
+    def _refuse_other_tables(self) -> None:
+        """Raise if the file is a database of something else, before anything is written to it."""
+        tables = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = [name for _, name, *_ in self._database.execute("PRAGMA table_info(answers)")]
+        if tables and columns != [column.split()[0] for column in _COLUMNS.split(", ")]:
+            self._database.close()
+            raise InputError(
+                f"this is a database of something else, with the table {tables[0]!r}; name another file for the cache.",
+                self.path,
+            )
+
+    def get(self, key: str, prompt: Prompt) -> Answer | None:
+        """An answer; None if the question was never answered, or if the row is damaged.
+
+        The grade is read from the text of the answer again: a row whose grade is a different one is damaged.
+        """
         with self._used():
             row = self._database.execute(
-                "SELECT grade, tokens, seconds FROM answers WHERE key = ?", (key,)
+                "SELECT grade, tokens, seconds, raw FROM answers WHERE key = ?", (key,)
             ).fetchone()
-        return None if row is None else (row[0], row[1], row[2])
+        if row is None:
+            return None
+        grade, tokens, seconds, raw = row
+        try:
+            texts = json.loads(raw)
+            stated, reason = prompt.graded(texts[-1])
+        except (ValueError, RecursionError, TypeError, LookupError, AttributeError):
+            stated, reason = None, "damaged"
+        whole = (tokens is None or is_count(tokens)) and (seconds is None or is_number(seconds))
+        if reason == "damaged" or stated != grade or not whole:
+            self.damaged.add(key)
+            return None
+        return Answer(stated, reason or stated_reason(texts[-1]), tokens, seconds)
 
-    def put(
-        self, task: Task, grade: int | None, tokens: int | None, seconds: float, raw: Sequence[str]
-    ) -> None:
+    def put(self, question: Question, answer: Answer, raw: Sequence[str]) -> None:
         """Keep an answer, with the raw texts for audit."""
+        names = (question.model, question.prompt_name, question.query_id, question.doc_id)
         values = (
-            *(task.key, task.model, task.prompt_name, task.query_id, task.doc_id, task.repetition),
-            *(grade, tokens, seconds, json.dumps(list(raw), ensure_ascii=False)),
+            *(question.key, *(utf8(name).decode() for name in names), question.repetition),
+            *(answer.grade, answer.tokens, answer.seconds, json.dumps(list(raw), ensure_ascii=False)),
         )
         with self._used():
-            self._database.execute(
-                f"INSERT OR REPLACE INTO answers VALUES ({', '.join('?' * len(values))})", values
-            )
+            self._database.execute(f"INSERT OR REPLACE INTO answers VALUES ({', '.join('?' * len(values))})", values)
             self._database.commit()
 
     @contextmanager
@@ -172,30 +136,31 @@ class AnswerCache:
 
 
 @dataclass(frozen=True)
-class Task:
-    """One question to the model."""
+class Question:
+    """One question to the model: the user message `text`, and the system message of the prompt."""
 
     query_id: str
     doc_id: str
     repetition: int
     prompt_name: str
     text: str
+    system: str
     model: str
+    endpoint: str
 
     @property
     def key(self) -> str:
         """What an answer is cached by."""
-        parts = (self.model, self.text, str(self.repetition))
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        return digest(self.endpoint.rstrip("/"), self.model, self.system, self.text, str(self.repetition))
 
     @property
     def tokens(self) -> int:
         """Estimated tokens of the prompt: one per four characters."""
-        return len(self.text) // 4 + 1
+        return (len(self.system) + len(self.text)) // 4 + 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class JudgingPlan:
     """What judging a pool takes: pairs, those answered already, requests to send, estimated tokens."""
 
     pairs: int
@@ -212,7 +177,10 @@ class Plan:
 
 
 class ModelJudge:
-    """A model judge: its endpoint, prompt, cache and caps. `plan` first, then `run`."""
+    """A model judge: its endpoint, prompt, cache and caps. `plan` first, then `run`.
+
+    `retry`: ask again for what was answered without a grade.
+    """
 
     def __init__(
         self,
@@ -225,72 +193,82 @@ class ModelJudge:
         max_tokens: int | None = None,
         concurrency: int = 4,
         repeat: int = 1,
+        retry: bool = False,
     ) -> None:
-        for label, value in (("max_requests", max_requests), ("max_tokens", max_tokens)):
-            if value is not None and value < 0:
-                raise PolicyError(f"{label} is {value}; expected 0 or more.")
-        for label, value in (("concurrency", concurrency), ("repeat", repeat)):
-            if value < 1:
-                raise PolicyError(f"{label} is {value}; expected 1 or more.")
+        for label, cap in (("max_requests", max_requests), ("max_tokens", max_tokens)):
+            if cap is not None:
+                whole_number(label, cap, 0, error=PolicyError)
         self.endpoint = endpoint
         self.prompt = Prompt.of(prompt)
-        self.name = name or endpoint.model
-        self.cache = AnswerCache(cache)
+        self.name = text_value("judge", name or endpoint.model)
         self.max_requests, self.max_tokens = max_requests, max_tokens
-        self.concurrency, self.repeat = concurrency, repeat
+        self.concurrency = whole_number("concurrency", concurrency, 1, high=MOST_WORKERS, error=PolicyError)
+        self.repeat = whole_number("repeat", repeat, 1, high=MOST_REPETITIONS, error=PolicyError)
+        self.retry = retry
+        self.cache = AnswerCache(cache)
         self.requests = self.tokens = 0
+        self._addressed: tuple[str, ...] = ()
         self._lock = threading.Lock()
 
-    def tasks(self, pool: Pool, dataset: Dataset) -> list[Task]:
-        """A task for every document of the pool (and repetition), in the order of the pool."""
-        check_texts(pool, dataset.queries, dataset.corpus)
+    def questions(self, pool: Pool, dataset: Dataset) -> list[Question]:
+        """A question for every document of the pool (and repetition), in the order of the pool."""
+        pairs = pool.pairs
+        check_texts(pairs, dataset)
+        self._addressed = tuple(
+            doc for doc in dict.fromkeys(doc for _, doc in pairs) if speaks_to_judges(dataset.corpus[doc])
+        )
         return [
-            Task(
+            Question(
                 query,
                 doc,
                 repetition,
                 self.prompt.name,
                 self.prompt.fill(dataset.queries[query], dataset.corpus[doc]),
+                self.prompt.system,
                 self.endpoint.model,
+                self.endpoint.url,
             )
-            for query, doc in pool.frame.sort("priority").select("query_id", "doc_id").iter_rows()
+            for query, doc in pairs
             for repetition in range(1, self.repeat + 1)
         ]
 
-    def plan(self, tasks: Sequence[Task]) -> Plan:
+    def plan(self, questions: Sequence[Question]) -> JudgingPlan:
         """What is left to ask."""
-        left = [task for task in tasks if self.cache.get(task.key) is None]
-        return Plan(len(tasks), len(tasks) - len(left), len(left), sum(task.tokens for task in left))
+        left = [question for question in questions if self._known(question) is None]
+        return JudgingPlan(
+            len(questions), len(questions) - len(left), len(left), sum(question.tokens for question in left)
+        )
 
-    def run(
-        self, tasks: Sequence[Task], judgments: Judgments, progress: Progress | None = None
-    ) -> str | None:
-        """Ask what is not answered yet and append every answer; the reason where a cap stopped it, otherwise None."""
-        known = {line.key for line in judgments.current}
-        todo = iter([task for task in tasks if (self._judge(task), task.query_id, task.doc_id) not in known])
-        total = len(tasks)
-        done = sum((self._judge(task), task.query_id, task.doc_id) in known for task in tasks)
+    def notes(self) -> tuple[Note, ...]:
+        """Documents that speak to whoever grades them, and answers in the cache that are damaged."""
+        addressed = [note("documents-address-judge", documents=self._addressed)] if self._addressed else []
+        damaged = len(self.cache.damaged)
+        return (*addressed, *([note("damaged-answers", file=self.cache.path.name, count=damaged)] if damaged else []))
+
+    def run(self, questions: Sequence[Question], judgments: Judgments, progress: Progress | None = None) -> str | None:
+        """Ask what is not answered yet and append every answer; the reason if a cap stopped it, otherwise None."""
+        judged = {line.key for line in judgments.current if line.grade is not None or not self.retry}
+        left = [each for each in questions if (self._judge(each), each.query_id, each.doc_id) not in judged]
+        if any(self._known(question) is None for question in left):
+            self.endpoint.check()
+        todo, total, done = iter(left), len(questions), len(questions) - len(left)
         stopped: str | None = None
         with ThreadPoolExecutor(self.concurrency) as workers:
-            waiting: dict[Future[tuple[int | None, int | None, float | None]], Task] = {}
+            waiting: dict[Future[Answer], Question] = {}
             try:
                 while True:
-                    for task in _take(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
-                        waiting[workers.submit(self._answer, task)] = task
+                    for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
+                        waiting[workers.submit(self._answer, question)] = question
                     if not waiting:
                         return stopped
                     finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
                     for future in finished:
-                        task = waiting.pop(future)
+                        question = waiting.pop(future)
                         try:
-                            grade, tokens, seconds = future.result()
+                            self._append(judgments, question, future.result())
                         except CapReachedError as error:
                             stopped = str(error)
                             continue
-                        more: dict[str, Any] = {"model": task.model, "prompt": task.prompt_name}
-                        more |= {} if seconds is None else {"seconds": round(seconds, 3)}
-                        more |= {} if tokens is None else {"tokens": tokens}
-                        judgments.append(task.query_id, task.doc_id, grade, self._judge(task), **more)
                         done += 1
                         if progress is not None:
                             progress(done, total, self.tokens)
@@ -299,29 +277,43 @@ class ModelJudge:
                     future.cancel()
                 raise
 
-    def _judge(self, task: Task) -> str:
-        return self.name if task.repetition == 1 else f"{self.name}#{task.repetition}"
+    def _append(self, judgments: Judgments, question: Question, answer: Answer) -> None:
+        more: dict[str, Any] = {"model": question.model, "prompt": question.prompt_name}
+        more |= {} if answer.seconds is None else {"seconds": round(answer.seconds, 3)}
+        more |= {} if answer.tokens is None else {"tokens": answer.tokens}
+        more |= {"reason": answer.reason} if answer.reason else {}
+        more |= {} if self.prompt.relevant_from is None else {"relevant_from": self.prompt.relevant_from}
+        judgments.append(question.query_id, question.doc_id, answer.grade, self._judge(question), **more)
 
-    def _answer(self, task: Task) -> tuple[int | None, int | None, float | None]:
-        """The answer from the cache, or from the model: asked a second time where the first has no grade."""
-        found = self.cache.get(task.key)
-        if found is not None:
-            return found
+    def _judge(self, question: Question) -> str:
+        return self.name if question.repetition == 1 else f"{self.name}#{question.repetition}"
+
+    def _known(self, question: Question) -> Answer | None:
+        """The answer in the cache; with `retry`, only if it has a grade."""
+        answer = self.cache.get(question.key, self.prompt)
+        return None if answer is None or (answer.grade is None and self.retry) else answer
+
+    def _answer(self, question: Question) -> Answer:
+        """The answer from the cache, or from the model: asked a second time if the first has no grade."""
+        known = self._known(question)
+        if known is not None:
+            return known
         raw: list[str] = []
-        tokens, seconds, grade = 0, 0.0, None
+        tokens, seconds, grade, reason = 0, 0.0, None, ""
         for _ in range(2):
-            reply = self._ask(task)
+            reply = self._ask(question)
             raw.append(reply.text)
-            tokens += reply.tokens or task.tokens + len(reply.text) // 4
+            tokens += reply.tokens or question.tokens + len(reply.text) // 4
             seconds += reply.seconds
-            grade = self.prompt.grade(reply.text)
+            grade, reason = self.prompt.graded(reply.text)
             if grade is not None:
                 break
-        self.cache.put(task, grade, tokens, seconds, raw)
-        return grade, tokens, seconds
+        answer = Answer(grade, reason or stated_reason(raw[-1]), tokens, seconds)
+        self.cache.put(question, answer, raw)
+        return answer
 
-    def _ask(self, task: Task) -> Reply:
-        reserved = task.tokens + LONGEST_ANSWER
+    def _ask(self, question: Question) -> Reply:
+        reserved = question.tokens + LONGEST_ANSWER
 
         def allow() -> None:
             with self._lock:
@@ -334,7 +326,7 @@ class ModelJudge:
                 self.requests += 1
                 self.tokens += reserved
 
-        reply = self.endpoint.ask(task.text, allow=allow, longest_answer=LONGEST_ANSWER)
+        reply = self.endpoint.ask(question.text, system=question.system, allow=allow, longest_answer=LONGEST_ANSWER)
         with self._lock:
             self.tokens += (reply.tokens if reply.tokens is not None else reserved) - reserved
         return reply
@@ -355,20 +347,23 @@ def judge(
     max_tokens: int | None = None,
     concurrency: int = 4,
     repeat: int = 1,
-    deadline: float = 120.0,
+    retry: bool = False,
+    timeout: float = 120.0,
     progress: Progress | None = None,
 ) -> Judgments:
     """Grades of a pool by a language model at a chat-completions endpoint.
 
     endpoint: its address, for example http://127.0.0.1:8000/v1 (hosted, Ollama, vLLM, llama.cpp).
-    prompt: "graded" (0 to 3), "binary", or a file with {query} and {document}.
+    prompt: "graded" (0 to 3), "binary", or a file with {query} and {document} (and a line `---` after the system
+    message, if it has one).
     judge: the name of the judge in the judgments; default: the model.
     output: a judgments file to append to; pairs that this judge has there are not asked again.
     cache: an SQLite file with every answer; nothing that was answered is asked again.
     api_key_env: the environment variable with the key. The key is sent to the endpoint and written nowhere.
     max_requests, max_tokens: stop before more are used. Retries count as requests.
     repeat: ask every question this often, to measure how far the judge agrees with itself.
-    deadline: seconds that one request may take.
+    retry: ask again for what was answered without a grade.
+    timeout: seconds that one request may take.
 
     An answer without a grade is asked for once more and then recorded with grade None, never as 0.
     """
@@ -376,8 +371,8 @@ def judge(
 
     pool = Pool.read(pool) if isinstance(pool, (str, Path)) else pool
     dataset = DatasetClass.read(dataset, judged=False) if isinstance(dataset, (str, Path)) else dataset
-    made = ModelJudge(
-        Endpoint(endpoint, model, os.environ.get(api_key_env, ""), deadline),
+    model_judge = ModelJudge(
+        Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout),
         prompt,
         name=judge,
         cache=cache,
@@ -385,12 +380,14 @@ def judge(
         max_tokens=max_tokens,
         concurrency=concurrency,
         repeat=repeat,
+        retry=retry,
     )
     judgments = open_judgments(output)
     try:
-        stopped = made.run(made.tasks(pool, dataset), judgments, progress)
+        stopped = model_judge.run(model_judge.questions(pool, dataset), judgments, progress)
     finally:
-        made.cache.close()
+        model_judge.cache.close()
+    judgments.notes = (*judgments.notes, *model_judge.notes())
     if stopped is not None:
         judgments.notes = (*judgments.notes, note("judging-stopped", reason=stopped))
     return judgments
@@ -402,36 +399,9 @@ def open_judgments(path: str | Path | None) -> Judgments:
         return Judgments()
     if Path(path).exists():
         return Judgments.read(path)
-    made = Judgments()
-    made.path = Path(path)
-    return made
+    judgments = Judgments()
+    judgments.path = Path(path)
+    return judgments
 
 
-def check_texts(pool: Pool, queries: Mapping[str, Any], corpus: Mapping[str, Any]) -> None:
-    """Raise where the dataset has no text for a query or document of the pool."""
-    pairs = pool.frame.select("query_id", "doc_id").unique(maintain_order=True)
-    missing = [
-        f"query {query!r}" for query in pairs["query_id"].unique(maintain_order=True) if query not in queries
-    ]
-    missing += [
-        f"document {doc!r}" for doc in pairs["doc_id"].unique(maintain_order=True) if doc not in corpus
-    ]
-    if missing:
-        raise InputError(
-            problem_report(
-                "the dataset has no text for part of the pool:",
-                missing,
-                "Check that pool and dataset belong together.",
-            )
-        )
-
-
-def _take(tasks: Iterator[Task], count: int) -> Iterator[Task]:
-    for _ in range(max(0, count)):
-        task = next(tasks, None)
-        if task is None:
-            return
-        yield task
-
-
-__all__ = ["AnswerCache", "ChatError", "Endpoint", "ModelJudge", "Plan", "Prompt", "judge", "open_judgments"]
+__all__ = ["AnswerCache", "ChatError", "Endpoint", "JudgingPlan", "ModelJudge", "Prompt", "judge", "open_judgments"]

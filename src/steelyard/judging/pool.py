@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,9 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from steelyard.errors import InputError
+from steelyard.checks import whole_number
+from steelyard.datasets import Dataset
+from steelyard.errors import InputError, problem_report
 from steelyard.io.files import streams_read_once
 from steelyard.io.pools import is_pool_header
 from steelyard.io.text import Source
@@ -37,6 +39,7 @@ from steelyard.judging.candidates import (
     rank_weights,
 )
 from steelyard.judging.sampling import Design, draw_documents, draw_queries
+from steelyard.wording import counted
 
 Strategy = Literal["depth", "mtf", "bandit", "pair", "sample"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -93,14 +96,19 @@ class Pool:
 
     def __repr__(self) -> str:
         queries = self.frame["query_id"].n_unique()
-        text = f"Pool: {_count(len(self), 'document')} of {_count(queries, 'query', 'queries')} to judge"
+        text = f"Pool: {counted(len(self), 'document')} of {counted(queries, 'query', 'queries')} to judge"
         if len(self.settings.runs) > 1:
             shared = self.frame.filter(pl.col("runs").list.len() > 1).height
             by = "both runs" if len(self.settings.runs) == 2 else "two or more runs"
             text += f", {shared:,} of them returned by {by}"
         if (drawn := self.settings.sampled_queries) is not None:
-            text += f"; {len(drawn):,} of {_count(self.settings.queries, 'query', 'queries')} drawn at random"
+            text += f"; {len(drawn):,} of {counted(self.settings.queries, 'query', 'queries')} drawn at random"
         return text
+
+    @property
+    def pairs(self) -> Pairs:
+        """(query id, document id), most useful first."""
+        return list(dict.fromkeys(self.frame.sort("priority").select("query_id", "doc_id").iter_rows()))
 
     def write(self, path: str | Path) -> None:
         """Write JSON lines: first how the pool was made, then one line per document."""
@@ -129,6 +137,22 @@ class Pool:
         return cls(pl.DataFrame(records[1:], schema=SCHEMA), settings, design)
 
 
+def check_texts(pairs: Iterable[tuple[str, str]], dataset: Dataset) -> None:
+    """Raise an error if the dataset does not have the text of a query or a document of the pool."""
+    pairs = list(pairs)
+    queries, docs = (dict.fromkeys(ids) for ids in zip(*pairs, strict=True)) if pairs else ({}, {})
+    missing = [f"query {query!r}" for query in queries if query not in dataset.queries]
+    missing += [f"document {doc!r}" for doc in docs if doc not in dataset.corpus]
+    if missing:
+        raise InputError(
+            problem_report(
+                "the dataset has no text for part of the pool:",
+                missing,
+                "Give the dataset that the pooled runs searched.",
+            )
+        )
+
+
 def pool(
     runs: Any,
     qrels: Any = None,
@@ -144,34 +168,24 @@ def pool(
 ) -> Pool:
     """Documents to judge, most useful first. Documents in `qrels` are left out, but inform the strategies.
 
-    Parameters
-    ----------
-    runs : mapping of name to run, or list of runs
-        Anything that `Run.of` takes.
-    qrels : qrels, optional
-        The judgments so far.
-    depth : int, default 10
-        Documents considered of every run. For `pair` at most the cutoff of the measure, which is the default.
-    budget : int, optional
-        Documents in the pool at most; all by default.
-    strategy : {'depth', 'mtf', 'bandit', 'pair', 'sample'}
-        `mtf` and `bandit` depend on judgments: judge the documents of a small budget, pool again. `sample`
-        draws documents at random, for `sampled_scores`.
-    measure : str
-        For `pair`: the measure that the runs are compared by.
-    seed : int
-        For what is drawn at random.
-    queries : int, optional
-        Draw this many queries at random and pool these only. `settings.sampled_queries` records them.
-    pair : (str, str), optional
-        For `pair` with more than two runs: the two to compare; by default the best two by `qrels`.
-    rel : float
-        For `mtf` and `bandit`: the lowest grade that counts as relevant.
+    runs: by name, or a list; each is anything that `Run.of` takes.
+    qrels: the judgments so far.
+    depth: documents considered of every run, 10 by default. For `pair` at most the cutoff of the measure, which is the
+    default.
+    budget: documents in the pool at most; all by default.
+    strategy: `mtf` and `bandit` depend on judgments: judge the documents of a small budget, pool again. `sample`
+    draws documents at random, for `sampled_scores`.
+    measure: for `pair`: the measure that the runs are compared by.
+    seed: for what is drawn at random.
+    queries: draw this many queries at random and pool these only. `settings.sampled_queries` records them.
+    pair: for `pair` with more than two runs: the two to compare; by default the best two by `qrels`.
+    rel: for `mtf` and `bandit`: the lowest grade that counts as relevant.
 
     >>> pool({"bm25": {"q1": ["a", "b"]}, "dense": {"q1": ["b", "c"]}})
     Pool: 3 documents of 1 query to judge, 1 of them returned by both runs
     """
     _check(strategy, depth, budget, queries)
+    whole_number("seed", seed)
     read, judged = named_runs(runs), judged_grades(qrels)
     if not read:
         raise InputError("There are no runs to pool; give at least one.")
@@ -202,8 +216,8 @@ def _check(strategy: str, depth: int | None, budget: int | None, queries: int | 
     if strategy not in STRATEGIES:
         raise InputError(f"There is no strategy {strategy!r}; use one of {', '.join(STRATEGIES)}.")
     for name, value in (("depth", depth), ("budget", budget), ("queries", queries)):
-        if value is not None and value < 1:
-            raise InputError(f"{name} must be at least 1, got {value}.")
+        if value is not None:
+            whole_number(name, value, 1)
 
 
 def _adjudicated(found: Candidates, judged: Judged, rule: str, rel: float, budget: int | None) -> Pairs:
@@ -231,10 +245,6 @@ def _frame(found: Candidates, order: Pairs, strategy: str, design: Design | None
         "strategy": [strategy] * len(order),
     }
     return pl.DataFrame(columns, schema=SCHEMA)
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _header(pool: Pool) -> dict[str, Any]:

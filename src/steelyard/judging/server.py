@@ -17,29 +17,33 @@ import contextlib
 import hmac
 import json
 import logging
-import math
 import os
 import secrets
 import signal
 import socketserver
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import parse_qs, urlsplit
 
+from steelyard.checks import is_number
 from steelyard.errors import InputError, SteelyardError
 from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
-from steelyard.judging.page import check_texts, page_data, page_text, policy
+from steelyard.judging.page import page_data, page_text, policy
+from steelyard.judging.pool import Pool, check_texts
 from steelyard.judgments import Judgment, Judgments
-from steelyard.wording import counted
+from steelyard.safe_text import has_lone_surrogate
+from steelyard.web import TimedFile
+from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
-    from steelyard.judging.pool import Pool
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 256_000
@@ -48,7 +52,7 @@ MOST_SPANS = 200
 LONGEST_JUDGMENT = 86_400
 """Seconds of one judgment at most; what is longer was not spent on it."""
 PATIENCE = 30
-"""Seconds that a connection may keep the server waiting."""
+"""Seconds that a request may take to arrive, however slowly its bytes come."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -79,36 +83,26 @@ def serve(
     guidelines: Any = None,
     port: int = 0,
     seed: int = 0,
+    then: str = "",
     ready: Callable[[JudgingServer], None] | None = None,
 ) -> Session:
     """Serve the judging page until interrupted (Ctrl-C), and return the session.
 
-    Parameters
-    ----------
-    pool : Pool
-        The documents to judge.
-    dataset : Dataset
-        The texts of queries and documents.
-    output : path
-        The judgments file: appended to, made where it does not exist. Judging continues where it stopped.
-    judge : str
-        The judge's name.
-    judges : sequence of str, optional
-        The names of all judges, to split the pool among them; without them every judge gets the whole pool. See
-        `assignment`.
-    overlap : float, default 0.1
-        The share of the pool that all `judges` get.
-    guidelines : path, mapping or Guidelines, optional
-        The scale and its description; see `guidelines`.
-    port : int, default 0
-        0 is any free port.
-    seed : int
-        For the assignment and the order of documents.
-    ready : callable, optional
-        Called with the server once it listens; `address` is where the page is.
+    pool: the documents to judge.
+    dataset: the texts of queries and documents.
+    output: the judgments file: appended to, made where it does not exist. Judging continues where it stopped.
+    judge: the judge's name.
+    judges: the names of all judges, to split the pool among them; without them every judge gets the whole pool. See
+    `assignment`.
+    overlap: the share of the pool that all `judges` get.
+    guidelines: the scale and its description; see `guidelines`.
+    port: 0 is any free port.
+    seed: for the assignment and the order of documents.
+    then: the command that follows, which the page shows at its end.
+    ready: called with the server once it listens; `address` is where the page is.
     """
     pairs = assigned(pool, judge, judges, overlap, seed)
-    session = Session(pairs, dataset, output, judge, Guidelines.of(guidelines))
+    session = Session(pairs, dataset, output, judge, Guidelines.of(guidelines), then)
     with JudgingServer(session, port) as server, _stopped_by_ctrl_c(server):
         if ready is not None:
             ready(server)
@@ -118,7 +112,7 @@ def serve(
 
 @contextlib.contextmanager
 def _stopped_by_ctrl_c(server: JudgingServer) -> Iterator[None]:
-    """Ctrl-C ends the server. An exception could be raised, and lost, in any code that the main thread runs just then."""
+    """Ctrl-C ends the server. An exception could be raised, and lost, in whatever the main thread runs just then."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -151,6 +145,7 @@ class Session:
         output: str | Path,
         judge: str,
         guidelines: Guidelines,
+        then: str = "",
     ) -> None:
         if not judge.strip() or not judge.isprintable():
             raise InputError(f"judge is {judge!r}; expected a name.")
@@ -158,27 +153,26 @@ class Session:
         self.pairs = list(pairs)
         self.dataset = dataset
         self.judge = judge
+        self.then = then
         self.guidelines = guidelines
         self.judgments = opened(Path(output))
         self._places = set(self.pairs)
+        _check_scale(self._own_lines(), judge, guidelines)
         self._lock = threading.Lock()
+        self._identity = _identity(Path(output))
 
     def page(self) -> str:
         """The page with this judge's judgments so far."""
         with self._lock:
             log = [line.to_dict() for line in self._own_lines()]
         data = page_data(self.pairs, self.dataset, self.judge, self.guidelines)
-        return page_text({**data, "log": log, "file": str(self.judgments.path)}, "server")
+        return page_text({**data, "log": log, "file": str(self.judgments.path), "then": self.then}, "server")
 
     def item(self, number: int) -> dict[str, str]:
         """Query, title and text of a document by its number in the judge's order, from 0."""
         query, doc = self.pairs[number]
         corpus = self.dataset.corpus
-        return {
-            "query": self.dataset.queries[query],
-            "title": corpus.titles[doc],
-            "text": corpus.texts[doc],
-        }
+        return {"query": self.dataset.queries[query], "title": corpus.titles[doc], "text": corpus.texts[doc]}
 
     def add(self, given: Mapping[str, Any]) -> Judgment:
         """Check a judgment and append it to the file."""
@@ -190,9 +184,10 @@ class Session:
             "seconds": _seconds(given.get("seconds")),
             "note": _note(given.get("note")),
             "spans": _spans(given.get("spans"), self.dataset.corpus.texts[doc]),
+            "relevant_from": self.guidelines.relevant_from,
         }
-        with self._lock:
-            return self.judgments.append(
+        with self._file() as judgments:
+            return judgments.append(
                 query,
                 doc,
                 grade,
@@ -203,10 +198,23 @@ class Session:
     def undo(self, given: Mapping[str, Any]) -> Judgment:
         """Withdraw the judge's last judgment of a pair."""
         query, doc = self._pair(given)
-        with self._lock:
+        with self._file() as judgments:
             if not any((line.query_id, line.doc_id) == (query, doc) for line in self._current()):
                 raise RequestError(HTTPStatus.CONFLICT, "there is no judgment of this document to withdraw")
-            return self.judgments.undo(query, doc, self.judge)
+            return judgments.undo(query, doc, self.judge)
+
+    @contextlib.contextmanager
+    def _file(self) -> Iterator[Judgments]:
+        """The judgments, to append one. A file that was removed or replaced meanwhile is an error, not a new file."""
+        path = cast(Path, self.judgments.path)
+        with self._lock:
+            if self._identity is not None and _identity(path) != self._identity:
+                raise InputError(
+                    f"{path} was removed or replaced while judging; put it back, or stop and start `steelyard judge` "
+                    "again."
+                )
+            yield self.judgments
+            self._identity = _identity(path)
 
     @property
     def judged(self) -> int:
@@ -242,6 +250,27 @@ class Session:
         return Judgments(self._own_lines()).current
 
 
+def _check_scale(lines: Sequence[Judgment], judge: str, guidelines: Guidelines) -> None:
+    """Raise an error if a judgment so far has a grade that the guidelines do not have."""
+    wrong = [line for line in lines if line.grade is not None and line.grade not in guidelines.values]
+    if wrong:
+        raise InputError(
+            f"{counted(len(wrong), 'judgment')} of {judge} {worded(len(wrong), 'has a grade', 'have grades')} outside "
+            f"the scale, the first is {wrong[0].grade:g} for {wrong[0].doc_id!r} of query {wrong[0].query_id!r}. "
+            f"Expected one of {', '.join(f'{grade:g}' for grade in sorted(guidelines.values))}: use the guidelines "
+            "that these judgments were made with, or write to another file."
+        )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is, whatever its content; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def opened(path: Path) -> Judgments:
     """The judgments of a file that is appended to; a file that does not exist has none yet."""
     if path.is_dir() or not path.parent.is_dir():
@@ -258,12 +287,7 @@ def _refuse(message: str) -> NoReturn:
 def _seconds(value: Any) -> float | None:
     if value is None:
         return None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not math.isfinite(value)
-        or value < 0
-    ):
+    if not is_number(value) or value < 0:
         _refuse("seconds is not a number above 0")
     return round(min(float(value), LONGEST_JUDGMENT), 1)
 
@@ -273,9 +297,7 @@ def _note(value: Any) -> str | None:
         return None
     if not isinstance(value, str) or len(value) > LONGEST_NOTE:
         _refuse(f"note is not a text of at most {LONGEST_NOTE:,} characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
+    if has_lone_surrogate(value):
         _refuse("note holds half of a surrogate pair")
     return str(value).strip()
 
@@ -331,9 +353,14 @@ class JudgingServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: JudgingServer
-    timeout = PATIENCE
     server_version = "steelyard"
     sys_version = ""
+
+    def setup(self) -> None:
+        """A timeout of the socket alone is one for each read: a byte now and then would keep a thread for ever."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = BufferedReader(TimedFile(self.connection, time.monotonic() + PATIENCE))
 
     def do_GET(self) -> None:
         self._answer(self._get)
@@ -393,9 +420,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
             raise RequestError(HTTPStatus.LENGTH_REQUIRED, "expected a Content-Length")
         if len(length) > 12 or int(length) > LARGEST_BODY:
-            raise RequestError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY:,} bytes"
-            )
+            raise RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY:,} bytes")
         content = self.rfile.read(int(length))
         try:
             found = json.loads(content.decode())

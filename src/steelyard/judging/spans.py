@@ -45,9 +45,7 @@ def evidence_of(judgments: Any) -> Evidence:
     made = Evidence(
         {
             query: {
-                "targets": [
-                    target for spans in targets.get(query, {}).values() for target in _overlapping(spans)
-                ]
+                "targets": [target for spans in targets.get(query, {}).values() for target in _overlapping(spans)]
                 or None,
                 "distractors": distractors.get(query, []),
             }
@@ -69,8 +67,7 @@ def _spans(line: Judgment) -> list[Span]:
         )
     graded = {} if not line.grade else {"grade": line.grade}
     return [
-        {"doc_id": line.doc_id, **{k: span.get(k) for k in ("start", "end", "content")}, **graded}
-        for span in given
+        {"doc_id": line.doc_id, **{k: span.get(k) for k in ("start", "end", "content")}, **graded} for span in given
     ]
 
 

@@ -1,22 +1,21 @@
 """The measures: values such as `nDCG @ 10` and `P(rel=2) @ 5`, looked up in the registry by name.
 
-`steelyard.measures()` lists them.
+`list_measures` lists them.
 """
 
 from __future__ import annotations
 
-from steelyard.lazy import make_callable
 from steelyard.listing import Listing
 from steelyard.measures.grammar import Measure, as_text, parse
 from steelyard.measures.registry import Definition, Parameter, definitions
 
-__all__ = ["Measure", "definitions", "parse"]
+__all__ = ["Measure", "definitions", "list_measures", "parse"]
 
 
 def __getattr__(name: str) -> Measure:
     found = definitions().get(name)
     if found is None:
-        raise AttributeError(f"unknown measure {name!r}; steelyard.measures() lists all measures.")
+        raise AttributeError(f"unknown measure {name!r}; steelyard.list_measures() lists all measures.")
     return Measure(found)
 
 
@@ -24,7 +23,7 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *definitions()])
 
 
-def listing() -> Listing[Definition]:
+def list_measures() -> Listing[Definition]:
     """Every measure: its name, definition, parameters, aliases and source."""
     return Listing(dict(definitions()), ("measure", "what", "parameters", "aliases", "source"), _row)
 
@@ -47,6 +46,3 @@ def _spelled(parameter: Parameter) -> str:
     default = as_text(parameter.default)
     others = [choice for choice in parameter.choices if choice != default]
     return f"{parameter.name}={default}" + (f" (or {', '.join(others)})" if others else "")
-
-
-make_callable(__name__, "steelyard.measures:listing")

@@ -9,6 +9,19 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment, starts_of, sums
 from steelyard.alignment.hits import Floats
 from steelyard.measures.registry import measure
+from steelyard.measures.tie_groups import (
+    Groups,
+    chance_of,
+    chance_of_none,
+    contents,
+    groups_of,
+    mean_first,
+    mean_precisions,
+    mean_targets_found,
+    over_orders,
+    refuse_tied_budget,
+    row_by_row,
+)
 
 
 def share(part: Floats, whole: Floats) -> Floats:
@@ -17,7 +30,7 @@ def share(part: Floats, whole: Floats) -> Floats:
 
 
 def capped(whole: Floats, k: int | None, cap: bool) -> Floats:
-    """The denominator of recall: the whole, or with `cap` at most k."""
+    """The denominator of recall or average precision: the whole, or with `cap` at most k."""
     return np.minimum(whole, k) if cap and k is not None else whole
 
 
@@ -31,6 +44,8 @@ def f_of(p: Floats, r: Floats, beta: float) -> Floats:
     aliases=("Precision", "precision_score"),
     tail=False,
     cites="Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955",
+    bounded="additive",
+    expected="linear",
 )
 def precision(
     a: Alignment, k: int | None = None, rel: float = 1, denominator: Literal["k", "retrieved"] = "k"
@@ -39,15 +54,31 @@ def precision(
 
     P@k = |relevant in the first k| / the denominator below.
 
-    rel: the lowest grade that counts as relevant.
     denominator=k: divided by k, even if fewer were retrieved; without a cutoff, by the number retrieved.
     denominator=retrieved: divided by the number retrieved, at most k.
     Empty list: 0.
     """
-    found = a.per_query((a.grade >= rel) & a.within(k))
+    found = a.per_query((a.grade >= rel) * a.within(k))
     if denominator == "k" and k is not None:
         return found / k
     return share(found, a.returned(k))
+
+
+def mean_recall(
+    a: Alignment,
+    k: int | None,
+    rel: float,
+    per: Literal["document", "target"] = "document",
+    cap: bool = False,
+    budget: int | None = None,
+) -> Floats:
+    """The mean number of relevant documents, or of targets, in the first k, over the same denominator."""
+    if budget is not None:
+        refuse_tied_budget(a, a.grade >= rel, budget)
+        return recall(a, k, rel, per, cap, budget)
+    if per == "target":
+        return share(mean_targets_found(a, k, rel), capped(a.target_counts(rel), k, cap))
+    return recall(over_orders(a), k, rel, per, cap)
 
 
 @measure(
@@ -55,6 +86,8 @@ def precision(
     aliases={"Recall": {}, "R_cap": {"cap": True}, "capped_recall": {"cap": True}},
     ideal=1.0,
     cites="Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955",
+    bounded="counts",
+    expected=mean_recall,
 )
 def recall(
     a: Alignment,
@@ -68,11 +101,9 @@ def recall(
 
     R@k = |relevant in the first k| / R, R the number of relevant documents.
 
-    rel: the lowest grade that counts as relevant.
     per=document: counts relevant documents.
     per=target: counts targets: those that a document in the first k satisfies, out of all of the query.
     cap: divided by min(R, k) instead of R, so that k documents can reach 1.
-    budget: the list is cut after this many tokens of context; a document must fit completely.
     Nothing relevant, or an empty list: 0.
     """
     inside = a.within(k, budget)
@@ -82,9 +113,32 @@ def recall(
         hit = np.bincount(owner, weights=found, minlength=a.size).astype(np.float64)
         whole = np.bincount(owner, minlength=a.size).astype(np.float64)
     else:
-        hit = a.per_query((a.grade >= rel) & inside)
+        hit = a.per_query((a.grade >= rel) * inside)
         whole = a.relevant(rel)
     return share(hit, capped(whole, k, cap))
+
+
+def _mean_f(
+    a: Alignment,
+    k: int | None,
+    beta: float,
+    rel: float,
+    denominator: Literal["k", "retrieved"],
+    per: Literal["document", "target"],
+    cap: bool,
+) -> Floats:
+    """Per document F is a multiple of the number found, so that it is linear.
+
+    Per target it is averaged over the possible contents of the first ranks of the split group.
+    """
+    if per == "document":
+        return f_measure(over_orders(a), k, beta, rel, denominator, per, cap)
+    states = contents(a, k, rel)
+    whole = capped(a.target_counts(rel), k, cap)
+    out_of = np.full(a.size, float(k)) if denominator == "k" and k is not None else a.returned(k)
+    p = share(states.documents, out_of[states.query])
+    r = share(states.targets, whole[states.query])
+    return states.mean(f_of(p, r, beta), a.size)
 
 
 @measure(
@@ -92,6 +146,8 @@ def recall(
     aliases=("F1", "F_score", "F1_score"),
     tail=False,
     cites="van Rijsbergen, Information Retrieval, 1979",
+    bounded="counts",
+    expected=_mean_f,
 )
 def f_measure(
     a: Alignment,
@@ -107,7 +163,6 @@ def f_measure(
     F@k = (1 + beta^2) P R / (beta^2 P + R), with P@k and R@k of the same parameters.
 
     beta: how many times recall is weighted as much as precision.
-    rel: the lowest grade that counts as relevant.
     denominator=k: precision divides by k; without a cutoff, by the number retrieved.
     denominator=retrieved: precision divides by the number retrieved, at most k.
     per=document: recall counts relevant documents.
@@ -118,11 +173,26 @@ def f_measure(
     return f_of(precision(a, k, rel, denominator), recall(a, k, rel, per, cap), beta)
 
 
+def _mean_reciprocal_rank(a: Alignment, k: int | None, rel: float, per: Literal["document", "target"]) -> Floats:
+    """The mean of 1 / the first relevant rank: it lies in the first group with a relevant document."""
+    if per == "target":
+        alone, owner = a.by_target(rel)
+        return a.mean_over_targets(_mean_reciprocal_rank(alone, k, rel, "document"), owner)
+    g = groups_of(a, a.grade >= rel, k)
+    leading = (g.chosen > 0) & (g.before == 0)
+    result = np.zeros(a.size)
+    columns = (g.first[leading], g.size[leading], g.inside[leading], g.chosen[leading])
+    result[g.query[leading]] = row_by_row(mean_first, *columns)
+    return result
+
+
 @measure(
     "RR",
     aliases=("MRR", "recip_rank", "reciprocal_rank", "mean_reciprocal_rank"),
     ideal=1.0,
     cites="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000",
+    bounded="best document",
+    expected=_mean_reciprocal_rank,
 )
 def reciprocal_rank(
     a: Alignment, k: int | None = None, rel: float = 1, per: Literal["document", "target"] = "document"
@@ -131,7 +201,6 @@ def reciprocal_rank(
 
     RR@k = 1 / rank of the first relevant document in the first k.
 
-    rel: the lowest grade that counts as relevant.
     per=document: the first relevant document of the query.
     per=target: for each target 1 / rank of the first document that satisfies it, averaged over targets.
     None found: 0.
@@ -142,11 +211,50 @@ def reciprocal_rank(
     return 1 / a.first((a.grade >= rel) & a.within(k))
 
 
+def mean_average_precision(
+    a: Alignment,
+    k: int | None,
+    rel: float,
+    denominator: Literal["relevant", "min", "found"] = "relevant",
+    per: Literal["document", "target"] = "document",
+) -> Floats:
+    """The mean of the precisions at relevant ranks; over the number found, averaged given that number."""
+    if per == "target":
+        alone, owner = a.by_target(rel)
+        return a.mean_over_targets(mean_average_precision(alone, k, rel, denominator), owner)
+    g = groups_of(a, a.grade >= rel, k)
+    if denominator == "found":
+        return _mean_precision_over_found(g, a.size)
+    total = sums(g.query, mean_precisions(g.first, g.size, g.inside, g.chosen, g.before), a.size)
+    return share(total, capped(a.relevant(rel), k, denominator == "min"))
+
+
+def _mean_precision_over_found(g: Groups, size: int) -> Floats:
+    """The mean of the sum of precisions over the number found."""
+    some = g.chosen > 0
+    whole = some & (g.inside == g.size)
+    above = np.where(whole, mean_precisions(g.first, g.size, g.inside, g.chosen, g.before), 0.0)
+    total = sums(g.query, above, size)
+    result = share(total, sums(g.query[whole], g.chosen[whole], size))
+    split = some & g.split
+    most = np.minimum(g.chosen[split], g.inside[split])
+    of = np.repeat(np.flatnonzero(split), most + 1)
+    taken = np.arange(len(of)) - np.repeat(np.cumsum(most + 1) - most - 1, most + 1)
+    chance = row_by_row(chance_of, taken, g.size[of], g.inside[of], g.chosen[of])
+    here = mean_precisions(g.first[of], g.inside[of], g.inside[of], taken, g.before[of])
+    over_found = share(total[g.query[of]] + here, (g.before[of] + taken).astype(np.float64))
+    result[g.query[split]] = 0.0
+    np.add.at(result, g.query[of], chance * over_found)
+    return result
+
+
 @measure(
     "AP",
     aliases=("MAP", "average_precision", "mean_average_precision"),
     ideal=1.0,
     cites="Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992",
+    bounded="precision sums",
+    expected=mean_average_precision,
 )
 def average_precision(
     a: Alignment,
@@ -159,7 +267,6 @@ def average_precision(
 
     AP@k = sum of P@rank over the relevant documents in the first k / the denominator below.
 
-    rel: the lowest grade that counts as relevant.
     denominator=relevant: divided by R, the number of relevant documents.
     denominator=min: divided by min(R, k).
     denominator=found: divided by the number of relevant documents found in the first k.
@@ -176,45 +283,55 @@ def average_precision(
     total = sums(query, found / a.rank[chosen], a.size)
     if denominator == "found":
         return share(total, np.bincount(query, minlength=a.size).astype(np.float64))
-    whole = a.relevant(rel)
-    return share(total, np.minimum(whole, k) if denominator == "min" and k is not None else whole)
+    return share(total, capped(a.relevant(rel), k, denominator == "min"))
 
 
-@measure("ARR", aliases=("average_reciprocal_rank",))
+@measure("ARR", aliases=("average_reciprocal_rank",), bounded="ranks")
 def average_reciprocal_rank(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """One over the rank of each relevant document found, averaged.
 
     ARR@k = sum of 1 / rank over the relevant documents in the first k / their number. Another
     relevant document further down lowers it: the best list has one.
 
-    rel: the lowest grade that counts as relevant.
     None found: 0.
     """
     chosen = (a.grade >= rel) & a.within(k)
     return share(a.per_query(np.where(chosen, 1 / a.rank, 0.0)), a.per_query(chosen))
 
 
-@measure("AR", aliases=("MAR", "average_recall", "mean_average_recall"))
+@measure("AR", aliases=("MAR", "average_recall", "mean_average_recall"), bounded="ranks")
 def average_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Recall at the rank of each relevant document, averaged.
 
     AR@k = sum of R@rank over the relevant documents in the first k / R. It does not depend on the ranks: with m
     found it is m (m + 1) / (2 R^2), and (R + 1) / (2 R) at best.
 
-    rel: the lowest grade that counts as relevant.
     None found: 0.
     """
     chosen = (a.grade >= rel) & a.within(k)
     return share(a.per_query(np.where(chosen, a.running(chosen), 0.0)), a.relevant(rel) ** 2)
 
 
-@measure("Hit", aliases=("HitRate", "Success", "hits", "hit_ratio"), ideal=1.0)
+def _mean_hit(a: Alignment, k: int | None, rel: float, budget: int | None) -> Floats:
+    """The probability that a relevant document is in the first k."""
+    relevant = a.grade >= rel
+    if budget is not None:
+        refuse_tied_budget(a, relevant, budget)
+        return hit(a, k, rel, budget)
+    return 1 - chance_of_none(a, relevant, k)
+
+
+@measure(
+    "Hit",
+    aliases=("HitRate", "Success", "hits", "hit_ratio"),
+    ideal=1.0,
+    bounded="best document",
+    first_k_only=True,
+    expected=_mean_hit,
+)
 def hit(a: Alignment, k: int | None = None, rel: float = 1, budget: int | None = None) -> Floats:
     """Whether a relevant document is in the first k.
 
     Hit@k = 1 if a relevant document is in the first k, otherwise 0. Its mean is the hit rate.
-
-    rel: the lowest grade that counts as relevant.
-    budget: the list is cut after this many tokens of context; a document must fit completely.
     """
     return (a.per_query((a.grade >= rel) & a.within(k, budget)) > 0).astype(np.float64)

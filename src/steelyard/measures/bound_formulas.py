@@ -1,23 +1,33 @@
-"""Extremes of nDCG and of sums of precisions over all gradings, computed without trying the gradings."""
+"""Extremes of nDCG, AP, Yaap and Rprec over all gradings, and of differences, computed without trying the gradings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
-from steelyard.measures.binary import share
+from steelyard.measures.binary import capped, share
 from steelyard.measures.compute import values
 from steelyard.measures.graded import Discount, discount_of, gain_of
-from steelyard.measures.gradings import ABSENT, BLOCK, Unjudged, in_first
+from steelyard.measures.gradings import ABSENT, BLOCK, Unjudged, extremes, in_first
 from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
 
+Limits: TypeAlias = tuple[Floats, Floats]
+"""The lowest and the highest value of each query."""
+
 STEPS = 60
 """The most steps that the search for the highest ratio takes; it ends after a few."""
+
+MOST_PAIRED = 256
+"""The most unjudged documents in the first k of a query's lists for which AP is bounded by pairs of them."""
+
+PAIRS_AT_A_TIME = 1 << 17
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,11 +85,7 @@ class GainRatio:
             docs = slice(int(starts[part.start]), int(starts[part.stop]))
             known = judged[judged_starts[part.start] : judged_starts[part.stop]]
             result[part] = self._highest(
-                part,
-                query[docs] - begin,
-                weight[docs],
-                self.judged_query[known] - begin,
-                self.judged_gain[known],
+                part, query[docs] - begin, weight[docs], self.judged_query[known] - begin, self.judged_gain[known]
             )
         return result
 
@@ -142,7 +148,7 @@ class GainRatio:
         return steps, ideals, rest
 
 
-def gain_ratio(measure: Measure, runs: list[Alignment], docs: Unjudged, levels: Floats) -> GainRatio | None:
+def gain_ratio(measure: Measure, runs: Sequence[Alignment], docs: Unjudged, levels: Floats) -> GainRatio | None:
     """nDCG, or its difference between two runs, as a ratio; None where a gain is below 0.
 
     The difference is that of the queries for which `same_ideal` holds.
@@ -161,9 +167,7 @@ def gain_ratio(measure: Measure, runs: list[Alignment], docs: Unjudged, levels: 
         query, judged = a.query[inside], judged[a.doc[inside]]
         docs = docs.only(in_first(docs.ranks[0], k))
     weights = [_discounts(rank, k, given["discount"]) for rank in docs.ranks]
-    plain = Measure(definitions()["DCG"], cutoff=k)(
-        gain=given["gain"], discount=given["discount"], rel=given["rel"]
-    )
+    plain = Measure(definitions()["DCG"], cutoff=k)(gain=given["gain"], discount=given["discount"], rel=given["rel"])
     bases = [values(plain, run) for run in runs]
     longest = int(np.bincount(query, minlength=1).max(initial=0)) + int(docs.counts.max(initial=0)) + 1
     return GainRatio(
@@ -178,20 +182,19 @@ def gain_ratio(measure: Measure, runs: list[Alignment], docs: Unjudged, levels: 
     )
 
 
-def same_ideal(measure: Measure, a: Alignment, b: Alignment) -> Bools:
-    """Whether nDCG divides both runs by the DCG of the same ideal list."""
-    ideal, k = measure.parameters["ideal"], measure.cutoff
+def same_ideal(measure: Measure, runs: Sequence[Alignment]) -> Bools:
+    """Whether nDCG divides all runs by the DCG of the same ideal list."""
+    ideal, k, (a, b) = measure.parameters["ideal"], measure.cutoff, (runs[0], runs[-1])
     if ideal == "retrieved":
         depth = np.inf if k is None else k
         same: Bools = np.minimum(a.retrieved, depth) == np.minimum(b.retrieved, depth)
         return same
-    return np.full(a.size, ideal != "found")
+    return np.full(a.size, ideal != "found" or len(runs) == 1)
 
 
-def ndcg_extremes(ratio: GainRatio) -> tuple[Floats, Floats]:
+def ndcg_limits(ratio: GainRatio) -> Limits:
     """The lowest and the highest value: the lowest is the highest of the opposite, with its sign changed."""
-    opposite = GainRatio(**{**vars(ratio), "base": -ratio.base, "weight": -ratio.weight})
-    return 0.0 - opposite.highest(), ratio.highest()
+    return 0.0 - replace(ratio, base=-ratio.base, weight=-ratio.weight).highest(), ratio.highest()
 
 
 def _discounts(rank: Ints, k: int | float | None, discount: Discount) -> Floats:
@@ -240,23 +243,169 @@ def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> P
 
 def added_precision(a: Alignment, query: Ints, rank: Ints, k: int | None, rel: float) -> Floats:
     """What a sum of precisions gains where one document in the first k alone becomes relevant; 0 below."""
-    above, below = _relevant_around(
-        a, (a.grade >= rel) & a.within(k), query, np.minimum(rank, a.retrieved[query] + 1)
-    )
+    above, below = _relevant_around(a, (a.grade >= rel) & a.within(k), query, np.minimum(rank, a.retrieved[query] + 1))
     return np.where(in_first(rank, k), (above + 1) / rank + below, 0.0)
 
 
-def r_precision_extremes(
-    a: Alignment, docs: Unjudged, rel: float, cut: Callable[[Floats], Floats]
-) -> tuple[Floats, Floats]:
+def average_precision_limits(measure: Measure, a: Alignment, docs: Unjudged, k: int | None) -> Limits:
+    """AP and Yaap: functions of a sum of precisions and of R, growing with the one and falling with the other."""
+    rel = measure.parameters["rel"]
+    sums = precision_sums(a, docs, k, rel)
+    outside = docs.counts - sums.counts
+    whole, found = a.relevant(rel), a.per_query((a.grade >= rel) & a.within(k))
+
+    def value(total: Floats, query: Ints, made: Ints | int, others: Ints | int) -> Floats:
+        relevant = whole[query] + made + others
+        if measure.name == "Yaap":
+            return np.log((1 + total) / (1 + relevant - total))
+        if measure.parameters.get("denominator") == "found":
+            return share(total, found[query] + made)
+        return share(total, _denominator(measure, relevant, k))
+
+    everyone = np.arange(a.size)
+    low, high = value(sums.none, everyone, 0, outside), value(sums.none, everyone, 0, 0)
+    np.minimum.at(low, sums.query, value(sums.last, sums.query, sums.made, outside[sums.query]))
+    np.maximum.at(high, sums.query, value(sums.first, sums.query, sums.made, 0))
+    return low, high
+
+
+def _denominator(measure: Measure, relevant: Floats, k: int | None) -> Floats:
+    """What AP divides a sum of precisions by."""
+    return capped(relevant, k, measure.parameters.get("denominator") == "min")
+
+
+def average_precision_difference(
+    measure: Measure, runs: Sequence[Alignment], docs: Unjudged, k: int | None, top: float
+) -> tuple[Limits, Bools]:
+    """Outer bounds of a difference of AP, and whether the grading that they suggest reaches both.
+
+    AP = N / D. D depends on the number m of documents made relevant, the same for both runs, so that the
+    highest N(a) - N(b) is bounded for every m, in two ways, of which the lower counts:
+
+    1. N(a) is at most that of the first m documents of a's list; N(b) is at least that of the last of b's
+       list, and only if there are fewer than m other documents.
+    2. N(a) - N(b) = N0 + sum of l(i) + sum over pairs of q(i, j). l(i) is what document i adds alone and
+       q(i, j) = 1 / (lower rank of the two in a) - the same in b, each if both are in the first k: the
+       upper of the two raises the precision at the lower. A pair adds no more than max(q(i, j), 0), half of
+       it to each, so the difference is at most N0 + the sum of the m largest of
+       l(i) + the sum over all j of max(q(i, j), 0) / 2.
+
+    The lowest difference a - b is the highest difference b - a with its sign changed.
+    """
+    a, b = runs
+    case = _Difference(measure, docs, k, a.relevant(measure.parameters["rel"]))
+    turned = replace(case, docs=Unjudged(docs.query, docs.ranks[::-1], docs.size))
+    low, high = -turned.limit_by_number(b, a), case.limit_by_number(a, b)
+    add_high, add_low, few = _added_to_difference(measure, runs, docs, k)
+    now = (values(measure, a) - values(measure, b)) * _denominator(measure, case.relevant, k)
+    by_pairs_high, made_high = case.limit_by_terms(now, add_high)
+    by_pairs_low, made_low = case.limit_by_terms(-now, -add_low)
+    low = np.where(few, np.maximum(low, -by_pairs_low), low)
+    high = np.where(few, np.minimum(high, by_pairs_high), high)
+
+    def grade(doc: Ints, number: Ints) -> Floats:
+        return np.where(np.where(number == 1, made_high[doc], made_low[doc]), top, 0.0)
+
+    lowest, highest, _ = extremes(measure, runs, docs, np.full(docs.size, 2), grade)
+    exact = (lowest <= low + ROUNDING) & (highest >= high - ROUNDING)
+    return (np.minimum(low, lowest), np.maximum(high, highest)), exact
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Difference:
+    """A difference of AP: the unjudged documents of both lists, and R of each query as judged."""
+
+    measure: Measure
+    docs: Unjudged
+    k: int | None
+    relevant: Floats
+
+    def limit_by_number(self, a: Alignment, b: Alignment) -> Floats:
+        """The first bound of a difference of AP."""
+        rel = self.measure.parameters["rel"]
+        best = precision_sums(a, self.docs.of_run(0), self.k, rel)
+        worst = precision_sums(b, self.docs.of_run(1), self.k, rel)
+        query, made = _numbers(self.docs)
+        forced = np.maximum(0, made - (self.docs.counts - worst.counts)[query])
+        total = best.at(best.first, query, made) - worst.at(worst.last, query, forced)
+        return np.maximum.reduceat(self._divided(total, query, made), np.flatnonzero(made == 0))
+
+    def limit_by_terms(self, base: Floats, added: Floats) -> tuple[Floats, Bools]:
+        """The second bound of a difference of AP, and the documents that it takes as relevant."""
+        docs = self.docs
+        order = np.lexsort((-added, docs.query))
+        total = np.concatenate([[0.0], np.cumsum(added[order])])
+        query, made = _numbers(docs)
+        sums = base[query] + total[docs.starts[query] + made] - total[docs.starts[query]]
+        value = self._divided(sums, query, made)
+        highest = np.maximum.reduceat(value, np.flatnonzero(made == 0))
+        number = np.full(docs.size, len(query))
+        reaching = np.flatnonzero(value == highest[query])
+        np.minimum.at(number, query[reaching], made[reaching])
+        relevant = np.zeros(len(order), dtype=bool)
+        relevant[order] = docs.place < number[docs.query]
+        return highest, relevant
+
+    def _divided(self, total: Floats, query: Ints, made: Ints) -> Floats:
+        return share(total, _denominator(self.measure, self.relevant[query] + made, self.k))
+
+
+def _numbers(docs: Unjudged) -> tuple[Ints, Ints]:
+    """All numbers of documents from 0 to all of them, as (query, number)."""
+    query = np.repeat(np.arange(docs.size), docs.counts + 1)
+    return query, np.arange(len(query)) - (docs.starts[:-1] + np.arange(docs.size))[query]
+
+
+def _added_to_difference(
+    measure: Measure, runs: Sequence[Alignment], docs: Unjudged, k: int | None
+) -> tuple[Floats, Floats, Bools]:
+    """Per document l(i) + half the sum over j of max(q(i, j), 0), and the same with min.
+
+    Also whether the documents of each query are few enough for these sums.
+    """
+    rel = measure.parameters["rel"]
+    alone = [added_precision(run, docs.query, rank, k, rel) for run, rank in zip(runs, docs.ranks, strict=True)]
+    highest, lowest = alone[0] - alone[1], alone[0] - alone[1]
+    either = in_first(np.min(docs.ranks, axis=0), k)
+    few = docs.per_query(either) <= MOST_PAIRED
+    paired = either & few[docs.query]
+    more, less = _pair_sums(docs.only(paired), k)
+    highest[paired] += more / 2
+    lowest[paired] += less / 2
+    return highest, lowest, few
+
+
+def _pair_sums(docs: Unjudged, k: int | None) -> tuple[Floats, Floats]:
+    """Per document i the sum over j of max(q(i, j), 0), and that of min(q(i, j), 0)."""
+    inverse = [np.where(in_first(rank, k), 1 / rank, 0.0) for rank in docs.ranks]
+    width = max(1, int(docs.counts.max(initial=0)))
+    some = max(1, PAIRS_AT_A_TIME // width**2)
+    more, less = np.zeros(len(docs.query)), np.zeros(len(docs.query))
+    for begin in range(0, docs.size, some):
+        here = slice(int(docs.starts[begin]), int(docs.starts[min(begin + some, docs.size)]))
+        row, column = docs.query[here] - begin, docs.place[here]
+        padded = np.zeros((2, some, width))
+        padded[:, row, column] = [side[here] for side in inverse]
+        lower = np.minimum(padded[:, :, :, None], padded[:, :, None, :])
+        pairs = lower[0] - lower[1]
+        pairs[:, np.arange(width), np.arange(width)] = 0.0
+        total = pairs.sum(axis=2)
+        positive = np.maximum(pairs, 0.0, out=pairs).sum(axis=2)
+        more[here], less[here] = positive[row, column], (total - positive)[row, column]
+    return more, less
+
+
+def r_precision_limits(measure: Measure, a: Alignment, docs: Unjudged) -> Limits:
     """The extremes of precision at a depth that is a function of R, over all numbers m of relevant documents.
 
     m fixes the depth. Of the m documents as many as possible are within it for the highest value, and as
     few as possible for the lowest: m less the number of documents that are not within it.
     """
-    query = np.repeat(np.arange(a.size), docs.counts + 1)
-    made = np.arange(len(query)) - np.repeat(np.cumsum(docs.counts + 1) - docs.counts - 1, docs.counts + 1)
-    depth = cut(a.relevant(rel)[query] + made)
+    rel = measure.parameters["rel"]
+    query, made = _numbers(docs)
+    depth = a.relevant(rel)[query] + made
+    if measure.cutoff is not None:
+        depth = np.floor(float(measure.cutoff) * depth + 0.9)  # RprecMult, as trec_eval rounds it
     chosen = a.grade >= rel
     found = _within(a.query[chosen], a.rank[chosen], a.size, query, depth)
     inside = _within(docs.query, docs.ranks[0], a.size, query, depth)

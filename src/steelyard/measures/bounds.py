@@ -1,31 +1,52 @@
-"""Bounds of a measure: its lowest and highest value over all gradings of the unjudged documents in the lists.
+"""Bounds of a measure, or of its difference between two runs: the extremes over all gradings of unjudged documents.
 
 A grading gives every unjudged document of a list a grade from 0 to the highest grade in the qrels. Documents
-that become relevant count in R and in the ideal list; documents outside the list stay as they are. Ranks are
-those of the alignment: with ties=expected the bounds are those of the order that the ranks give.
+that become relevant count in R and in the ideal list; documents outside the lists stay as they are. Two runs are
+measured with the same grades: a document in both lists has one grade. Queries are graded independently, so that the
+bounds of a mean are the means of the queries' bounds. Ranks are those of the alignment: with ties=expected the
+bounds are those of the order that the ranks give.
 
-How the bounds of each measure are found, with the reason why no grading is missed. `inside` are the unjudged
-documents in the first k (all of the list where there is no cutoff), `outside` the others.
+For most measures a few gradings are enough, and the measure's own code gives their values. Each measure declares
+(`bounded` of `@measure`) which ones, and no grading is missed for the reason given here. `inside` are the unjudged
+documents in the first k (all of the list if there is no cutoff), `outside` the others.
 
-FIXED       no grading changes the measure.
-ENDS        every document adds to the measure by its own grade alone, or a higher grade never lowers the
-            value: the extremes are at all lowest and all highest grades. ERR: the coefficient of a
-            document's chance to satisfy is at least P (1 / rank - 1 / (rank + 1)), P the chance to reach it.
-CORNERS     the value is a function of x (inside, relevant) and y (outside, relevant) that grows with x and
-            falls with y, as (h + x) / (R + x + y) with h <= R, or is linear in both: the extremes are at
-            none or all of the inside with none or all of the outside.
-FIRST_OR_LAST  the value is a function of the ranks r(1) < r(2) < ... of the relevant documents and of R that
-            does not grow with any r(i), nor with y. Of the ways to make m of the inside relevant, the first m
-            make every r(i) smallest and the last m make it largest: the extremes are among these, for all m.
-nDCG, AP, Yaap, Rprec  formulas: see bound_formulas.
-others      all gradings are tried where these are few, otherwise the range of the measure is the bound.
+fixed       No grading changes the measure.
+additive    Every document adds to the measure by its own grade alone, so that each has the grade that adds least, or
+            most. What it adds is measured with this document alone. Below a cutoff it adds nothing.
+best document  The value is the highest of the values that the relevant documents have alone. Of two runs, any other
+            document than the best of the run to be raised can only raise the other run. So the extremes are at
+            one relevant document or none.
+monotone    A higher grade never lowers the value: the extremes are at all lowest and all highest grades. ERR: the
+            coefficient of a document's chance to satisfy is at least P (1 / rank - 1 / (rank + 1)), P the chance to
+            reach it.
+counts      The value is a function of the numbers x (inside) and y (outside) of relevant documents that grows with x
+            and falls with y, as (h + x) / (R + x + y) with h <= R: the extremes are at none or all of the inside with
+            none or all of the outside. Two runs that divide by the same number have the difference
+            (d + x - y) / D, x and y being relevant documents that only the first or only the second has inside. It
+            grows with x as d <= R, and falls with y. For the documents that both or neither have inside, the sign
+            of the numerator decides: all of them are relevant, or none is.
+ranks       The value is a function of the ranks r(1) < r(2) < ... of the relevant documents and of R that does not
+            grow with any r(i), nor with y. Of the ways to make m of the inside relevant, the first m make every
+            r(i) smallest and the last m make it largest: the extremes are among these, for all m.
+graded ranks   nERR. A swap that moves the higher grade up raises ERR, and the ideal is the highest of all orders, so
+            that ERR / ideal is quasi-concave in each chance to satisfy and lowest at lowest or highest grades: as
+            ranks, but the highest value is known only if there are two levels.
+scaled grades  ScaledRBP is the sum of weight x grade over max(1, H), H the highest grade of the query. If an unjudged
+            document has the highest grade g of all unjudged ones, the sum is highest if all have it and lowest if
+            only the last one has it and the others have 0: for each level all documents, or only the last.
+gain ratio, precision sums, R-precision   Formulas for nDCG, AP and Yaap, Rprec: see bound_formulas. Trying
+            the gradings of `ranks` takes too long for long lists, and grades between 0 and the highest matter to nDCG.
+relevance, any   All gradings are tried if they are few (relevance: a document is relevant or not). Otherwise the
+            bounds are the range of the measure.
+
+If nothing better is known of a difference, its bounds are the lowest value of the one run less the highest of the
+other, and the reverse, which contain every difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 
 import numpy as np
@@ -33,14 +54,22 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.measures.binary import capped, share
-from steelyard.measures.bound_formulas import gain_ratio, ndcg_extremes, precision_sums, r_precision_extremes
-from steelyard.measures.compute import _named_targets, averaged, summary, values
-from steelyard.measures.graded import gain_of
+from steelyard.measures.bound_formulas import (
+    average_precision_difference,
+    average_precision_limits,
+    gain_ratio,
+    ndcg_limits,
+    r_precision_limits,
+    same_ideal,
+)
+from steelyard.measures.compute import averaged, has_named_targets, is_over_targets, summary, values
+from steelyard.measures.counts import counted_measure
 from steelyard.measures.gradings import (
     ABSENT,
     Grade,
     Unjudged,
     affordable,
+    alone,
     extremes,
     grade_levels,
     in_first,
@@ -51,40 +80,16 @@ from steelyard.measures.gradings import (
 from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import definitions
 
-ENDS = frozenset(
-    ("P", "Hit", "RR", "DCG", "RBP", "ERR", "INSQ", "SDCG", "SetP", "NumRel", "NumRelRet", "Found")
-) | {"NumNonrelJudgedRet", "Diversity", "Abstain"}
-CORNERS = frozenset(
-    ("R", "F", "SetR", "SetF", "SetAP", "SetRelativeP", "Utility", "DR", "StRecall", "AllTargets", "P_IA")
-)
-FIRST_OR_LAST = frozenset(
-    ("AP", "ARR", "AR", "IPrec", "IPrecAvg", "Bpref", "GMBpref", "BinG", "Accuracy")
-) | {"RR", "AP_IA", "NewTargets", "alpha_DCG", "alpha_nDCG", "ERR_IA", "nERR_IA", "NRBP", "nNRBP", "nERR"}
-PRECISIONS = frozenset(("AP", "GMAP", "Yaap"))
-LIST_ONLY = frozenset(("Bpref", "GMBpref"))
-"""FIRST_OR_LAST holds for these only where no document outside the list is graded."""
-OVER_TARGETS = frozenset(
-    ("DR", "StRecall", "AllTargets", "Diversity", "NewTargets", "AP_IA", "P_IA", "NRBP", "nNRBP")
-) | {"alpha_DCG", "alpha_nDCG", "ERR_IA", "nERR_IA"}
-FIRST_K_ONLY = frozenset(("BPM", "ERR", "Hit"))
-"""Measures that do not depend on any document below the cutoff."""
-GRADED = frozenset(
-    ("DCG", "nDCG", "nERR", "RBP", "INST", "INSQ", "BPM", "SDCG", "Compat", "ScaledRBP", "G")
-) | {"Rndcg", "nDCGRel", "Composite", "Counted"}
-"""Measures that may have extremes at grades in between. For the others a document is relevant or not; ERR is
-linear in each document's chance to satisfy, so that its extremes are at lowest or highest grades."""
-SCALED = frozenset(("ERR", "nERR", "RBP", "INST", "INSQ", "BPM", "SDCG"))
-"""Measures that may scale grades by the highest one in the qrels."""
 MOST_GRADINGS = 4096
-"""The most gradings of a query that are tried where there is no better way to find exact bounds."""
+"""The most gradings of a query that are tried if there is no better way to find exact bounds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bounds:
-    """The lowest and the highest value of each query; NaN where it has none under any grading.
+    """The lowest and the highest value of each query; NaN if it has none under any grading.
 
     `exact`: both are values that some grading gives; otherwise all values are between them.
-    `undefined`: the query may have no value, as Accuracy where no document is relevant.
+    `undefined`: the query may have no value, as Accuracy if no document is relevant.
     """
 
     low: Floats
@@ -101,11 +106,41 @@ class Bounds:
 
         Queries are graded independently of each other and the summary (a mean, a sum, a percentile ...) does
         not fall when a value rises, so the summary of the lowest values is the lowest. A query that may have
-        no value counts in the mean where this lowers (raises) it.
+        no value counts in the mean if this lowers (raises) it.
         """
         if averaged(measure) and np.any(self.undefined & ~np.isnan(self.low)):
             return _lowest_mean(self.low, self.undefined), -_lowest_mean(-self.high, self.undefined)
         return summary(measure, self.low), summary(measure, self.high)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Case:
+    """What is bounded: a measure of one run, or the difference of two runs, over gradings of their documents.
+
+    `docs` are in the order of their ranks if there is one run; `levels` are the grades that they may have.
+    """
+
+    measure: Measure
+    runs: Sequence[Alignment]
+    docs: Unjudged
+    levels: Floats
+
+    @property
+    def size(self) -> int:
+        """The number of queries."""
+        return self.docs.size
+
+    def now(self) -> Floats:
+        """The value, or the difference, without any grading."""
+        return _difference([values(self.measure, a) for a in self.runs])
+
+    def inside(self) -> list[Bools]:
+        """For each run, which documents are in its first k."""
+        return [in_first(rank, rank_cutoff(self.measure)) for rank in self.docs.ranks]
+
+    def of_run(self, number: int) -> Case:
+        """One of the runs, with the same documents to be graded."""
+        return replace(self, runs=[self.runs[number]], docs=self.docs.of_run(number))
 
 
 def bounds(measure: Measure, a: Alignment, levels: Sequence[float] | Floats | None = None) -> Bounds:
@@ -113,10 +148,10 @@ def bounds(measure: Measure, a: Alignment, levels: Sequence[float] | Floats | No
 
     `levels` are the grades that an unjudged document may have; see `grade_levels` for the default.
 
-    The value itself lies within its bounds, except where a measure passes over unjudged documents instead of
+    The value itself lies within its bounds, except if a measure passes over unjudged documents instead of
     counting them as not relevant: Bpref, infAP, condensed lists inside Counted.
     """
-    return bounds_over(measure, a, unjudged(a), grade_levels(a, levels))
+    return bounds_of(Case(measure, [a], unjudged(a), grade_levels(a, levels)))
 
 
 def judged_share(measure: Measure, a: Alignment) -> Floats:
@@ -127,86 +162,311 @@ def judged_share(measure: Measure, a: Alignment) -> Floats:
     return values(Measure(definitions()["Judged"], cutoff=_depth_read(measure)), a)
 
 
-def bounds_over(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
-    """The bounds over gradings of given documents, in the order of their ranks; some may not be in the lists."""
-    now = values(measure, a)
-    still = Bounds(now, now, np.ones(a.size, dtype=bool), np.zeros(a.size, dtype=bool))
-    if is_fixed(measure) or not len(docs.query) or (len(levels) == 1 and not zero_counts(measure)):
+def rank_cutoff(measure: Measure) -> int | None:
+    """The rank at which a measure cuts a list; None if it has no cutoff, or one that is not a rank."""
+    by_rank = measure.definition.cutoff_kind == "rank" and measure.cutoff is not None
+    return int(measure.cutoff or 0) if by_rank else None
+
+
+def bounds_of(case: Case) -> Bounds:
+    """The bounds of every query: by the method that the measure declares, or by trying all gradings if few."""
+    now = case.now()
+    still = Bounds(now, now, np.ones(case.size, dtype=bool), np.zeros(case.size, dtype=bool))
+    no_choice = len(case.levels) == 1 and not zero_counts(case.measure)
+    if is_fixed(case.measure) or not len(case.docs.query) or no_choice:
         return still
-    found = _by_family(measure, a, docs, levels)
-    found = chosen(docs.counts == 0, still, found)
-    return with_all_tried(found, measure, [a], docs, levels)
+    return _with_all_tried(_chosen(case.docs.counts == 0, still, _by_method(case)), case)
 
 
-def with_all_tried(
-    found: Bounds, measure: Measure, runs: list[Alignment], docs: Unjudged, levels: Floats
-) -> Bounds:
-    """The bounds with those that are not exact replaced by exact ones where the gradings are few."""
-    if np.all(found.exact) or not can_be_graded(measure, runs[0]):
+def _by_method(case: Case) -> Bounds:
+    measure = case.measure
+    if measure.name == "Composite":
+        parts = [replace(case, measure=parse(text)) for text, _ in measure.parameters["weights"]]
+        return _composed(measure, [bounds_of(part) for part in parts], difference=len(case.runs) == 2)
+    if measure.name == "Counted":
+        return _counted(case)
+    if not _can_be_graded(measure, case.runs[0]):
+        return _within_budget(case) or _fallback(case)
+    method = METHODS.get(_method_name(measure))
+    if _is_binary(measure) and not is_over_targets(measure) and _all_levels_alike(case):
+        method = _monotone
+    return (method and method(case)) or _fallback(case)
+
+
+def _method_name(measure: Measure) -> str:
+    """The declared way to find bounds; per target, RR and AP are means over the ranks of all relevant documents."""
+    declared = measure.definition.bounded
+    per_target = measure.parameters.get("per") == "target" and declared in ("best document", "precision sums")
+    return "ranks" if per_target else declared
+
+
+def _is_binary(measure: Measure) -> bool:
+    """Whether a document is relevant or not to a measure, whatever its grade beyond that."""
+    binary = ("best document", "counts", "ranks", "precision sums", "R-precision", "relevance")
+    return measure.definition.bounded in binary
+
+
+def _all_levels_alike(case: Case) -> bool:
+    """Whether every level is relevant or none is, so that all gradings give the same value."""
+    rel = case.measure.parameters.get("rel")
+    return rel is not None and not 0 < float(rel) <= case.levels[-1]
+
+
+def _fallback(case: Case) -> Bounds:
+    """The range of the measure; of a difference, the lowest value of one run less the highest of the other.
+
+    The latter is exact if one of the two values does not change.
+    """
+    if len(case.runs) == 1:
+        return _outer(*_value_range(case.measure), case.size)
+    one, other = bounds_of(case.of_run(0)), bounds_of(case.of_run(1))
+    undefined = one.undefined | other.undefined
+    constant = (one.low == one.high) | (other.low == other.high)
+    exact = one.exact & other.exact & constant & ~undefined
+    return Bounds(one.low - other.high, one.high - other.low, exact, undefined)
+
+
+def _with_all_tried(found: Bounds, case: Case) -> Bounds:
+    """The bounds with those that are not exact replaced by exact ones if the gradings are few."""
+    measure, docs, levels = case.measure, case.docs, case.levels
+    if np.all(found.exact) or not _can_be_graded(measure, case.runs[0]):
         return found
-    if measure.name in FIRST_K_ONLY and measure.cutoff is not None:
+    if measure.definition.first_k_only and measure.cutoff is not None:
         docs = docs.only(np.min(docs.ranks, axis=0) <= measure.cutoff)
-    if measure.name not in GRADED:
+    if _is_binary(measure) or measure.definition.bounded == "monotone":
         levels = levels[[0, -1]]
     number = float(len(levels)) ** np.minimum(docs.counts, 99)
-    few = ~found.exact & (number <= MOST_GRADINGS) & affordable(runs, docs, number)
+    few = ~found.exact & (number <= MOST_GRADINGS) & affordable(case.runs, docs, number)
     if not np.any(few):
         return found
     counts = np.where(few, np.minimum(number, MOST_GRADINGS), 0).astype(np.int64)
     digit = len(levels) ** np.where(few[docs.query], docs.place, 0)
 
     def grade(doc: Ints, number: Ints) -> Floats:
+        # Grading number n gives document i the i-th digit of n, written in base len(levels).
         given: Floats = levels[number // digit[doc] % len(levels)]
         return given
 
-    tried = extremes(measure, runs, docs, counts, grade)
-    return chosen(few, Bounds(tried.low, tried.high, few, tried.undefined), found)
+    low, high, undefined = extremes(measure, case.runs, docs, counts, grade)
+    return _chosen(few, Bounds(low, high, few, undefined), found)
 
 
-def can_be_graded(measure: Measure, a: Alignment) -> bool:
-    """Whether the value after a grading is known: not where it takes token counts, nor where qrels name targets.
-
-    A document that becomes relevant is its own target where the qrels name none; where they do, it is not
-    known which targets it would satisfy. Nor is it known where a measure scales grades by the highest one
-    among the documents returned for all queries (Counted(known=returned) of ERR): queries are graded alone.
-    """
-    parts = _parts(measure)
-    if "known=returned" in measure.spelled and any(part.name in SCALED for part in parts):
-        return False
-    if any(part.parameters.get("budget") is not None for part in parts):
-        return False
-    return not any(map(is_over_targets, parts)) or not _named_targets(a)
+def _evaluated(case: Case, counts: Ints | int, grade: Grade) -> Bounds:
+    """The extremes over some gradings, among which are those of all gradings."""
+    low, high, undefined = extremes(case.measure, case.runs, case.docs, np.broadcast_to(counts, case.size), grade)
+    return Bounds(low, high, np.ones(case.size, dtype=bool), undefined)
 
 
-def value_range(measure: Measure) -> tuple[float, float]:
-    """The range of a measure's values, whatever the list and the grades."""
-    about, given = measure.definition, measure.parameters
-    if measure.name == "Counted":
-        low, high = value_range(counted_measure(measure))
-        return min(low, 0.0), max(high, 1.0)
-    table = given.get("gain")
-    if isinstance(table, tuple) and any(worth < 0 for _, worth in table):
-        return -inf, inf
-    if measure.name == "SetF" and (given["weight"] or 0) < 0:
-        return -inf, inf
-    return about.low, inf if given.get("gain") == "grade" else about.high
+def _monotone(case: Case) -> Bounds | None:
+    ends = case.levels[[0, -1]]
+    if len(case.runs) == 2 and not _all_levels_alike(case):
+        return None
+    return _evaluated(case, 2, lambda doc, number: ends[number])
 
 
-def chosen(where: Bools, one: Bounds, other: Bounds) -> Bounds:
-    """The bounds of one where the condition holds, of the other elsewhere."""
+def _additive(case: Case) -> Bounds:
+    (least, most), read = _ends(case), _inside_some_list(case)
+    more = np.zeros(len(case.docs.query))
+    more[read] = _alone(case, read, most) - _alone(case, read, least)
+
+    def grade(doc: Ints, number: Ints) -> Floats:
+        raised = np.where(number == 1, more[doc] > 0, more[doc] < 0)
+        return np.where(raised, float(most), float(least))
+
+    return _evaluated(case, 2, grade)
+
+
+def _ends(case: Case) -> Floats:
+    """The grade that adds least and the one that adds most: a table of gains may order them otherwise."""
+    everyone, first = np.arange(case.size), np.ones(case.size, dtype=np.int64)
+    gains = [alone(case.measure, case.runs[0], everyone, first, level).sum() for level in case.levels]
+    least, most = int(np.argmin(gains)), int(np.argmax(gains))
+    return case.levels[[least, most] if least != most else [0, -1]]
+
+
+def _inside_some_list(case: Case) -> Ints:
+    """The documents in the first k of a list; without a cutoff all, as one that is in no list may count too."""
+    k = rank_cutoff(case.measure)
+    return np.arange(len(case.docs.query)) if k is None else np.flatnonzero(np.min(case.docs.ranks, axis=0) <= k)
+
+
+def _alone(case: Case, docs: Ints, grade: float) -> Floats:
+    """The value, or the difference, of each of some documents if no other is judged."""
+    query, ranks = case.docs.query[docs], [rank[docs] for rank in case.docs.ranks]
+    sides = [alone(case.measure, a, query, rank, grade) for a, rank in zip(case.runs, ranks, strict=True)]
+    return _difference(sides)
+
+
+def _best_document(case: Case) -> Bounds:
+    read, top = _inside_some_list(case), float(case.levels[-1])
+    query = case.docs.query[read]
+    now = [values(case.measure, a) for a in case.runs]
+    with_one = [
+        np.maximum(value[query], alone(case.measure, a, query, rank[read], top))
+        for value, a, rank in zip(now, case.runs, case.docs.ranks, strict=True)
+    ]
+    low, high = _difference(now).copy(), _difference(now).copy()
+    np.minimum.at(low, query, _difference(with_one))
+    np.maximum.at(high, query, _difference(with_one))
+    return _formula(case, low, high)
+
+
+def _counts(case: Case) -> Bounds | None:
+    if (case.measure.parameters.get("weight") or 0) < 0:  # SetF: then it does not grow with x
+        return None
+    top = float(case.levels[-1])
+    side = _difference([inside.astype(np.int64) for inside in case.inside()])
+
+    def grade(doc: Ints, number: Ints) -> Floats:
+        wanted = np.where(number & 1, 1, -1)
+        relevant = np.where(side[doc] == 0, number >> 1 == 1, side[doc] == wanted)
+        return np.where(relevant, top, 0.0)
+
+    return _where(_same_denominator(case), _evaluated(case, 4, grade), case)
+
+
+def _same_denominator(case: Case) -> Bools:
+    """The queries for which the counts of both runs are divided by the same number."""
+    k = rank_cutoff(case.measure)
+    by_cutoff = k is not None and case.measure.parameters.get("denominator") != "retrieved"
+    if case.measure.definition.tail or by_cutoff:
+        return np.ones(case.size, dtype=bool)
+    same: Bools = case.runs[0].returned(k) == case.runs[-1].returned(k)
+    return same
+
+
+def _ranks(case: Case) -> Bounds | None:
+    """For all m the first m of the inside and none of the outside, the last m of the inside and all the outside."""
+    docs, graded_ranks = case.docs, case.measure.definition.bounded == "graded ranks"
+    # Judged documents that are not in the list count if zeros do: then fewer of them may be better.
+    if len(case.runs) == 2 or (case.measure.definition.zeros and np.any(docs.ranks[0] == ABSENT)):
+        return None
+    (inside,) = case.inside()
+    number_inside = docs.per_query(inside)
+    counts = 2 * (number_inside + 1)
+    able = affordable(case.runs, docs, counts.astype(np.float64))
+
+    def grade(doc: Ints, number: Ints) -> Floats:
+        most = number_inside[docs.query[doc]]
+        made, last = number % (most + 1), number > most
+        relevant = np.where(last, docs.place[doc] >= most - made, docs.place[doc] < made)
+        return np.where(np.where(inside[doc], relevant, last), case.levels[-1], 0.0)
+
+    found = _evaluated(case, np.where(able, counts, 0), grade)
+    everything = _fallback(case)
+    if graded_ranks and len(case.levels) > 2:
+        found = replace(found, high=everything.high, exact=everything.exact)
+    return _chosen(able, found, everything)
+
+
+def _scaled_grades(case: Case) -> Bounds | None:
+    docs, levels = case.docs, case.levels
+    last = docs.place == docs.counts[docs.query] - 1
+
+    def grade(doc: Ints, number: Ints) -> Floats:
+        all_of_them = number < len(levels)
+        return np.where(all_of_them | last[doc], levels[number % len(levels)], 0.0)
+
+    return _evaluated(case, 2 * len(levels), grade) if len(case.runs) == 1 else None
+
+
+def _gain_ratio(case: Case) -> Bounds | None:
+    same = same_ideal(case.measure, case.runs)
+    ratio = gain_ratio(case.measure, case.runs, case.docs, case.levels) if np.any(same) else None
+    return None if ratio is None else _where(same, _formula(case, *ndcg_limits(ratio)), case)
+
+
+def _precision_sums(case: Case) -> Bounds | None:
+    measure, docs, k = case.measure, case.docs, rank_cutoff(case.measure)
+    if len(case.runs) == 1:
+        return _formula(case, *average_precision_limits(measure, case.runs[0], docs, k))
+    if measure.name == "Yaap" or measure.parameters.get("denominator") == "found":
+        return None
+    limits, exact = average_precision_difference(measure, case.runs, docs, k, float(case.levels[-1]))
+    return replace(_outer(*limits, case.size), exact=exact)
+
+
+def _r_precision(case: Case) -> Bounds | None:
+    if len(case.runs) == 2:
+        return None
+    return _formula(case, *r_precision_limits(case.measure, case.runs[0], case.docs))
+
+
+METHODS: dict[str, Callable[[Case], Bounds | None]] = {
+    "additive": _additive,
+    "best document": _best_document,
+    "monotone": _monotone,
+    "counts": _counts,
+    "ranks": _ranks,
+    "graded ranks": _ranks,
+    "scaled grades": _scaled_grades,
+    "gain ratio": _gain_ratio,
+    "precision sums": _precision_sums,
+    "R-precision": _r_precision,
+}
+"""The ways to find bounds; None is returned for what they do not hold for."""
+
+
+def _where(same: Bools, found: Bounds, case: Case) -> Bounds:
+    """The bounds found if both runs have the same denominator, otherwise those of `_fallback`."""
+    return found if len(case.runs) == 1 or np.all(same) else _chosen(same, found, _fallback(case))
+
+
+def _formula(case: Case, low: Floats, high: Floats) -> Bounds:
+    """Exact bounds from a formula; rounding does not put the value itself outside of them."""
+    if not zero_counts(case.measure):
+        low, high = np.minimum(low, case.now()), np.maximum(high, case.now())
+    return Bounds(low, high, np.ones(case.size, dtype=bool), np.zeros(case.size, dtype=bool))
+
+
+def _difference(sides: Sequence[Floats]) -> Floats:
+    return sides[0] if len(sides) == 1 else sides[0] - sides[1]
+
+
+def _chosen(where: Bools, one: Bounds, other: Bounds) -> Bounds:
+    """The bounds of one if the condition holds, otherwise those of the other."""
     return Bounds(*(np.where(where, getattr(one, n), getattr(other, n)) for n in Bounds.__dataclass_fields__))
 
 
-def outer(low: Floats | float, high: Floats | float, size: int) -> Bounds:
+def _outer(low: Floats | float, high: Floats | float, size: int) -> Bounds:
     """Bounds that are not known to be exact."""
     no = np.zeros(size, dtype=bool)
     return Bounds(np.broadcast_to(low, size).astype(float), np.broadcast_to(high, size).astype(float), no, no)
 
 
-def composed(measure: Measure, parts: list[Bounds], difference: bool = False) -> Bounds:
+def _can_be_graded(measure: Measure, a: Alignment) -> bool:
+    """Whether the value after a grading is known: not if it takes token counts, nor if qrels name targets.
+
+    A document that becomes relevant is its own target if the qrels name none; if they do, it is not
+    known which targets it would satisfy. Nor is it known if a measure scales grades by the highest one
+    among the documents returned for all queries (Counted(known=returned) of ERR): queries are graded alone.
+    """
+    parts = _parts(measure)
+    if "known=returned" in measure.spelled and any(part.definition.scaled for part in parts):
+        return False
+    if any(part.parameters.get("budget") is not None for part in parts):
+        return False
+    return not any(map(is_over_targets, parts)) or not has_named_targets(a)
+
+
+def _value_range(measure: Measure) -> tuple[float, float]:
+    """The range of a measure's values, whatever the list and the grades."""
+    about, given = measure.definition, measure.parameters
+    if measure.name == "Counted":
+        low, high = _value_range(_counted_measure(measure))
+        return min(low, 0.0), max(high, 1.0)
+    table = given.get("gain")
+    if isinstance(table, tuple) and any(worth < 0 for _, worth in table):
+        return -inf, inf
+    if (given.get("weight") or 0) < 0:
+        return -inf, inf
+    return about.low, inf if given.get("gain") == "grade" else about.high
+
+
+def _composed(measure: Measure, parts: list[Bounds], difference: bool) -> Bounds:
     """The bounds of a Composite from those of its parts: the sum of the lowest, and of the highest, values.
 
-    They are exact where no more than one part varies. A `difference` of two runs has no `1 - value`, only -value.
+    They are exact if no more than one part varies. A `difference` of two runs has no `1 - value`, only -value.
     """
     weights = [weight for _, weight in measure.parameters["weights"]]
     flipped = [parse(text).definition.better == "less" for text, _ in measure.parameters["weights"]]
@@ -228,149 +488,27 @@ def _weighted(parts: list[Floats], weights: list[float]) -> Floats:
     return sum(terms, np.zeros(1)) / sum(weights)
 
 
-def _by_family(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
-    name, given = measure.name, measure.parameters
-    if name == "Composite":
-        texts = [text for text, _ in given["weights"]]
-        return composed(measure, [bounds_over(parse(text), a, docs, levels) for text in texts])
-    if name == "Counted":
-        return _counted_bounds(measure, a, docs, levels)
-    everything = outer(*value_range(measure), a.size)
-    if is_over_targets(measure) and _named_targets(a):
-        return everything
-    if given.get("budget") is not None:
-        return _within_budget(measure, a, docs, levels)
-    if name == "nDCG":
-        ratio = gain_ratio(measure, [a], docs, levels)
-        return everything if ratio is None else _around(measure, a, *ndcg_extremes(ratio))
-    if gradings_are_alike(measure, levels):
-        return _at_ends(measure, a, docs, levels)
-    if name in PRECISIONS and given.get("per") != "target":
-        return _precision_bounds(measure, a, docs)
-    if name in ("Rprec", "RprecMult"):
-        cut = partial(_r_depth, multiple=float(measure.cutoff)) if measure.cutoff is not None else np.asarray
-        return _around(measure, a, *r_precision_extremes(a, docs, given["rel"], cut))
-    if name == "ScaledRBP":
-        return _evaluated(
-            measure, a, docs, np.full(a.size, 2 * len(levels)), _levels_of_all_or_last(docs, levels)
-        )
-    if name in ENDS and given.get("per") != "target":
-        return _at_ends(measure, a, docs, levels)
-    if name in CORNERS and (name != "SetF" or (given["weight"] or 0) >= 0):
-        return _evaluated(measure, a, docs, np.full(a.size, 4), _corners(_inside(measure, docs), levels[-1]))
-    if name in FIRST_OR_LAST and (name not in LIST_ONLY or not np.any(docs.ranks[0] == ABSENT)):
-        return _first_or_last(measure, a, docs, levels, everything)
-    return everything
-
-
-def _at_ends(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
-    ends = end_levels(measure, levels)
-    return _evaluated(measure, a, docs, np.full(a.size, 2), lambda doc, number: ends[number])
-
-
-def end_levels(measure: Measure, levels: Floats) -> Floats:
-    """The grade that adds least and the one that adds most: a table of gains may order them otherwise."""
-    if measure.name != "DCG":
-        return levels[[0, -1]]
-    gains = gain_of(levels, measure.parameters["gain"], measure.parameters["rel"])
-    return levels[[int(np.argmin(gains)), int(np.argmax(gains))]]
-
-
-def _corners(inside: Bools, top: float) -> Grade:
-    """Four gradings: the inside all at 0 or all at the top, and so the outside."""
-    return lambda doc, number: np.where(number >> np.where(inside[doc], 0, 1) & 1, top, 0.0)
-
-
-def _levels_of_all_or_last(docs: Unjudged, levels: Floats) -> Grade:
-    """ScaledRBP is the sum of weight x grade over max(1, H), H the highest grade of the query.
-
-    Where an unjudged document has the highest grade g of all unjudged ones, the sum is highest where all
-    have it and lowest where only the last one has it and the others have 0. So for each level: all
-    documents at it, or only the last.
-    """
-    last = docs.place == docs.counts[docs.query] - 1
-
-    def grade(doc: Ints, number: Ints) -> Floats:
-        all_of_them = number < len(levels)
-        return np.where(all_of_them | last[doc], levels[number % len(levels)], 0.0)
-
-    return grade
-
-
-def _first_or_last(
-    measure: Measure, a: Alignment, docs: Unjudged, levels: Floats, everything: Bounds
-) -> Bounds:
-    """For all m the first m of the inside and none of the outside, the last m of the inside and all the outside.
-
-    nERR: a swap that moves the higher grade up raises ERR, the ideal is the highest of all orders, so that
-    ERR / ideal is quasi-concave in each chance to satisfy and lowest at lowest or highest grades. The lowest
-    value is therefore exact for any grades, the highest only where there are two levels.
-    """
-    inside = _inside(measure, docs)
-    number_inside = docs.per_query(inside)
-    counts = 2 * (number_inside + 1)
-    able = affordable([a], docs, counts.astype(np.float64))
-    top = levels[-1]
-
-    def grade(doc: Ints, number: Ints) -> Floats:
-        most = number_inside[docs.query[doc]]
-        made, last = number % (most + 1), number > most
-        relevant = np.where(last, docs.place[doc] >= most - made, docs.place[doc] < made)
-        return np.where(np.where(inside[doc], relevant, last), top, 0.0)
-
-    found = _evaluated(measure, a, docs, np.where(able, counts, 0), grade)
-    if measure.name == "nERR" and len(levels) > 2:
-        found = replace(found, high=everything.high, exact=everything.exact)
-    return chosen(able, found, everything)
-
-
-def _precision_bounds(measure: Measure, a: Alignment, docs: Unjudged) -> Bounds:
-    """AP and Yaap: functions of a sum of precisions and of R, growing with the one and falling with the other."""
-    rel, k = measure.parameters["rel"], rank_cutoff(measure)
-    sums = precision_sums(a, docs, k, rel)
-    outside = docs.counts - sums.counts
-    whole, found = a.relevant(rel), a.per_query((a.grade >= rel) & a.within(k))
-
-    def value(total: Floats, query: Ints, made: Ints | int, others: Ints | int) -> Floats:
-        relevant = whole[query] + made + others
-        if measure.name == "Yaap":
-            return np.log((1 + total) / (1 + relevant - total))
-        kind = measure.parameters.get("denominator", "relevant")
-        if kind == "found":
-            return share(total, found[query] + made)
-        return share(total, np.minimum(relevant, k) if kind == "min" and k is not None else relevant)
-
-    everyone = np.arange(a.size)
-    low, high = value(sums.none, everyone, 0, outside), value(sums.none, everyone, 0, 0)
-    np.minimum.at(low, sums.query, value(sums.last, sums.query, sums.made, outside[sums.query]))
-    np.maximum.at(high, sums.query, value(sums.first, sums.query, sums.made, 0))
-    return _around(measure, a, low, high)
-
-
-def _r_depth(relevant: Floats, multiple: float) -> Floats:
-    """The depth of RprecMult, as trec_eval rounds it."""
-    return np.floor(multiple * relevant + 0.9)
-
-
-def _within_budget(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
-    """R and Hit within a budget of tokens: exact where the judged documents show which others are within it.
+def _within_budget(case: Case) -> Bounds | None:
+    """R and Hit within a budget of tokens: exact if the judged documents show which others are within it.
 
     A document above a judged one that is within the budget is within it too; one below a judged one that is
     not within it is not either. Any other may be: it is taken as within for the highest value and as not
     within for the lowest.
     """
-    given, k = measure.parameters, rank_cutoff(measure)
-    rel, now = given["rel"], values(measure, a)
-    if rel > levels[-1]:
-        return _around(measure, a, now, now)
-    if rel <= 0:
-        return outer(*value_range(measure), a.size)
-    sure, possible = _budgeted(a, docs, given["budget"], _inside(measure, docs))
+    (measure, given), k = (case.measure, case.measure.parameters), rank_cutoff(case.measure)
+    if given.get("budget") is None or is_over_targets(measure) or len(case.runs) == 2:
+        return None
+    a, docs, now = case.runs[0], case.docs, case.now()
+    if given["rel"] > case.levels[-1]:
+        return _formula(case, now, now)
+    if given["rel"] <= 0:
+        return None
+    sure, possible = _budgeted(a, docs, given["budget"], case.inside()[0])
     exact = sure == possible
     if measure.name == "Hit":
         return Bounds(now, np.where(possible > 0, 1.0, now), exact | (now == 1), np.zeros(a.size, dtype=bool))
-    whole = a.relevant(rel)
-    found = a.per_query((a.grade >= rel) & a.within(k, given["budget"]))
+    whole = a.relevant(given["rel"])
+    found = a.per_query((a.grade >= given["rel"]) & a.within(k, given["budget"]))
     low = share(found, capped(whole + docs.counts - sure, k, given["cap"]))
     high = share(found + possible, capped(whole + possible, k, given["cap"]))
     return Bounds(low, np.minimum(high, 1.0), exact, np.zeros(a.size, dtype=bool))
@@ -389,84 +527,45 @@ def _budgeted(a: Alignment, docs: Unjudged, budget: int, inside: Bools) -> tuple
     return sure, possible
 
 
-def _counted_bounds(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
-    """The bounds of the inner measure where Counted gives its value under every grading, otherwise its range."""
-    inner = counted_measure(measure)
-    low, high = value_range(measure)
-    everything = replace(outer(low, high, a.size), undefined=np.ones(a.size, dtype=bool))
-    plain = counts_plainly(measure, a)
-    return chosen(plain, bounds_over(inner, a, docs, levels), everything) if np.any(plain) else everything
+def _counted(case: Case) -> Bounds:
+    """The bounds of the inner measure if Counted gives its value under every grading, otherwise its range."""
+    low, high = _value_range(case.measure)
+    ends = (low, high) if len(case.runs) == 1 else (low - high, high - low)
+    everything = replace(_outer(*ends, case.size), undefined=np.ones(case.size, dtype=bool))
+    plain = np.all([_counts_plainly(case.measure, a) for a in case.runs], axis=0)
+    if not np.any(plain):
+        return everything
+    return _chosen(plain, bounds_of(replace(case, measure=_counted_measure(case.measure))), everything)
 
 
-def counts_plainly(measure: Measure, a: Alignment) -> Bools:
+def _counts_plainly(measure: Measure, a: Alignment) -> Bools:
     """The queries for which Counted gives the value of its inner measure under every grading."""
     given = measure.parameters
     plain = (a.relevant(given["rel"]) > 0) | (given["no_relevant"] == "zero")
     plain &= (a.retrieved > 0) | (given["empty"] == "zero")
-    return (
-        plain if given["known"] == "judged" and given["unjudged"] == "keep" else np.zeros(a.size, dtype=bool)
-    )
+    return plain if given["known"] == "judged" and given["unjudged"] == "keep" else np.zeros(a.size, dtype=bool)
 
 
-def counted_measure(measure: Measure) -> Measure:
-    """The measure that Counted computes, with its level of relevance."""
-    inner = parse(measure.parameters["of"])
-    level = inner.definition.parameter("rel")
-    if level is not None and level.default is not None and "rel" not in dict(inner.given):
-        return inner(rel=measure.parameters["rel"])
-    return inner
-
-
-def _evaluated(measure: Measure, a: Alignment, docs: Unjudged, counts: Ints, grade: Grade) -> Bounds:
-    found = extremes(measure, [a], docs, counts, grade)
-    return Bounds(found.low, found.high, np.ones(a.size, dtype=bool), found.undefined)
-
-
-def _around(measure: Measure, a: Alignment, low: Floats, high: Floats) -> Bounds:
-    """Exact bounds from a formula; rounding does not put the value itself outside of them."""
-    if not zero_counts(measure):
-        now = values(measure, a)
-        low, high = np.minimum(low, now), np.maximum(high, now)
-    return Bounds(low, high, np.ones(a.size, dtype=bool), np.zeros(a.size, dtype=bool))
-
-
-def gradings_are_alike(measure: Measure, levels: Floats) -> bool:
-    """Whether every level is relevant or none is, so that all gradings give the same value."""
-    rel = measure.parameters.get("rel")
-    if rel is None or measure.name in GRADED or is_over_targets(measure):
-        return False
-    return not 0 < float(rel) <= levels[-1]
-
-
-def _inside(measure: Measure, docs: Unjudged) -> Bools:
-    return in_first(docs.ranks[0], rank_cutoff(measure))
-
-
-def rank_cutoff(measure: Measure) -> int | None:
-    by_rank = measure.definition.cutoff_kind == "rank" and measure.cutoff is not None
-    return int(measure.cutoff or 0) if by_rank else None
+def _counted_measure(measure: Measure) -> Measure:
+    return counted_measure(measure.parameters["of"], measure.parameters["rel"])
 
 
 def _depth_read(measure: Measure) -> int | None:
     """How many documents a measure reads; None: the whole list."""
     cutoffs = [rank_cutoff(part) for part in _parts(measure)]
-    known = [k for k in cutoffs if k is not None]
-    return max(known) if known and len(known) == len(cutoffs) else None
+    ranks = [k for k in cutoffs if k is not None]
+    return max(ranks) if ranks and len(ranks) == len(cutoffs) else None
 
 
 def _parts(measure: Measure) -> list[Measure]:
-    """The measures that a Composite or Counted is made of; else the measure itself."""
+    """The measures that a Composite or Counted is made of; of any other measure, itself."""
     if measure.name == "Composite":
         return [part for text, _ in measure.parameters["weights"] for part in _parts(parse(text))]
-    return _parts(counted_measure(measure)) if measure.name == "Counted" else [measure]
-
-
-def is_over_targets(measure: Measure) -> bool:
-    return measure.name in OVER_TARGETS or measure.parameters.get("per") == "target"
+    return _parts(_counted_measure(measure)) if measure.name == "Counted" else [measure]
 
 
 def _lowest_mean(low: Floats, optional: Bools) -> float:
-    """The lowest mean where some of the values may be left out: those below the mean of the rest are not."""
+    """The lowest mean if some of the values may be left out: those below the mean of the rest are not."""
     there = ~np.isnan(low)
     sure, others = low[there & ~optional], np.sort(low[there & optional])
     totals = np.concatenate([[0.0], np.cumsum(others)]) + sure.sum()

@@ -12,13 +12,12 @@ from steelyard.alignment.alignment import Alignment, MissingDataError
 from steelyard.alignment.hits import Floats
 from steelyard.errors import MeasureError
 from steelyard.measures.grammar import Measure
-from steelyard.measures.registry import expectations
+from steelyard.measures.registry import definitions
+from steelyard.measures.tie_groups import over_orders
 from steelyard.notes import Note, note
 
 GEOMETRIC_FLOOR = 1e-5
 """The smallest value in a geometric mean, as in trec_eval."""
-
-_TARGET_FAMILY = "diversity"
 
 _MISSING_DATA = {
     "tokens": "a budget needs the length of each document: Run(..., tokens={doc_id: count}) or "
@@ -30,6 +29,9 @@ _MISSING_DATA = {
     "texts kept": "with unjudged=remove it is unknown which of the remaining documents nearly repeat one another; "
     "choose unjudged=keep, or near=False",
     "scores kept": "with unjudged=remove the best score of the remaining documents is unknown; choose unjudged=keep",
+    "ranges": "it needs to know where the spans and the chunks are in their documents: qrels that "
+    "Evidence.judge(chunks) makes from spans",
+    "ranges kept": "with unjudged=remove the text of the removed chunks is unknown; choose unjudged=keep",
     "scores": "a threshold needs scores, and this run has only ranked ids",
 }
 
@@ -41,14 +43,17 @@ def values(measure: Measure, a: Alignment, expected: bool = False) -> Floats:
     """
     function = measure.definition.function
     if expected:
-        able = expectations()
-        if measure.name in able:
-            function = able[measure.name]
-        elif measure.name not in ("NumRet", "NumRel", "NumQ", "Latency"):
+        how = measure.definition.expected
+        if how is None:
+            able = sorted(d.name for d in definitions().values() if d.expected not in (None, "same"))
             raise MeasureError(
-                f"ties=expected is not defined for {measure.name}; it is defined for {', '.join(sorted(able))}. "
+                f"ties=expected is not defined for {measure.name}; it is defined for {', '.join(able)}. "
                 "Choose ties=docid-desc, docid-asc or stable."
             )
+        if how == "linear":
+            a = over_orders(a)
+        elif callable(how):
+            function = how
     arguments = measure.parameters
     if measure.definition.cutoff != "none":
         arguments["k" if measure.definition.cutoff_kind == "rank" else "r"] = measure.cutoff
@@ -56,9 +61,7 @@ def values(measure: Measure, a: Alignment, expected: bool = False) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(function(a, **arguments), dtype=np.float64)
     except MissingDataError as missing:
-        raise MeasureError(
-            f"{measure} cannot be computed from this run: {_MISSING_DATA[missing.what]}."
-        ) from None
+        raise MeasureError(f"{measure} cannot be computed from this run: {_MISSING_DATA[missing.what]}.") from None
 
 
 def summary(measure: Measure, per_query: Floats) -> float:
@@ -120,18 +123,13 @@ class QrelsTraits:
         """The traits of the qrels of an alignment; targets are looked for only if a measure counts them."""
         grade = a.judged.grade
         lowest, highest, zeros = a.judged.once(
-            "traits",
-            lambda: (
-                float(grade.min(initial=inf)),
-                float(grade.max(initial=-inf)),
-                bool(np.any(grade == 0)),
-            ),
+            "traits", lambda: (float(grade.min(initial=inf)), float(grade.max(initial=-inf)), bool(np.any(grade == 0)))
         )
         return cls(
             lowest=lowest,
             highest=highest,
             zeros=zeros,
-            targets=bool(_over_targets(measures)) and _named_targets(a),
+            targets=bool(_over_targets(measures)) and has_named_targets(a),
             unanswerable=bool(np.any(a.above_zero == 0)),
         )
 
@@ -176,14 +174,15 @@ def _needing(need: str, measures: Mapping[str, Measure]) -> list[str]:
 
 
 def _over_targets(measures: Mapping[str, Measure]) -> list[str]:
-    return [
-        name
-        for name, measure in measures.items()
-        if measure.definition.family == _TARGET_FAMILY or measure.parameters.get("per") == "target"
-    ]
+    return [name for name, measure in measures.items() if is_over_targets(measure)]
 
 
-def _named_targets(a: Alignment) -> bool:
+def is_over_targets(measure: Measure) -> bool:
+    """Whether a measure counts targets instead of documents."""
+    return measure.definition.over_targets or measure.parameters.get("per") == "target"
+
+
+def has_named_targets(a: Alignment) -> bool:
     """Whether some target has another name than the one document that satisfies it."""
     targets = a.targets
     if len(targets.doc) != len(targets.name):

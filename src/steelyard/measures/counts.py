@@ -11,7 +11,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
 from steelyard.measures.compute import values
-from steelyard.measures.grammar import parse
+from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import Weights, measure
 
 
@@ -22,6 +22,8 @@ from steelyard.measures.registry import Weights, measure
     tail=False,
     needs_relevant=False,
     needs="distractors",
+    bounded="fixed",
+    expected="linear",
 )
 def confusion(
     a: Alignment, k: int | None = None, denominator: Literal["retrieved", "distractors"] = "retrieved"
@@ -34,13 +36,11 @@ def confusion(
     denominator=distractors: divided by the number of the query's distractors.
     No distractors, or an empty list: 0.
     """
-    found = a.per_query((a.grade < 0) & a.within(k))
-    return share(
-        found, a.returned(k) if denominator == "retrieved" else a.judged_per_query(a.judged.grade < 0)
-    )
+    found = a.per_query((a.grade < 0) * a.within(k))
+    return share(found, a.returned(k) if denominator == "retrieved" else a.judged_per_query(a.judged.grade < 0))
 
 
-@measure("Judged", tail=False, needs_relevant=False)
+@measure("Judged", tail=False, needs_relevant=False, bounded="fixed", expected="linear")
 def judged(a: Alignment, k: int | None = None) -> Floats:
     """Share of the first k that is judged, whatever the grade.
 
@@ -50,10 +50,10 @@ def judged(a: Alignment, k: int | None = None) -> Floats:
     return share(a.per_query(a.within(k)), a.different(k))
 
 
-@measure("Unjudged", aliases=("Hole",), better="less", tail=False, needs_relevant=False)
-def unjudged(
-    a: Alignment, k: int | None = None, denominator: Literal["retrieved", "k"] = "retrieved"
-) -> Floats:
+@measure(
+    "Unjudged", aliases=("Hole",), better="less", tail=False, needs_relevant=False, bounded="fixed", expected="linear"
+)
+def unjudged(a: Alignment, k: int | None = None, denominator: Literal["retrieved", "k"] = "retrieved") -> Floats:
     """Share of the first k that is unjudged.
 
     Unjudged@k = |unjudged in the first k| / the denominator below.
@@ -75,6 +75,8 @@ def unjudged(
     high=np.inf,
     tail=False,
     needs_relevant=False,
+    bounded="fixed",
+    expected="same",
 )
 def num_ret(a: Alignment) -> Floats:
     """Number of retrieved documents, summed over queries."""
@@ -90,32 +92,35 @@ def num_ret(a: Alignment) -> Floats:
     high=np.inf,
     empty=np.nan,
     needs_relevant=False,
+    bounded="additive",
+    expected="same",
 )
 def num_rel(a: Alignment, rel: float = 1, queries: Literal["judged", "answered"] = "judged") -> Floats:
     """Number of documents judged relevant, summed over queries.
 
-    rel: the lowest grade that counts as relevant.
     queries=judged: of all queries.
     queries=answered: of those that are in the run.
     """
     return np.where(a.answered, a.relevant(rel), 0.0) if queries == "answered" else a.relevant(rel)
 
 
-@measure("NumRelRet", aliases=("num_rel_ret",), summary="sum", high=np.inf, needs_relevant=False)
+@measure(
+    "NumRelRet",
+    aliases=("num_rel_ret",),
+    summary="sum",
+    high=np.inf,
+    needs_relevant=False,
+    bounded="additive",
+    expected="linear",
+)
 def num_rel_ret(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """Number of relevant documents retrieved (in the first k), summed over queries.
-
-    rel: the lowest grade that counts as relevant.
-    """
-    return a.per_query((a.grade >= rel) & a.within(k))
+    """Number of relevant documents retrieved (in the first k), summed over queries."""
+    return a.per_query((a.grade >= rel) * a.within(k))
 
 
-@measure("Found", high=np.inf, needs_relevant=False)
+@measure("Found", high=np.inf, needs_relevant=False, bounded="additive", expected="linear")
 def found(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """Number of relevant documents in the first k, averaged over queries (NumRelRet sums the same number).
-
-    rel: the lowest grade that counts as relevant.
-    """
+    """Number of relevant documents in the first k, averaged over queries (NumRelRet sums the same number)."""
     return num_rel_ret(a, k, rel)
 
 
@@ -127,6 +132,8 @@ def found(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     better="neither",
     empty=1.0,
     needs_relevant=False,
+    bounded="fixed",
+    expected="same",
 )
 def num_q(a: Alignment, queries: Literal["judged", "answered"] = "judged") -> Floats:
     """Number of queries: 1 each, summed.
@@ -137,7 +144,7 @@ def num_q(a: Alignment, queries: Literal["judged", "answered"] = "judged") -> Fl
     return a.answered.astype(np.float64) if queries == "answered" else np.ones(a.size)
 
 
-@measure("Repeats", better="less", tail=False, needs_relevant=False)
+@measure("Repeats", better="less", tail=False, needs_relevant=False, bounded="fixed")
 def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Floats:
     """Share of the first k that repeat an earlier document of the list, or (with texts) nearly repeat it.
 
@@ -155,7 +162,7 @@ def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Flo
     return share(np.bincount(inside, minlength=a.size).astype(np.float64), a.returned(k))
 
 
-@measure("Counted", cutoff="none", low=-np.inf, high=np.inf)
+@measure("Counted", cutoff="none", low=-np.inf, high=np.inf, zeros=True)
 def counted(
     a: Alignment,
     of: str = "R",
@@ -182,10 +189,7 @@ def counted(
     unjudged=remove: condensed lists: unjudged documents are removed and the ranks below them move up.
     unjudged=remove_negative: the same for documents with a grade below 0, which trec_eval -J takes as unjudged.
     """
-    inner = parse(of)
-    level = inner.definition.parameter("rel")
-    if level is not None and level.default is not None and "rel" not in dict(inner.given):
-        inner = inner(rel=rel)
+    inner = counted_measure(of, rel)
     seen = a if unjudged == "keep" else a.without_unjudged(negative=unjudged == "remove_negative")
     seen = seen.judged_where_returned if known == "returned" else seen
     value = values(inner, seen)
@@ -195,8 +199,25 @@ def counted(
     return np.where(a.retrieved > 0, value, np.nan) if empty == "skip" else value
 
 
+def counted_measure(of: str, rel: float) -> Measure:
+    """The measure that Counted computes, with its level of relevance unless it states its own."""
+    inner = parse(of)
+    level = inner.definition.parameter("rel")
+    if level is not None and level.default is not None and "rel" not in inner.stated:
+        return inner(rel=rel)
+    return inner
+
+
 @measure(
-    "Latency", cutoff="none", summary="stat", better="less", high=np.inf, empty=np.nan, needs_relevant=False
+    "Latency",
+    cutoff="none",
+    summary="stat",
+    better="less",
+    high=np.inf,
+    empty=np.nan,
+    needs_relevant=False,
+    bounded="fixed",
+    expected="same",
 )
 def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "mean") -> Floats:
     """Seconds per query, from the timings of the run. Lower is better.
@@ -213,7 +234,7 @@ def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "m
     return a.seconds
 
 
-@measure("Abstain", cutoff="none", empty=np.nan, needs_relevant=False, needs="unanswerable")
+@measure("Abstain", cutoff="none", empty=np.nan, needs_relevant=False, needs="unanswerable", bounded="monotone")
 def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Floats:
     """Whether nothing is returned for a query that has no relevant document.
 
@@ -221,7 +242,6 @@ def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Flo
     document are left out. An empty list abstains; a query that is missing from the run counts as 0.
 
     threshold: a score that a document must exceed to count as returned; None: any document counts.
-    rel: the lowest grade that counts as relevant.
     """
     silent = a.answered & (a.retrieved == 0)
     if threshold is not None:
@@ -233,7 +253,15 @@ def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Flo
     return np.where(a.relevant(rel) > 0, np.nan, silent.astype(np.float64))
 
 
-@measure("Composite", cutoff="none", low=-np.inf, high=np.inf, tail=False, empty=np.nan)
+def _mean_composite(a: Alignment, weights: Weights) -> Floats:
+    """The composite of the means, as it is linear."""
+    parts = [(parse(text), weight) for text, weight in weights]
+    return weighed([(part.definition.better, values(part, a, expected=True), weight) for part, weight in parts])
+
+
+@measure(
+    "Composite", cutoff="none", low=-np.inf, high=np.inf, tail=False, empty=np.nan, zeros=True, expected=_mean_composite
+)
 def composite(a: Alignment, weights: Weights = ()) -> Floats:
     """Weighted mean of other measures.
 
@@ -241,9 +269,7 @@ def composite(a: Alignment, weights: Weights = ()) -> Floats:
 
     weights: a table of measure and weight, as in {nDCG@10: 0.5, Confusion@3: 0.1}; no weight below 0, not all 0.
     """
-    return weighed(
-        [(parse(text).definition.better, values(parse(text), a), weight) for text, weight in weights]
-    )
+    return weighed([(parse(text).definition.better, values(parse(text), a), weight) for text, weight in weights])
 
 
 def weighed(parts: list[tuple[str, Floats, float]]) -> Floats:
@@ -254,9 +280,6 @@ def weighed(parts: list[tuple[str, Floats, float]]) -> Floats:
             "a composite needs weights of 0 or more that are not all 0, as in {nDCG@10: 0.5, RR@10: 0.5}."
         )
     return (
-        sum(
-            (weight * (1 - value if better == "less" else value) for better, value, weight in parts),
-            np.zeros(1),
-        )
+        sum((weight * (1 - value if better == "less" else value) for better, value, weight in parts), np.zeros(1))
         / total
     )

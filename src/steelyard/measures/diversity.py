@@ -13,41 +13,70 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
-from steelyard.measures.binary import average_precision, recall, share
+from steelyard.measures.binary import average_precision, mean_average_precision, mean_recall, recall, share
 from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
+from steelyard.measures.tie_groups import contents, mean_targets_found
 
 Discount: TypeAlias = Callable[[Ints], Floats]
 
 
-@measure("DR", aliases=("deduplicated_recall", "deduplicate_recall", "DedupRecall"), ideal=1.0)
+def _mean_target_recall(a: Alignment, k: int | None, rel: float) -> Floats:
+    return mean_recall(a, k, rel, per="target")
+
+
+@measure(
+    "DR",
+    aliases=("deduplicated_recall", "deduplicate_recall", "DedupRecall"),
+    ideal=1.0,
+    bounded="counts",
+    over_targets=True,
+    expected=_mean_target_recall,
+)
 def deduplicated_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """De-duplicated recall: documents projected on distinct targets, then recall.
 
     DR@k = |targets with a document in the first k| / |targets|: R(per=target)@k.
 
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
     return recall(a, k, rel, per="target")
 
 
-@measure("Diversity", aliases=("DiversityCount", "diversity_count"), high=np.inf)
+@measure(
+    "Diversity",
+    aliases=("DiversityCount", "diversity_count"),
+    high=np.inf,
+    bounded="additive",
+    over_targets=True,
+    expected=mean_targets_found,
+)
 def diversity(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """Number of distinct targets found in the first k.
-
-    rel: the lowest grade at which a document satisfies a target.
-    """
+    """Number of distinct targets found in the first k."""
     return targets_found(a, k, rel)
 
 
-@measure("AllTargets", aliases=("all_hops", "AllHops"), ideal=1.0)
+def _chance_of_all_targets(a: Alignment, k: int | None, rel: float) -> Floats:
+    """The probability that the first k contain a document for every target."""
+    states = contents(a, k, rel)
+    needed = a.target_counts(rel)
+    complete = (states.targets == needed[states.query]) & (needed[states.query] > 0)
+    return states.mean(complete.astype(np.float64), a.size)
+
+
+@measure(
+    "AllTargets",
+    aliases=("all_hops", "AllHops"),
+    ideal=1.0,
+    bounded="counts",
+    over_targets=True,
+    expected=_chance_of_all_targets,
+)
 def all_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Whether every target is found in the first k ('all hops').
 
     AllTargets@k = 1 if each of the query's targets has a document in the first k, otherwise 0.
 
-    rel: the lowest grade at which a document satisfies a target.
     No target: 0.
     """
     needed = a.target_counts(rel)
@@ -61,7 +90,7 @@ def targets_found(a: Alignment, k: int | None, rel: float) -> Floats:
     return np.bincount(a.targets.query[found], minlength=a.size).astype(np.float64)
 
 
-@measure("NewTargets", aliases=("new_targets",), high=np.inf)
+@measure("NewTargets", aliases=("new_targets",), high=np.inf, bounded="ranks", over_targets=True)
 def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Sum over ranks of the new targets divided by the rank, over the number of targets.
 
@@ -69,7 +98,6 @@ def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     with several new targets gains for each; one without a new target gains nothing. The best value is 1
     if one document has all targets, and above 1 if there are more than k.
 
-    rel: the lowest grade at which a document satisfies a target.
     No target, or none found: 0.
     """
     alone, owner = a.by_target(rel)
@@ -84,6 +112,8 @@ def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     aliases=("α_DCG",),
     cutoff="required",
     cites="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
+    bounded="ranks",
+    over_targets=True,
 )
 def alpha_dcg(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
     """Discounted gain of the first k, each target gaining less each time it is repeated.
@@ -92,8 +122,6 @@ def alpha_dcg(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Float
     document satisfied every target.
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
 
-    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0. ndeval leaves the value at k = 1 undivided.
     """
     return share(_gained(a, k, alpha, rel, _log), _most_possible(a, k, alpha, rel, _log))
@@ -105,6 +133,8 @@ def alpha_dcg(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Float
     high=np.inf,
     ideal=1.0,
     cites="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
+    bounded="ranks",
+    over_targets=True,
 )
 def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Floats:
     """Discounted gain of the first k, each target gaining less each time it is repeated, over that of the ideal list.
@@ -114,8 +144,6 @@ def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: floa
     The ideal list is built greedily, as in ndeval: at each rank the judged document that gains most;
     of equal ones, the one with the largest id. A greedy list need not be the best: the value can exceed 1.
 
-    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
     return share(_gained(a, k, alpha, rel, _log), _ideal(a, k, alpha, rel, _log))
@@ -126,6 +154,8 @@ def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: floa
     aliases=("intent_aware_ERR",),
     cutoff="required",
     cites="Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011",
+    bounded="ranks",
+    over_targets=True,
 )
 def err_ia(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
     """Expected reciprocal rank averaged over targets: a document satisfies each of its targets with probability alpha.
@@ -134,8 +164,6 @@ def err_ia(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
     every target.
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
 
-    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0. ndeval leaves the value at k = 1 undivided.
     """
     return share(_gained(a, k, alpha, rel, _one_over), _most_possible(a, k, alpha, rel, _one_over))
@@ -147,6 +175,8 @@ def err_ia(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
     high=np.inf,
     ideal=1.0,
     cites="Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011",
+    bounded="ranks",
+    over_targets=True,
 )
 def nerr_ia(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Floats:
     """Expected reciprocal rank averaged over targets, over that of the ideal list.
@@ -155,8 +185,6 @@ def nerr_ia(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float =
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
     The ideal list is that of alpha_nDCG. A greedy list need not be the best: the value can exceed 1.
 
-    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
     return share(_gained(a, k, alpha, rel, _one_over), _ideal(a, k, alpha, rel, _one_over))
@@ -166,6 +194,8 @@ def nerr_ia(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float =
     "NRBP",
     cutoff="none",
     cites="Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009",
+    bounded="ranks",
+    over_targets=True,
 )
 def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Floats:
     """Novelty- and rank-biased precision: targets found by a user who continues with probability beta.
@@ -173,9 +203,7 @@ def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) ->
     NRBP = (1 - (1 - alpha) beta) / |targets| x sum of gain x beta^(rank - 1)
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
 
-    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
     beta: the probability that the user continues, from 0 to 1.
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
     total = _gained(a, None, alpha, rel, _fading(beta))
@@ -188,6 +216,8 @@ def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) ->
     high=np.inf,
     ideal=1.0,
     cites="Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009",
+    bounded="ranks",
+    over_targets=True,
 )
 def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Floats:
     """Novelty- and rank-biased precision over that of the ideal list.
@@ -195,26 +225,30 @@ def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -
     nNRBP = NRBP / NRBP of the ideal list
     The ideal list is that of alpha_nDCG. A greedy list need not be the best: the value can exceed 1.
 
-    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
     beta: the probability that the user continues, from 0 to 1.
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
     fading = _fading(beta)
     return share(_gained(a, None, alpha, rel, fading), _ideal(a, None, alpha, rel, fading))
 
 
+def _mean_target_precision(a: Alignment, k: int | None, rel: float) -> Floats:
+    return mean_average_precision(a, k, rel, per="target")
+
+
 @measure(
     "AP_IA",
     aliases=("MAP_IA", "intent_aware_AP"),
     cites="Agrawal et al., Diversifying search results, WSDM 2009",
+    bounded="ranks",
+    over_targets=True,
+    expected=_mean_target_precision,
 )
 def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Average precision of each target, averaged over targets: AP(per=target).
 
     AP_IA@k = mean over targets of AP@k, with the documents that satisfy the target as the relevant ones.
 
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
     return average_precision(a, k, rel, per="target")
@@ -225,17 +259,19 @@ def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     aliases=("intent_aware_P", "Precision_IA"),
     tail=False,
     cites="Agrawal et al., Diversifying search results, WSDM 2009",
+    bounded="counts",
+    over_targets=True,
+    expected="linear",
 )
 def p_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Precision of each target, averaged over targets.
 
     P_IA@k = |pairs of a document in the first k and a target it satisfies| / (k x |targets|)
 
-    rel: the lowest grade at which a document satisfies a target.
     Without a cutoff, divided by the number retrieved instead of k. No target, or an empty list: 0.
     """
     hit, _, grade = a.hit_targets
-    pairs = sums(a.query[hit], (grade >= rel) & a.within(k)[hit], a.size)
+    pairs = sums(a.query[hit], (grade >= rel) * a.within(k)[hit], a.size)
     return share(pairs, a.target_counts(rel) * (a.returned() if k is None else k))
 
 
@@ -244,13 +280,15 @@ def p_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     aliases=("strec", "subtopic_recall", "S_Recall"),
     ideal=1.0,
     cites="Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003",
+    bounded="counts",
+    over_targets=True,
+    expected=_mean_target_recall,
 )
 def subtopic_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Share of the targets that a document of the first k satisfies: R(per=target).
 
     StRecall@k = |targets with a document in the first k| / |targets|
 
-    rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
     return recall(a, k, rel, per="target")
@@ -344,8 +382,7 @@ def _greedy(query: Ints, doc: Ints, target: Ints, alpha: float, k: int | None) -
 def _by_id(a: Alignment, doc: Ints) -> Ints:
     """The documents numbered in the order of their ids, so that the order of the qrels does not matter."""
     place = {
-        number: rank
-        for rank, number in enumerate(sorted(set(doc.tolist()), key=lambda number: a.doc_ids[number]))
+        number: rank for rank, number in enumerate(sorted(set(doc.tolist()), key=lambda number: a.doc_ids[number]))
     }
     # Equal ids of different queries are not confused: each judged document has its own number.
     return np.array([place[number] for number in doc.tolist()], dtype=np.int64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isnan
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,11 +35,6 @@ BLOCK = 1 << 20
 
 MOST_WHOLE_LEVELS = 100
 """The highest grade up to which all whole numbers are taken as levels, used in the qrels or not."""
-
-FIXED = frozenset(
-    ("Judged", "Unjudged", "Unj", "UnjudgedRBP", "RBPResidual", "Repeats", "Confusion", "NumRet", "NumQ")
-) | {"Latency"}
-"""Measures that depend on what is judged now, on distractors or on the list alone: no grading changes them."""
 
 Grade: TypeAlias = Callable[[Ints, Ints], Floats]
 """The grade of each document (its number in `Unjudged`) in each numbered grading of its query."""
@@ -84,18 +80,6 @@ class Unjudged:
         return np.bincount(self.query[chosen], minlength=self.size)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Extremes:
-    """The lowest and the highest value over gradings; NaN where no grading gives a value.
-
-    `undefined`: some grading leaves the query without a value.
-    """
-
-    low: Floats
-    high: Floats
-    undefined: Bools
-
-
 def unjudged(a: Alignment) -> Unjudged:
     """The unjudged documents of each list: ranks that neither a judged document nor a repeat has."""
     starts = np.concatenate([[0], np.cumsum(a.retrieved)])
@@ -116,7 +100,7 @@ def in_first(rank: Ints, k: int | float | None) -> Bools:
 def highest_judged(a: Alignment) -> float:
     """The highest grade in the qrels; 0 where none is above it."""
     highest = float(a.judged.grade.max(initial=0.0)) if a.judged.highest is None else a.judged.highest
-    return 0.0 if highest != highest else max(highest, 0.0)
+    return 0.0 if isnan(highest) else max(highest, 0.0)
 
 
 def grade_levels(a: Alignment, levels: Sequence[float] | Floats | None = None) -> Floats:
@@ -136,15 +120,14 @@ def grade_levels(a: Alignment, levels: Sequence[float] | Floats | None = None) -
         return given
     used = np.append(a.judged.grade[a.judged.grade > 0], [0.0, top])
     whole = bool(np.all(used == np.round(used))) and top <= MOST_WHOLE_LEVELS
-    found: Floats = np.unique(np.append(used, np.arange(top + 1))) if whole else np.unique(used)
-    return found
+    return np.unique(np.append(used, np.arange(top + 1)) if whole else used)
 
 
 def is_fixed(measure: Measure) -> bool:
     """Whether no grading changes a measure."""
     if measure.name == "Counted":
         return is_fixed(parse(measure.parameters["of"]))
-    return measure.name in FIXED
+    return measure.definition.bounded == "fixed"
 
 
 def reads_zeros(measure: Measure) -> bool:
@@ -158,7 +141,7 @@ def reads_zeros(measure: Measure) -> bool:
 def zero_counts(measure: Measure) -> bool:
     """Whether a document graded 0 may give another value than one without a judgment."""
     given = measure.parameters
-    if measure.name in ("Composite", "Counted", "Bpref", "GMBpref", "infAP", "NumNonrelJudgedRet"):
+    if measure.definition.zeros:
         return True
     table = given.get("gain")
     worth = dict(table).get(0, 0) if isinstance(table, tuple) else 0
@@ -167,16 +150,12 @@ def zero_counts(measure: Measure) -> bool:
 
 
 def extremes(
-    measure: Measure,
-    runs: Sequence[Alignment],
-    docs: Unjudged,
-    counts: Ints,
-    grade: Grade,
-) -> Extremes:
-    """The extremes of a measure, or of its difference between two runs, over the given gradings.
+    measure: Measure, runs: Sequence[Alignment], docs: Unjudged, counts: Ints, grade: Grade
+) -> tuple[Floats, Floats, Bools]:
+    """The lowest and the highest value of a measure, or of its difference between two runs, over the given gradings.
 
-    `counts` says how many gradings each query has (NaN is returned where there are none), and `grade` what
-    they are. `runs` and `docs.ranks` are in the same order.
+    NaN if no grading gives a value. The last array is true if some grading leaves the query without a value. `counts`
+    is the number of gradings of each query, and `grade` what they are. `runs` and `docs.ranks` are in the same order.
     """
     now = [_fixed_values(measure, a) for a in runs]
     low, high = np.full(docs.size, np.inf), np.full(docs.size, -np.inf)
@@ -187,8 +166,8 @@ def extremes(
         kept = np.ones(len(doc), dtype=bool) if zero_counts(measure) else given != 0
         virtual, doc, given = virtual[kept], doc[kept], given[kept]
         sides = [
-            _value(measure, graded(a, query, virtual, rank[doc], given), known, query)
-            for a, rank, known in zip(runs, docs.ranks, now, strict=True)
+            _value(measure, graded(a, query, virtual, rank[doc], given), fixed, query)
+            for a, rank, fixed in zip(runs, docs.ranks, now, strict=True)
         ]
         value = sides[0] if len(sides) == 1 else sides[0] - sides[1]
         there = ~np.isnan(value)
@@ -196,7 +175,7 @@ def extremes(
         np.maximum.at(high, query[there], value[there])
         undefined[query[~there]] = True
     none = low == np.inf
-    return Extremes(np.where(none, np.nan, low), np.where(none, np.nan, high), undefined)
+    return np.where(none, np.nan, low), np.where(none, np.nan, high), undefined
 
 
 def affordable(runs: Sequence[Alignment], docs: Unjudged, counts: Floats) -> Bools:
@@ -244,6 +223,42 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     )
 
 
+def alone(measure: Measure, a: Alignment, query: Ints, rank: Ints, grade: float) -> Floats:
+    """The values of lists as long as those of the given queries in which one document is judged, and no other is."""
+    if grade == 0 and not zero_counts(measure):
+        return values(measure, _one_each(a, np.arange(a.size), np.full(a.size, ABSENT), 0.0))[query]
+    return values(measure, _one_each(a, query, rank, grade))
+
+
+def _one_each(a: Alignment, query: Ints, rank: Ints, grade: float) -> Alignment:
+    """The alignment with one query per entry of `query`, with one judged document at the rank and grade given.
+
+    It is what `graded` would make of an alignment without judgments, faster.
+    """
+    doc = np.flatnonzero(rank < ABSENT)
+    number, grades, nothing = np.arange(len(query)), np.full(len(query), grade), np.zeros(0, dtype=np.int64)
+    return replace(
+        a,
+        queries=(),
+        retrieved=a.retrieved[query],
+        answered=a.answered[query],
+        top_score=a.top_score[query],
+        query=doc,
+        rank=rank[doc],
+        grade=grades[doc],
+        doc=doc,
+        tie_first=rank[doc],
+        tie_size=np.ones_like(doc),
+        judged=Judged(number, grades, highest_judged(a)),
+        targets=replace(a.targets, **_own_targets(number, grades)),
+        repeats=Repeats(nothing, nothing, a.repeats.held),
+        doc_ids=[""] * len(query),
+        near_repeats=None,
+        tokens_through=None,
+        seconds=None,
+    )
+
+
 def _own_targets(query: Ints, grade: Floats) -> dict[str, Any]:
     """The fields of `Targets` where each document graded above 0 is its own target."""
     doc = np.flatnonzero(grade > 0)
@@ -281,7 +296,7 @@ def _fixed_values(measure: Measure, a: Alignment) -> dict[Measure, Floats]:
     if measure.name != "Composite":
         return {}
     parts = [_fixed_values(parse(text), a) for text, _ in measure.parameters["weights"]]
-    return {part: value for known in parts for part, value in known.items()}
+    return {part: value for fixed in parts for part, value in fixed.items()}
 
 
 def _value(measure: Measure, a: Alignment, fixed: dict[Measure, Floats], query: Ints) -> Floats:
@@ -292,7 +307,5 @@ def _value(measure: Measure, a: Alignment, fixed: dict[Measure, Floats], query: 
         from steelyard.measures.counts import weighed
 
         parts = [(parse(text), weight) for text, weight in measure.parameters["weights"]]
-        return weighed(
-            [(part.definition.better, _value(part, a, fixed, query), weight) for part, weight in parts]
-        )
+        return weighed([(part.definition.better, _value(part, a, fixed, query), weight) for part, weight in parts])
     return values(measure, a)

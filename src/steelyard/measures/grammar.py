@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from steelyard.errors import MeasureError, did_you_mean
@@ -29,6 +30,8 @@ _SUFFIX = re.compile(r"(.+?)(?:_cut|_at)?[_.]([-+]?\d+(?:\.\d+)?)")
 class Measure:
     """A measure with its parameters: hashable, and its text parses back to itself.
 
+    `given` are the parameters that differ from their defaults; `stated` are those that were written, with any value.
+
     >>> from steelyard.measures import nDCG
     >>> nDCG(gain="exp") @ 10
     nDCG(gain=exp)@10
@@ -37,14 +40,19 @@ class Measure:
     definition: Definition
     given: tuple[tuple[str, Any], ...] = ()
     cutoff: int | float | None = None
+    stated: frozenset[str] = field(default=frozenset(), compare=False)
 
     def __call__(self, **parameters: Any) -> Measure:
         """The same measure with parameters set."""
-        return build(self.definition, {**dict(self.given), **parameters}, self.cutoff)
+        return build(self.definition, {**self._written, **parameters}, self.cutoff)
 
     def __matmul__(self, cutoff: int | float) -> Measure:
         """The same measure at a cutoff."""
-        return build(self.definition, dict(self.given), cutoff)
+        return build(self.definition, self._written, cutoff)
+
+    @property
+    def _written(self) -> dict[str, Any]:
+        return {name: value for name, value in self.parameters.items() if name in self.stated}
 
     @property
     def name(self) -> str:
@@ -83,11 +91,9 @@ def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | f
             raise MeasureError(f"{definition.name} has no parameter {name!r}; {takes}.{advice}")
         checked[name] = _value(definition.name, known[name], value)
     given = tuple(
-        (p.name, checked[p.name])
-        for p in definition.parameters
-        if checked.get(p.name, p.default) != p.default
+        (p.name, checked[p.name]) for p in definition.parameters if checked.get(p.name, p.default) != p.default
     )
-    return Measure(definition, given, _cutoff(definition, cutoff))
+    return Measure(definition, given, _cutoff(definition, cutoff), frozenset(checked))
 
 
 def parse(text: str | Measure) -> Measure:
@@ -117,9 +123,7 @@ def split(text: str) -> tuple[str, dict[str, str], int | float | None]:
     for part in _parts(inside[1:-1], ",") if inside else []:
         key, equals, value = part.partition("=")
         if not equals or not key.strip() or not value.strip():
-            raise MeasureError(
-                f"{text!r}: {part.strip()!r} is not a parameter; expected parameter=value, as in rel=2."
-            )
+            raise MeasureError(f"{text!r}: {part.strip()!r} is not a parameter; expected parameter=value, as in rel=2.")
         if key.strip() in parameters:
             raise MeasureError(f"{text!r} has the parameter {key.strip()!r} twice; keep one.")
         parameters[key.strip()] = value.strip()
@@ -216,9 +220,7 @@ def _value(name: str, parameter: Parameter, value: Any) -> Any:
     if parameter.kind in ("choice", "gain") and isinstance(value, str) and not value.startswith("{"):
         if value in parameter.choices:
             return value
-        raise MeasureError(
-            f"{where}: expected {_expected(parameter)}.{did_you_mean(value, parameter.choices)}"
-        )
+        raise MeasureError(f"{where}: expected {_expected(parameter)}.{did_you_mean(value, parameter.choices)}")
     if parameter.kind in ("gain", "weights"):
         pairs = _mapping(value, where)
         if parameter.kind == "weights":
@@ -266,7 +268,7 @@ def _as_number(value: Any, where: str) -> int | float:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
-    if number != number or number in (float("inf"), float("-inf")):
+    if not isfinite(number):
         raise MeasureError(f"{where}: {value!r} is not a finite number.")
     if abs(number) > LARGEST:
         raise MeasureError(f"{where}: expected a number up to {LARGEST:g}.")

@@ -7,7 +7,8 @@ group of a list: the split group.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from math import comb
 
 import numpy as np
@@ -18,6 +19,24 @@ from steelyard.errors import MeasureError
 
 MOST_STATES = 1 << 16
 """The number of different contents of a split group above which a mean is refused."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OverOrders(Alignment):
+    """An alignment in which a hit is in the first k by the share of the orders that put it there, from 0 to 1.
+
+    A measure that is linear in what is in the first k has its mean over all orders as its value.
+    """
+
+    def within(self, k: int | None = None, budget: int | None = None) -> Floats:  # type: ignore[override]
+        """The probability that each hit is in the first k."""
+        assert budget is None, "the number of tokens above a document is not linear"
+        return chance_inside(self, k)
+
+
+def over_orders(a: Alignment) -> OverOrders:
+    """The alignment seen over all orders of tied documents."""
+    return OverOrders(**{field.name: getattr(a, field.name) for field in fields(Alignment)})
 
 
 @dataclass(frozen=True)
@@ -86,11 +105,18 @@ def chance_of_none(a: Alignment, chosen: Bools, k: int | None) -> Floats:
     g = groups_of(a, chosen, k)
     some = g.chosen > 0
     none = np.ones(a.size)
-    np.multiply.at(none, g.query[some], each(_chance_of_zero, g.size[some], g.inside[some], g.chosen[some]))
+    np.multiply.at(none, g.query[some], row_by_row(partial(chance_of, 0), g.size[some], g.inside[some], g.chosen[some]))
     return none
 
 
-def each(function: Callable[..., float], *columns: Ints) -> Floats:
+def mean_targets_found(a: Alignment, k: int | None, rel: float) -> Floats:
+    """The sum over targets of the probability that a document of the first k satisfies it."""
+    by_target, owner = a.by_target(rel)
+    everything = np.ones(len(by_target.query), dtype=bool)
+    return sums(owner, 1 - chance_of_none(by_target, everything, k), a.size)
+
+
+def row_by_row(function: Callable[..., float], *columns: Ints) -> Floats:
     """A function of whole numbers, row by row, computed once for equal rows."""
     rows, which = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
     values = np.array([function(*row) for row in rows.tolist()], dtype=np.float64)
@@ -100,10 +126,6 @@ def each(function: Callable[..., float], *columns: Ints) -> Floats:
 def chance_of(found: int, size: int, inside: int, chosen: int) -> float:
     """The probability that so many of the chosen are among the first ranks of a group."""
     return comb(chosen, found) * comb(size - chosen, inside - found) / comb(size, inside)
-
-
-def _chance_of_zero(size: int, inside: int, chosen: int) -> float:
-    return chance_of(0, size, inside, chosen)
 
 
 def mean_first(first: int, size: int, inside: int, chosen: int) -> float:
@@ -209,6 +231,18 @@ def _families(documents: list[frozenset[int]]) -> list[list[frozenset[int]]]:
         needed = needs.union(*(family[0] for family in touching))
         families.append((needed, [needs, *(one for family in touching for one in family[1])]))
     return [members for _, members in families]
+
+
+def refuse_tied_budget(a: Alignment, relevant: Bools, budget: int) -> None:
+    """An error if a relevant document is tied: what fits in a budget of tokens depends on the order."""
+    tied = np.flatnonzero(relevant & (a.tie_size > 1))
+    if len(tied):
+        query = a.queries[int(a.query[tied[0]])]
+        raise MeasureError(
+            f"ties=expected is not defined with budget={budget}: query {query!r} has a relevant document "
+            "that ties with others, and the number of tokens above it depends on their order. "
+            "Choose ties=docid-desc, docid-asc or stable, or leave out the budget."
+        )
 
 
 def refuse_many_states(count: int, a: Alignment, query: int) -> None:

@@ -11,8 +11,8 @@ from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import average_precision, share
-from steelyard.measures.graded import discount_of, gain_of
-from steelyard.measures.registry import GainTable, measure
+from steelyard.measures.graded import Gain, discount_of, gain_of
+from steelyard.measures.registry import measure
 from steelyard.measures.user_models import rbp_weights, running
 
 EPSILON = 1e-5
@@ -25,31 +25,37 @@ EPSILON = 1e-5
     cutoff="none",
     ideal=1.0,
     cites="Buckley and Voorhees, Retrieval system evaluation, in TREC: Experiment and Evaluation, 2005",
+    bounded="R-precision",
 )
 def r_precision(a: Alignment, rel: float = 1) -> Floats:
     """Precision after as many documents as there are relevant ones.
 
     Rprec = |relevant in the first R| / R
 
-    rel: the lowest grade that counts as relevant.
     Nothing relevant, or an empty list: 0.
     """
     return precision_at(a, a.relevant(rel), rel)
 
 
-@measure("RprecMult", aliases=("Rprec_mult",), cutoff="required", cutoff_kind="multiple")
+@measure("RprecMult", aliases=("Rprec_mult",), cutoff="required", cutoff_kind="multiple", bounded="R-precision")
 def r_precision_multiple(a: Alignment, r: float, rel: float = 1) -> Floats:
     """Precision at a multiple of R, the number of relevant documents.
 
     RprecMult@x = |relevant in the first c| / c, c = int(x R + 0.9)
 
-    rel: the lowest grade that counts as relevant.
     Fewer than c retrieved: divided by c nevertheless. Nothing relevant: 0.
     """
     return precision_at(a, _raised(r * a.relevant(rel)), rel)
 
 
-@measure("IPrec", aliases=("iprec_at_recall", "ircl_prn"), cutoff="required", cutoff_kind="recall", ideal=1.0)
+@measure(
+    "IPrec",
+    aliases=("iprec_at_recall", "ircl_prn"),
+    cutoff="required",
+    cutoff_kind="recall",
+    ideal=1.0,
+    bounded="ranks",
+)
 def interpolated_precision(
     a: Alignment, r: float, rel: float = 1, rounding: Literal["nearest", "raised"] = "nearest"
 ) -> Floats:
@@ -57,7 +63,6 @@ def interpolated_precision(
 
     IPrec@r = the highest precision at any rank where at least c relevant documents are found
 
-    rel: the lowest grade that counts as relevant.
     rounding=nearest: c is r R rounded, halves up, as in trec_eval 10.
     rounding=raised: c is int(r R + 0.9), as in trec_eval 9.
     Fewer than c found: 0.
@@ -65,7 +70,7 @@ def interpolated_precision(
     return _interpolated(a, [r], rel, rounding)[0]
 
 
-@measure("IPrecAvg", aliases=("11pt_avg", "eleven_point_average"), cutoff="none", ideal=1.0)
+@measure("IPrecAvg", aliases=("11pt_avg", "eleven_point_average"), cutoff="none", ideal=1.0, bounded="ranks")
 def interpolated_average(
     a: Alignment,
     points: str = "[0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1]",
@@ -77,7 +82,6 @@ def interpolated_average(
     IPrecAvg = mean of IPrec@r over the points r = 0, 0.1, ... 1
 
     points: the levels of recall, as in [0.25,0.5,0.75].
-    rel: the lowest grade that counts as relevant.
     rounding=nearest: a level of recall is rounded to documents, as in trec_eval 10.
     rounding=raised: it is int(r R + 0.9) documents, as in trec_eval 9.
     Nothing found: 0.
@@ -92,6 +96,8 @@ def interpolated_average(
     ideal=1.0,
     needs="not relevant",
     cites="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004",
+    bounded="ranks",
+    zeros=True,
 )
 def bpref(a: Alignment, rel: float = 1, negative: Literal["unjudged", "nonrelevant"] = "unjudged") -> Floats:
     """How rarely judged non-relevant documents are ranked above relevant ones.
@@ -99,7 +105,6 @@ def bpref(a: Alignment, rel: float = 1, negative: Literal["unjudged", "nonreleva
     Bpref = sum over the relevant documents found of 1 - min(m, R) / min(N, R), over R;
     m of the N judged non-relevant documents of the query are above it.
 
-    rel: the lowest grade that counts as relevant.
     negative=unjudged: grades below 0 do not count, as in trec_eval, to which they are pooled but unjudged.
     negative=nonrelevant: a grade below 0 is a judgment as not relevant, as in ranx.
     Unjudged documents do not count.
@@ -117,6 +122,8 @@ def bpref(a: Alignment, rel: float = 1, negative: Literal["unjudged", "nonreleva
     "infAP",
     cutoff="none",
     cites="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006",
+    bounded="relevance",
+    zeros=True,
 )
 def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     """Average precision inferred from judgments of a sample of the pool.
@@ -124,7 +131,6 @@ def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     infAP = sum over the relevant documents found of 1/k + (s + n + u)/k x (s + e)/(s + n + 2e), over R;
     k is its rank; above it are s relevant, n judged non-relevant and u pooled but unjudged; e = 0.00001.
 
-    rel: the lowest grade that counts as relevant.
     Grades below 0 are pooled but unjudged; a document that is not in the qrels was not pooled.
     Nothing relevant, or none found: 0.
     """
@@ -145,25 +151,24 @@ def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     summary="geometric",
     ideal=1.0,
     cites="Robertson, On GMAP, and other transformations, CIKM 2006",
+    bounded="precision sums",
 )
 def geometric_average_precision(a: Alignment, rel: float = 1) -> Floats:
     """Average precision, with a geometric mean over queries.
 
     GMAP = exp(mean over queries of log(max(AP, 0.00001)))
 
-    rel: the lowest grade that counts as relevant.
     The value of a query is its AP.
     """
     return average_precision(a, rel=rel)
 
 
-@measure("GMBpref", cutoff="none", summary="geometric", ideal=1.0)
+@measure("GMBpref", cutoff="none", summary="geometric", ideal=1.0, bounded="ranks", zeros=True)
 def geometric_bpref(a: Alignment, rel: float = 1) -> Floats:
     """Bpref, with a geometric mean over queries.
 
     GMBpref = exp(mean over queries of log(max(Bpref, 0.00001)))
 
-    rel: the lowest grade that counts as relevant.
     The value of a query is its Bpref.
     """
     return bpref(a, rel)
@@ -176,13 +181,13 @@ def geometric_bpref(a: Alignment, rel: float = 1) -> Floats:
     high=np.inf,
     empty=np.nan,
     cites="Robertson, On smoothing average precision, ECIR 2012",
+    bounded="precision sums",
 )
 def yaap(a: Alignment, rel: float = 1) -> Floats:
     """Average precision as log odds, which average better at the extremes.
 
     Yaap = log((1 + S) / (1 + R - S)), S the sum of precision at each relevant document found.
 
-    rel: the lowest grade that counts as relevant.
     Empty list: log(1 / (1 + R)). Nothing relevant: 0.
     """
     whole = a.relevant(rel)
@@ -190,14 +195,13 @@ def yaap(a: Alignment, rel: float = 1) -> Floats:
     return np.log((1 + total) / (1 + whole - total))
 
 
-@measure("BinG", cutoff="none", ideal=1.0)
+@measure("BinG", cutoff="none", ideal=1.0, bounded="ranks")
 def binary_gain(a: Alignment, rel: float = 1) -> Floats:
     """Relevant documents, each discounted by the non-relevant ones above it.
 
     BinG = sum over the relevant documents found of 1 / log2(2 + m), over R;
     m is the number of non-relevant documents above it, judged or not.
 
-    rel: the lowest grade that counts as relevant.
     Nothing relevant, or none found: 0.
     """
     relevant = a.grade >= rel
@@ -209,6 +213,7 @@ def binary_gain(a: Alignment, rel: float = 1) -> Floats:
     "ScaledRBP",
     cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
     cutoff="none",
+    bounded="scaled grades",
 )
 def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     """Rank-biased precision, with the grades of each query divided by its highest.
@@ -216,7 +221,6 @@ def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     ScaledRBP = (1 - p) x sum of gain x p^(rank - 1)
     gain = grade / max(1, the highest grade judged for the query)
 
-    p: the probability of continuing to the next document, from 0 to below 1.
     Grades below 0 gain nothing. Empty list: 0.
     """
     highest = np.ones(a.size)
@@ -232,6 +236,7 @@ def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     better="less",
     tail=False,
     needs_relevant=False,
+    bounded="fixed",
 )
 def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
     """How much rank-biased precision would rise if every unjudged document were relevant.
@@ -239,7 +244,6 @@ def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
     UnjudgedRBP = p^n + (1 - p) x sum of p^(rank - 1) over the unjudged ones of the n retrieved documents,
     which is 1 - (1 - p) x sum of p^(rank - 1) over the judged ones.
 
-    p: the probability of continuing to the next document, from 0 to below 1.
     Grades below 0 count as unjudged. Nothing unjudged in the list: 0, as in trec_eval.
     """
     judged = a.grade >= 0
@@ -247,7 +251,7 @@ def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
     return np.where(a.per_query(judged) < a.retrieved, 1 - known, 0.0)
 
 
-@measure("Unj", cutoff="required", better="less", tail=False, needs_relevant=False)
+@measure("Unj", cutoff="required", better="less", tail=False, needs_relevant=False, bounded="fixed")
 def unjudged_share(a: Alignment, k: int) -> Floats:
     """Number of unjudged documents in the first k, divided by k.
 
@@ -353,18 +357,12 @@ class _Ideal:
     tail=False,
     cites="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002",
 )
-def ndcg_at_levels(
-    a: Alignment, gain: Literal["linear", "exp", "binary"] | GainTable = "linear", rel: float = 1
-) -> Floats:
+def ndcg_at_levels(a: Alignment, gain: Gain = "linear", rel: float = 1) -> Floats:
     """nDCG averaged over the depths at which the gain of the ideal list drops.
 
     Rndcg = mean of nDCG@c over those depths c (the number of documents that gain at least so much),
     and over the whole list if more than one document was retrieved below the last of them.
 
-    gain=linear: the grade itself; nothing for grades below 0.
-    gain=exp: 2^grade - 1; nothing for grades below 0.
-    gain=binary: 1 for every grade above 0.
-    gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     rel: a query with no grade this high scores 0; gains do not depend on it.
     Nothing relevant, nothing to gain, or an empty list: 0.
     """
@@ -374,9 +372,7 @@ def ndcg_at_levels(
     query, depth = ideal.drops()
     points = share(_found_through(a, dcg, query, depth), ideal.through(worth, query, depth))
     past = np.flatnonzero((ideal.lengths > 0) & (a.retrieved > ideal.lengths + 1))
-    whole = share(
-        _found_through(a, dcg, past, a.retrieved[past]), ideal.through(worth, past, ideal.lengths[past])
-    )
+    whole = share(_found_through(a, dcg, past, a.retrieved[past]), ideal.through(worth, past, ideal.lengths[past]))
     owner = np.append(query, past)
     total = np.bincount(owner, weights=np.append(points, whole), minlength=a.size)
     mean = share(total.astype(np.float64), np.bincount(owner, minlength=a.size).astype(np.float64))
@@ -390,15 +386,11 @@ def ndcg_at_levels(
     ideal=1.0,
     cites="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002",
 )
-def ndcg_at_relevant(a: Alignment, gain: Literal["linear", "exp", "binary"] | GainTable = "linear") -> Floats:
+def ndcg_at_relevant(a: Alignment, gain: Gain = "linear") -> Floats:
     """nDCG averaged over the ranks of the documents that gain something.
 
     nDCGRel = mean over those documents of nDCG@rank; for one not found, nDCG of the whole list.
 
-    gain=linear: the grade itself; nothing for grades below 0.
-    gain=exp: 2^grade - 1; nothing for grades below 0.
-    gain=binary: 1 for every grade above 0.
-    gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     Nothing to gain, or an empty list: 0.
     """
     gains = gain_of(a.grade, gain, None)
@@ -407,24 +399,18 @@ def ndcg_at_relevant(a: Alignment, gain: Literal["linear", "exp", "binary"] | Ga
     dcg = running(np.add, a.query, gains * discount_of(a.rank, "log2"))
     points = np.where(gains > 0, share(dcg, ideal.through(worth, a.query, a.rank)), 0.0)
     everyone = np.arange(a.size)
-    whole = share(
-        _found_through(a, dcg, everyone, a.retrieved), ideal.through(worth, everyone, ideal.lengths)
-    )
+    whole = share(_found_through(a, dcg, everyone, a.retrieved), ideal.through(worth, everyone, ideal.lengths))
     total = a.per_query(points) + (ideal.lengths - a.per_query(gains > 0)) * whole
     return np.maximum(share(total, ideal.lengths.astype(np.float64)), 0.0)
 
 
 @measure("G", aliases=("normalized_gain",), cutoff="none")
-def normalised_gain(a: Alignment, gain: Literal["linear", "exp", "binary"] | GainTable = "linear") -> Floats:
+def normalised_gain(a: Alignment, gain: Gain = "linear") -> Floats:
     """Gain of the documents found, each discounted by how far the list is behind the ideal.
 
     G = sum over the documents found of gain / log2(2 + cost - got), over the whole gain of the ideal list;
     got is the gain down to the document, cost that of the ideal list down to its rank, at least 1 per rank.
 
-    gain=linear: the grade itself; nothing for grades below 0.
-    gain=exp: 2^grade - 1; nothing for grades below 0.
-    gain=binary: 1 for every grade above 0.
-    gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     Nothing to gain, or an empty list: 0. A perfect list scores 1 if no gain is between 0 and 1.
     """
     gains = gain_of(a.grade, gain, None)
@@ -437,7 +423,7 @@ def normalised_gain(a: Alignment, gain: Literal["linear", "exp", "binary"] | Gai
     return share(a.per_query(gains / np.log2(2 + cost - got)), best)
 
 
-def _ideal(a: Alignment, gain: Literal["linear", "exp", "binary"] | GainTable) -> _Ideal:
+def _ideal(a: Alignment, gain: Gain) -> _Ideal:
     query, rank, best = a.best_first(gain_of(a.judged.grade, gain, None))
     useful = best > 0
     query = query[useful]

@@ -12,6 +12,7 @@ from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
 from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
+from steelyard.measures.tie_groups import mean_over_ranks
 
 READ = 1000
 """The last rank that the users of INST and INSQ read, as in cwl_eval."""
@@ -24,6 +25,9 @@ NEARLY = 1e-6
     "ERR",
     aliases=("expected_reciprocal_rank",),
     cites="Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009",
+    bounded="monotone",
+    scaled=True,
+    first_k_only=True,
 )
 def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
     """Expected reciprocal rank: 1 / the rank at which a user who reads from the top is satisfied.
@@ -31,7 +35,6 @@ def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: floa
     ERR@k = sum over the first k of stop(rank) x product of (1 - stop) over the ranks above / rank
     stop(rank) = (2^grade - 1) / 2^max_grade, the probability that the document there satisfies the user.
 
-    max_grade: the top of the grade scale; None: the highest grade in the qrels. Higher grades count as this one.
     Grades below 0 count as 0. Nothing relevant, or an empty list: 0.
     """
     stops = _stops(a, a.grade, max_grade)
@@ -43,15 +46,14 @@ def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: floa
     aliases=("normalized_expected_reciprocal_rank",),
     ideal=1.0,
     cites="Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009",
+    bounded="graded ranks",
+    scaled=True,
 )
-def normalized_expected_reciprocal_rank(
-    a: Alignment, k: int | None = None, max_grade: float | None = None
-) -> Floats:
+def normalized_expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
     """Expected reciprocal rank as a share of the best possible.
 
     nERR@k = ERR@k / ERR@k of all judged documents, best first.
 
-    max_grade: the top of the grade scale; None: the highest grade in the qrels. Higher grades count as this one.
     Grades below 0 count as 0. Nothing relevant, or an empty list: 0.
     """
     query, rank, stops = a.best_first(_stops(a, a.judged.grade, max_grade))
@@ -60,11 +62,19 @@ def normalized_expected_reciprocal_rank(
     return share(expected_reciprocal_rank(a, k, max_grade), _satisfied(query, rank, stops, a.size))
 
 
+def _mean_rbp(a: Alignment, k: int | None, p: float, rel: float, gain: Literal["binary", "linear", "grade"]) -> Floats:
+    """The sum of each document's gain times the mean weight of its group's ranks."""
+    return a.per_query(rbp_gains(a, rel, gain) * mean_over_ranks(a, k, lambda rank: rbp_weights(rank, p)))
+
+
 @measure(
     "RBP",
     aliases=("rank_biased_precision",),
     companion="RBPResidual",
     cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
+    bounded="additive",
+    scaled=True,
+    expected=_mean_rbp,
 )
 def rank_biased_precision(
     a: Alignment,
@@ -78,7 +88,6 @@ def rank_biased_precision(
     RBP@k = (1 - p) x sum of gain x p^(rank - 1) over the first k.
     RBPResidual is how much unjudged documents could add.
 
-    p: the probability of continuing, from 0 to below 1.
     rel: the lowest grade that counts as relevant; documents graded below it gain nothing.
     gain=binary: 1 for a relevant document.
     gain=linear: grade / the highest grade in the qrels, so that the value stays within 0 and 1.
@@ -88,6 +97,12 @@ def rank_biased_precision(
     return a.per_query(np.where(a.within(k), rbp_gains(a, rel, gain) * rbp_weights(a.rank, p), 0.0))
 
 
+def _mean_residual(a: Alignment, k: int | None, p: float) -> Floats:
+    """1 - the mean weight of the judged documents - the weight of the repeats."""
+    weights = mean_over_ranks(a, k, lambda rank: rbp_weights(rank, p))
+    return np.maximum(0.0, 1 - a.per_query(weights) - repeats_weight(a, k, p))
+
+
 @measure(
     "RBPResidual",
     aliases=("rbp_resid", "rbp_residual"),
@@ -95,6 +110,8 @@ def rank_biased_precision(
     empty=1.0,
     needs_relevant=False,
     cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
+    bounded="fixed",
+    expected=_mean_residual,
 )
 def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> Floats:
     """Uncertainty of RBP: the weight of the unjudged ranks and of all ranks below the list.
@@ -102,7 +119,6 @@ def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> 
     RBPResidual@k = 1 - (1 - p) x sum of p^(rank - 1) over the judged documents (and repeats) in the first k.
     With complete judgments, RBP would be between RBP and RBP + RBPResidual.
 
-    p: the probability of continuing, from 0 to below 1.
     A repeated document keeps its rank and gains nothing, so this rank is known. Empty list: 1.
     """
     known = a.per_query(np.where(a.within(k), rbp_weights(a.rank, p), 0.0))
@@ -121,9 +137,7 @@ def repeats_weight(a: Alignment, k: int | None, p: float) -> Floats:
 def rbp_weights(rank: Ints, p: float) -> Floats:
     """The weight of each rank in rank-biased precision."""
     if not 0 <= p < 1:
-        raise MeasureError(
-            f"p is {p}; expected the probability of continuing, from 0 to below 1, as in RBP(p=0.8)."
-        )
+        raise MeasureError(f"p is {p}; expected the probability of continuing, from 0 to below 1, as in RBP(p=0.8).")
     weights: Floats = (1 - p) * np.power(float(p), rank - 1.0)
     return weights
 
@@ -136,9 +150,7 @@ def rbp_gains(a: Alignment, rel: float, gain: Literal["binary", "linear", "grade
 
 
 @measure(
-    "INST",
-    cutoff="none",
-    cites="Bailey et al., User variability and IR system evaluation, SIGIR 2015",
+    "INST", cutoff="none", cites="Bailey et al., User variability and IR system evaluation, SIGIR 2015", scaled=True
 )
 def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
     """Gain per document read, by a user who wants a gain of T and is less likely to continue the more was found.
@@ -148,9 +160,6 @@ def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     T(i) = T - the gain of the first i
     gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
 
-    T: the gain the user wants, in documents of the highest grade; above 0.
-    min_rel: the grade that gains nothing.
-    max_rel: the grade that gains 1; None: the highest grade in the qrels.
     Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
     """
     _check_goal(T)
@@ -164,6 +173,8 @@ def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     "INSQ",
     cutoff="none",
     cites="Moffat, Scholer and Thomas, Models and metrics: IR evaluation as a user process, ADCS 2012",
+    bounded="additive",
+    scaled=True,
 )
 def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
     """Gain per document read, by a user who wants a gain of T and is more likely to continue further down.
@@ -172,9 +183,6 @@ def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     W(rank) = 1 / (rank + 2T - 1)^2
     gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
 
-    T: the gain the user wants, in documents of the highest grade; above 0.
-    min_rel: the grade that gains nothing.
-    max_rel: the grade that gains 1; None: the highest grade in the qrels.
     Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
     """
     _check_goal(T)
@@ -188,6 +196,8 @@ def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     aliases=("bejeweled_player_model",),
     cutoff="required",
     cites="Zhang et al., Evaluating web search with a bejeweled player model, SIGIR 2017",
+    scaled=True,
+    first_k_only=True,
 )
 def bejeweled_player_model(
     a: Alignment, k: int, T: float = 1, min_rel: float = 0, max_rel: float | None = None
@@ -197,9 +207,6 @@ def bejeweled_player_model(
     BPM@k = gain of the first s / s; s = the first rank with a total gain of T, or k if that is smaller
     gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
 
-    T: the gain the user wants, in documents of the highest grade; above 0.
-    min_rel: the grade that gains nothing.
-    max_rel: the grade that gains 1; None: the highest grade in the qrels.
     Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
     """
     _check_goal(T)
@@ -213,6 +220,8 @@ def bejeweled_player_model(
     aliases=("scaled_discounted_cumulative_gain",),
     cutoff="required",
     cites="Azzopardi, Thomas and Moffat, cwl_eval: an evaluation tool for information retrieval, SIGIR 2019",
+    bounded="additive",
+    scaled=True,
 )
 def scaled_dcg(
     a: Alignment, k: int, dcg: Literal["log2"] = "log2", min_rel: float = 0, max_rel: float | None = None
@@ -223,8 +232,6 @@ def scaled_dcg(
     gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
 
     dcg=log2: discount(rank) = 1 / log2(rank + 1).
-    min_rel: the grade that gains nothing.
-    max_rel: the grade that gains 1; None: the highest grade in the qrels.
     It reaches 1 only if k documents of the highest grade exist. Empty list: 0.
     """
     worth = scaled(a, min_rel, max_rel) * discount_of(a.rank, dcg)
@@ -275,7 +282,7 @@ def compatibility(a: Alignment, p: float = 0.95, normalize: bool = True) -> Floa
     return share(overlap, np.concatenate([[0.0], np.cumsum(weights)])[depth])
 
 
-@measure("Accuracy", tail=False, ideal=1.0, empty=np.nan)
+@measure("Accuracy", tail=False, ideal=1.0, empty=np.nan, bounded="ranks")
 def accuracy(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Probability that a relevant document in the first k is ranked above a non-relevant one.
 
@@ -296,7 +303,7 @@ def highest_grade(a: Alignment) -> float:
     """The highest grade in the qrels; 0 if none is above 0."""
     if a.judged.highest is None:
         return float(a.judged.grade.max(initial=0.0))
-    if a.judged.highest != a.judged.highest:
+    if np.isnan(a.judged.highest):
         raise MeasureError(
             "the highest grade of the retrieved documents is unknown if the run is read in parts, as on Spark; "
             "state the highest grade of the scale, as in ERR(max_grade=3)."

@@ -4,58 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from html import escape
-from typing import TYPE_CHECKING
+from math import isnan
 
-from steelyard.comparison.result import CACHED
+from steelyard.comparison.columns import board_rows, columns_of, title
+from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.scores import COMPOSITE, label
+from steelyard.report.documents import Document, bullets, document_latex, document_text, joined
 from steelyard.report.rows import (
-    FAILED,
     is_long,
     leaderboard_table,
     movers_lines,
     movers_tables,
     pairs_tables,
     remarks,
-    run_label,
     short_pairs_tables,
-    shown_judged,
     slice_tables,
-    title,
 )
-from steelyard.report.tables import (
-    Cell,
-    Table,
-    booktabs,
-    code,
-    comma_separated,
-    escaped_latex,
-    fragment,
-    latex,
-    latex_comment,
-    markdown,
-    plain,
-    table_html,
-)
-from steelyard.safe_text import markdown_text
-
-if TYPE_CHECKING:
-    from steelyard.comparison.leaderboard import LeaderboardRow
-    from steelyard.comparison.result import Comparison
+from steelyard.report.tables import Cell, Table, booktabs, code, escaped_latex, markdown
 
 
-def comparison_text(
-    comparison: Comparison, movers: int = 0, texts: Mapping[str, object] | None = None
-) -> str:
+def comparison_text(comparison: ComparisonData, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
     """The verdict, the tables, the remarks and the queries that changed most as plain text."""
     lines = remarks(comparison, short=is_long(comparison))
-    parts = [comparison.verdict, *map(plain, comparison_tables(comparison)), "\n".join(lines)]
-    if movers:
-        parts.append("\n".join(movers_lines(comparison, movers, texts)))
-    return "\n\n".join(part for part in parts if part)
+    text = document_text(Document("", comparison.verdict, comparison_tables(comparison), lines))
+    return joined([text, "\n".join(movers_lines(comparison, movers, texts)) if movers else ""])
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
+def comparison_tables(comparison: ComparisonData) -> list[Table]:
     """The leaderboard, the pairs and the slices; pairs are shortened where there are too many for a screen."""
     pairs = short_pairs_tables(comparison) if is_long(comparison) else pairs_tables(comparison)
     return [leaderboard_table(comparison), *pairs, *slice_tables(comparison)]
@@ -75,9 +51,7 @@ _SYMBOLS = {
 }
 
 
-def comparison_markdown(
-    comparison: Comparison, movers: int = 0, texts: Mapping[str, object] | None = None
-) -> str:
+def comparison_markdown(comparison: ComparisonData, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
     """The leaderboard, its composite explained, pairs, slices, remarks, and the queries that changed most."""
     parts = [leaderboard_markdown(comparison)]
     if comparison.weights:
@@ -87,13 +61,10 @@ def comparison_markdown(
     if comparison.slices:
         parts += ["## Slices", *map(_keys_as_code, slice_tables(comparison))]
     lines = [comparison.verdict, *remarks(comparison, groups=False)]
-    parts += ["## Notes", "\n".join(f"- {markdown_text(line)}" for line in lines)]
+    parts += ["## Notes", bullets(lines)]
     if movers:
         tables = movers_tables(comparison, movers, texts)
-        parts += [
-            "## Queries that changed most",
-            *(map(markdown, tables) if tables else ["No query changed."]),
-        ]
+        parts += ["## Queries that changed most", *(map(markdown, tables) if tables else ["No query changed."])]
     return "\n\n".join(parts)
 
 
@@ -103,37 +74,16 @@ def _keys_as_code(table: Table) -> str:
     return markdown(replace(table, rows=rows))
 
 
-def leaderboard_markdown(comparison: Comparison) -> str:
+def leaderboard_markdown(comparison: ComparisonData) -> str:
     """One row per retriever and cutoff, by cutoff and then best first."""
-    at = comparison.score_tables[0].k is not None
-    failed, cached = comparison.failed, comparison.cached_times
-    judged = shown_judged(comparison)
-    columns = [
-        "Retriever",
-        *(["k"] if at else []),
-        *(title(key, comparison.dialect) for key in comparison.keys),
-        *(["Judged", "Bounds"] if judged else []),
-        *(["Times"] if cached else []),
-        *([FAILED] if failed else []),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            run_label(row),
-            *([row.k or 0] if at else []),
-            *row.means.values(),
-            *(judged.get((row.run, row.k), ("", "")) if judged else ()),
-            *([CACHED if row.run in cached else ""] if cached else []),
-            *([failed.get(row.run, "")] if failed else []),
-        ]
-        for row in comparison.shown_rows
-    ]
-    decimals = [0] * len(columns)
-    for place, key in enumerate(comparison.keys, start=2 if at else 1):
-        decimals[place] = DECIMALS if key != COMPOSITE else 0
-    return markdown(Table(columns, rows, digits=None, decimals=decimals), padded=True)
+    columns = columns_of(comparison, "markdown")
+    rows = [[column.cell(comparison, row, "markdown") for column in columns] for row in comparison.shown_rows]
+    decimals = [DECIMALS if column.measure is not None and column.name != COMPOSITE else 0 for column in columns]
+    headings = [column.heading("markdown") for column in columns]
+    return markdown(Table(headings, rows, digits=None, decimals=decimals), padded=True)
 
 
-def composite_markdown(comparison: Comparison, weights: Mapping[str, float]) -> str:
+def composite_markdown(comparison: ComparisonData, weights: Mapping[str, float]) -> str:
     """The formula of the composite, its weights, and one line per component."""
     components = comparison.components[0]
     assert components is not None
@@ -145,12 +95,8 @@ def composite_markdown(comparison: Comparison, weights: Mapping[str, float]) -> 
         label = f"1 - {symbol}" if less else symbol
         shown = f"\\text{{{escaped_latex(label)}}}"
         parts.append(f"{f'({shown})' if less else shown} \\times W_{{\\text{{{escaped_latex(symbol)}}}}}")
-        legend.append(
-            f"- **{label}**: {name}{', inverted (lower is better)' if less else ''} (weight {weight:g})"
-        )
-        spelled = dict.fromkeys(
-            f"`{other.columns[place].measure}`" for other in comparison.components if other
-        )
+        legend.append(f"- **{label}**: {name}{', inverted (lower is better)' if less else ''} (weight {weight:g})")
+        spelled = dict.fromkeys(f"`{other.columns[place].measure}`" for other in comparison.components if other)
         if column.measure is not None:
             lines.append(f"- **{name}** is {', '.join(spelled)}: {column.measure.definition.headline}")
     formula = f"$$ \\text{{Composite}} = \\frac{{{' + '.join(parts)}}}{{\\sum W}} $$"
@@ -166,54 +112,56 @@ def composite_markdown(comparison: Comparison, weights: Mapping[str, float]) -> 
 _ARROWS = {"better": r"\uparrow", "worse": r"\downarrow"}
 
 
-def comparison_latex(
-    comparison: Comparison, movers: int = 0, texts: Mapping[str, object] | None = None
-) -> str:
+def comparison_latex(comparison: ComparisonData, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
     """Booktabs tables: the leaderboard, the pairs, the slices and the queries that changed; remarks as comments."""
     tables = [
         *pairs_tables(comparison),
         *slice_tables(comparison),
         *(movers_tables(comparison, movers, texts) if movers else []),
     ]
-    lines = map(latex_comment, [comparison.verdict, *remarks(comparison, groups=False)])
-    return "\n\n".join([leaderboard_latex(comparison), *map(latex, tables), "\n".join(lines)])
+    document = Document("", comparison.verdict, tables, remarks(comparison, groups=False))
+    return joined([leaderboard_latex(comparison), document_latex(document)])
 
 
-def leaderboard_latex(comparison: Comparison) -> str:
+def leaderboard_latex(comparison: ComparisonData) -> str:
     """A booktabs table of the means: the best of each column in bold, significant differences marked.
 
     With a baseline the mark is an arrow, up for better, and stars; without one, the letters of the run's groups on
     the measure that ranks the runs.
     """
-    at = comparison.score_tables[0].k is not None
     marks = _latex_marks(comparison)
     best = {
         (scores.k, column.key): _best(scores.means()[:, place], column.better)
         for scores in comparison.score_tables
         for place, column in enumerate(scores.columns)
     }
+    columns, shown_rows = columns_of(comparison, "latex"), comparison.shown_rows
     rows = []
-    for row in comparison.shown_rows:
-        failed = f" (failed on {comparison.failed[row.run]} queries)" if row.run in comparison.failed else ""
-        cached = " (cached times)" if row.run in comparison.cached_times else ""
-        cells = [escaped_latex(run_label(row) + cached + failed), *([str(row.k)] if at else [])]
-        for key, mean in row.means.items():
-            text = "--" if mean != mean else f"{mean:.4f}"
-            if mean == best[row.k, key]:
+    for row in shown_rows:
+        cells = []
+        for column in columns:
+            cell = column.cell(comparison, row, "latex")
+            if column.measure is None:
+                cells.append(escaped_latex(str(cell)))
+                continue
+            text = "--" if isnan(cell) else f"{cell:.4f}"
+            if cell == best[row.k, column.name]:
                 text = rf"\textbf{{{text}}}"
-            cells.append(text + marks.get((row.run, label(key, row.k)), ""))
+            cells.append(text + marks.get((row.run, label(column.name, row.k)), ""))
         rows.append(cells)
-    titles = [escaped_latex(title(key, comparison.dialect)) for key in comparison.keys]
-    cutoffs = [row.k for row in comparison.shown_rows]
+    headings = [column.heading("latex") for column in columns]
+    right = Table(
+        headings, [[column.cell(comparison, row, "latex") for column in columns] for row in shown_rows]
+    ).numeric()
     return booktabs(
-        f"l{'r' if at else ''}{'r' * len(titles)}",
-        ["Run", *(["$k$"] if at else []), *titles],
+        "".join("r" if number else "l" for number in right),
+        [heading if heading == "$k$" else escaped_latex(heading) for heading in headings],
         rows,
-        spaced={number for number in range(1, len(rows)) if cutoffs[number] != cutoffs[number - 1]},
+        spaced={number for number in range(1, len(rows)) if shown_rows[number].k != shown_rows[number - 1].k},
     )
 
 
-def _latex_marks(comparison: Comparison) -> dict[tuple[str, str], str]:
+def _latex_marks(comparison: ComparisonData) -> dict[tuple[str, str], str]:
     """The superscripts of the values, by run and measure."""
     baseline, first = comparison.plan.baseline, comparison.keys[0]
     if baseline is None and comparison.tested_pairs:
@@ -236,19 +184,17 @@ def _best(means: object, better: str) -> float:
     return float(values.min() if better == "less" else values.max())
 
 
-def comparison_csv(comparison: Comparison) -> str:
+def comparison_values(comparison: ComparisonData) -> Table:
     """The leaderboard as in Python, with the differences from the baseline and the slices' means as columns."""
     rows: list[dict[str, Cell]] = [
         {**cells, **_difference_columns(comparison, row), **_slice_columns(comparison, row)}
-        for cells, row in zip(
-            comparison.leaderboard.iter_rows(named=True), comparison.shown_rows, strict=True
-        )
+        for cells, row in zip(board_rows(comparison, "frame"), comparison.shown_rows, strict=True)
     ]
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    return comma_separated(Table(columns, [[row.get(name) for name in columns] for row in rows]))
+    return Table(columns, [[row.get(name) for name in columns] for row in rows])
 
 
-def _difference_columns(comparison: Comparison, row: LeaderboardRow) -> dict[str, Cell]:
+def _difference_columns(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, Cell]:
     """The tests of a run vs the baseline, by measure."""
     if comparison.plan.baseline is None:
         return {}
@@ -266,7 +212,7 @@ def _difference_columns(comparison: Comparison, row: LeaderboardRow) -> dict[str
     return columns
 
 
-def _slice_columns(comparison: Comparison, row: LeaderboardRow) -> dict[str, Cell]:
+def _slice_columns(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, Cell]:
     """The means of a run within every slice; slices are of the first cutoff."""
     if row.k != comparison.score_tables[0].k or row.rank is None:
         return {}
@@ -277,9 +223,7 @@ def _slice_columns(comparison: Comparison, row: LeaderboardRow) -> dict[str, Cel
     }
 
 
-def comparison_html(comparison: Comparison) -> str:
-    """The verdict, the tables and the remarks."""
+def comparison_document(comparison: ComparisonData) -> Document:
+    """The verdict, every table and the remarks."""
     tables = [leaderboard_table(comparison), *pairs_tables(comparison), *slice_tables(comparison)]
-    lines = "".join(f"<li>{escape(line)}</li>" for line in remarks(comparison))
-    verdict = f"<p><strong>{escape(comparison.verdict)}</strong></p>"
-    return fragment([verdict, *map(table_html, tables), f"<ul>{lines}</ul>"])
+    return Document("Comparison", comparison.verdict, tables, remarks(comparison))

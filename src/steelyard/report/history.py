@@ -6,55 +6,43 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
-from steelyard.report.page.embed import page_style, visible
-from steelyard.report.tables import Cell, Table, markdown, plain, table_html
-from steelyard.safe_text import markdown_text
+from steelyard.comparison.history import HistoryData, LinePoint, Point, uncollected
+from steelyard.report.documents import Document
+from steelyard.report.page.shell import section, shell
+from steelyard.report.tables import Cell, Table, table_html
 from steelyard.statistics import shown_p
-from steelyard.version import __version__
-
-if TYPE_CHECKING:
-    from steelyard.comparison.history import History, Point, Step
 
 SHOWN_MOVERS = 5
 """Queries that are shown for a change."""
 
 
-def history_tables(found: History) -> list[Table]:
+def history_tables(result: HistoryData) -> list[Table]:
     """One table per dataset and measure, one row per point; then the last and the best values."""
-    keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in found.lines))
-    latest = found.latest
-    rows = [[_short(cell) for cell in row] for row in latest.rows()]
-    note = (
-        "p: the last point and the best since the last break, paired t test, corrected for all lines (Holm)."
-    )
+    keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in result.lines))
+    latest = result.latest
+    rows = [[f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row] for row in latest.rows()]
+    note = "p: the last point and the best since the last break, paired t test, corrected for all lines (Holm)."
     return [
-        *(_points_table(found, dataset, measure) for dataset, measure in keys),
+        *(_points_table(result, dataset, measure) for dataset, measure in keys),
         Table(latest.columns, rows, title="Last and best", keys=3, note=note),
     ]
 
 
-def _short(cell: Cell) -> Cell:
-    return f"{cell:.4f}" if isinstance(cell, float) else cell
-
-
-def _points_table(found: History, dataset: str, measure: str) -> Table:
-    runs = [run for name, key, run in found.lines if (name, key) == (dataset, measure)]
-    steps = {(id(step.point), run): step for run in runs for step in found.lines[dataset, measure, run]}
-    points = [point for point in found.points if any((id(point), run) in steps for run in runs)]
+def _points_table(result: HistoryData, dataset: str, measure: str) -> Table:
+    runs = [run for name, key, run in result.lines if (name, key) == (dataset, measure)]
+    steps = {(id(step.point), run): step for run in runs for step in result.lines[dataset, measure, run]}
     rows: list[list[Cell]] = []
-    for point in points:
-        own = [steps[id(point), run] for run in runs if (id(point), run) in steps]
-        broken = list(dict.fromkeys(name for step in own for name in step.broken))
-        changes = [
-            f"{step.change} of {step.run} (p {shown_p(step.p_adjusted)})" for step in own if step.change
-        ]
+    for point in result.points:
+        at_point = [steps[id(point), run] for run in runs if (id(point), run) in steps]
+        if not at_point:
+            continue
+        broken = list(dict.fromkeys(name for step in at_point for name in step.broken))
+        changes = [f"{step.change} of {step.run} (p {shown_p(step.p_adjusted)})" for step in at_point if step.change]
         remarks = [*([f"new {' and '.join(broken)}"] if broken else []), *changes]
         values = [_value(steps.get((id(point), run))) for run in runs]
-        rows.append(
-            [point.time, point.label, str(point.record.get("branch") or ""), *values, "; ".join(remarks)]
-        )
+        rows.append([point.time, point.label, str(point.record.get("branch") or ""), *values, "; ".join(remarks)])
     note = (
         "Means with 95% intervals. Changes from the point before are tested on the queries of both (paired t test, "
         "corrected for all steps of the measure); nothing is tested where the corpus, the queries, the qrels or the "
@@ -64,21 +52,17 @@ def _points_table(found: History, dataset: str, measure: str) -> Table:
     return Table(head, rows, title=f"{measure} on {dataset}", keys=2, note=note)
 
 
-def _value(step: Step | None) -> str:
+def _value(step: LinePoint | None) -> str:
     if step is None:
         return ""
     interval = f" [{step.low:.4f}, {step.high:.4f}]" if math.isfinite(step.low) else ""
     return f"{step.mean:.4f}{interval}"
 
 
-def history_text(found: History) -> str:
-    """The verdict and the tables as plain text."""
-    return "\n\n".join([found.verdict, *map(plain, history_tables(found))])
-
-
-def history_markdown(found: History) -> str:
-    """The verdict and the tables in Markdown."""
-    return "\n\n".join([markdown_text(found.verdict), *map(markdown, history_tables(found))])
+@uncollected()
+def history_document(result: HistoryData) -> Document:
+    """The verdict and the tables."""
+    return Document("History", result.verdict, history_tables(result))
 
 
 # The page
@@ -99,27 +83,20 @@ _COLOURS = 6
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 260, 60, 22, 34
 
 
-def history_page(found: History) -> str:
+@uncollected()
+def history_page(result: HistoryData) -> str:
     """One page without scripts."""
-    keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in found.lines))
-    tables = history_tables(found)
-    sections = "".join(
+    keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in result.lines))
+    tables = history_tables(result)
+    drawn = [
         f"<section><h2><bdi>{escape(measure)}</bdi> on <bdi>{escape(dataset)}</bdi></h2>"
-        f"{_drawing(found, dataset, measure)}<details><summary>Table</summary>{_table(replace(table, title=''))}</details></section>"
+        f"{_drawing(result, dataset, measure)}<details><summary>Table</summary>{_table(table)}</details></section>"
         for (dataset, measure), table in zip(keys, tables, strict=False)
-    )
-    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-    return visible(
-        '<!doctype html>\n<html lang="en" data-ready="yes">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        f'<meta name="generator" content="Steelyard {__version__}">\n<title>History · Steelyard</title>\n'
-        f"<style>{page_style()}{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f'<section id="verdict"><p class="kicker">History</p><h1>{escape(found.verdict)}</h1></section>\n'
-        f'<section id="latest"><h2>Last and best</h2>{_table(tables[-1])}</section>\n{sections}\n'
-        f"{_changes_html(found)}</main>\n<footer>Steelyard {__version__}</footer>\n</body>\n</html>\n"
-    )
+    ]
+    verdict = f'<p class="kicker">History</p><h1>{escape(result.verdict)}</h1>'
+    changes = section("changes", "Significant changes", _changes_html(result))
+    latest = section("latest", "Last and best", _table(tables[-1]))
+    return shell("History", verdict, [latest, *drawn, "\n", changes], _STYLE)
 
 
 def _table(table: Table) -> str:
@@ -127,11 +104,11 @@ def _table(table: Table) -> str:
     return f'<div class="over-time">{bare}</div><p class="hint">{escape(table.note)}</p>'
 
 
-def _drawing(found: History, dataset: str, measure: str) -> str:
+def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
     """The lines of a measure with intervals; broken lines, and marks at significant changes."""
-    lines = {run: line for (name, key, run), line in found.lines.items() if (name, key) == (dataset, measure)}
-    points = list({id(step.point): step.point for line in lines.values() for step in line}.values())
-    points = [point for point in found.points if any(point is each for each in points)]
+    lines = {run: line for (name, key, run), line in result.lines.items() if (name, key) == (dataset, measure)}
+    measured = {id(step.point) for line in lines.values() for step in line}
+    points = [point for point in result.points if id(point) in measured]
     ends = [end for line in lines.values() for step in line for end in (step.low, step.high, step.mean)]
     ends = [end for end in ends if math.isfinite(end)]
     low, high = min(ends), max(ends)
@@ -175,12 +152,12 @@ def _drawing(found: History, dataset: str, measure: str) -> str:
     )
 
 
-def _line_svg(line: Sequence[Step], x: Callable[[Point], float], y: Callable[[float], float]) -> str:
+def _line_svg(line: Sequence[LinePoint], x: Callable[[Point], float], y: Callable[[float], float]) -> str:
     """A line, broken where its values cannot be compared, with intervals and marks of changes."""
-    parts, path = [], ""
+    parts, path = [], []
     for number, step in enumerate(line):
         move = "M" if number == 0 or step.broken else "L"
-        path += f"{move}{x(step.point):.1f} {y(step.mean):.1f}"
+        path.append(f"{move}{x(step.point):.1f} {y(step.mean):.1f}")
         if math.isfinite(step.low):
             parts.append(
                 f'<line x1="{x(step.point):.1f}" x2="{x(step.point):.1f}" y1="{y(step.low):.1f}" '
@@ -195,23 +172,20 @@ def _line_svg(line: Sequence[Step], x: Callable[[Point], float], y: Callable[[fl
             f'<circle cx="{x(step.point):.1f}" cy="{y(step.mean):.1f}" r="3.5" fill="currentColor">'
             f"<title>{shown}</title></circle>{mark}"
         )
-    return f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>{"".join(parts)}'
+    return f'<path d="{"".join(path)}" fill="none" stroke="currentColor" stroke-width="1.5"/>{"".join(parts)}'
 
 
-def _changes_html(found: History) -> str:
+def _changes_html(result: HistoryData) -> str:
     """For every significant change, the queries that moved most."""
     parts = []
-    for step in found.changed:
-        line = found.lines[step.dataset, step.measure, step.run]
-        before = line[next(place for place, each in enumerate(line) if each is step) - 1].point
-        moved = found.moved(before, step.point, step.run, step.measure)[:SHOWN_MOVERS]
+    changed = [pair for line in result.lines.values() for pair in pairwise(line) if pair[1].change]
+    for before, step in ((last.point, step) for last, step in changed):
+        moved = result.moved(before, step.point, step.run, step.measure)[:SHOWN_MOVERS]
         title = (
             f"{step.change} of {step.measure} of {step.run} on {step.dataset} by {abs(step.difference):.4f}, from "
             f"{before.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
         )
-        rows: list[list[Cell]] = [
-            [query, one, other, f"{change:+.4f}"] for query, one, other, change in moved
-        ]
+        rows: list[list[Cell]] = [[query, one, other, f"{change:+.4f}"] for query, one, other, change in moved]
         table = Table(["query", "before", "after", "difference"], rows)
         parts.append(f"<details><summary>{escape(title)}</summary>{_table(table)}</details>")
-    return f'<section id="changes"><h2>Significant changes</h2>{"".join(parts)}</section>\n' if parts else ""
+    return "".join(parts)

@@ -3,169 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from math import isnan
 
-from steelyard.comparison.judged import ALL_JUDGED
-from steelyard.comparison.result import CACHED
-from steelyard.comparison.scores import COMPOSITE, label
+from steelyard.comparison.columns import columns_of, measure_heading, partly_judged, scale_of
+from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.movers import Mover, RunMovers
+from steelyard.comparison.pairs import Pair
+from steelyard.comparison.scores import ScoreTable, label
 from steelyard.coverage import coverage_lines, unjudged_line
 from steelyard.notes import sentence
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted
 
-if TYPE_CHECKING:
-    from steelyard.alignment.hits import Floats
-    from steelyard.comparison.leaderboard import LeaderboardRow
-    from steelyard.comparison.movers import DocumentMove, Mover, RunMovers
-    from steelyard.comparison.pairs import Pair
-    from steelyard.comparison.result import Comparison
-    from steelyard.comparison.scores import Column, ScoreTable
+
+def leaderboard_table(comparison: ComparisonData) -> Table:
+    """The whole leaderboard, as a terminal and notebooks show it."""
+    columns = columns_of(comparison, "table")
+    headings = [column.heading("table") for column in columns]
+    rows = [[column.cell(comparison, row, "table") for column in columns] for row in comparison.shown_rows]
+    return Table(headings, rows, keys=3 if "k" in headings[:3] else 2)
 
 
-_TITLES = {
-    "recall": "Average Recall",
-    "precision": "Average Precision",
-    "f1": "Average F1 Score",
-    "mrr": "Average MRR",
-    "hit_rate": "Average Hit Rate",
-    "ndcg": "Average nDCG",
-    "confusion": "Average Confusion Rate",
-}
-
-
-FAILED = "FAILED"
-"""The heading of the number of queries that a run failed on."""
-
-NOT_MEASURED = "not measured"
-"""What a run has in place of its rank if its values mean nothing."""
-
-
-def title(key: str, dialect: str) -> str:
-    """The title of a measure's column: its key, or its name in the leaderboard dialect."""
-    if key == COMPOSITE:
-        return "Composite Score"
-    return _TITLES.get(key.lower(), key) if dialect == "leaderboard" else key
-
-
-def heading(column: Column) -> str:
-    """The heading of a measure's column, with the unit of times."""
-    return f"{column.key} ms" if scale_of(column) != 1 else column.key
-
-
-def is_time(column: Column) -> bool:
-    """Whether the values of a measure are seconds."""
-    return column.timed and column.measure is not None
-
-
-def scale_of(column: Column) -> float:
-    """The factor of a measure's values in tables: times are shown in milliseconds."""
-    return 1e3 if is_time(column) else 1.0
-
-
-@dataclass(frozen=True)
-class ShownMeasure:
-    """One measure at one cutoff: its label, its score table, and its column."""
-
-    label: str
-    scores: ScoreTable
-    column: Column
-
-    @property
-    def values(self) -> Floats:
-        """Runs x queries, on the compared queries."""
-        return self.scores.compared(self.column.key)
-
-    @property
-    def means(self) -> Floats:
-        """The mean of every run."""
-        return self.scores.means()[:, self.scores.column(self.column.key)]
-
-
-def shown_measures(comparison: Comparison) -> list[ShownMeasure]:
-    """Every measure of every score table, with the label that it has in pairs."""
-    return [
-        ShownMeasure(label(column.key, scores.k), scores, column)
-        for scores in comparison.score_tables
-        for column in scores.columns
-    ]
-
-
-def leaderboard_table(comparison: Comparison) -> Table:
-    """Run, cutoff, values, interval of the rank, group; cached times and the number of failed queries, if there are any."""
-    at = comparison.score_tables[0].k is not None
-    shown = comparison.score_tables[0].columns
-    columns = ["rank", "run", *(["k"] if at else []), *map(heading, shown), "ranks", "group"]
-    failed, cached = comparison.failed, comparison.cached_times
-    judged = shown_judged(comparison)
-    columns += ["judged", "bounds"] if judged else []
-    columns += [*(["times"] if cached else []), *([FAILED] if failed else [])]
-    rows: list[list[Cell]] = [
-        [
-            row.rank,
-            row.run,
-            *([row.k] if at else []),
-            *(mean * scale_of(column) for mean, column in zip(row.means.values(), shown, strict=True)),
-            _ranks(row),
-            row.group,
-            *(judged.get((row.run, row.k), ("", "")) if judged else ()),
-            *([CACHED if row.run in cached else ""] if cached else []),
-            *([failed.get(row.run, "")] if failed else []),
-        ]
-        for row in comparison.shown_rows
-    ]
-    return Table(columns, rows, keys=3 if at else 2)
-
-
-def shown_judged(comparison: Comparison) -> dict[tuple[str, int | None], tuple[str, str]]:
-    """The judged share and the bounds of every row on the measure that ranks the runs, as text.
-
-    Empty where all of its documents are judged, or nothing is known of unjudged ones.
-    """
-    column = comparison.score_tables[0].columns[0]
-    rows = {place: each for place, each in comparison.judged.items() if column.key in each.shares}
-    if all(each.shares[column.key] >= ALL_JUDGED for each in rows.values()):
-        return {}
-    scale = scale_of(column)
-    return {
-        place: (
-            f"{each.shares[column.key]:.0%}",
-            "" if each.bounds is None else f"{each.bounds[0] * scale:.4f} to {each.bounds[1] * scale:.4f}",
-        )
-        for place, each in rows.items()
-    }
-
-
-def _ranks(row: LeaderboardRow) -> str:
-    """The interval of a rank."""
-    if row.rank is None:
-        return NOT_MEASURED
-    return f"{row.rank_low}-{row.rank_high}" if row.rank_low != row.rank_high else str(row.rank_low)
-
-
-def run_label(row: LeaderboardRow) -> str:
-    """The name of a run; of one that was not measured, with these words."""
-    return row.run if row.rank is not None else f"{row.run} ({NOT_MEASURED})"
-
-
-def pairs_tables(comparison: Comparison) -> list[Table]:
+def pairs_tables(comparison: ComparisonData) -> list[Table]:
     """The tests: difference, interval, corrected p, verdict, effect, and wins, ties and losses of every pair.
 
     Two runs: one table with one row per measure. With a baseline: one table per measure with one row per run.
     Otherwise one row per pair of runs, on the measure that ranks them: all measures would be too many rows.
     """
     scales = {
-        label(column.key, scores.k): scale_of(column)
-        for scores in comparison.score_tables
-        for column in scores.columns
+        label(column.key, scores.k): scale_of(column) for scores in comparison.score_tables for column in scores.columns
     }
     p = p_heading(comparison)
-    columns = ["difference", "95% interval", p, "verdict", "relative", "d", "won/tied/lost"]
+    columns = ["difference", comparison.interval_heading, p, "verdict", "relative", "d", "won/tied/lost"]
     pairs = comparison.tested_pairs
+
+    def cells(pair: Pair) -> list[str]:
+        return list(pair_cells(pair, scales[pair.label], (pair.low, pair.high)).values())
+
     couples = list(dict.fromkeys((pair.run, pair.baseline) for pair in pairs))
     if len(couples) == 1:
-        rows = [[_unit(pair.label, scales), *_cells(pair, scales)] for pair in pairs]
+        rows = [[_unit(pair.label, scales), *cells(pair)] for pair in pairs]
         return [Table(["measure", *columns], rows, title=f"{couples[0][0]} vs {couples[0][1]}")]
     if comparison.plan.baseline is not None:
         suffix, keys, shown = f" vs {comparison.plan.baseline}", ["run"], list(scales)
@@ -175,11 +54,7 @@ def pairs_tables(comparison: Comparison) -> list[Table]:
     return [
         Table(
             [*keys, *columns],
-            [
-                [*(pair.run, pair.baseline)[: len(keys)], *_cells(pair, scales)]
-                for pair in pairs
-                if pair.label == measure
-            ],
+            [[*(pair.run, pair.baseline)[: len(keys)], *cells(pair)] for pair in pairs if pair.label == measure],
             title=f"{_unit(measure, scales)}{suffix}",
             keys=len(keys),
         )
@@ -192,13 +67,13 @@ LONG = 40
 """On a screen, pairs are shortened if they have more rows than this."""
 
 
-def is_long(comparison: Comparison) -> bool:
+def is_long(comparison: ComparisonData) -> bool:
     """Whether `pairs_tables` has too many rows for a screen."""
     rows = sum(len(table.rows) for table in pairs_tables(comparison))
     return len(comparison.runs) > 2 and rows > LONG
 
 
-def short_pairs_tables(comparison: Comparison) -> list[Table]:
+def short_pairs_tables(comparison: ComparisonData) -> list[Table]:
     """The pairs shortened for a screen.
 
     With a baseline: the measure that ranks the runs in full, and difference and stars of every measure.
@@ -213,20 +88,16 @@ def short_pairs_tables(comparison: Comparison) -> list[Table]:
     return [tables[0], _stars_table(comparison)] if len(tables) > 1 else tables
 
 
-def _leader_table(comparison: Comparison, scores: ScoreTable, table: Table) -> Table:
+def _leader_table(comparison: ComparisonData, scores: ScoreTable, table: Table) -> Table:
     """The rows of the leader in a table of every two runs; the title names the leader."""
     leader = next(row.run for row in comparison.leaderboard_rows if row.k == scores.k)
     rows = [row[1:] for row in table.rows if row[0] == leader]
     return replace(
-        table,
-        columns=table.columns[1:],
-        rows=rows,
-        title=f"{table.title}, {leader} vs every other run",
-        keys=1,
+        table, columns=table.columns[1:], rows=rows, title=f"{table.title}, {leader} vs every other run", keys=1
     )
 
 
-def _stars_table(comparison: Comparison) -> Table:
+def _stars_table(comparison: ComparisonData) -> Table:
     """Every measure's difference from the baseline, with its stars."""
     at = comparison.score_tables[0].k is not None
     shown = comparison.score_tables[0].columns
@@ -235,17 +106,17 @@ def _stars_table(comparison: Comparison) -> Table:
     for row in comparison.leaderboard_rows:
         pairs = [known.get((row.run, label(column.key, row.k))) for column in shown]
         cells = [
-            "" if pair is None or pair.difference != pair.difference
+            "" if pair is None or isnan(pair.difference)
             else f"{pair.difference * scale_of(column):+.4f} {pair.stars}".rstrip()
             for pair, column in zip(pairs, shown, strict=True)
         ]  # fmt: skip
         if any(pairs):
             rows.append([row.run, *([row.k] if at else []), *cells])
-    heads = ["run", *(["k"] if at else []), *map(heading, shown)]
+    heads = ["run", *(["k"] if at else []), *map(measure_heading, shown)]
     return Table(heads, rows, title=f"differences from {comparison.plan.baseline}", keys=2 if at else 1)
 
 
-def p_heading(comparison: Comparison) -> str:
+def p_heading(comparison: ComparisonData) -> str:
     """The heading of the p-values, with their correction."""
     correction = comparison.plan.corrected_by
     return "p" if correction == "none" else f"p ({correction})"
@@ -256,27 +127,26 @@ def _unit(measure: str, scales: Mapping[str, float]) -> str:
     return measure if scales[measure] == 1 else f"{measure} ms"
 
 
-def _cells(pair: Pair, scales: Mapping[str, float]) -> list[Cell]:
-    """The cells of a pair after its key."""
-    scale = scales[pair.label]
-    return [
-        "" if pair.difference != pair.difference else f"{pair.difference * scale:+.4f}",
-        "" if pair.low != pair.low else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}",
-        starred_p(pair),
-        pair.shown_verdict,
-        "" if pair.relative != pair.relative else f"{pair.relative:+.1%}",
-        "" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
-        f"{pair.wins}/{pair.ties}/{pair.losses}",
-    ]
+def pair_cells(pair: Pair, scale: float, interval: tuple[float, float], missing: str = "") -> dict[str, str]:
+    """The cells of a pair after its key, for every table of pairs. `missing`: what stands for a number that is none."""
+
+    def number(value: float, form: str) -> str:
+        return missing if isnan(value) else f"{value:{form}}"
+
+    low, high = interval
+    return {
+        "difference": number(pair.difference * scale, "+.4f"),
+        "interval": missing if isnan(low) else f"{low * scale:+.4f} to {high * scale:+.4f}",
+        "p": f"{shown_p(pair.p_adjusted)} {pair.stars if pair.stars != 'ns' else ''}".rstrip(),
+        "verdict": pair.shown_verdict,
+        "relative": number(pair.relative, "+.1%"),
+        "effect": number(pair.effect, "+.2f"),
+        "tally": f"{pair.wins}/{pair.ties}/{pair.losses}",
+    }
 
 
-def starred_p(pair: Pair) -> str:
-    """The corrected p-value with its stars, if it has any."""
-    return f"{shown_p(pair.p_adjusted)} {pair.stars if pair.stars != 'ns' else ''}".rstrip()
-
-
-def slice_tables(comparison: Comparison) -> list[Table]:
-    """The measure that ranks the runs within each slice: one row per run, one column per slice. Empty where there are none."""
+def slice_tables(comparison: ComparisonData) -> list[Table]:
+    """The measure that ranks the runs within each slice: one row per run, one column per slice."""
     if not comparison.slices:
         return []
     column = comparison.score_tables[0].columns[0]
@@ -290,9 +160,7 @@ def slice_tables(comparison: Comparison) -> list[Table]:
     return [Table(["run", *heads], rows, title=f"{shown} by {comparison.slices[0].column} (queries)")]
 
 
-def remarks(
-    comparison: Comparison, *, groups: bool = True, tables: bool = True, short: bool = False
-) -> list[str]:
+def remarks(comparison: ComparisonData, *, groups: bool = True, tables: bool = True, short: bool = False) -> list[str]:
     """The sentences below the tables: settings, tests, groups, what is not shown, stability, coverage and notes.
 
     groups: the leaderboard has a column of groups; otherwise they are listed here.
@@ -302,17 +170,17 @@ def remarks(
     if comparison.tested_pairs:
         lines += [_how_tested(comparison), _groups(comparison, groups)]
         lines += _elsewhere(comparison, short) if tables else []
-    if tables and shown_judged(comparison):
+    if tables and partly_judged(comparison):
         measure = comparison.keys[0]
         lines.append(
-            f"Judged: the share of judged documents above the cutoff of {measure}; bounds: its lowest and highest value "
-            "that any grading of the other documents gives."
+            f"Judged: the share of judged documents above the cutoff of {measure}; bounds: its lowest and highest "
+            "value that any grading of the other documents gives."
         )
     lines += stability_lines(comparison)
     return lines + _coverage(comparison) + list(map(sentence, comparison.notes))
 
 
-def stability_lines(comparison: Comparison) -> list[str]:
+def stability_lines(comparison: ComparisonData) -> list[str]:
     """How much the ranking depends on the weights of the composite; empty where there is none."""
     stability = comparison.stability()
     if stability is None or not comparison.weights:
@@ -324,13 +192,11 @@ def stability_lines(comparison: Comparison) -> list[str]:
     if stability.flips:
         flip = stability.flips[0]
         measure, run = list(comparison.weights)[flip.measure], comparison.runs[flip.new_top]
-        lines.append(
-            f"A weight of {flip.flips_at:.3g} for {measure} (now {flip.weight:g}) would rank {run} first."
-        )
+        lines.append(f"A weight of {flip.flips_at:.3g} for {measure} (now {flip.weight:g}) would rank {run} first.")
     return lines
 
 
-def _how_tested(comparison: Comparison) -> str:
+def _how_tested(comparison: ComparisonData) -> str:
     plan = comparison.plan
     per = "runs tested on it" if plan.baseline is not None else "pairs of runs"
     corrected = ""
@@ -344,19 +210,17 @@ def _how_tested(comparison: Comparison) -> str:
         equivalence = f" Equivalent: the interval is within {plan.equivalence:g} of 0."
     return (
         f"p: {comparison.tested_by}{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. "
-        f"Verdicts are at alpha {plan.alpha:g}. Intervals are {comparison.intervals_by} intervals of each pair alone.{equivalence}"
+        f"Verdicts are at alpha {plan.alpha:g}. Intervals are {comparison.intervals_are}.{equivalence}"
     )
 
 
-def _elsewhere(comparison: Comparison, short: bool) -> list[str]:
+def _elsewhere(comparison: ComparisonData, short: bool) -> list[str]:
     """Where to find what the tables leave out."""
     lines = []
     if short and comparison.plan.baseline is None:
         lines.append("The pairs of the other runs are in Markdown, LaTeX, JSON and the report.")
     elif short and len(comparison.keys) * len(comparison.score_tables) > 1:
-        lines.append(
-            "Intervals and p of the other measures are in Markdown, LaTeX, CSV, JSON and the report."
-        )
+        lines.append("Intervals and p of the other measures are in Markdown, LaTeX, CSV, JSON and the report.")
     if len(comparison.keys) > 1 and comparison.plan.baseline is None and len(comparison.runs) > 2:
         lines.append("The tests of the other measures are in the JSON.")
     if len(comparison.keys) > 1 and comparison.slices:
@@ -364,7 +228,7 @@ def _elsewhere(comparison: Comparison, short: bool) -> list[str]:
     return lines
 
 
-def _groups(comparison: Comparison, shown: bool) -> str:
+def _groups(comparison: ComparisonData, shown: bool) -> str:
     """The meaning of the letters of groups and, where no column shows them, the letters of every run."""
     meaning = f"Groups: runs that share a letter are not significantly different on {comparison.keys[0]}"
     if comparison.plan.baseline is not None and len(comparison.runs) > 2:
@@ -376,7 +240,7 @@ def _groups(comparison: Comparison, shown: bool) -> str:
     return f"{meaning}: {letters}."
 
 
-def _coverage(comparison: Comparison) -> list[str]:
+def _coverage(comparison: ComparisonData) -> list[str]:
     """The notes on coverage, once for all runs that have the same note; the unjudged documents as a range."""
     lines = coverage_lines(comparison.coverage, heads=False)
     if not any(c.unjudged for c in comparison.coverage.values()):
@@ -406,7 +270,7 @@ SHOWN_TEXT = 80
 """Characters shown of a query's text."""
 
 
-def movers_lines(comparison: Comparison, most: int, texts: Mapping[str, object] | None) -> list[str]:
+def movers_lines(comparison: ComparisonData, most: int, texts: Mapping[str, object] | None) -> list[str]:
     """For every run the queries that it lost and won by most: a headline, and one line per query."""
     lines: list[str] = []
     for each in comparison.movers_by_run(most):
@@ -416,7 +280,7 @@ def movers_lines(comparison: Comparison, most: int, texts: Mapping[str, object] 
     return lines
 
 
-def movers_tables(comparison: Comparison, most: int, texts: Mapping[str, object] | None) -> list[Table]:
+def movers_tables(comparison: ComparisonData, most: int, texts: Mapping[str, object] | None) -> list[Table]:
     """The same as tables, one for the queries that a run lost and one for those it won; no empty ones."""
     known = texts or {}
     return [
@@ -433,14 +297,8 @@ def movers_tables(comparison: Comparison, most: int, texts: Mapping[str, object]
 
 def _halves(each: RunMovers) -> list[tuple[str, tuple[Mover, ...]]]:
     return [
-        (
-            f"{each.run} vs {each.baseline}: {counted(count, 'query', 'queries')} {what} on {each.measure}",
-            queries,
-        )
-        for what, count, queries in (
-            ("lost", each.queries_lost, each.lost),
-            ("won", each.queries_won, each.won),
-        )
+        (f"{each.run} vs {each.baseline}: {counted(count, 'query', 'queries')} {what} on {each.measure}", queries)
+        for what, count, queries in (("lost", each.queries_lost, each.lost), ("won", each.queries_won, each.won))
     ]
 
 
@@ -462,10 +320,10 @@ def _text(mover: Mover, texts: Mapping[str, object]) -> str:
 
 
 def _documents(mover: Mover) -> str:
-    shown = [_document(move) for move in mover.documents[:SHOWN_DOCUMENTS]]
+    none = "not retrieved"
+    shown = [
+        f"{move.doc_id} (grade {move.grade:g}) {move.before or none} -> {move.after or none}"
+        for move in mover.documents[:SHOWN_DOCUMENTS]
+    ]
     more = len(mover.documents) - len(shown)
     return "; ".join([*shown, *([f"and {counted(more, 'other')}"] if more else [])])
-
-
-def _document(move: DocumentMove) -> str:
-    return f"{move.doc_id} (grade {move.grade:g}) {move.before or 'not retrieved'} -> {move.after or 'not retrieved'}"

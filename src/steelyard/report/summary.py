@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from math import isnan
 
-from steelyard.comparison.result import CACHED
+from steelyard.comparison.columns import FAILED, columns_of, is_time, measure_heading, run_label, scale_of
+from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
+from steelyard.comparison.next_steps import next_steps
+from steelyard.comparison.pairs import Pair
+from steelyard.comparison.scores import Column
 from steelyard.notes import Note, by_severity, in_short
-from steelyard.report.rows import FAILED, is_time, run_label, scale_of, shown_judged
+from steelyard.report.page.subject import comparison_subject
 from steelyard.report.tables import WIDTH, Cell, Table, plain
 from steelyard.wording import counted, notes_by_names, shortened_name
-
-if TYPE_CHECKING:
-    from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
-    from steelyard.comparison.pairs import Pair
-    from steelyard.comparison.result import Comparison
-    from steelyard.comparison.scores import Column
 
 MOST_ROWS = 20
 """Runs that the table shows; --all shows the others."""
@@ -46,7 +46,7 @@ class Summary:
     next_steps: tuple[str, ...]
 
 
-def summary(comparison: Comparison, width: int = WIDTH, notes: Iterable[Note] = ()) -> Summary:
+def summary(comparison: ComparisonData, width: int = WIDTH, notes: Iterable[Note] = ()) -> Summary:
     """The comparison in short, no line wider than `width`. `notes` are shown with its own."""
     verdict = comparison.verdict
     table, left_out = summary_table(comparison, width)
@@ -60,7 +60,7 @@ def summary(comparison: Comparison, width: int = WIDTH, notes: Iterable[Note] = 
     )
 
 
-def summary_text(comparison: Comparison, width: int = WIDTH) -> str:
+def summary_text(comparison: ComparisonData, width: int = WIDTH) -> str:
     """The comparison in short as text."""
     short = summary(comparison, width)
     table = [*plain(short.table).splitlines(), *short.left_out]
@@ -68,27 +68,22 @@ def summary_text(comparison: Comparison, width: int = WIDTH) -> str:
     return "\n".join([*short.verdict, "", *table, *(["", *last] if last else [])])
 
 
-def _step_lines(comparison: Comparison, width: int) -> list[str]:
+def _step_lines(comparison: ComparisonData, width: int) -> list[str]:
     """The first things to do next, one line each."""
-    from steelyard.report.page.subject import comparison_subject
-    from steelyard.report.steps import next_steps
-
     controls = tuple(set(comparison.runs) - set(comparison_subject(comparison).candidates))
     steps = next_steps(comparison, controls=controls, most=MOST_STEPS)
     heads = ["Next: ", *[" " * len("Next: ")] * (MOST_STEPS - 1)]
-    return [
-        head + cut(in_short(step.note), width - len(head)) for head, step in zip(heads, steps, strict=False)
-    ]
+    return [head + cut(in_short(step.note), width - len(head)) for head, step in zip(heads, steps, strict=False)]
 
 
 # The verdict
 
 
 def verdict_lines(verdict: Verdict, width: int) -> list[str]:
-    """The verdict in at most two lines: the longest wording that fits, with shortened names where none does."""
+    """The verdict in two lines: the longest wording that fits, perhaps with shortened names; then its judges."""
     first = _fitting(_headlines(verdict), width)
     second = _fitting(_details(verdict), width)
-    return [first, second] if second else [first]
+    return [line for line in (first, second, *textwrap.wrap(verdict.labels, width)) if line]
 
 
 def _headlines(verdict: Verdict) -> Iterable[str]:
@@ -107,9 +102,9 @@ def _headlines(verdict: Verdict) -> Iterable[str]:
 
 
 def _details(verdict: Verdict) -> Iterable[str]:
-    """The runs that are tied with the leader, undecided or not measured: as many names as fit."""
+    """The runs that are not significantly below the leader, undecided or not measured: as many names as fit."""
     lists = {
-        "Tied for first": verdict.tied if len(verdict.tied) > 1 and verdict.lead is not None else (),
+        "not significantly below the leader": verdict.tied[len(verdict.lead.leaders) :] if verdict.lead else (),
         "undecided": verdict.undecided,
         "not measured": verdict.unmeasured,
     }
@@ -155,7 +150,7 @@ def cut(text: str, width: int) -> str:
 # The table
 
 
-def summary_table(comparison: Comparison, width: int) -> tuple[Table, list[str]]:
+def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[str]]:
     """The leaderboard in the given width, and what it leaves out.
 
     Rank, run and the measure that ranks the runs come first, with the difference from the baseline (or from the first
@@ -183,9 +178,7 @@ def summary_table(comparison: Comparison, width: int) -> tuple[Table, list[str]]
     longest = max((len(name) for name in names), default=0)
     lengths = range(longest, min(longest, SHORTEST_NAME) - 1, -1)
     forms = [(length, whole) for whole in (True, False) for length in lengths]
-    least = next(
-        ((length, whole) for length, whole in forms if _width(made([], length, whole)) <= width), forms[-1]
-    )
+    least = next(((length, whole) for length, whole in forms if _width(made([], length, whole)) <= width), forms[-1])
     for column in optional:
         if _width(made([*chosen, column], *least)) <= width:
             chosen.append(column)
@@ -193,9 +186,7 @@ def summary_table(comparison: Comparison, width: int) -> tuple[Table, list[str]]
     if hidden:
         lines.append(f"{counted(hidden, 'more run')}: --all")
     if constant:
-        equal = ", ".join(
-            f"{column.key} {_text(rows[0].means[column.key] * scale_of(column))}" for column in constant
-        )
+        equal = ", ".join(f"{column.key} {_text(rows[0].means[column.key] * scale_of(column))}" for column in constant)
         lines.append(cut(f"Equal for all runs: {equal}", width))
     if comparison.cached_times and not set(comparison.runs) - set(comparison.cached_times):
         lines.append("Times: cached, of an earlier run")
@@ -211,7 +202,7 @@ def summary_table(comparison: Comparison, width: int) -> tuple[Table, list[str]]
     return made(chosen, *least), lines
 
 
-def _weights(comparison: Comparison) -> str:
+def _weights(comparison: ComparisonData) -> str:
     """The measures of the composite, by weight."""
     components = comparison.components[0]
     assert components is not None
@@ -219,19 +210,17 @@ def _weights(comparison: Comparison) -> str:
     total = sum(comparison.weights.values())
     inverted = {column.key for column in components.columns if column.better == "less"}
     by_weight = sorted(comparison.weights.items(), key=lambda each: -each[1])
-    return ", ".join(
-        f"{'1 - ' if name in inverted else ''}{name} {weight / total:.0%}" for name, weight in by_weight
-    )
+    return ", ".join(f"{'1 - ' if name in inverted else ''}{name} {weight / total:.0%}" for name, weight in by_weight)
 
 
-def _legend(comparison: Comparison) -> str:
+def _legend(comparison: ComparisonData) -> str:
     """What brackets and stars mean."""
     plan = comparison.plan
     corrected = "" if plan.corrected_by == "none" else f", {plan.corrected_by}"
-    return f"[95% interval of the pair]; * p < .05, ** p < .01, *** p < .001 ({plan.test} test{corrected})"
+    return f"[{comparison.interval_heading}]; * p < .05, ** p < .01, *** p < .001 ({plan.test} test{corrected})"
 
 
-def _shown_rows(comparison: Comparison) -> tuple[list[LeaderboardRow], int]:
+def _shown_rows(comparison: ComparisonData) -> tuple[list[LeaderboardRow], int]:
     """The first rows and that of the baseline; the number of the others."""
     rows = comparison.shown_rows
     baseline = [row for row in rows[MOST_ROWS:] if row.run == comparison.plan.baseline]
@@ -240,7 +229,7 @@ def _shown_rows(comparison: Comparison) -> tuple[list[LeaderboardRow], int]:
 
 
 def _fixed_columns(
-    comparison: Comparison, rows: Sequence[LeaderboardRow], first: Column
+    comparison: ComparisonData, rows: Sequence[LeaderboardRow], first: Column
 ) -> dict[str, tuple[list[Cell], list[Cell]]]:
     """The columns that are always shown, each with a shorter form."""
     made: dict[str, tuple[list[Cell], list[Cell]]] = {}
@@ -248,19 +237,16 @@ def _fixed_columns(
     def add(name: str, cells: Sequence[Cell], short: Sequence[Cell] | None = None) -> None:
         made[name] = list(cells), list(cells if short is None else short)
 
-    if comparison.score_tables[0].k is not None:
-        add("k", [row.k for row in rows])
-    add(f"{first.key} ms" if is_time(first) else first.key, _values(rows, first))
+    columns = {column.heading("summary"): column for column in columns_of(comparison, "summary")}
+    cells = {heading: [column.cell(comparison, row, "summary") for row in rows] for heading, column in columns.items()}
+    if "k" in cells:
+        add("k", cells.pop("k"))
+    add(measure_heading(first), _values(rows, first))
     if comparison.tested_pairs:
         name, pairs = _differences(comparison, rows, first)
         add(name, *(_difference_cells(pairs, first, whole) for whole in (True, False)))
-    judged = shown_judged(comparison)
-    if judged:
-        add("judged", [judged.get((row.run, row.k), ("", ""))[0] for row in rows])
-    if set(comparison.runs) - set(comparison.cached_times) and comparison.cached_times:
-        add("times", [CACHED if row.run in comparison.cached_times else "" for row in rows])
-    if comparison.failed:
-        add(FAILED, [comparison.failed.get(row.run, "") for row in rows])
+    for heading, values in cells.items():
+        add(heading, values)
     return made
 
 
@@ -270,34 +256,28 @@ def _values(rows: Sequence[LeaderboardRow], column: Column) -> list[Cell]:
     if not is_time(column):
         return list(values)
     digits = 2 if max(values) < 10 else 1 if max(values) < 1000 else 0
-    texts = ["" if value != value else f"{value:,.{digits}f}" for value in values]
+    texts = ["" if isnan(value) else f"{value:,.{digits}f}" for value in values]
     return [text.rjust(max(map(len, texts))) for text in texts]
 
 
 def _differences(
-    comparison: Comparison, rows: Sequence[LeaderboardRow], first: Column
+    comparison: ComparisonData, rows: Sequence[LeaderboardRow], first: Column
 ) -> tuple[str, list[tuple[Pair, int] | None]]:
     """The heading of the differences, and for each row its pair and the sign of the difference."""
     baseline = comparison.plan.baseline
     leaders = {row.k: row.run for row in reversed(rows) if row.rank is not None}
-    pairs = {
-        (pair.run, pair.baseline, pair.k): pair
-        for pair in comparison.tested_pairs
-        if pair.measure == first.key
-    }
-    found: list[tuple[Pair, int] | None] = []
+    pairs = {(pair.run, pair.baseline, pair.k): pair for pair in comparison.tested_pairs if pair.measure == first.key}
+    row_pairs: list[tuple[Pair, int] | None] = []
     for row in rows:
         other = baseline or leaders.get(row.k, "")
         one, reverse = pairs.get((row.run, other, row.k)), pairs.get((other, row.run, row.k))
-        found.append((one, 1) if one is not None else (reverse, -1) if reverse is not None else None)
+        row_pairs.append((one, 1) if one is not None else (reverse, -1) if reverse is not None else None)
     names = set(leaders.values())
     other = baseline or (next(iter(names)) if len(names) == 1 else "first")
-    return f"vs {shortened_name(other, 20)}", found
+    return f"vs {shortened_name(other, 20)}", row_pairs
 
 
-def _difference_cells(
-    pairs: Sequence[tuple[Pair, int] | None], column: Column, intervals: bool
-) -> list[Cell]:
+def _difference_cells(pairs: Sequence[tuple[Pair, int] | None], column: Column, intervals: bool) -> list[Cell]:
     """The difference, its interval and the stars of its test."""
     scale = scale_of(column)
     known = [abs(each[0].difference * scale) for each in pairs if each is not None]
@@ -309,8 +289,8 @@ def _difference_cells(
             continue
         pair, sign = each
         difference = sign * pair.difference * scale
-        text = "" if difference != difference else _signed(difference, digits)
-        if intervals and pair.low == pair.low:
+        text = "" if isnan(difference) else _signed(difference, digits)
+        if intervals and not isnan(pair.low):
             ends = sorted((sign * pair.low * scale, sign * pair.high * scale))
             text += f" [{', '.join(_bare(end, digits) for end in ends)}]"
         outcome = pair.verdict if pair.verdict in ("undecided", "not tested") else ""
@@ -331,14 +311,14 @@ def _bare(value: float, digits: int) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 1 and text[1] == "0" else text
 
 
-def _constant(comparison: Comparison, column: Column) -> bool:
+def _constant(comparison: ComparisonData, column: Column) -> bool:
     """Whether every row has the same value of a measure, as shown."""
     rows = [row for row in comparison.shown_rows if row.rank is not None]
     return len(rows) > 1 and len({_text(row.means[column.key] * scale_of(column)) for row in rows}) == 1
 
 
 def _text(value: float) -> str:
-    return "none" if value != value else f"{value:.4f}"
+    return "none" if isnan(value) else f"{value:.4f}"
 
 
 def _width(table: Table) -> int:
@@ -348,17 +328,15 @@ def _width(table: Table) -> int:
 # Warnings
 
 
-def all_notes(comparison: Comparison, more: Iterable[Note] = ()) -> list[tuple[str, Note]]:
+def all_notes(comparison: ComparisonData, more: Iterable[Note] = ()) -> list[tuple[str, Note]]:
     """The notes on the comparison, each once, the most serious first, with the runs that they are about."""
-    shared = notes_by_names(
-        {name: replace(each, unjudged=0).all_notes() for name, each in comparison.coverage.items()}
-    )
+    shared = notes_by_names({name: replace(each, unjudged=0).all_notes() for name, each in comparison.coverage.items()})
     everyone = tuple(comparison.coverage)
-    found: dict[Note, str] = dict.fromkeys([*more, *comparison.notes], "")
+    about: dict[Note, str] = dict.fromkeys([*more, *comparison.notes], "")
     for names, notes in shared.items():
         for note in notes:
-            found.setdefault(note, "" if names == everyone else _joined(names, 2))
-    return [(found[note], note) for note in by_severity(found)]
+            about.setdefault(note, "" if names == everyone else _joined(names, 2))
+    return [(about[note], note) for note in by_severity(about)]
 
 
 def warning_lines(notes: Sequence[tuple[str, Note]], width: int) -> list[str]:

@@ -51,9 +51,7 @@ class Table:
         if self.digits is not None:
             return texts
         columns = [
-            _aligned([row[place] for row in texts], self._limit(place))
-            if number
-            else [row[place] for row in texts]
+            _aligned([row[place] for row in texts], self._limit(place)) if number else [row[place] for row in texts]
             for place, number in enumerate(self.numeric())
         ]
         return [list(row) for row in zip(*columns, strict=True)]
@@ -145,9 +143,7 @@ def shortened(table: Table) -> Table:
     >>> [row[0] for row in short.rows], short.note
     (['bm25…', 'dense…'], 'run: … is -stemmed-and-lowercase at the end.')
     """
-    places = [
-        i for i in range(table.keys) if table.rows and all(isinstance(row[i], str) for row in table.rows)
-    ]
+    places = [i for i in range(table.keys) if table.rows and all(isinstance(row[i], str) for row in table.rows)]
     names = {str(row[i]) for row in table.rows for i in places}
     head, tail = shared_ends(names)
     if not head and not tail:
@@ -191,10 +187,11 @@ def short_names(names: Collection[str], most: int = 32) -> dict[str, str]:
     ['…bm25…', '…dense…', 'random']
     """
     head, tail = long_ends(names)
+    before, after = "…" if head else "", "…" if tail else ""
     return {
         name: name
         if len(name) <= LONG_NAME
-        else f"{'…' if head else ''}{shortened_name(name[len(head) : len(name) - len(tail)], most)}{'…' if tail else ''}"
+        else f"{before}{shortened_name(name[len(head) : len(name) - len(tail)], most)}{after}"
         for name in names
     }
 
@@ -220,8 +217,7 @@ def plain(table: Table) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
     right = table.numeric()
     text = [
-        "  ".join(_justified(c, w, r) for c, w, r in zip(line, widths, right, strict=True)).rstrip()
-        for line in lines
+        "  ".join(_justified(c, w, r) for c, w, r in zip(line, widths, right, strict=True)).rstrip() for line in lines
     ]
     note = ["", terminal_text(table.note)] if table.note else []
     return "\n".join([*([terminal_text(table.title)] if table.title else []), *text, *note])
@@ -243,22 +239,17 @@ def markdown(table: Table, padded: bool = False, links: bool = False) -> str:
     | b     | 0.25 |
     """
     lines = [
-        [markdown_text(cell, links).replace("|", "\\|") for cell in line]
-        for line in [table.heads(), *table.shown()]
+        [markdown_text(cell, links).replace("|", "\\|") for cell in line] for line in [table.heads(), *table.shown()]
     ]
     right = table.numeric()
     widths = [0] * len(table.columns)
     if padded:
-        widths = [
-            max(len(lines[0][i]) + PADDING, *(len(line[i]) for line in lines)) for i in range(len(widths))
-        ]
+        widths = [max(len(lines[0][i]) + PADDING, *(len(line[i]) for line in lines)) for i in range(len(widths))]
     rule = [
-        "-" * (max(w, 2) + 1) + ":" if r else ":" + "-" * (max(w, 2) + 1)
-        for w, r in zip(widths, right, strict=True)
+        "-" * (max(w, 2) + 1) + ":" if r else ":" + "-" * (max(w, 2) + 1) for w, r in zip(widths, right, strict=True)
     ]
     head, *body = (
-        f"| {' | '.join(_justified(c, w, r) for c, w, r in zip(line, widths, right, strict=True))} |"
-        for line in lines
+        f"| {' | '.join(_justified(c, w, r) for c, w, r in zip(line, widths, right, strict=True))} |" for line in lines
     )
     title = [f"**{markdown_text(table.title)}**", ""] if table.title else []
     note = ["", markdown_text(table.note)] if table.note else []
@@ -282,8 +273,7 @@ def latex(table: Table) -> str:
     shown = table.shown()
     prose = [i > 0 and any(len(row[i]) > PROSE for row in shown) for i in range(len(table.columns))]
     alignment = "".join(
-        "r" if right else _PARAGRAPH if wrapped else "l"
-        for right, wrapped in zip(table.numeric(), prose, strict=True)
+        "r" if right else _PARAGRAPH if wrapped else "l" for right, wrapped in zip(table.numeric(), prose, strict=True)
     )
     tabular = booktabs(
         alignment, list(map(escaped_latex, table.heads())), [list(map(_latex_cell, row)) for row in shown]
@@ -293,9 +283,7 @@ def latex(table: Table) -> str:
     return "\n".join([*title, tabular, *note])
 
 
-def booktabs(
-    alignment: str, head: Sequence[str], rows: Sequence[Sequence[str]], spaced: Collection[int] = ()
-) -> str:
+def booktabs(alignment: str, head: Sequence[str], rows: Sequence[Sequence[str]], spaced: Collection[int] = ()) -> str:
     """A tabular of cells that are LaTeX already, with space before the rows whose numbers are in `spaced`."""
     body: list[str] = []
     for number, row in enumerate(rows):

@@ -5,14 +5,14 @@
 >>> [doc for doc, score in bm25.retrieve(["grey fox"], k=2)[0]]
 ['d1', 'd2']
 
-Names are loaded when first used. `steelyard.retrievers()` lists the available retrievers.
+Names are loaded when first used. `list_retrievers` lists the available retrievers.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import lazy_names, make_callable
+from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from steelyard.retrievers.base import Ranked as Ranked
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from steelyard.retrievers.graph import GraphFlow as GraphFlow
     from steelyard.retrievers.hybrid import Hybrid as Hybrid
     from steelyard.retrievers.random import Random as Random
+    from steelyard.retrievers.registry import list_retrievers as list_retrievers
     from steelyard.retrievers.registry import retriever as retriever
     from steelyard.retrievers.registry import retriever_names as retriever_names
     from steelyard.retrievers.rerank import Rerank as Rerank
@@ -37,9 +38,8 @@ __getattr__, __dir__, __all__ = lazy_names(
         "graph": ("GraphFlow",),
         "hybrid": ("Hybrid",),
         "random": ("Random",),
-        "registry": ("retriever", "retriever_names"),
+        "registry": ("list_retrievers", "retriever", "retriever_names"),
         "rerank": ("Rerank",),
         "swarm": ("SwarmRerank",),
     },
 )
-make_callable(__name__, "steelyard.retrievers.registry:listing")

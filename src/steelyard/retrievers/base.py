@@ -51,6 +51,11 @@ class Retriever(Protocol):
         """The memory used by its index."""
 
 
+def needs_corpus(retriever: Retriever) -> bool:
+    """Whether a retriever indexes a corpus; one that searches an index of its own has `needs_corpus` False."""
+    return bool(getattr(retriever, "needs_corpus", True))
+
+
 @dataclass(frozen=True)
 class Documents:
     """A checked corpus: distinct ids, and one text per id."""
@@ -69,9 +74,7 @@ def checked_corpus(corpus: Mapping[str, str], label: str) -> Documents:
     Documents(ids=['d1', '2'], texts=['one text', 'another'])
     """
     if not isinstance(corpus, Mapping):
-        raise InputError(
-            f"{label}: the corpus is {kind_of(corpus)}; expected a mapping of document id to text."
-        )
+        raise InputError(f"{label}: the corpus is {kind_of(corpus)}; expected a mapping of document id to text.")
     if not corpus:
         raise InputError(f"{label}: the corpus is empty; give index() at least one document.")
     ids = text_ids(corpus.keys(), "document id", f"{label}: the corpus", unique=True)
@@ -89,9 +92,7 @@ def checked_corpus(corpus: Mapping[str, str], label: str) -> Documents:
 def checked_queries(queries: Sequence[str], k: int, label: str) -> list[str]:
     """The queries as a list, after a check of each and of k."""
     if isinstance(queries, str):
-        raise InputError(
-            f"{label}: retrieve() takes a list of queries; write retrieve([{queries[:40]!r}], k={k})."
-        )
+        raise InputError(f"{label}: retrieve() takes a list of queries; write retrieve([{queries[:40]!r}], k={k}).")
     whole_number(f"{label}: k", k, 1, unit="documents")
     listed = list(queries)
     for position, query in enumerate(listed, 1):
@@ -159,9 +160,7 @@ def _bound(scores: Floats, k: int) -> float:
 
 def ranked(ids: Sequence[str], positions: Integers, scores: Floats) -> Ranked:
     """Positions and their scores as (document id, score) pairs."""
-    return [
-        (ids[position], score) for position, score in zip(positions.tolist(), scores.tolist(), strict=True)
-    ]
+    return [(ids[position], score) for position, score in zip(positions.tolist(), scores.tolist(), strict=True)]
 
 
 def best(ids: list[str], scores: Floats, k: int) -> Ranked:

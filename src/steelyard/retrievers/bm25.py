@@ -64,8 +64,9 @@ class Constants:
 class Variant:
     """A formula: a term's IDF from (df, N), and the factors of its weight from (tf, b x length).
 
-    The weight is IDF x the factor; of four factors, IDF x the first x the second x the third / the fourth. delta: the default of delta. floored: a negative IDF becomes epsilon x the mean IDF. everywhere: a document
-    without the term also gets delta x IDF.
+    The weight is IDF x the factor; of four factors, IDF x the first x the second x the third / the fourth. delta: the
+    default of delta. floored: a negative IDF becomes epsilon x the mean IDF. everywhere: a document without the term
+    also gets delta x IDF.
     """
 
     idf: Callable[[int, int], float]
@@ -93,12 +94,7 @@ def _plus(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
 
 def _l(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
     normed = tf / c.norm(length)
-    return (
-        tf.astype(np.float64),
-        np.full(len(tf), c.k1 + 1),
-        normed + c.delta,
-        c.k1 + normed + c.delta,
-    )
+    return (tf.astype(np.float64), np.full(len(tf), c.k1 + 1), normed + c.delta, c.k1 + normed + c.delta)
 
 
 VARIANTS: dict[str, Variant] = {
@@ -187,7 +183,7 @@ class BM25:
         self._file: IndexFile | None = None
 
     def index(self, corpus: Mapping[str, str] | str | Path) -> Self:
-        """Index a corpus, or the file of one (corpus.jsonl, or a folder with it); a second call replaces the first index."""
+        """Index a corpus, or the file of one (corpus.jsonl, or its folder); a second call replaces the first index."""
         ids: Sequence[str]
         if isinstance(corpus, (str, Path)):
             found, ids = self._file_postings(Path(corpus))
@@ -272,10 +268,8 @@ class BM25:
         listed = checked_queries(queries, k, self.label)
         index = self._index
         tokens = self._with_token_errors(lambda: list(map(self._tokenize, listed)))
-        with self._file.reading() if self._file is not None else nullcontext():
-            found: list[Ranked] = self._with_token_errors(
-                lambda: search(index, ids, tokens, k, not self.fill)
-            )
+        with self._file.searching() if self._file is not None else nullcontext():
+            found: list[Ranked] = self._with_token_errors(lambda: search(index, ids, tokens, k, not self.fill))
         return found
 
     def settings(self) -> dict[str, Any]:

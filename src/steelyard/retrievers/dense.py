@@ -114,10 +114,7 @@ class Dense:
             in_order = _in_order(self._given_vectors, documents, self.label)
             given = _matrix(in_order, len(documents), self.label, "document")
         self._embedded = shared_vectors(
-            self._identity(documents),
-            documents.texts,
-            lambda: self._computed(documents, given),
-            self._restorer(),
+            self._identity(documents), documents.texts, lambda: self._computed(documents, given), self._restorer()
         )
         self._documents = documents
         return self
@@ -144,13 +141,9 @@ class Dense:
         if self.model == "lsa":
             from steelyard.retrievers.embeddings import dimensions_for, fit
 
-            model, fitted = fit(
-                documents.texts, self._tokenize, self.dimensions or dimensions_for(len(documents))
-            )
+            model, fitted = fit(documents.texts, self._tokenize, self.dimensions or dimensions_for(len(documents)))
             terms = np.frombuffer(json.dumps(list(model.vocabulary)).encode(), np.uint8)
-            return Embedded(
-                _unit(fitted), model, {"idf": model.idf, "terms": model.terms, "vocabulary": terms}
-            )
+            return Embedded(_unit(fitted), model, {"idf": model.idf, "terms": model.terms, "vocabulary": terms})
         assert self._model is not None
         vectors = self._embedded_texts(documents.texts) if given is None else _unit(given)
         return Embedded(vectors, self._model, {})
@@ -170,9 +163,7 @@ class Dense:
             batch = texts[first : first + _BATCH_TEXTS]
             found = _unit(_matrix(self._model(batch), len(batch), self.label))
             if vectors is None:
-                vectors = (
-                    found if len(batch) == len(texts) else np.empty((len(texts), found.shape[1]), np.float32)
-                )
+                vectors = found if len(batch) == len(texts) else np.empty((len(texts), found.shape[1]), np.float32)
             _check_width(found, vectors.shape[1], "some documents", "others", self.label)
             vectors[first : first + len(batch)] = found
         assert vectors is not None
@@ -189,7 +180,7 @@ class Dense:
         return _unit(found)
 
     def model_vectors(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of texts as the model returns them, for documents that are indexed elsewhere; lsa needs an index."""
+        """The vectors of texts as the model returns them, for documents indexed elsewhere; lsa needs an index."""
         model = self._model or checked_index(self._embedded, self.label).embed
         return _matrix(model(texts), len(texts), self.label).astype(np.float32)
 
@@ -252,9 +243,7 @@ def read_vectors(path: Path, key: str, label: str) -> Any:
     return dict(zip(map(str, frame[key].to_list()), frame["vector"].to_list(), strict=True))
 
 
-def _embedder(
-    model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, folder: str | Path | None
-) -> Embedder:
+def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, folder: str | Path | None) -> Embedder:
     if isinstance(model, str):
         from steelyard.retrievers.embeddings import embedding_model
 
@@ -303,8 +292,8 @@ def _matrix(vectors: Any, rows: int, label: str, what: str = "text") -> npt.NDAr
     if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
         if what == "document":
             raise RetrieverError(
-                f"{label}: `vectors` has the shape {matrix.shape}, and the corpus {counted(rows, what)}; expected one row "
-                f"per document in the order of the corpus, ({rows}, n)."
+                f"{label}: `vectors` has the shape {matrix.shape}, and the corpus {counted(rows, what)}; expected one "
+                f"row per document in the order of the corpus, ({rows}, n)."
             )
         raise RetrieverError(
             f"{label}: {counted(rows, 'text')} resulted in an array of shape {matrix.shape}; expected one row per "
@@ -338,9 +327,7 @@ def _unit(matrix: npt.NDArray[np.floating[Any]]) -> Vectors:
     for first, rows in _row_blocks(matrix):
         wide = rows.astype(np.float64, copy=False)
         lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-        unit[first : first + len(rows)] = np.divide(
-            wide, lengths, out=np.zeros_like(wide), where=lengths > 1e-12
-        )
+        unit[first : first + len(rows)] = np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 1e-12)
     return unit
 
 

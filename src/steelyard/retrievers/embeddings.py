@@ -65,9 +65,7 @@ class LSA:
         """One row per text."""
         vectors = np.zeros((len(texts), self.terms.shape[1]))
         for row, text in enumerate(texts):
-            counts = Counter(
-                term for token in self.tokenize(text) if (term := self.vocabulary.get(token)) is not None
-            )
+            counts = Counter(term for token in self.tokenize(text) if (term := self.vocabulary.get(token)) is not None)
             if counts:
                 found = np.fromiter(counts, np.intp, len(counts))
                 frequencies = np.fromiter(counts.values(), np.float64, len(counts))
@@ -81,9 +79,7 @@ class LSA:
         return self.idf.nbytes + self.terms.nbytes
 
 
-def fit(
-    texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensions: int
-) -> tuple[LSA, Floats]:
+def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensions: int) -> tuple[LSA, Floats]:
     """The model of a corpus, and one row per text.
 
     There are at most as many dimensions as the rank of the corpus; the same corpus gives the same model.
@@ -103,7 +99,7 @@ def fit(
 
 
 def _right_vectors(matrix: Any, dimensions: int) -> Floats:
-    """The leading right singular vectors as columns, largest singular value first, each with its largest entry positive."""
+    """The leading right singular vectors as columns, largest value first, each with its largest entry positive."""
     rank = min(matrix.shape)
     if rank == 0:
         return np.zeros((matrix.shape[1], 1))
@@ -195,8 +191,7 @@ class MiniLM:
         from scipy.special import erf
 
         query, key, value = (
-            self._split(self._linear(states, f"{at}attention.self.{part}"))
-            for part in ("query", "key", "value")
+            self._split(self._linear(states, f"{at}attention.self.{part}")) for part in ("query", "key", "value")
         )
         scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[3])) + hidden
         scores = np.exp(scores - scores.max(axis=3, keepdims=True))
@@ -279,12 +274,7 @@ def _sentence_transformer(folder: Path, label: str) -> Embedder:
 
 
 def _stay_offline() -> None:
-    for switch in (
-        "HF_HUB_OFFLINE",
-        "TRANSFORMERS_OFFLINE",
-        "HF_DATASETS_OFFLINE",
-        "HF_HUB_DISABLE_TELEMETRY",
-    ):
+    for switch in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY"):
         os.environ.setdefault(switch, "1")
 
 
@@ -305,6 +295,4 @@ def _package(module: str, package: str, label: str) -> Any:
 
 
 def _missing(package: str, label: str) -> RetrieverError:
-    return RetrieverError(
-        f"{label}: this model needs the package {package}; install it: pip install {package}"
-    )
+    return RetrieverError(f"{label}: this model needs the package {package}; install it: pip install {package}")

@@ -54,10 +54,7 @@ def passing(
 
 
 def _share(ids: Sequence[str], share: float) -> npt.NDArray[np.bool_]:
-    places = [
-        int.from_bytes(sha256(doc.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64
-        for doc in ids
-    ]
+    places = [int.from_bytes(sha256(doc.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64 for doc in ids]
     return np.array(places) < share
 
 
@@ -86,15 +83,9 @@ def _fields(corpus: Mapping[str, str], given: Filter) -> str:
     metadata = getattr(corpus, "metadata", None)
     if not isinstance(given, Mapping) or not isinstance(metadata, Mapping):
         return ""
-    known = sorted(
-        {str(field) for _, fields in zip(range(1000), metadata.values(), strict=False) for field in fields}
-    )
+    known = sorted({str(field) for _, fields in zip(range(1000), metadata.values(), strict=False) for field in fields})
     missing = [str(field) for field in given if str(field) not in known]
     if not missing:
         return ""
-    has = (
-        f"The fields of their metadata are {', '.join(known)}."
-        if known
-        else "The documents have no metadata."
-    )
+    has = f"The fields of their metadata are {', '.join(known)}." if known else "The documents have no metadata."
     return f" No document has the field {missing[0]!r}.{did_you_mean(missing[0], known)} {has}"

@@ -89,9 +89,7 @@ class DocumentGraph:
         return edges
 
 
-def from_links(
-    ids: Sequence[str], links: Mapping[str, Sequence[str]], both_ways: bool = False
-) -> DocumentGraph:
+def from_links(ids: Sequence[str], links: Mapping[str, Sequence[str]], both_ways: bool = False) -> DocumentGraph:
     """The graph of the links of a corpus, without links to the same document, to unknown documents and repeats.
 
     both_ways: a link is an edge in both directions.
@@ -129,9 +127,7 @@ def document_graph(
     """The graph from a source: `auto` uses the links of the corpus, or nearest neighbours if it has none."""
     links = getattr(corpus, "links", None)
     if source == "links" and not links:
-        raise RetrieverError(
-            f"{label}: the corpus has no links; use one that has, or set graph to 'neighbours'."
-        )
+        raise RetrieverError(f"{label}: the corpus has no links; use one that has, or set graph to 'neighbours'.")
     if source == "neighbours" or not links:
         return from_neighbours(vectors, neighbours)
     return from_links(ids, links, both_ways)
@@ -176,13 +172,7 @@ class GraphRetriever:
     """The common part of retrievers on a document graph. A subclass has the scores in `_scores`."""
 
     def __init__(
-        self,
-        label: str,
-        graph: str,
-        neighbours: int,
-        both_ways: bool,
-        embedding: str | Embedder | Dense,
-        seed: int,
+        self, label: str, graph: str, neighbours: int, both_ways: bool, embedding: str | Embedder | Dense, seed: int
     ) -> None:
         self.label = label
         self.source: GraphSource = checked_source(graph, label)
@@ -196,9 +186,7 @@ class GraphRetriever:
         """Embed a corpus and build its graph; a second call replaces the first index."""
         documents = checked_corpus(corpus, self.label)
         vectors = self._dense.index(corpus).vectors
-        graph = document_graph(
-            documents.ids, corpus, vectors, self.source, self.neighbours, self.both_ways, self.label
-        )
+        graph = document_graph(documents.ids, corpus, vectors, self.source, self.neighbours, self.both_ways, self.label)
         self._index = GraphIndex(documents, self._dense, graph)
         return self
 
@@ -266,12 +254,7 @@ def draw(scores: Floats, allowed: Bools, temperature: float, draws: Floats) -> I
 
 
 def visits(
-    graph: DocumentGraph,
-    rewards: Floats,
-    seeds: Integers,
-    draws: Floats,
-    temperature: float,
-    restart: float,
+    graph: DocumentGraph, rewards: Floats, seeds: Integers, draws: Floats, temperature: float, restart: float
 ) -> Integers:
     """The number of visits of each document by random walks: queries x documents.
 

@@ -15,6 +15,7 @@ from steelyard.retrievers.base import (
     checked_corpus,
     checked_index,
     checked_queries,
+    needs_corpus,
     whole,
 )
 from steelyard.retrievers.bm25 import BM25
@@ -63,9 +64,14 @@ class Hybrid:
         self._recipe = recipe(len(self.parts), fuse, norm, weights, **(parameters or {}))
         self._documents: Documents | None = None
 
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether one of the retrievers indexes a corpus."""
+        return any(map(needs_corpus, self.parts))
+
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus with each retriever."""
-        documents = checked_corpus(corpus, self.label)
+        documents = checked_corpus(corpus, self.label) if corpus or self.needs_corpus else Documents([], [])
         for part in self.parts:
             part.index(corpus)
         self._documents = documents

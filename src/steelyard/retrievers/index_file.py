@@ -1,24 +1,29 @@
 """A BM25 index in a file: written atomically, checked when it is opened, and mapped into memory.
 
 The file has a magic number, the size and the SHA-256 of a JSON header, the header, and arrays in little-endian order,
-each at a multiple of 64 bytes. The header has the version of the format, the settings of the retriever, the length of the
-file, and the place, the type, the size and the CRC-32 of each array.
+each at a multiple of 64 bytes. The header has the version of the format, the settings of the retriever, the length of
+the file, and the place, the type, the size and the CRC-32 of each array.
 
-The postings are mapped and not read: a query touches only those of its terms, and processes share them. A mapped file
-that another process truncates would end this process with a signal, so files are replaced and never changed, and the
-length is checked before every search.
+The postings are mapped and not copied: a query touches only those of its terms, and processes share them. Their
+checksums are computed by a thread while the first queries are searched, so that opening an index takes no longer for a
+large one; no result is returned before they are known to be right. A mapped file that another process truncates would
+end this process with a signal, so files are replaced and never changed, the length is checked before every search, and
+the thread reads the file and not the map.
 """
 
 from __future__ import annotations
 
 import json
 import mmap
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from weakref import finalize
 from zlib import crc32
 
 import numpy as np
@@ -35,6 +40,7 @@ _MAGIC = b"steelyard bm25 \n"
 _START = len(_MAGIC) + 8 + 32  # the magic number, the size of the header and its hash
 _VERSION = 1
 _ALIGNED = 64
+_PIECE = 1 << 20  # bytes of a checksum that are read at a time
 _MAPPED = ("docs", "codes")
 _TYPES: dict[str, tuple[str, ...]] = {
     "starts": ("<i8",),
@@ -68,13 +74,18 @@ class IndexFile:
         try:
             with path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._descriptor = os.dup(file.fileno())
         except FileNotFoundError:
             raise no_such_file(path, "saved index") from None
         except ValueError:
             raise _damaged(path, "it is empty") from None
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror}).", path) from None
+        finalize(self, os.close, self._descriptor)
         self._length = len(self._map)
+        self._unchecked: dict[str, Mapping[str, Any]] = {}
+        self._wrong: str | None = None
+        self._checks: Thread | None = None
 
     def __reduce__(self) -> tuple[type[IndexFile], tuple[Path]]:
         """A copy opens the file again."""
@@ -88,12 +99,54 @@ class IndexFile:
         with reading(self.path):
             yield
 
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """`reading`, and at the end an InputError if the checksum of a mapped array is wrong."""
+        with self.reading():
+            yield
+        if self._checks is not None:
+            self._checks.join()
+        if self._unchecked:
+            # The thread could not read the file, or this is a forked process, which has no such thread.
+            with self.reading():
+                self._check()
+        if self._wrong is not None:
+            raise _damaged(self.path, f"the checksum of {self._wrong} is wrong")
+
+    def _check(self) -> None:
+        """Compute the checksums of the mapped arrays; those that cannot be read remain unchecked."""
+        for name, entry in list(self._unchecked.items()):
+            first = entry["first"]
+            last = first + entry["count"] * np.dtype(entry["type"]).itemsize
+            checksum = 0
+            for start in range(first, last, _PIECE):
+                checksum = crc32(self._piece(start, min(start + _PIECE, last)), checksum)
+            if checksum != entry["crc32"]:
+                self._wrong = name
+            self._unchecked.pop(name, None)
+
+    def _piece(self, first: int, last: int) -> bytes:
+        """Bytes of the file. Windows has no pread, and does not let anyone truncate a mapped file."""
+        piece = os.pread(self._descriptor, last - first, first) if hasattr(os, "pread") else self._map[first:last]
+        if len(piece) < last - first:
+            raise changed(self.path)
+        return piece
+
     def read(self) -> SavedIndex:
-        """The index; an InputError if the file is not one, or is damaged."""
+        """The index; an InputError if the file is not one, or is damaged. The check of the postings is started."""
         with self.reading():
             header = self._header()
             arrays = {name: self._array(name, header["arrays"][name]) for name in _TYPES}
-            return _index_of(header, arrays, self.path)
+            index = _index_of(header, arrays, self.path)
+        self._unchecked = {name: header["arrays"][name] for name in _MAPPED}
+
+        def check() -> None:
+            with suppress(InputError, OSError):
+                self._check()
+
+        self._checks = Thread(target=check, name="checksums of an index", daemon=True)
+        self._checks.start()
+        return index
 
     def _header(self) -> dict[str, Any]:
         if self._map[: len(_MAGIC)] != _MAGIC:
@@ -165,14 +218,10 @@ def write_index(path: Path, index: SavedIndex) -> None:
 
 def _stored(name: str, array: Array) -> str:
     """The type of an array in the file."""
-    return next(
-        (kind for kind in _TYPES[name] if np.dtype(kind).itemsize == array.dtype.itemsize), _TYPES[name][0]
-    )
+    return next((kind for kind in _TYPES[name] if np.dtype(kind).itemsize == array.dtype.itemsize), _TYPES[name][0])
 
 
-def _laid_out(
-    header: dict[str, Any], entries: dict[str, Any], arrays: Mapping[str, Array]
-) -> tuple[bytes, int]:
+def _laid_out(header: dict[str, Any], entries: dict[str, Any], arrays: Mapping[str, Array]) -> tuple[bytes, int]:
     """The header with the place of every array, and the length of the file."""
     header_size = _START + len(json.dumps({**header, "length": 2**63, "arrays": entries})) + 40 * len(entries)
     place = -(-header_size // _ALIGNED) * _ALIGNED

@@ -20,7 +20,7 @@ _CELLS = 4_000_000
 """Cells of a block of similarities."""
 
 _TREES, _LEAF, _ROUNDS, _NEAREST = 12, 256, 2, 16
-"""The number of trees, the most vectors of a leaf, the rounds over neighbours of neighbours, and of how many of them."""
+"""The number of trees, the most vectors of a leaf, and rounds over neighbours of neighbours, of how many each."""
 
 
 def nearest(vectors: Floats, k: int) -> Integers:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.datasets.packed import PackedIds, PackedTexts, TextPacker
-from steelyard.io.beir import empty_file, read_documents
+from steelyard.io.beir import read_documents
 from steelyard.native import kernel
 from steelyard.retrievers.base import Ranked, ranked, top_k
 from steelyard.retrievers.tokenizers import Tokenizer, plain_characters
@@ -114,7 +114,7 @@ def postings(documents: Iterable[Sequence[str]]) -> Postings:
         return _portable_postings(documents)
     indexer = native.Indexer(np.empty(0, np.uint32), False, [], None)
     indexer.add_tokens(documents)
-    return finished(indexer)[0]
+    return finished(indexer)
 
 
 def text_postings(texts: Iterable[str], tokenize: Tokenizer) -> Postings:
@@ -123,7 +123,7 @@ def text_postings(texts: Iterable[str], tokenize: Tokenizer) -> Postings:
     if indexer is None:
         return _portable_postings(map(tokenize, texts))
     indexer.add_texts(texts)
-    return finished(indexer)[0]
+    return finished(indexer)
 
 
 def text_indexer(tokenize: Tokenizer) -> Any | None:
@@ -141,28 +141,25 @@ def text_indexer(tokenize: Tokenizer) -> Any | None:
 
 
 def file_postings(path: Path, tokenize: Tokenizer) -> tuple[Postings, PackedIds]:
-    """The postings and the ids of the documents of a corpus.jsonl; the kernel does not hold their texts."""
+    """The postings and the ids of the documents of a corpus.jsonl, of which few texts are in memory at a time."""
     indexer = text_indexer(tokenize)
-    if indexer is None:
-        ids, tokens = TextPacker(), []
+    ids = TextPacker()
+    tokens: list[Sequence[str]] = []
+    index_text = (lambda text: tokens.append(tokenize(text))) if indexer is None else indexer.add_text
 
-        def add(doc_id: str, text: str) -> None:
-            ids.add(doc_id.encode())
-            tokens.append(tokenize(text))
+    def add(doc_id: str, text: str) -> None:
+        index_text(text)
+        ids.add(doc_id.encode())
 
-        read_documents(path, add)
-        return _portable_postings(tokens), PackedIds(*ids.arrays())
-    read_documents(path, indexer.add_document, indexer.add_lines)
-    found, data, ends = finished(indexer)
-    if not found.documents:
-        raise empty_file(path)
-    return found, PackedIds(data, ends)
+    read_documents(path, add)
+    found = _portable_postings(tokens) if indexer is None else finished(indexer)
+    return found, PackedIds(*ids.arrays())
 
 
-def finished(indexer: Any) -> tuple[Postings, bytes, npt.NDArray[np.int64]]:
-    """The postings of the kernel's indexer; the ids of its documents as bytes, and where each ends."""
-    vocabulary, *rest, ids, ends = indexer.finish()
-    return Postings(dict(zip(vocabulary, range(len(vocabulary)), strict=True)), *rest), ids, ends
+def finished(indexer: Any) -> Postings:
+    """The postings of the kernel's indexer."""
+    vocabulary, *rest = indexer.finish()
+    return Postings(dict(zip(vocabulary, range(len(vocabulary)), strict=True)), *rest)
 
 
 def _portable_postings(documents: Iterable[Sequence[str]]) -> Postings:
@@ -242,11 +239,7 @@ def search(
         *(index.idf, index.bases, index.most, found.documents),
         *(starts, flat, k, matching, os.cpu_count() or 1),
     )
-    found_lists = (
-        np.frombuffer(sizes, np.int64),
-        np.frombuffer(docs, np.int32),
-        np.frombuffer(scores, np.float64),
-    )
+    found_lists = (np.frombuffer(sizes, np.int64), np.frombuffer(docs, np.int32), np.frombuffer(scores, np.float64))
     lists: list[Ranked]
     if isinstance(ids, PackedTexts):
         lists = native.bm25_packed_lists(*ids.packed, *found_lists)
@@ -255,9 +248,7 @@ def search(
     return lists
 
 
-def _portable_search(
-    index: SparseIndex, terms: list[int], k: int, matching: bool
-) -> tuple[Positions, Floats]:
+def _portable_search(index: SparseIndex, terms: list[int], k: int, matching: bool) -> tuple[Positions, Floats]:
     found = index.postings
     holders = [found.docs[found.starts[term] : found.starts[term + 1]] for term in terms]
     matched = np.concatenate(holders, dtype=np.intp) if holders else np.empty(0, np.intp)

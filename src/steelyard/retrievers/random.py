@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.retrievers.base import (
-    Documents,
-    Ranked,
-    best,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-    whole,
-)
+from steelyard.retrievers.base import Documents, Ranked, best, checked_corpus, checked_index, checked_queries, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -12,8 +12,12 @@ from steelyard.checks import unknown_name
 from steelyard.ids import kind_of
 from steelyard.listing import Listing
 from steelyard.retrievers.base import Retriever, RetrieverError
+from steelyard.retrievers.settings import check_names, settings_text
 
 Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | str | None] | Retriever"
+
+_QUOTED = 200
+"""The characters of a wrong value that an error quotes."""
 
 RUN = "run"
 """The name of a finished run in a bench."""
@@ -61,9 +65,38 @@ def retriever_names() -> list[str]:
     return list(_KNOWN)
 
 
+def adapter_classes() -> dict[str, list[str]]:
+    """The classes of each module of `adapters`."""
+    modules: dict[str, list[str]] = {}
+    for module, cls, _ in _KNOWN.values():
+        package, _, name = module.rpartition(".")
+        if package == "adapters" and cls not in modules.setdefault(name, []):
+            modules[name].append(cls)
+    return modules
+
+
+_LIBRARIES = {"langchain_core": "langchain", "llama_index": "llama-index", "haystack": "haystack"}
+"""The adapter of objects of a library, by the package of one of their classes."""
+
+
 def is_target(value: Any) -> bool:
-    """Whether a value is a target (a callable, an object with `retrieve`, or the name of one) and not settings."""
-    return isinstance(value, str) or callable(value) or hasattr(value, "retrieve")
+    """Whether a value is a target (a callable, an object of a library or with `retrieve`, or a name), not settings."""
+    return isinstance(value, str) or callable(value) or hasattr(value, "retrieve") or adapter_of(value) != "python"
+
+
+def adapter_of(value: Any) -> str:
+    """The name of the adapter for an object or a text: of its library, `http` for a URL, otherwise `python`.
+
+    >>> adapter_of(len), adapter_of("http://127.0.0.1:8000/search?q={query}")
+    ('python', 'http')
+    """
+    if isinstance(value, str):
+        return "http" if value.startswith(("http://", "https://")) else "python"
+    packages = [base.__module__.partition(".")[0] for base in type(value).__mro__]
+    found = next((_LIBRARIES[package] for package in packages if package in _LIBRARIES), None)
+    if found is None and hasattr(value, "__haystack_input__"):
+        return "haystack"
+    return found or "python"
 
 
 def retriever(name: str, settings: Any = None) -> Retriever:
@@ -76,17 +109,13 @@ def retriever(name: str, settings: Any = None) -> Retriever:
     'bm25-plus'
     """
     cls, preset = class_of(name)
-    allowed = {
-        key: parameter for key, parameter in inspect.signature(cls).parameters.items() if key not in preset
-    }
+    allowed = {key: parameter for key, parameter in inspect.signature(cls).parameters.items() if key not in preset}
     if is_target(settings):
         settings = {next(iter(allowed)): settings}
     if not isinstance(settings, Mapping | None):
         raise RetrieverError(f"{name}: the settings are {kind_of(settings)}; expected {{setting: value}}.")
     chosen = dict(settings or {})
-    for key in chosen:
-        if key not in allowed:
-            raise RetrieverError(f"{name}: {unknown_name('setting', key, allowed)}")
+    check_names(name, chosen, allowed)
     for key, parameter in allowed.items():
         if parameter.default is parameter.empty and key not in chosen:
             raise RetrieverError(f"{name}: needs the setting {key}. Its settings are {', '.join(allowed)}.")
@@ -113,23 +142,21 @@ def from_spec(spec: Spec) -> Retriever:
         return retriever(spec)
     if isinstance(spec, Mapping):
         if len(spec) != 1:
-            raise RetrieverError(
-                f"expected one retriever name with its settings, got {sorted(map(str, spec))}."
-            )
+            raise RetrieverError(f"expected one retriever name with its settings, got {sorted(map(str, spec))}.")
         name, settings = next(iter(spec.items()))
         return retriever(name, settings)
     return from_object(spec)
 
 
 def from_object(value: Any) -> Retriever:
-    """A retriever object unchanged; a function, a class or an object with `retrieve` through the adapter `python`."""
+    """A retriever object unchanged; a function, a class or another object through its adapter."""
     if isinstance(value, Retriever) and not isinstance(value, type):
         return value
     if is_target(value) or hasattr(value, "index"):
-        return retriever("python", {"target": value})
+        return retriever(adapter_of(value), {"target": value})
     raise RetrieverError(
-        f"{value!r} is not a retriever; expected a name, {{name: settings}}, a function, or a class or an object with "
-        f"index(corpus) and retrieve(queries, k). The names are {', '.join(_KNOWN)}."
+        f"{repr(value)[:_QUOTED]} is not a retriever; expected a name, {{name: settings}}, a function, or a class or "
+        f"an object with index(corpus) and retrieve(queries, k). The names are {', '.join(_KNOWN)}."
     )
 
 
@@ -143,7 +170,7 @@ def class_of(name: str) -> tuple[type, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Entry:
-    """A retriever: its description, its settings with their defaults, the extra that it needs, and its documentation."""
+    """A retriever: its description, settings with defaults, the extra that it needs, and its documentation."""
 
     name: str
     what: str
@@ -158,10 +185,10 @@ class Entry:
         ).rstrip()
 
 
-def listing() -> Listing[Entry]:
+def list_retrievers() -> Listing[Entry]:
     """The available retrievers by name; a finished run is last.
 
-    >>> listing()["random"].settings
+    >>> list_retrievers()["random"].settings
     ('seed=0', 'name')
     """
     entries = {name: _entry(name) for name in retriever_names()}
@@ -189,7 +216,7 @@ def _entry(name: str) -> Entry:
         what=f"{first} Here {implied}." if implied else first,
         settings=tuple(map(_setting, settings)),
         extra=getattr(cls, "extra", ""),
-        about=rest.partition(">>>")[0].strip(),
+        about=f"{settings_text(cls)}\n\n{rest.partition('>>>')[0].strip()}".strip(),
     )
 
 

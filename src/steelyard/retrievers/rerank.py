@@ -47,9 +47,7 @@ class Rerank:
     [[('d2', -5.0), ('d1', -12.0), ('d3', -13.0)]]
     """
 
-    def __init__(
-        self, first: Spec, score: str | Scorer | Any, candidates: int = 50, name: str | None = None
-    ) -> None:
+    def __init__(self, first: Spec, score: str | Scorer | Any, candidates: int = 50, name: str | None = None) -> None:
         self.label = name or "rerank"
         self.candidates = whole(self.label, "candidates", candidates, 1)
         self.first = from_spec(first)
@@ -76,12 +74,7 @@ class Rerank:
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
         score = self._given if isinstance(self._given, str) else describe_callable(self._given)
-        return {
-            "retriever": "rerank",
-            "first": self.first.settings(),
-            "score": score,
-            "candidates": self.candidates,
-        }
+        return {"retriever": "rerank", "first": self.first.settings(), "score": score, "candidates": self.candidates}
 
     def size_in_bytes(self) -> int:
         """The memory used by the first-stage retriever; the texts are those of the corpus."""
@@ -98,9 +91,7 @@ class Rerank:
             )
         scores = self._checked(self._score(query, [self._texts[doc] for doc in ids]), len(ids), query)
         best = sorted(zip(ids, scores, strict=True), key=lambda pair: -pair[1])
-        rest = [
-            (doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)
-        ]
+        rest = [(doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)]
         return best + rest
 
     def _checked(self, scores: Any, expected: int, query: str) -> list[float]:

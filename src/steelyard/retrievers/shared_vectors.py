@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ KEPT = 8
 """The number of stored embeddings that a folder keeps: those that were used last."""
 
 _SUFFIX = ".npz"
+_DIGEST = "sha256"
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,16 @@ def shared_vectors(
 
 
 def _read(path: Path, rows: int) -> tuple[Vectors, dict[str, npt.NDArray[Any]]] | None:
-    """The stored vectors and the arrays of their model; None if there are none, or the file is damaged."""
+    """The stored vectors and the arrays of their model; None if there are none, or the file was changed."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            # Nothing is compressed when it is written: what would unpack to more than the file is not read.
+            if sum(entry.file_size for entry in file.zip.infolist()) > path.stat().st_size:
+                return None
             arrays = {name: file[name] for name in file.files}
+        stored = arrays.pop(_DIGEST)
+        if not np.array_equal(stored, _digest(arrays)):
+            return None
         vectors = arrays.pop("vectors")
         path.touch()
     except Exception:
@@ -117,8 +124,18 @@ def _read(path: Path, rows: int) -> tuple[Vectors, dict[str, npt.NDArray[Any]]] 
     return vectors, arrays
 
 
+def _digest(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.uint8]:
+    """A hash of arrays with names, types and shapes. The file's own checksums do not cover which arrays it has."""
+    digest = sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).data)
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
 def _write(path: Path, embedded: Embedded) -> None:
     arrays: dict[str, Any] = {"vectors": embedded.vectors, **embedded.arrays}
+    arrays[_DIGEST] = _digest(arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(path) as file:
         np.savez(file, **arrays)

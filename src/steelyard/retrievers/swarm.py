@@ -81,11 +81,7 @@ def leaps(path: Floats, has_edge: Bools, pheromone: Floats, moves: Moves) -> Boo
     """
     if ALWAYS in moves.leap_when:
         return np.ones(path.shape, dtype=bool)
-    reasons = {
-        IRRELEVANT: path < moves.relevance,
-        DEAD_END: ~has_edge,
-        OVER_VISITED: pheromone > moves.crowding,
-    }
+    reasons = {IRRELEVANT: path < moves.relevance, DEAD_END: ~has_edge, OVER_VISITED: pheromone > moves.crowding}
     leap = np.zeros(path.shape, dtype=bool)
     for reason in moves.leap_when:
         leap |= reasons[reason]

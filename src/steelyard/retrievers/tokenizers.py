@@ -297,9 +297,7 @@ def tokenizer_of(tokenizer: str | Tokenizer, label: str) -> Tokenizer:
     if callable(tokenizer):
         return tokenizer
     if not isinstance(tokenizer, str):
-        raise RetrieverError(
-            f"{label}: the tokenizer is {kind_of(tokenizer)}; expected a name or a callable."
-        )
+        raise RetrieverError(f"{label}: the tokenizer is {kind_of(tokenizer)}; expected a name or a callable.")
     if tokenizer in _NAMED:
         return _NAMED[tokenizer]
     if match := re.fullmatch(r"ngrams:([1-9]\d?)", tokenizer):
@@ -317,8 +315,8 @@ def describe_tokenizer(tokenizer: str | Tokenizer) -> str:
 _NOT_PLAIN, _SEPARATOR, _LETTER, _UNSPACED_KIND = range(4)
 _KIND_BITS = 2
 _CHARACTERS = 1 << 16
-# Characters that never combine with the one before them, unless they are combining characters by their class: Latin, Greek and
-# Cyrillic, punctuation and symbols, kana, wide and narrow forms.
+# Characters that never combine with the one before them, unless they are combining characters by their class: Latin,
+# Greek and Cyrillic, punctuation and symbols, kana, wide and narrow forms.
 _ALONE = (
     *((0x0000, 0x0530), (0x1E00, 0x2070), (0x20A0, 0x20C1), (0x2100, 0x2150), (0x2190, 0x2400)),
     *((0x2500, 0x2670), (0x3000, 0x3100), (0xFF00, 0xFFF0)),
@@ -341,11 +339,7 @@ class PlainCharacters:
 
 def plain_characters(tokenize: Tokenizer) -> PlainCharacters | None:
     """A tokenizer for the kernel; None for one that the kernel does not have."""
-    return (
-        _plain_characters(tokenize)
-        if any(tokenize is each for each in (default, words, whitespace))
-        else None
-    )
+    return _plain_characters(tokenize) if any(tokenize is each for each in (default, words, whitespace)) else None
 
 
 @cache

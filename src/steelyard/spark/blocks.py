@@ -47,7 +47,7 @@ def unpack_arrays(data: bytes) -> Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedColumns:
     """The judged documents as a worker holds them: those of query i are docs[starts[i]:starts[i + 1]].
 
     kind: the ids of the queries as a type, whose values are numbers.
@@ -86,19 +86,17 @@ def pack_judged(judged: JudgedDocs) -> bytes:
     """The judged documents, as bytes for the workers."""
     sink = io.BytesIO()
     sizes = np.diff(judged.starts)
-    pl.DataFrame({"query_id": pl.Series(judged.query_ids, dtype=pl.String), "size": sizes}).write_ipc_stream(
-        sink
-    )
+    pl.DataFrame({"query_id": pl.Series(judged.query_ids, dtype=pl.String), "size": sizes}).write_ipc_stream(sink)
     pl.DataFrame({"doc_id": pl.Series(judged.doc_ids, dtype=pl.String)}).write_ipc_stream(sink)
     return sink.getvalue()
 
 
 @lru_cache(maxsize=1)
-def unpack_judged(data: bytes) -> Judged:
+def unpack_judged(data: bytes) -> JudgedColumns:
     """What `pack_judged` wrote; kept for the next partition, which has the same."""
     source = pa.BufferReader(data)
     queries, docs = (pl.DataFrame(pl.from_arrow(pa.ipc.open_stream(source).read_all())) for _ in range(2))
-    return Judged(
+    return JudgedColumns(
         queries["query_id"],
         pl.Enum(queries["query_id"]),
         docs["doc_id"],
@@ -157,7 +155,7 @@ class Seen:
     empty: Sequence[int] = ()
 
 
-def judged_rows(block: pl.DataFrame, judged: Judged) -> tuple[pl.DataFrame, Ints, Seen]:
+def judged_rows(block: pl.DataFrame, judged: JudgedColumns) -> tuple[pl.DataFrame, Ints, Seen]:
     """The documents of judged queries, the numbers of their queries, and what else the block shows."""
     query = judged.numbers(block["query_id"])
     known = query >= 0
@@ -183,13 +181,12 @@ def is_faulty(block: pl.DataFrame) -> bool:
     numbers = [block[name] for name in ("score", "rank") if name in block.columns]
     named = block["doc_id"].is_not_null()
     return not all(
-        (number.is_finite().fill_null(False) == named).all() and (number.is_null() | named).all()
-        for number in numbers
+        (number.is_finite().fill_null(False) == named).all() and (number.is_null() | named).all() for number in numbers
     )
 
 
 def packed_by_kernel(
-    block: pl.DataFrame, judged: Judged, buckets: int
+    block: pl.DataFrame, judged: JudgedColumns, buckets: int
 ) -> tuple[list[dict[str, Any]], Seen] | None:
     """The packed rows of judged queries by bucket, and what else the block shows; None without the kernel, and for
     blocks with more than scores, with faulty rows or without some documents."""
@@ -204,7 +201,7 @@ def packed_by_kernel(
     return named, Seen(others)
 
 
-def _scores_for_kernel(block: pl.DataFrame, judged: Judged) -> Any:
+def _scores_for_kernel(block: pl.DataFrame, judged: JudgedColumns) -> Any:
     """The scores of a block that the kernel can read; otherwise None."""
     plain = {"query_id", "doc_id", "score", "faulty"}.issuperset(block.columns)
     if judged.in_kernel is None or not plain or block["score"].null_count() or is_faulty(block):
@@ -245,9 +242,7 @@ def unpack_rows(parts: dict[str, list[Any]], kinds: Mapping[str, Any]) -> tuple[
     text, query = joined.pop("text"), joined.pop("query")
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
     ids = pl.Series(pl.from_arrow(pa.LargeStringArray.from_buffers(len(query), *buffers[1:])))
-    return pl.DataFrame(
-        {"doc_id": ids, **{name: pl.Series(values) for name, values in joined.items()}}
-    ), query
+    return pl.DataFrame({"doc_id": ids, **{name: pl.Series(values) for name, values in joined.items()}}), query
 
 
 # Hits
@@ -257,7 +252,7 @@ _SHARED = ("retrieved", "top_score", "rank", "tie_first", "tie_size", "repeat_ra
 
 
 def hits_of_rows(
-    block: pl.DataFrame, query: Ints, judged: Judged, orderings: Sequence[Ordering], ordered: bool
+    block: pl.DataFrame, query: Ints, judged: JudgedColumns, orderings: Sequence[Ordering], ordered: bool
 ) -> dict[str, NDArray[Any]]:
     """Where the judged documents are in complete lists: the arrays of Hits, with the numbers of all qrels."""
     in_order = [block[name].to_numpy() for name in ("row", "rank") if name in block.columns]
@@ -279,7 +274,7 @@ def hits_of_rows(
 
 
 def hits_of_block(
-    block: pl.DataFrame, judged: Judged, orderings: Sequence[Ordering]
+    block: pl.DataFrame, judged: JudgedColumns, orderings: Sequence[Ordering]
 ) -> tuple[dict[str, NDArray[Any]], Seen] | None:
     """The hits of complete lists, and what else the block shows, by the kernel; None as for `packed_by_kernel`."""
     native, scores = kernel(), _scores_for_kernel(block, judged)
@@ -293,16 +288,14 @@ def hits_of_block(
 
 
 def hits_of_packed(
-    parts: dict[str, list[Any]], kinds: Mapping[str, Any], judged: Judged, orderings: Sequence[Ordering]
+    parts: dict[str, list[Any]], kinds: Mapping[str, Any], judged: JudgedColumns, orderings: Sequence[Ordering]
 ) -> dict[str, NDArray[Any]] | None:
     """The hits of packed rows of complete lists, by the kernel; None without it, and for rows with more than scores."""
     native = kernel()
     if native is None or set(kinds) != {"query", "size", "text", "score"}:
         return None
     rows = list(zip(*(parts[name] for name in ("query", "size", "text", "score")), strict=True))
-    return _arrays_of(
-        native.rank_packed(rows, judged.in_kernel, *options(ordering)) for ordering in orderings
-    )
+    return _arrays_of(native.rank_packed(rows, judged.in_kernel, *options(ordering)) for ordering in orderings)
 
 
 def _arrays_of(found: Iterable[tuple[bytes, tuple[bytes, ...]]]) -> dict[str, NDArray[Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 from steelyard.errors import InputError
 from steelyard.io.columns import RUN_NAMES
 from steelyard.qrels import Qrels
-from steelyard.spark.rows import Table, is_spark_frame, table_of
+from steelyard.spark.rows import SparkTable, is_spark_frame, table_of
 
 QRELS_ROLES = ("query_id", "doc_id", "grade", "target")
 RUN_ROLES = ("query_id", "doc_id", "score", "rank", "own_rank", "tokens")
@@ -34,11 +34,11 @@ class Columns:
                 known = f"the qrels have {', '.join(judged)}; the run has {', '.join(run.columns)}"
                 raise InputError(f"no column {column!r} for {role}: {known}.")
 
-    def qrels_table(self, frame: Any) -> Table:
+    def qrels_table(self, frame: Any) -> SparkTable:
         """A Spark frame as qrels."""
         return table_of(frame, self._of(frame, QRELS_ROLES), "the qrels")
 
-    def run_table(self, frame: Any, run: str | None = None) -> Table:
+    def run_table(self, frame: Any, run: str | None = None) -> SparkTable:
         """A Spark frame as a run, or as several; `run` is the column that names the run of each row."""
         roles = self._of(run_frame(frame), RUN_ROLES)
         return table_of(frame, roles if run is None else {**roles, "run": run}, "the run")
@@ -48,7 +48,7 @@ class Columns:
         return {role: column if column in frame.columns else None for role, column in given.items()}
 
 
-def qrels_source(qrels: Any, columns: Columns) -> Table | Qrels:
+def qrels_source(qrels: Any, columns: Columns) -> SparkTable | Qrels:
     """A Spark frame with its columns, or Qrels on the driver."""
     return columns.qrels_table(qrels) if is_spark_frame(qrels) else Qrels.of(qrels)
 

@@ -82,8 +82,8 @@ def compare(
     """Compare runs on a cluster: the leaderboard and the pairs of `steelyard.compare`.
 
     runs: as in `evaluate_runs`. options: those of `steelyard.compare`, without `predicted` and `pool`. The lists
-    stay on the cluster: the result has no documents to show, and does not report which differences depend on
-    unjudged documents.
+    stay on the cluster: the result has no documents to show. Those of the judged queries are read only if a
+    significant difference may depend on unjudged documents.
     """
     refused = [name for name in ("predicted", "pool") if options.get(name) is not None]
     if refused:
@@ -100,9 +100,7 @@ def compare(
     return result
 
 
-def _scans(
-    spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns
-) -> tuple[Qrels, list[RunScan]]:
+def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns) -> tuple[Qrels, list[RunScan]]:
     """The qrels, and one scan for each frame of runs."""
     source = qrels_source(qrels, columns)
     if is_spark_frame(runs):
@@ -111,8 +109,8 @@ def _scans(
         tables = {str(name): columns.run_table(frame) for name, frame in runs.items()}
     else:
         raise InputError(
-            f"the runs are a {type(runs).__name__}; expected a Spark frame with a column that names the run of each row, "
-            "or a mapping of name to Spark frame."
+            f"the runs are a {type(runs).__name__}; expected a Spark frame with a column that names the run of each "
+            "row, or a mapping of name to Spark frame."
         )
     judged = driver_qrels(source)
     if judged is None:
@@ -122,8 +120,7 @@ def _scans(
         )
     judged = judged_qrels(judged)
     return judged, [
-        RunScan(spark, judged, table, name, rank_named=columns.rank is not None)
-        for name, table in tables.items()
+        RunScan(spark, judged, table, name, rank_named=columns.rank is not None) for name, table in tables.items()
     ]
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NOT_ON_WORKERS = (
-    "steelyard is not installed in the Python of the workers. Install steelyard[spark] on the cluster, or set PYSPARK_PYTHON "
-    "to an interpreter that has it."
+    "steelyard is not installed in the Python of the workers. Install steelyard[spark] on the cluster, or set "
+    "PYSPARK_PYTHON to an interpreter that has it."
 )
 SENT_ROWS = 1 << 16
 """Rows of a packed block that the driver sends."""
@@ -47,9 +47,7 @@ def collect_columns(frame: Any) -> pl.DataFrame:
     kinds = {"string": pl.String, "long": pl.Int64, "byte": pl.Int8, "double": pl.Float64}
     parts = collect(map_in_arrow(frame, _packed, "packed binary"))
     schema = {column.name: kinds[column.dataType.typeName()] for column in frame.schema.fields}
-    return pl.concat(
-        [pl.DataFrame(schema=schema), *(pl.read_ipc_stream(io.BytesIO(part["packed"])) for part in parts)]
-    )
+    return pl.concat([pl.DataFrame(schema=schema), *(pl.read_ipc_stream(io.BytesIO(part["packed"])) for part in parts)])
 
 
 def send_columns(spark: Any, table: pl.DataFrame, schema: str) -> Any:

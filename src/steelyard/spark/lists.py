@@ -11,11 +11,11 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from steelyard.checks import whole_number
-from steelyard.errors import InputError, SteelyardError
+from steelyard.errors import InputError
 from steelyard.io.columns import rank_column
 from steelyard.spark.columns import Columns, run_column
 from steelyard.spark.frames import map_in_arrow
-from steelyard.spark.rows import Fault, Kind, by_query, fault_error, fault_text, is_spark_frame, run_rows
+from steelyard.spark.rows import Kind, by_query, fault_error, is_spark_frame, run_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,12 +58,7 @@ def fuse(
 
 
 def pool(
-    runs: Any,
-    qrels: Any = None,
-    *,
-    depth: int = DEFAULT_DEPTH,
-    budget: int | None = None,
-    run: str | None = None,
+    runs: Any, qrels: Any = None, *, depth: int = DEFAULT_DEPTH, budget: int | None = None, run: str | None = None
 ) -> Any:
     """Documents to judge, most useful first, by the strategy `depth` of `steelyard.pool`.
 
@@ -102,9 +97,7 @@ def _frames(runs: Any, run: str | None) -> dict[str, Any]:
     elif isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
         frames = {f"run-{place}": frame for place, frame in enumerate(runs, start=1)}
     else:
-        raise InputError(
-            f"the runs are a {type(runs).__name__}; expected a mapping or a list of Spark frames."
-        )
+        raise InputError(f"the runs are a {type(runs).__name__}; expected a mapping or a list of Spark frames.")
     return frames
 
 
@@ -199,9 +192,7 @@ class PoolLists(ListTask):
 
         found = candidates_of(self.runs(rows), self.depth)
         first = rows.sort("place", "row").unique("query_id", keep="first")
-        places = {
-            query: (run, row) for query, run, row in first.select("query_id", "place", "row").iter_rows()
-        }
+        places = {query: (run, row) for query, run, row in first.select("query_id", "place", "row").iter_rows()}
         out = [
             (
                 query,
@@ -225,8 +216,7 @@ class PoolLists(ListTask):
         }
         names = [part.split()[0] for part in self.schema.split(", ")]
         columns = {
-            name: pa.array([row[place] for row in out], kinds.get(name, pa.int64()))
-            for place, name in enumerate(names)
+            name: pa.array([row[place] for row in out], kinds.get(name, pa.int64())) for place, name in enumerate(names)
         }
         yield pa.RecordBatch.from_pydict(columns)
 
@@ -235,12 +225,10 @@ def _check(rows: pl.DataFrame) -> None:
     """Raise for faulty rows; Spark shows the message where the frame is used."""
     import polars as pl
 
+    from steelyard.spark.worker import faults_of
+
     faulty = rows.filter(pl.col("kind") != int(Kind.RETRIEVED))
-    if not faulty.height:
-        return
-    kind = min(map(Kind, faulty["kind"].unique().to_list()))
-    own = faulty.filter(pl.col("kind") == int(kind))
-    examples = own.select("query_id", "doc_id", "value", "label").iter_rows()
     names = {name: name for name in ("query_id", "doc_id", "score", "rank")}
-    fault = Fault.of(own.height, [fault_text(kind, *row) for row in examples])
-    raise fault_error({kind: fault}, {}, names) or SteelyardError(str(kind))
+    error = fault_error(faults_of(faulty), {}, names)
+    if error is not None:
+        raise error

@@ -19,46 +19,16 @@ from steelyard.measures.grammar import Measure
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.spark.frames import collect_columns, map_in_arrow
-from steelyard.spark.rows import (
-    Kind,
-    Table,
-    by_query,
-    empty_lists,
-    fault_error,
-    qrels_rows,
-    run_rows,
-    table_of,
-)
+from steelyard.spark.rows import Kind, SparkTable, by_query, empty_lists, fault_error, qrels_rows, run_rows, table_of
+from steelyard.spark.settings import EvaluationSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-ROWS = 1 << 18
-"""Rows that a worker evaluates at a time: whole queries with about this many rows, or one longer query."""
-
-
 @dataclass(frozen=True)
-class Task:
-    """The function that Spark calls on every worker, with the measures and the options.
-
-    own_options: those of measures that order equal scores in another way. scored: whether the run has scores.
-    highest: the highest grade of the qrels.
-    """
-
-    measures: dict[str, Measure]
-    options: Options
-    own_options: dict[str, Options]
-    name: str
-    scored: bool
-    highest: float
-    rows: int = ROWS
-
-    @property
-    def schema(self) -> str:
-        """The columns of the result: a query, its position in the qrels and its values; or a tally."""
-        values = "".join(f", m{number} double" for number in range(len(self.measures)))
-        return f"query_id string, place long{values}, tally string"
+class EvaluationTask(EvaluationSettings):
+    """The function that Spark calls on every worker, with the measures and the options."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The values of every query, and one tally per block of queries. The rows are sorted by query."""
@@ -86,8 +56,8 @@ class Plan:
     """
 
     spark: Any
-    judgments: Table | Qrels
-    run: Table
+    judgments: SparkTable | Qrels
+    run: SparkTable
     measures: dict[str, Measure]
     dialect: Dialect
     options: Options
@@ -96,20 +66,16 @@ class Plan:
     rank_named: bool = False
 
     @cached_property
-    def qrels(self) -> Table:
+    def qrels(self) -> SparkTable:
         """The qrels as a Spark frame; those on the driver are sent."""
         return sent(self.spark, self.judgments) if isinstance(self.judgments, Qrels) else self.judgments
 
     def result(self) -> Any:
-        """The frame of values and tallies, with the columns of `Task.schema`. The qrels are read first."""
+        """The frame of values and tallies, with the columns of `EvaluationSettings.schema`; reads the qrels first."""
         qrels = qrels_rows(self.qrels)
         queries, highest = qrels.agg(
             sf.count_distinct("query_id"),
-            sf.max(
-                sf.when(
-                    (sf.col("kind") == int(Kind.JUDGMENT)) & sf.col("doc_id").isNotNull(), sf.col("value")
-                )
-            ),
+            sf.max(sf.when((sf.col("kind") == int(Kind.JUDGMENT)) & sf.col("doc_id").isNotNull(), sf.col("value"))),
         ).first()
         scored = self.run.scored
         ranks = rank_column(self.run.names, scored, self.rank_named)
@@ -117,18 +83,13 @@ class Plan:
         in_order = ranks is not None or not scored or "stable" in ties
         run = run_rows(self.run.ranked_by(ranks), scored, in_order)
         parts = [run] if queries > SENT_QUERIES else _judged_rows(run, qrels)
-        task = Task(
-            self.measures,
-            self.options,
-            self.own_options,
-            self.name,
-            scored,
-            0.0 if highest is None else highest,
+        task = EvaluationTask(
+            self.measures, self.options, self.own_options, self.name, scored, 0.0 if highest is None else highest
         )
         return map_in_arrow(by_query(qrels, *parts), task, task.schema)
 
 
-def driver_qrels(source: Table | Qrels) -> Qrels | None:
+def driver_qrels(source: SparkTable | Qrels) -> Qrels | None:
     """The qrels on the driver, checked; None if they have more judgments than MOST_JUDGMENTS."""
     if isinstance(source, Qrels):
         return source if len(source) <= MOST_JUDGMENTS else None
@@ -148,7 +109,7 @@ def driver_qrels(source: Table | Qrels) -> Qrels | None:
     return qrels
 
 
-def sent(spark: Any, qrels: Qrels) -> Table:
+def sent(spark: Any, qrels: Qrels) -> SparkTable:
     """Qrels on the driver as a Spark frame."""
     from steelyard.io.tables import qrels_table
 

@@ -71,9 +71,7 @@ def fault_text(kind: Kind, query: str | None, doc: str | None, value: float | No
     return row if kind is Kind.NO_GRADE else f"{row}, score {value}"
 
 
-def fault_error(
-    faults: Mapping[Kind, Fault], qrels: Mapping[str, str], run: Mapping[str, str]
-) -> InputError | None:
+def fault_error(faults: Mapping[Kind, Fault], qrels: Mapping[str, str], run: Mapping[str, str]) -> InputError | None:
     """The error for the first kind of fault; `qrels` and `run` are the names of their columns by role."""
     if not faults:
         return None
@@ -102,7 +100,7 @@ _NUMBERS = (*_WHOLE, "float", "double", "decimal", "boolean", "void")
 
 
 @dataclass(frozen=True)
-class Table:
+class SparkTable:
     """A Spark frame, and the name of its column for each role."""
 
     frame: Any
@@ -133,7 +131,7 @@ class Table:
         score = self.column("score")
         return not self.frame.select(score).filter(score.isNotNull()).isEmpty()
 
-    def ranked_by(self, column: str | None) -> Table:
+    def ranked_by(self, column: str | None) -> SparkTable:
         """The table with this rank column, or with none."""
         names = {role: name for role, name in self.names.items() if role not in ("rank", "own_rank")}
         return replace(self, names=names if column is None else {**names, "rank": column})
@@ -150,7 +148,7 @@ def is_spark_frame(frame: Any) -> bool:
     return type(frame).__module__.startswith("pyspark.sql.") and hasattr(frame, "mapInArrow")
 
 
-def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
+def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> SparkTable:
     """The frame, with its columns found by their usual names or as `roles` names them."""
     names: dict[str, str] = {}
     notes: list[Note] = []
@@ -167,10 +165,10 @@ def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
                 notes.append(note("ids-are-numbers", role=role))
         elif kind not in (*_NUMBERS, *_TEXT):
             raise InputError(f"{what}: column {found!r} ({role}) has the type {kind}; expected numbers.")
-    return Table(frame, names, tuple(notes))
+    return SparkTable(frame, names, tuple(notes))
 
 
-def qrels_rows(table: Table) -> Any:
+def qrels_rows(table: SparkTable) -> Any:
     """query_id, kind, doc_id, value (the grade), label (the target), row (the position in the frame)."""
     query, doc = table.column("query_id"), table.column("doc_id")
     grade = table.number("grade") if "grade" in table.names else sf.lit(1.0)
@@ -194,7 +192,7 @@ def qrels_rows(table: Table) -> Any:
     )
 
 
-def run_rows(table: Table, scored: bool, in_order: bool) -> Any:
+def run_rows(table: SparkTable, scored: bool, in_order: bool) -> Any:
     """query_id, kind, doc_id, value (the score), label, row; and run, rank and tokens, if the table has them.
 
     scored: whether any document has a score. in_order: whether the position of a row in the frame matters.

@@ -22,6 +22,7 @@ from steelyard.coverage import with_doubts
 from steelyard.evaluation import judged_qrels, scores_of
 from steelyard.io.columns import rank_column
 from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.scores import Scores
 from steelyard.spark.blocks import (
     Arrays,
@@ -32,9 +33,9 @@ from steelyard.spark.blocks import (
     unpack_judged,
     unpack_rows,
 )
-from steelyard.spark.frames import collect, map_in_arrow, send_columns
+from steelyard.spark.frames import collect, collect_columns, map_in_arrow, send_columns
 from steelyard.spark.plan import Plan, driver_qrels
-from steelyard.spark.rows import Fault, Kind, Table, fault_error, fault_text, run_rows
+from steelyard.spark.rows import Fault, Kind, SparkTable, fault_error, fault_text, run_rows
 from steelyard.spark.tasks import FindStretches, PackRows, RankInPlace, RankPackedRows, Task, count_ids
 
 BUCKETS = 8
@@ -58,13 +59,13 @@ class RunScan:
 
     spark: Any
     qrels: Qrels
-    table: Table
+    table: SparkTable
     name: str
     rank_named: bool = False
     _known: dict[Ordering, dict[str, Hits]] = field(default_factory=dict)
 
     @cached_property
-    def _ranked(self) -> Table:
+    def _ranked(self) -> SparkTable:
         """The table with the rank column that orders the lists, if one does."""
         return self.table.ranked_by(rank_column(self.table.names, self.table.scored, self.rank_named))
 
@@ -83,6 +84,7 @@ class RunScan:
                 notes=self.table.notes,
                 hits=partial(self._hits, run),
                 documents=partial(self._documents, run),
+                lists=partial(self._lists, run),
             )
             for run in self._known[_held(orderings[0])]
         }
@@ -103,14 +105,29 @@ class RunScan:
         doc = self.table.column("doc_id").cast("string").alias("doc_id")
         return [row["doc_id"] for row in frame.select(doc).filter(sf.col("doc_id").isNotNull()).collect()]
 
+    def _lists(self, run: str) -> Run:
+        """The lists of the judged queries, read to the driver; in the order of the frame where that is their order."""
+        rows = run_rows(self._ranked, self.table.scored, self.ordered)
+        if "run" in self.table.names:
+            rows = rows.filter(sf.col("run") == run)
+        ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
+        judged = sf.broadcast(send_columns(self.spark, ids, "query_id string"))
+        rows = rows.filter(sf.col("doc_id").isNotNull()).join(judged, "query_id", "left_semi")
+        order = [name for name in ("rank", "row") if name in rows.columns] if self.ordered else []
+        columns = ["query_id", "doc_id", sf.col("value").cast("double").alias("score"), *order]
+        frame = collect_columns(rows.select(*columns))
+        if order:
+            frame = frame.sort("query_id", *order, maintain_order=True)
+            grouped = frame.group_by("query_id", maintain_order=True).agg("doc_id")
+            return Run(dict(grouped.iter_rows()), run or self.name)
+        return Run(frame, run or self.name)
+
     def _scan(self, orderings: Sequence[Ordering]) -> None:
         """Find the hits under the orderings that are not known yet."""
         wanted = [each for each in dict.fromkeys(map(_held, orderings)) if each not in self._known]
         if not wanted:
             return
-        rows = run_rows(
-            self._ranked, self.table.scored, self.ordered or any(o.ties == "stable" for o in wanted)
-        )
+        rows = run_rows(self._ranked, self.table.scored, self.ordered or any(o.ties == "stable" for o in wanted))
         columns = ["row"] if self.ordered or any(o.ties == "stable" for o in wanted) else []
         columns += [name for name in ("rank", "tokens") if name in self._ranked.names]
         task = Task(
@@ -131,18 +148,14 @@ class RunScan:
             *columns,
             *([faulty] if marked else []),
         )
-        parts, seen = self._found_in_place(frame, task) or self._read(
-            collect(self._exchanged(frame, task)), task
-        )
+        parts, seen = self._found_in_place(frame, task) or self._read(collect(self._exchanged(frame, task)), task)
         if any("faulty" in each and each["faulty"] for _, each in seen):
             raise self._fault(rows)
         for kind, text in sorted(tuple(each["error"].tolist()) for _, each in seen if "error" in each):
             raise getattr(errors, kind, errors.SteelyardError)(text)
         for number, ordering in enumerate(wanted):
             self._known[ordering] = {
-                run: self._joined(
-                    run, [p for r, p in parts if r == run], [s for r, s in seen if r == run], number
-                )
+                run: self._joined(run, [p for r, p in parts if r == run], [s for r, s in seen if r == run], number)
                 for run in dict.fromkeys([*([] if task.runs else [""]), *(r for r, _ in [*parts, *seen])])
             }
 
@@ -164,9 +177,7 @@ class RunScan:
         query = self.table.column("query_id").cast("string").alias("query_id")
         ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
         judged = send_columns(self.spark, ids, "query_id string")
-        others = (
-            self._of_run(run).select(query).distinct().join(sf.broadcast(judged), "query_id", "left_anti")
-        )
+        others = self._of_run(run).select(query).distinct().join(sf.broadcast(judged), "query_id", "left_anti")
         counted = collect(map_in_arrow(others, count_ids, "count long, first array<string>"))
         first = sorted(each for row in counted for each in row["first"])[:SHOWN_RUN_ONLY]
         return sum(row["count"] for row in counted), tuple(first)
@@ -206,12 +217,10 @@ class RunScan:
         return None if any(map(_again, _by_run(parts, "queries").values())) else (parts, seen)
 
     def _exchanged(self, frame: Any, task: Task) -> Any:
-        """The hits of lists whose rows are in several partitions: the rows are packed, and sent by buckets of queries."""
+        """The hits of lists whose rows are in several partitions: rows are packed, and sent by buckets of queries."""
         shared = dict(vars(task))
         queries = len(self.qrels.judged.query_ids)
-        pack = PackRows(
-            **shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * _partitions(self.spark)))
-        )
+        pack = PackRows(**shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * _partitions(self.spark))))
         rank = RankPackedRows(**shared)
         packed = map_in_arrow(frame, pack, pack.schema).repartition("bucket")
         return map_in_arrow(packed, rank, rank.schema)

@@ -23,7 +23,7 @@ from steelyard.spark.frames import collect, collect_columns
 from steelyard.spark.plan import MOST_JUDGMENTS, Plan
 from steelyard.spark.rows import fault_error
 from steelyard.spark.sums import cluster_means
-from steelyard.spark.worker import Tally, total
+from steelyard.spark.worker import EvaluationTally, total
 
 MOST_QUERIES = 10_000_000
 """The values of up to this many queries are averaged on the driver, those of more on the cluster."""
@@ -74,9 +74,7 @@ class ShuffledScores:
             raise no_grades_error()
         notes = list(dict.fromkeys([*self.plan.qrels.notes, *self.plan.run.notes]))
         if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
-            notes.insert(
-                0, note("no-shared-query", run=tally.run_only, qrels=[query for _, query in tally.judged])
-            )
+            notes.insert(0, note("no-shared-query", run=tally.run_only, qrels=[query for _, query in tally.judged]))
         held = counts["repeated"] if self.plan.options.duplicates == "hold" else 0
         if tally.retrieved and tally.known and counts["documents"] == counts["unjudged"] + held:
             notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
@@ -112,7 +110,7 @@ class ShuffledScores:
         return self._computed[0].filter(sf.col("tally").isNull()).select(*columns)
 
     @cached_property
-    def _computed(self) -> tuple[Any, Tally]:
+    def _computed(self) -> tuple[Any, EvaluationTally]:
         """The frame of values and tallies, persisted by Spark, and the sum of the tallies."""
         frame = self.plan.result().persist()
         try:
@@ -124,7 +122,7 @@ class ShuffledScores:
             raise
         return frame, tally
 
-    def _check(self, tally: Tally) -> None:
+    def _check(self, tally: EvaluationTally) -> None:
         """Raise the error that the workers found, if any."""
         plan = self.plan
         fault = fault_error(tally.faults, plan.qrels.names, plan.run.names)

@@ -50,7 +50,7 @@ def exact_sum(values: Floats) -> int:
 
 @dataclass(frozen=True)
 class Sums:
-    """The function that Spark calls on every worker: per partition, the count, the exact sum and the maximum of each column."""
+    """The function that Spark calls on every worker: per partition, the count, exact sum and maximum by column."""
 
     logarithms: tuple[bool, ...]
     schema = "sums string"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from steelyard.alignment.hits import Ints
-    from steelyard.spark.blocks import Judged, Seen
+    from steelyard.spark.blocks import JudgedColumns, Seen
 
 ROWS = 1 << 17
 """Rows that are packed at a time, and about the number of rows that are ranked at a time: they fit into a cache."""
@@ -62,7 +62,7 @@ class Task:
         """The columns that name a list."""
         return ("run", "query_id") if self.runs else ("query_id",)
 
-    def _known(self) -> Judged:
+    def _known(self) -> JudgedColumns:
         # Spark starts one worker per core, so a worker uses one thread.
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         from steelyard.spark.blocks import unpack_judged
@@ -76,7 +76,7 @@ class Task:
         parts = block.partition_by("run", maintain_order=True)
         return [(part["run"][0], part.drop("run")) for part in parts]
 
-    def _found(self, run: str, block: pl.DataFrame, query: Ints, judged: Judged) -> pa.RecordBatch:
+    def _found(self, run: str, block: pl.DataFrame, query: Ints, judged: JudgedColumns) -> pa.RecordBatch:
         """The hits of complete lists; or the error that the rows raise."""
         import numpy as np
 
@@ -87,7 +87,7 @@ class Task:
         except SteelyardError as error:
             return found(run, seen=pack_arrays({"error": np.array([type(error).__name__, str(error)])}))
 
-    def _seen(self, run: str, seen: Seen, told: dict[str, set[str]]) -> list[dict[str, Any]]:
+    def _seen(self, run: str, seen: Seen, reported: dict[str, set[str]]) -> list[dict[str, Any]]:
         """What else a block shows, in a row; without the queries that the partition reported before."""
         import json
 
@@ -95,15 +95,13 @@ class Task:
 
         from steelyard.spark.blocks import pack_arrays
 
-        known = told.setdefault(run, set())
+        known = reported.setdefault(run, set())
         others = [query for query in seen.others if query not in known]
         if not (others or seen.faulty or seen.empty):
             return []
         known.update(others)
         arrays = {
-            "others": np.frombuffer(
-                json.dumps([] if len(known) > MOST_OTHERS else others).encode(), np.uint8
-            ),
+            "others": np.frombuffer(json.dumps([] if len(known) > MOST_OTHERS else others).encode(), np.uint8),
             "many": np.array(len(known) > MOST_OTHERS),
             "faulty": np.array(seen.faulty),
             "empty": np.array(seen.empty, np.int64),
@@ -127,13 +125,13 @@ class PackRows(Task):
         judged = self._known()
         from steelyard.spark.blocks import row_blocks
 
-        told: dict[str, set[str]] = {}
+        reported: dict[str, set[str]] = {}
         for block in row_blocks(batches, self.rows):
             for run, rows in self._of_runs(block):
-                yield from self._packed(run, rows, judged, told)
+                yield from self._packed(run, rows, judged, reported)
 
     def _packed(
-        self, run: str, block: pl.DataFrame, judged: Judged, told: dict[str, set[str]]
+        self, run: str, block: pl.DataFrame, judged: JudgedColumns, reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
         import numpy as np
 
@@ -141,10 +139,10 @@ class PackRows(Task):
 
         if (packed := packed_by_kernel(block, judged, self.buckets)) is not None:
             parts, seen = packed
-            yield self._batch([*self._seen(run, seen, told), *({"run": run, **part} for part in parts)])
+            yield self._batch([*self._seen(run, seen, reported), *({"run": run, **part} for part in parts)])
             return
         rows, query, seen = judged_rows(block, judged)
-        yield self._batch(self._seen(run, seen, told))
+        yield self._batch(self._seen(run, seen, reported))
         if not len(query):
             return
         bucket = (query.astype(np.int64) * self.buckets // len(judged.queries)).astype(np.uint16)
@@ -165,10 +163,7 @@ class PackRows(Task):
         kinds = {"bucket": pa.int32(), "run": pa.string()}
         names = [field.split()[0] for field in self.schema.split(", ")]
         return pa.RecordBatch.from_pydict(
-            {
-                name: pa.array([part.get(name) for part in parts], kinds.get(name, pa.binary()))
-                for name in names
-            }
+            {name: pa.array([part.get(name) for part in parts], kinds.get(name, pa.binary())) for name in names}
         )
 
 
@@ -183,10 +178,12 @@ class RankInPlace(PackRows):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The hits of about `rows` rows at a time."""
         judged = self._known()
-        from steelyard.spark.blocks import list_blocks, stretches
+        import numpy as np
+
+        from steelyard.spark.blocks import list_blocks, pack_arrays, stretches
 
         known: dict[str, list[Ints]] = {}
-        told: dict[str, set[str]] = {}
+        reported: dict[str, set[str]] = {}
         first, block = True, None
         for following in chain(list_blocks(batches, self.rows, self._keys), [None]):
             if block is not None:
@@ -195,30 +192,26 @@ class RankInPlace(PackRows):
                 end = max(begin, starts[-2]) if following is None else block.height
                 edges = [part for part in (block[:begin], block[end:]) if part.height]
                 if max((part.height for part in edges), default=0) > MOST_EDGE or _mixed(known):
-                    yield self._batch([{"run": "", "seen": mixed()}])
+                    yield self._batch([{"run": "", "seen": pack_arrays({"mixed": np.array(True)})}])
                     return
                 for edge in edges:
-                    yield from self._packed_edge(edge, judged, told)
-                yield from self._ranked(block[begin:end], judged, known, told)
+                    yield from self._packed_edge(edge, judged, reported)
+                yield from self._ranked(block[begin:end], judged, known, reported)
                 first = False
             block = following
 
     def _packed_edge(
-        self, edge: pl.DataFrame, judged: Judged, told: dict[str, set[str]]
+        self, edge: pl.DataFrame, judged: JudgedColumns, reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
         from steelyard.spark.blocks import judged_rows, pack_rows
 
         for run, part in self._of_runs(edge):
             rows, query, seen = judged_rows(part, judged)
             packed = {name: values.tobytes() for name, values in pack_rows(rows, query).items()}
-            yield self._batch([{"run": run, **packed}, *self._seen(run, seen, told)])
+            yield self._batch([{"run": run, **packed}, *self._seen(run, seen, reported)])
 
     def _ranked(
-        self,
-        block: pl.DataFrame,
-        judged: Judged,
-        known: dict[str, list[Ints]],
-        told: dict[str, set[str]],
+        self, block: pl.DataFrame, judged: JudgedColumns, known: dict[str, list[Ints]], reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
         import numpy as np
 
@@ -233,7 +226,7 @@ class RankInPlace(PackRows):
                 rows, query, seen = judged_rows(part, judged)
                 known.setdefault(run, []).append(np.unique(query))
                 hits = self._found(run, rows, query, judged).to_pylist()[0]
-            yield self._batch([hits, *self._seen(run, seen, told)])
+            yield self._batch([hits, *self._seen(run, seen, reported)])
 
 
 @dataclass(frozen=True)
@@ -260,15 +253,6 @@ def _mixed(known: dict[str, list[Ints]]) -> bool:
 
     numbers = [np.concatenate(parts) for parts in known.values()]
     return any(len(each) - len(np.unique(each)) > MOST_SPLIT for each in numbers)
-
-
-def mixed() -> bytes:
-    """What a worker reports of a partition that it gave up."""
-    import numpy as np
-
-    from steelyard.spark.blocks import pack_arrays
-
-    return pack_arrays({"mixed": np.array(True)})
 
 
 @dataclass(frozen=True)

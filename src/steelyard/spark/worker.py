@@ -22,8 +22,8 @@ from steelyard.evaluation import Lengths, deepest_cutoff, query_values
 from steelyard.measures.compute import QrelsTraits
 from steelyard.qrels import Qrels, disagreement
 from steelyard.run import Run
-from steelyard.spark.plan import Task
 from steelyard.spark.rows import Fault, Kind, fault_text
+from steelyard.spark.settings import EvaluationSettings
 
 SHOWN_QUERIES = 3
 """Queries of the run and of the qrels that are named if they share none."""
@@ -32,7 +32,7 @@ SHOWN_DOCUMENTS = 100
 
 
 @dataclass(frozen=True)
-class Tally:
+class EvaluationTally:
     """Counts and examples of some queries. The tallies of two sets of queries add up to that of both.
 
     counts: the counts of Coverage. lengths: the lengths of the lists. traits: the properties of the qrels that
@@ -56,13 +56,13 @@ class Tally:
     repeated: tuple[int, str, str] | None = None
     error: tuple[str, str] | None = None
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: EvaluationTally) -> EvaluationTally:
         counts, faults = dict(self.counts), dict(self.faults)
         for name, count in other.counts.items():
             counts[name] = counts.get(name, 0) + count
         for kind, fault in other.faults.items():
             faults[kind] = faults[kind] + fault if kind in faults else fault
-        return Tally(
+        return EvaluationTally(
             counts=counts,
             lengths=self.lengths + other.lengths,
             traits=self.traits + other.traits,
@@ -82,7 +82,7 @@ class Tally:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> Tally:
+    def from_text(cls, text: str) -> EvaluationTally:
         """The tally of a text that `to_text` wrote."""
         read = json.loads(text)
         return cls(
@@ -101,9 +101,9 @@ class Tally:
         )
 
 
-def total(texts: list[str]) -> Tally:
+def total(texts: list[str]) -> EvaluationTally:
     """The sum of all tallies."""
-    return reduce(Tally.__add__, map(Tally.from_text, texts), Tally())
+    return reduce(EvaluationTally.__add__, map(EvaluationTally.from_text, texts), EvaluationTally())
 
 
 def query_blocks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pl.DataFrame]:
@@ -132,35 +132,33 @@ def query_blocks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pl.Da
         yield parts.pop()
 
 
-def evaluate_rows(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
+def evaluate_rows(rows: pl.DataFrame, task: EvaluationSettings) -> Iterator[pa.RecordBatch]:
     """The values of a block of queries, then their tally."""
     judgments = rows.filter(pl.col("kind") == Kind.JUDGMENT).sort("row")
     faults = faults_of(rows.filter(pl.col("kind") > Kind.RETRIEVED), judgments)
     if faults:
-        yield _tallied(Tally(faults=faults), task)
+        yield _tallied(EvaluationTally(faults=faults), task)
         return
     try:
         retrieved_rows = rows.filter(pl.col("kind") == Kind.RETRIEVED)
         aligned, repeated = _aligned(judgments, retrieved_rows, task)
         a = task.options.lists(aligned.alignment)
         own = {
-            key: options.lists(
-                _aligned(judgments, retrieved_rows, replace(task, options=options))[0].alignment
-            )
+            key: options.lists(_aligned(judgments, retrieved_rows, replace(task, options=options))[0].alignment)
             for key, options in task.own_options.items()
         }
         queries, matrix = query_values(a, task.measures, task.options, own)
         levels = Levels.of(task.measures, task.options.rel)
         coverage = coverage_of(aligned, a, task.options, levels, deepest_cutoff(task.measures))
     except SteelyardError as error:
-        yield _tallied(Tally(error=(type(error).__name__, str(error))), task)
+        yield _tallied(EvaluationTally(error=(type(error).__name__, str(error))), task)
         return
     place = dict(judgments.unique("query_id", keep="first").select("query_id", "row").iter_rows())
     queries_at = [(place[query], query) for query in a.queries]
     retrieved, known = _unknown_documents(rows, aligned.alignment)
-    yield _values([place[query] for query in queries], queries, matrix)
+    yield _batch(list(queries), [place[query] for query in queries], list(matrix), [None] * len(queries))
     yield _tallied(
-        Tally(
+        EvaluationTally(
             counts=coverage.counts(),
             lengths=Lengths.of(a),
             traits=QrelsTraits.of(a, task.measures),
@@ -189,7 +187,7 @@ def _unknown_documents(rows: pl.DataFrame, a: Alignment) -> tuple[list[str], lis
 
 
 def _aligned(
-    judgments: pl.DataFrame, run: pl.DataFrame, task: Task
+    judgments: pl.DataFrame, run: pl.DataFrame, task: EvaluationSettings
 ) -> tuple[Aligned, tuple[str, str] | None]:
     """The alignment; and, if repeats are an error, the first query with one and the document."""
     qrels = Qrels(judgments.select("query_id", "doc_id", grade="value", target="label"))
@@ -214,7 +212,7 @@ def _aligned(
     return replace(aligned, alignment=whole), repeated
 
 
-def faults_of(faulty: pl.DataFrame, judgments: pl.DataFrame) -> dict[Kind, Fault]:
+def faults_of(faulty: pl.DataFrame, judgments: pl.DataFrame | None = None) -> dict[Kind, Fault]:
     """The faults of the marked rows, and judgments that contradict each other."""
     faults: dict[Kind, Fault] = {}
     for number in faulty["kind"].unique().to_list():
@@ -222,6 +220,8 @@ def faults_of(faulty: pl.DataFrame, judgments: pl.DataFrame) -> dict[Kind, Fault
         examples = rows.select("query_id", "doc_id", "value", "label").iter_rows()
         count = faulty["kind"].eq(number).sum()
         faults[Kind(number)] = Fault.of(count, [fault_text(Kind(number), *row) for row in examples])
+    if judgments is None:
+        return faults
     pair = ["query_id", "doc_id", "label"]
     contradicting = (
         judgments.drop_nulls("doc_id")
@@ -234,11 +234,7 @@ def faults_of(faulty: pl.DataFrame, judgments: pl.DataFrame) -> dict[Kind, Fault
     return faults
 
 
-def _values(places: list[int], queries: Any, matrix: Floats) -> pa.RecordBatch:
-    return _batch(list(queries), places, list(matrix), [None] * len(places))
-
-
-def _tallied(tally: Tally, task: Task) -> pa.RecordBatch:
+def _tallied(tally: EvaluationTally, task: EvaluationSettings) -> pa.RecordBatch:
     return _batch([None], [None], [np.array([np.nan])] * len(task.measures), [tally.to_text()])
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steelyard.statistics.corrections import Correction as Correction
     from steelyard.statistics.corrections import FamilyResult as FamilyResult
     from steelyard.statistics.corrections import adjust as adjust
+    from steelyard.statistics.corrections import best_of_p as best_of_p
     from steelyard.statistics.corrections import max_t as max_t
     from steelyard.statistics.corrections import tukey as tukey
     from steelyard.statistics.effect import Tally as Tally
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from steelyard.statistics.paired import FAMILY_TESTS as FAMILY_TESTS
     from steelyard.statistics.paired import PAIRED_TESTS as PAIRED_TESTS
     from steelyard.statistics.paired import TESTS as TESTS
-    from steelyard.statistics.paired import TestResult as TestResult
     from steelyard.statistics.paired import fall_tests as fall_tests
     from steelyard.statistics.paired import paired_tests as paired_tests
     from steelyard.statistics.paired import sign_test as sign_test
@@ -52,20 +52,22 @@ if TYPE_CHECKING:
     from steelyard.statistics.resampling import bootstrap_tests as bootstrap_tests
     from steelyard.statistics.resampling import permutation_test as permutation_test
     from steelyard.statistics.resampling import permutation_tests as permutation_tests
+    from steelyard.statistics.results import TestResult as TestResult
 
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "arrays": ("differences",),
-        "corrections": ("CORRECTIONS", "Correction", "FamilyResult", "adjust", "max_t", "tukey"),
+        "corrections": ("CORRECTIONS", "Correction", "FamilyResult", "adjust", "best_of_p", "max_t", "tukey"),
         "effect": ("Tally", "cohens_d", "relative_change", "shown_p", "stars", "tally"),
         "intervals": ("INTERVAL_METHODS", "difference_interval", "mean_interval", "mean_intervals"),
         "paired": (
-            *("FAMILY_TESTS", "PAIRED_TESTS", "TESTS", "TestResult", "fall_tests", "paired_tests"),
+            *("FAMILY_TESTS", "PAIRED_TESTS", "TESTS", "fall_tests", "paired_tests"),
             *("sign_test", "smallest_p", "t_test", "wilcoxon_test"),
         ),
         "power": ("PowerResult", "detectable_effect", "power_analysis", "power_of_t", "queries_needed"),
         "ranks": ("Flip", "Stability", "groups_of", "rank_intervals", "rank_stability", "tie_groups"),
         "resampling": ("bootstrap_test", "bootstrap_tests", "permutation_test", "permutation_tests"),
+        "results": ("TestResult",),
     },
 )

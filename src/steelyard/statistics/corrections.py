@@ -24,16 +24,11 @@ from steelyard.statistics.arrays import (
     in_threads,
     many_series,
     one_series,
+    present,
     whole_numbers,
 )
-from steelyard.statistics.effect import cohens_d
-from steelyard.statistics.resampling import (
-    SIGNED_BITS,
-    Counts,
-    SignVectors,
-    random_positions,
-    tally_signed_sums,
-)
+from steelyard.statistics.effect import cohens_d, mean_and_deviation
+from steelyard.statistics.resampling import SIGNED_BITS, Counts, SignVectors, random_positions, tally_signed_sums
 
 Correction = Literal["none", "bonferroni", "holm", "bh"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
@@ -77,6 +72,47 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
     return adjusted
 
 
+def interval_level(adjusted: npt.ArrayLike, correction: Correction, alpha: float = 0.05) -> float:
+    """The share of alpha that is left to each of several intervals, by the correction of their tests.
+
+    With m tests: 1 for `none`, 1 / m for `bonferroni` and `holm` (the intervals are simultaneous; those of Holm's
+    procedure itself say nothing on the size of a difference), and R / m for `bh` with R significant results (Benjamini
+    and Yekutieli 2005: of the intervals of significant differences, a share of alpha misses its difference).
+
+    >>> interval_level([0.01, 0.02, 0.3, 0.4], "bh"), interval_level([0.01, 0.02, 0.3, 0.4], "holm")
+    (0.5, 0.25)
+    """
+    tested = one_series(adjusted)
+    tested = tested[~np.isnan(tested)]
+    if correction == "none" or not len(tested):
+        return 1.0
+    significant = int(np.sum(tested < alpha)) if correction == "bh" else 1
+    return max(1, significant) / len(tested)
+
+
+def student_margin(differences: npt.ArrayLike, alpha: float) -> float:
+    """The half-width of Student's interval of a mean difference, at a level of 1 - alpha; NaN for one query."""
+    from scipy.special import stdtrit
+
+    values, _ = present(differences)
+    n = len(values)
+    if n < 2:
+        return math.nan
+    return float(stdtrit(n - 1, 1.0 - alpha / 2.0)) * mean_and_deviation(values)[1] / math.sqrt(n)
+
+
+def margin_level(differences: npt.ArrayLike, margin: float, otherwise: float) -> float:
+    """The alpha at which Student's interval has this half-width; `otherwise` where it has none."""
+    from scipy.special import stdtr
+
+    values, _ = present(differences)
+    n = len(values)
+    deviation = mean_and_deviation(values)[1] if n > 1 else 0.0
+    if not deviation or not margin > 0.0:
+        return otherwise
+    return max(float(2.0 * stdtr(n - 1, -margin / (deviation / math.sqrt(n)))), 1e-12)
+
+
 # Up to this many queries all 2**n sign vectors are enumerated instead of drawn.
 EXACT_QUERIES = 16
 # All orders of up to 6 runs are used; for more runs, each batch of draws has random orders of its own.
@@ -94,13 +130,16 @@ Orders = npt.NDArray[np.uint32]
 class FamilyResult:
     """Adjusted two-sided p-values for pairs of runs (row numbers), from one joint test.
 
-    `statistics` are mean differences for `tukey` and t values for `max_t`. Every `p` is NaN where
-    no test is possible, and `reason` gives the reason.
+    `statistics` are mean differences for `tukey` and t values for `max_t`. `margins` are the half-widths of
+    simultaneous intervals of the mean differences, from the same draws: the interval of a pair excludes 0 exactly if
+    the pair differs significantly in one step, that is, without the step-down of `max_t`. Every `p` is NaN where no
+    test is possible, and `reason` gives the reason.
     """
 
     pairs: tuple[Pair, ...]
     statistics: tuple[float, ...]
     p: tuple[float, ...]
+    margins: tuple[float, ...]
     n: int
     left_out: int
     method: str
@@ -108,7 +147,7 @@ class FamilyResult:
 
 
 def tukey(
-    matrix: npt.ArrayLike, draws: int = 10_000, seed: int = 0, pairs: Sequence[Pair] | None = None
+    matrix: npt.ArrayLike, draws: int = 10_000, seed: int = 0, pairs: Sequence[Pair] | None = None, alpha: float = 0.05
 ) -> FamilyResult:
     """Randomised Tukey HSD, blocked by query (Carterette 2012), for a matrix runs x queries.
 
@@ -116,7 +155,7 @@ def tukey(
     draw deals every query's scores at random and records the range of the runs' means; p of a pair is
     (b + 1) / (m + 1), b the number of draws whose range is at least the pair's difference. With two
     runs this is the randomisation test. `pairs` are the pairs to report (default: all); all
-    runs take part in the draws either way.
+    runs take part in the draws either way. The margins are the range that a share of alpha of the draws exceeds.
 
     >>> scores = [[0.9, 0.8, 0.7, 0.9, 0.8, 0.6], [0.1, 0.2, 0.1, 0.3, 0.2, 0.1],
     ...           [0.2, 0.1, 0.2, 0.2, 0.3, 0.1]]
@@ -137,8 +176,20 @@ def tukey(
     hits = draws - np.searchsorted(ranges, np.abs(gaps) - 2 * n, side="left")
     differences = np.ldexp(gaps, -shift) / n
     p = (hits + 1.0) / (draws + 1.0)
+    margin = float(np.ldexp(critical_value(ranges, most_reaching(alpha, draws)), -shift)) / n
     method = f"randomised Tukey HSD, {draws:,} draws"
-    return FamilyResult(tuple(chosen), tuple(differences.tolist()), tuple(p.tolist()), n, left_out, method)
+    margins = (margin,) * len(chosen)
+    return FamilyResult(tuple(chosen), tuple(differences.tolist()), tuple(p.tolist()), margins, n, left_out, method)
+
+
+def most_reaching(alpha: float, draws: int) -> int:
+    """The largest number of draws that may reach a value for (b + 1) / (m + 1) < alpha; -1 if none may."""
+    return max(-1, math.ceil(alpha * (draws + 1.0)) - 2)
+
+
+def critical_value(ascending: Array, most: int) -> float:
+    """The value that more than `most` of the sorted values reach: a larger one is significant; inf for most < 0."""
+    return float(ascending[-1 - most]) if 0 <= most < len(ascending) else math.inf
 
 
 def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
@@ -183,14 +234,16 @@ def run_orders(runs: int, count: int, generator: np.random.PCG64) -> Orders:
     if runs <= TABLED_RUNS:
         once = np.array([(0, *rest) for rest in itertools.permutations(range(1, runs))], dtype=np.uint32)
     else:
-        once = np.argsort(random_positions(2**31, count, runs, generator), axis=1, kind="stable").astype(
-            np.uint32
-        )
+        once = np.argsort(random_positions(2**31, count, runs, generator), axis=1, kind="stable").astype(np.uint32)
     return np.tile(once, 2)
 
 
 def max_t(
-    matrix: npt.ArrayLike, permutations: int = 10_000, seed: int = 0, pairs: Sequence[Pair] | None = None
+    matrix: npt.ArrayLike,
+    permutations: int = 10_000,
+    seed: int = 0,
+    pairs: Sequence[Pair] | None = None,
+    alpha: float = 0.05,
 ) -> FamilyResult:
     """Step-down max-T over sign flips (Westfall and Young 1993), for a matrix runs x queries.
 
@@ -199,6 +252,7 @@ def max_t(
     others. Pairs are taken from the largest |t| down; each is compared with the largest |t| among
     itself and those below it. With few queries (up to 16) all sign vectors are enumerated and p is
     exact. `pairs` is the family: all pairs by default, or for instance every run against one baseline.
+    The margins are c s / sqrt(n), with c the |t| that the largest |t| exceeds in a share of alpha of the draws.
 
     >>> scores = [[0.9, 0.8, 0.7, 0.9, 0.8, 0.6], [0.1, 0.2, 0.1, 0.3, 0.2, 0.1],
     ...           [0.2, 0.1, 0.2, 0.2, 0.3, 0.1]]
@@ -224,9 +278,12 @@ def max_t(
     exact = n <= EXACT_QUERIES
     vectors = SignVectors.every(n) if exact else SignVectors.random(n, permutations, checked_seed(seed))
 
+    maxima: list[Array] = []
+
     def reaching(sums: Array) -> Counts:
         drawn = np.abs(sums[:, first] - sums[:, second]) * ordered_scale
         largest_from_here = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
+        maxima.append(largest_from_here[:, 0])
         counts: Counts = np.count_nonzero(largest_from_here >= reached, axis=0)
         return counts
 
@@ -236,7 +293,50 @@ def max_t(
     p[order] = np.maximum.accumulate(shares)
     method = "step-down max-T, exact" if exact else f"step-down max-T, {permutations:,} permutations"
     statistics = tuple(t_values(scores, chosen))
-    return FamilyResult(tuple(chosen), statistics, tuple(p.tolist()), n, left_out, method)
+    most = math.ceil(alpha * 2.0**n) - 1 if exact else most_reaching(alpha, permutations)
+    # Of all sign vectors two always reach the observed value: fewer cannot be significant.
+    most = -1 if exact and most < 2 else most
+    ratio = critical_value(np.sort(np.concatenate(maxima)), most)
+    # |sum| / root(squares) is r for t = r root((n - 1) / (n - r^2)).
+    t = ratio * math.sqrt((n - 1) / (n - ratio**2)) if ratio**2 < n else math.inf
+    deviations = [mean_and_deviation(scores[i] - scores[j])[1] for i, j in chosen]
+    margins = tuple(t * deviation / math.sqrt(n) if deviation else 0.0 for deviation in deviations)
+    return FamilyResult(tuple(chosen), statistics, tuple(p.tolist()), margins, n, left_out, method)
+
+
+def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: int = 0) -> float:
+    """A one-sided p-value of a loss against the best of several, corrected for having chosen the best.
+
+    gaps: candidates x queries, each of the candidates minus what is tested; p: that of the chosen candidate. The best
+    of several is above its true value by chance, so p alone is too small. Each draw flips the signs of whole queries,
+    for all candidates at once, as in `max_t`; the corrected p is (b + 1) / (m + 1), b the number of draws in which the
+    largest t of any candidate is at least the t that belongs to p. With one candidate it is p.
+
+    >>> best_of_p(0.01, [[0.3, 0.1, 0.2, -0.1, 0.2, 0.1]])
+    0.01
+    """
+    from scipy.special import stdtrit
+
+    rows = many_series(gaps)
+    rows = np.unique(rows[:, ~np.isnan(rows).any(axis=0)], axis=0)
+    rows = rows[rows.any(axis=1)]
+    n = rows.shape[1]
+    if len(rows) < 2 or n < 2 or not 0.0 < p < 0.5:
+        return p
+    permutations = checked_count(permutations, "permutations")
+    whole, _ = whole_numbers(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
+    roots = np.sqrt((whole * whole).sum(axis=0))
+    scale = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
+    t = float(stdtrit(n - 1, 1.0 - p))
+    reached = math.sqrt(n * t**2 / (n - 1 + t**2)) - 2 * n * float(scale.max())
+
+    def reaching(sums: Array) -> Counts:
+        counts: Counts = np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0)
+        return counts
+
+    vectors = SignVectors.random(n, permutations, checked_seed(seed))
+    hits = int(tally_signed_sums(whole, vectors, reaching)[0])
+    return max(p, (hits + 1.0) / (permutations + 1.0))
 
 
 def t_values(scores: Array, pairs: list[Pair]) -> list[float]:
@@ -265,4 +365,4 @@ def untestable(runs: int, n: int) -> str | None:
 def untested(pairs: list[Pair], n: int, left_out: int, reason: str) -> FamilyResult:
     """The result where no test is possible."""
     nothing = (math.nan,) * len(pairs)
-    return FamilyResult(tuple(pairs), nothing, nothing, n, left_out, "none", reason)
+    return FamilyResult(tuple(pairs), nothing, nothing, nothing, n, left_out, "none", reason)

@@ -120,7 +120,7 @@ def these_datasets(
 
 @dataclass(frozen=True)
 class _Part:
-    """Means and variances of the mean, observed and resampled (draws x columns, means centred), of one dataset or a sum."""
+    """Means and variances of the mean, observed and resampled (draws x columns, centred), of a dataset or a sum."""
 
     mean: Array
     variance: Array
@@ -236,13 +236,7 @@ def _same_runs(matrices: Sequence[Array]) -> int:
 def _untested(pairs: tuple[Pair, ...], differences: tuple[float, ...], runs: int, reason: str) -> MacroTests:
     nothing = (math.nan, math.nan)
     return MacroTests(
-        pairs,
-        differences,
-        (math.nan,) * len(pairs),
-        (nothing,) * len(pairs),
-        (nothing,) * runs,
-        "none",
-        reason,
+        pairs, differences, (math.nan,) * len(pairs), (nothing,) * len(pairs), (nothing,) * runs, "none", reason
     )
 
 

@@ -1,10 +1,10 @@
-"""Paired tests over the differences per query: t, Wilcoxon and sign, one entry point for all, and one-sided p-values."""
+"""Paired tests over the differences per query: t, Wilcoxon and sign, one entry point, and one-sided p-values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -14,6 +14,8 @@ from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.statistics.arrays import Array, Pair, many_series, present, row_differences
 from steelyard.statistics.effect import ROUNDING, mean_and_deviation
+from steelyard.statistics.resampling import bootstrap_tests, permutation_tests
+from steelyard.statistics.results import TestResult, trivial_result
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
 FamilyTest = Literal["tukey", "max-t"]
@@ -24,41 +26,6 @@ TESTS: tuple[str, ...] = (*PAIRED_TESTS, *FAMILY_TESTS)
 # Up to this many queries the distribution of the signed ranks is exact, as in scipy: without and with ties or zeros.
 EXACT_RANKS = 50
 EXACT_TIED_RANKS = 13
-
-
-@dataclass(frozen=True)
-class TestResult:
-    """One paired test: its statistic, its two-sided p-value, and what it was computed from.
-
-    `p` is NaN where no test is possible, and `reason` gives the reason. `left_out` is the number of queries
-    without a value in one of the two runs.
-    """
-
-    __test__ = False  # keeps pytest from collecting it by its name
-
-    statistic: float
-    p: float
-    n: int
-    left_out: int
-    method: str
-    reason: str = ""
-
-
-def no_test(n: int, left_out: int) -> TestResult:
-    """The result where fewer than two queries have a value in both runs."""
-    reason = (
-        "no query has a value in both runs" if n == 0 else "one query only: the variance cannot be estimated"
-    )
-    return TestResult(math.nan, math.nan, n, left_out, "none", reason)
-
-
-def trivial_result(values: Array, left_out: int) -> TestResult | None:
-    """The result for fewer than two queries, or for no difference on any query (p = 1); None otherwise."""
-    if len(values) < 2:
-        return no_test(len(values), left_out)
-    if not values.any():
-        return TestResult(0.0, 1.0, len(values), left_out, "exact", "the runs score the same on every query")
-    return None
 
 
 def t_test(differences: npt.ArrayLike) -> TestResult:
@@ -176,13 +143,9 @@ def paired_tests(
     """
     rows = many_series(matrix)
     if test == "permutation":
-        from steelyard.statistics.resampling import permutation_tests
-
         return permutation_tests(rows, permutations, seed, pairs)
     rows = rows if pairs is None else row_differences(rows, pairs)
     if test == "bootstrap":
-        from steelyard.statistics.resampling import bootstrap_tests
-
         return bootstrap_tests(rows, draws, seed)
     classical = {"t": t_test, "wilcoxon": wilcoxon_test, "sign": sign_test}
     if test not in classical:
@@ -195,18 +158,13 @@ def unknown_test(test: str) -> PolicyError:
     if test in FAMILY_TESTS:
         name = test.replace("-", "_")
         return PolicyError(
-            f"{test!r} tests all runs of a measure at once: call statistics.{name} with a matrix "
-            "of runs x queries."
+            f"{test!r} tests all runs of a measure at once: call statistics.{name} with a matrix of runs x queries."
         )
     return PolicyError(unknown_name("test", test, TESTS))
 
 
 def fall_tests(
-    matrix: npt.ArrayLike,
-    test: PairedTest = "t",
-    permutations: int = 100_000,
-    draws: int = 10_000,
-    seed: int = 0,
+    matrix: npt.ArrayLike, test: PairedTest = "t", permutations: int = 100_000, draws: int = 10_000, seed: int = 0
 ) -> list[TestResult]:
     """One one-sided test for every row of differences: are they below 0? p is not adjusted.
 

@@ -67,7 +67,7 @@ class PowerResult:
                 not_yet,
             )
         if self.needed <= self.n:
-            return f"{not_yet}, although this many detect {detects}", not_yet
+            return (not_yet, "not significant")
         about = float(f"{self.needed:.2g}")
         about = about if about > self.n else self.needed
         return (
@@ -142,12 +142,17 @@ def queries_needed(effect: float, power: float = 0.8, alpha: float = 0.05) -> in
 
 
 def power_analysis(
-    differences: npt.ArrayLike, power: float = 0.8, alpha: float = 0.05, significant: bool | None = None
+    differences: npt.ArrayLike,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    significant: bool | None = None,
+    p: float | None = None,
 ) -> PowerResult:
     """What these queries can detect between two runs, from the differences per query. NaN is left out.
 
     `significant` is whether the difference is significant by a test of the caller's; by default the t-test at
-    alpha decides.
+    alpha decides. `p` is the two-sided p-value of a test that is not one of the mean (ranks or signs): the number of
+    queries that it needs follows from its own z, n ((z(1 - alpha / 2) + z(power)) / z(p))^2.
 
     >>> result = power_analysis([0.3, -0.2, 0.1, 0.2, -0.1, 0.0, 0.25, -0.15])
     >>> result.needed, result.sentence
@@ -166,7 +171,16 @@ def power_analysis(
         difference=mean,
         deviation=deviation,
         smallest=detectable_effect(n, power, alpha) * deviation,
-        needed=queries_needed(cohens_d(values), power, alpha),
+        needed=queries_needed(cohens_d(values), power, alpha) if p is None else _needed_by_rank(p, n, power, alpha),
         significant=bool(t_test(values).p < alpha) if significant is None else significant,
         power=power,
     )
+
+
+def _needed_by_rank(p: float, n: int, power: float, alpha: float) -> int | None:
+    """The queries that a test with this p-value on n queries needs, by the normal approximation."""
+    observed = normal_quantile(1.0 - p / 2.0) if p > 1e-15 else math.inf
+    if not observed > 0.0:
+        return None
+    needed = math.ceil(n * ((normal_quantile(1.0 - alpha / 2.0) + normal_quantile(power)) / observed) ** 2)
+    return max(needed, 2) if needed <= MOST_QUERIES else None

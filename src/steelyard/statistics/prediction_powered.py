@@ -78,10 +78,7 @@ def _queries(n: int) -> str:
 
 
 def prediction_powered(
-    human: npt.ArrayLike,
-    predicted: npt.ArrayLike,
-    bounds: tuple[float, float] | None = None,
-    level: float = 0.95,
+    human: npt.ArrayLike, predicted: npt.ArrayLike, bounds: tuple[float, float] | None = None, level: float = 0.95
 ) -> list[PredictionPowered]:
     """Prediction-powered estimates of the mean of every row of a matrix series x queries.
 
@@ -119,10 +116,7 @@ def prediction_powered(
 
 
 def prediction_powered_differences(
-    human: npt.ArrayLike,
-    predicted: npt.ArrayLike,
-    pairs: Sequence[tuple[int, int]],
-    level: float = 0.95,
+    human: npt.ArrayLike, predicted: npt.ArrayLike, pairs: Sequence[tuple[int, int]], level: float = 0.95
 ) -> list[PredictionPowered]:
     """`prediction_powered` of row i minus row j for every pair (i, j); matrices are runs x queries."""
     y, f = _matrices(human, predicted)
@@ -236,12 +230,7 @@ def _cross_fitted(
 
 
 def _parts(
-    y: Array,
-    f: Array,
-    every_f: Array,
-    sample: npt.NDArray[np.bool_],
-    others: npt.NDArray[np.bool_],
-    weight: Array,
+    y: Array, f: Array, every_f: Array, sample: npt.NDArray[np.bool_], others: npt.NDArray[np.bool_], weight: Array
 ) -> Parts:
     """The estimate with these weights, one per query with a human value, and its variance."""
     n, more = sample.sum(axis=1).astype(np.float64), others.sum(axis=1).astype(np.float64)
@@ -263,9 +252,7 @@ def _parts(
     return Parts(estimate, residual, sample, n, more, of_mean, of_predictions)
 
 
-def _intervals(
-    parts: Parts, y: Array, bounds: tuple[float, float] | None, level: float
-) -> tuple[Array, Array, Array]:
+def _intervals(parts: Parts, y: Array, bounds: tuple[float, float] | None, level: float) -> tuple[Array, Array, Array]:
     """Low, high and p of every row; NaN where there are fewer than two human values."""
     if bounds is not None:
         low, high = bounded_interval(parts, y, bounds, level)
@@ -281,9 +268,7 @@ def _intervals(
     return parts.estimate - margin, parts.estimate + margin, p
 
 
-def bounded_interval(
-    parts: Parts, y: Array, bounds: tuple[float, float], level: float
-) -> tuple[Array, Array]:
+def bounded_interval(parts: Parts, y: Array, bounds: tuple[float, float], level: float) -> tuple[Array, Array]:
     """Student's interval for values with bounds, corrected for what it misses with few skewed values.
 
     Two corrections, both of which vanish as n grows. First, a fraction of one more observation at the bound

@@ -73,11 +73,7 @@ def resampled_means(scores: Array, draws: int, seed: int) -> Array:
 
 
 def tie_groups(
-    matrix: npt.ArrayLike,
-    alpha: float = 0.05,
-    test: PairedTest = "t",
-    correction: Correction = "holm",
-    seed: int = 0,
+    matrix: npt.ArrayLike, alpha: float = 0.05, test: PairedTest = "t", correction: Correction = "holm", seed: int = 0
 ) -> list[str]:
     """The letters of every run, `a` for the best, for a matrix runs x queries where higher is better.
 
@@ -259,9 +255,7 @@ def composite_parts(
     if runs == 0 or measures == 0:
         raise InputError("Rank stability needs at least one run and one measure, got none.")
     if np.isnan(values).any():
-        raise InputError(
-            "A run without a mean for every measure has no composite: found NaN among the means."
-        )
+        raise InputError("A run without a mean for every measure has no composite: found NaN among the means.")
     if not (given >= 0.0).all() or given.sum() == 0.0:
         raise InputError(
             f"Weights must be at least 0 and not all 0, got {given.tolist()}. "

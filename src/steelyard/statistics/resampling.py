@@ -29,7 +29,7 @@ from steelyard.statistics.arrays import (
     whole_numbers,
 )
 from steelyard.statistics.effect import mean_and_deviation
-from steelyard.statistics.paired import TestResult, trivial_result
+from steelyard.statistics.results import TestResult, trivial_result
 
 # 1,024 sign vectors x 64 bytes of signs as float32 are 2 MB, which fits in a core's cache.
 VECTORS_PER_BLOCK = 1024
@@ -113,9 +113,7 @@ def signed_sums(halves: npt.NDArray[np.float32], bits: Bits) -> Array:
     return upper * HALF + lower
 
 
-def random_positions(
-    positions: int, rows: int, width: int, generator: np.random.PCG64
-) -> npt.NDArray[np.int64]:
+def random_positions(positions: int, rows: int, width: int, generator: np.random.PCG64) -> npt.NDArray[np.int64]:
     """rows x width random whole numbers below `positions`, 32 random bits each (bias below positions / 2**32)."""
     words = -(-width // 2)
     raw = generator.random_raw(rows * words).astype("<u8").view("<u4").reshape(rows, 2 * words)[:, :width]
@@ -221,10 +219,7 @@ def permutation_test(differences: npt.ArrayLike, permutations: int = 100_000, se
 
 
 def permutation_tests(
-    matrix: npt.ArrayLike,
-    permutations: int = 100_000,
-    seed: int = 0,
-    pairs: Sequence[Pair] | None = None,
+    matrix: npt.ArrayLike, permutations: int = 100_000, seed: int = 0, pairs: Sequence[Pair] | None = None
 ) -> list[TestResult]:
     """The randomisation test, two-sided, for every row of a matrix tests x queries of differences.
 

@@ -84,9 +84,7 @@ class Service:
         """Respond with these in turn, then always with the last; a pair is (status, body)."""
         for answer in answers:
             code, content = answer if isinstance(answer, tuple) else (status, answer)
-            self.responses.append(
-                (code, content if isinstance(content, bytes) else json.dumps(content).encode())
-            )
+            self.responses.append((code, content if isinstance(content, bytes) else json.dumps(content).encode()))
 
     def close(self) -> None:
         self.release.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import steelyard as sy
-from steelyard.bench import Bench
+from steelyard.benchmark import Bench
 from steelyard.datasets import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.adapters import Python
@@ -67,10 +67,7 @@ def test_results_are_cached_while_the_code_is_unchanged(dataset, tmp_path, modul
 def test_results_are_recomputed_when_an_imported_module_changes(dataset, tmp_path, module, monkeypatch):
     module("steelyard_test_behind", "FIRST = ['d1']\n")
     monkeypatch.chdir(
-        module(
-            "steelyard_test_before",
-            "from steelyard_test_behind import FIRST\ndef retrieve(query): return FIRST\n",
-        )
+        module("steelyard_test_before", "from steelyard_test_behind import FIRST\ndef retrieve(query): return FIRST\n")
     )
     entry = {"python": "steelyard_test_before:retrieve"}
     assert not run_bench(dataset, tmp_path / "out", entry).rows[0].cached

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from copy import deepcopy
 from types import SimpleNamespace
 from uuid import UUID
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clocks import HangingCalls
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.adapters import Python
 from steelyard.retrievers.base import Retriever, RetrieverError
@@ -79,10 +79,7 @@ def test_at_most_k_documents_are_read_of_an_endless_result():
         ([("d1", 1, 2)], "a tuple of 3"),
         ([True], "True is a bool"),
         ([None], "document 1 .* has no 'id'"),
-        (
-            [{"id": "d1"}, {"text": "x", "metadata": {"source": "s", "page": 1}}],
-            "document 2 of the result for",
-        ),
+        ([{"id": "d1"}, {"text": "x", "metadata": {"source": "s", "page": 1}}], "document 2 of the result for"),
         ([{"text": "x", "metadata": {"source": "s", "page": 1}}], r"text, metadata \(source, page\)"),
         ({"answer": "none"}, "neither of id to score"),
         ({"ids": ["d1"], "scores": []}, "1 id but not 1 score"),
@@ -143,9 +140,7 @@ def test_a_batch_is_recognised_by_the_first_parameter_or_the_setting():
 
 
 def test_a_batch_with_the_wrong_number_of_results_is_refused():
-    with pytest.raises(
-        RetrieverError, match="batch of 2 returned 1 result; expected a list with one result per query"
-    ):
+    with pytest.raises(RetrieverError, match="batch of 2 returned 1 result; expected a list with one result per query"):
         Python(lambda queries: [["d1"]]).retrieve(["a", "b"])
     with pytest.raises(RetrieverError, match="batch of 2 returned a dict"):
         Python(lambda queries: {"d1": 1.0}).retrieve(["a", "b"])
@@ -248,9 +243,7 @@ def test_ids_by_text_with_and_without_titles():
     from steelyard.datasets.corpus import Corpus
 
     corpus = Corpus.of({"d1": {"title": "Fox", "text": "It runs."}, "d2": "It sleeps."})
-    adapter = Python(
-        lambda query: [{"text": "It runs."}, {"text": "Fox\nIt runs."}, {"text": "It sleeps."}], id="hash"
-    )
+    adapter = Python(lambda query: [{"text": "It runs."}, {"text": "Fox\nIt runs."}, {"text": "It sleeps."}], id="hash")
     assert [doc for doc, _ in adapter.index(corpus).retrieve(["q"])[0]] == ["d1", "d1", "d2"]
 
 
@@ -342,9 +335,7 @@ def test_missing_modules_and_attributes_suggest_the_nearest_name(module):
         match="no module 'steelyard_test_nera' in .* or among the installed packages. Did you mean steelyard_test_near",
     ):
         Python("steelyard_test_nera:retrieve", folder=folder)
-    with pytest.raises(
-        RetrieverError, match="no module 'steelyard.retrievers.bm52'.*steelyard.retrievers.bm25"
-    ):
+    with pytest.raises(RetrieverError, match="no module 'steelyard.retrievers.bm52'.*steelyard.retrievers.bm25"):
         Python("steelyard.retrievers.bm52:BM25")
 
 
@@ -378,9 +369,7 @@ class Engine:
 
     def retrieve(self, queries, k):
         texts = self.corpora[-1]
-        return [
-            [doc for doc in texts if set(texts[doc].split()) & set(query.split())][:k] for query in queries
-        ]
+        return [[doc for doc in texts if set(texts[doc].split()) & set(query.split())][:k] for query in queries]
 
 
 class AsyncEngine(Engine):
@@ -397,34 +386,34 @@ def test_an_object_with_index_gets_the_corpus(target):
     assert engine.retrieve(["red", "wolf"], k=2) == [[("d1", 1.0), ("d3", 0.5)], [("d2", 1.0)]]
 
 
-def sleepy(query, k):
-    time.sleep(5 if query == "slow" else 0)
-    return [f"thread {threading.current_thread().name}", query]
-
-
-async def sleepy_async(query, k):
-    await asyncio.sleep(5 if query == "slow" else 0)
-    return [query]
-
-
-def lazily(query, k):
-    yield query
-    time.sleep(5)
-
-
-def sleepy_batch(queries, k):
-    return [sleepy(query, k) for query in queries]
-
-
 @pytest.mark.parametrize(
-    ("function", "settings"),
-    [(sleepy, {}), (sleepy, {"concurrency": 2}), (sleepy_async, {}), (sleepy_batch, {}), (lazily, {})],
+    ("name", "settings"), [("one", {}), ("one", {"concurrency": 2}), ("one_async", {}), ("batch", {}), ("lazily", {})]
 )
-def test_a_query_that_takes_too_long_is_an_error_and_the_next_is_not(function, settings):
+def test_a_query_that_takes_too_long_is_an_error_and_the_next_is_not(name, settings, monkeypatch):
+    calls = HangingCalls(monkeypatch)
+
+    def one(query, k):
+        if query == "slow":
+            calls.hang()
+        return [f"thread {threading.current_thread().name}", query]
+
+    async def one_async(query, k):
+        if query == "slow":
+            await asyncio.Event().wait()
+        return [query]
+
+    def batch(queries, k):
+        return [one(query, k) for query in queries]
+
+    def lazily(query, k):
+        yield query
+        calls.hang()
+
+    function = {"one": one, "one_async": one_async, "batch": batch, "lazily": lazily}[name]
     retriever = deepcopy(Python(function, timeout=0.1, name="mine", **settings))
     with pytest.raises(RetrieverError, match=r"mine: no result within 0\.\d s; the call was abandoned"):
         retriever.retrieve(["slow", "quick"], 2)
-    if function is not lazily:
+    if name != "lazily":
         assert retriever.retrieve(["quick"], 5)[0][-1][0] == "quick"
 
 
@@ -469,18 +458,9 @@ def shaped(**methods):
         (shaped(index=lambda self, corpus: None), r"has index but none of retrieve.*retrieve\(queries, k\)"),
         (shaped(index=lambda self: None, retrieve=lambda self, q: []), r"expected index\(corpus\)"),
         (shaped(index=lambda self, a, b: None, retrieve=lambda self, q: []), "missing a required argument"),
-        (
-            shaped(index=lambda self, corpus: None, retrieve=lambda self: []),
-            r"cannot be called.*\(query, k\)",
-        ),
-        (
-            shaped(search=lambda self, query, k, user: []),
-            "cannot be called: missing a required argument: 'user'",
-        ),
-        (
-            shaped(__init__=lambda self, corpus: None, retrieve=lambda self, q: []),
-            r"its method index\(corpus\)",
-        ),
+        (shaped(index=lambda self, corpus: None, retrieve=lambda self: []), r"cannot be called.*\(query, k\)"),
+        (shaped(search=lambda self, query, k, user: []), "cannot be called: missing a required argument: 'user'"),
+        (shaped(__init__=lambda self, corpus: None, retrieve=lambda self, q: []), r"its method index\(corpus\)"),
     ],
 )
 def test_a_class_of_the_wrong_shape_is_refused(cls, message):

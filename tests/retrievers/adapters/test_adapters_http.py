@@ -16,9 +16,7 @@ from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.registry import class_of, retriever, retriever_names
 
-HITS = {
-    "hits": {"hits": [{"_id": "d2", "_score": 2.5, "_source": {"key": "k2"}}, {"_id": "d1", "_score": 1.5}]}
-}
+HITS = {"hits": {"hits": [{"_id": "d2", "_score": 2.5, "_source": {"key": "k2"}}, {"_id": "d1", "_score": 1.5}]}}
 
 
 def test_a_url_with_the_query_and_k(service):
@@ -49,8 +47,9 @@ def test_ids_by_text(service, corpus):
     service.responds({"passages": [corpus["d3"], corpus["d1"]]})
     adapter = Http(f"{service.url}/{{query}}", id="hash", text="passages[*]").index(corpus)
     assert adapter.retrieve(["q"]) == [[("d3", 1.0), ("d1", 0.5)]]
-    with pytest.raises(RetrieverError, match="`id: hash` needs `text`"):
-        Http(f"{service.url}/{{query}}", id="hash")
+    service.responds({"results": [{"id": 9, "content": corpus["d2"]}]})
+    found = Http(f"{service.url}/{{query}}", id="hash").index(corpus).retrieve(["q"])
+    assert found == [[("d2", 1.0)]], "without `text`, the texts are found by the usual names"
 
 
 @pytest.mark.parametrize(
@@ -75,9 +74,7 @@ def test_ids_and_scores_must_have_the_same_number(service):
 
 def test_a_response_that_is_not_json_is_shown(service):
     service.responds(b"<html>Please log in</html>")
-    with pytest.raises(
-        RetrieverError, match="did not return JSON; the response starts with '<html>Please log in"
-    ):
+    with pytest.raises(RetrieverError, match="did not return JSON; the response starts with '<html>Please log in"):
         Http(f"{service.url}/{{query}}").retrieve(["q"])
 
 
@@ -227,9 +224,7 @@ def test_elasticsearch_through_any_client():
 
 @pytest.mark.adapters
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("name", "make"), [("elasticsearch", "Elasticsearch"), ("opensearchpy", "OpenSearch")]
-)
+@pytest.mark.parametrize(("name", "make"), [("elasticsearch", "Elasticsearch"), ("opensearchpy", "OpenSearch")])
 def test_the_real_clients(service, library, name, make):
     service.responds(HITS)
     client = getattr(library(name), make)(service.url)
@@ -248,9 +243,7 @@ def test_k_may_be_a_numpy_integer(service):
 
 RESPONSES = {
     "pinecone": {"matches": [{"id": "d1", "score": 0.9}, {"id": "d2", "score": 0.8}], "namespace": ""},
-    "weaviate": {
-        "data": {"Get": {"Passage": [{"key": "d1", "_additional": {"score": "2.5"}}, {"key": "d2"}]}}
-    },
+    "weaviate": {"data": {"Get": {"Passage": [{"key": "d1", "_additional": {"score": "2.5"}}, {"key": "d2"}]}}},
     "vespa": {
         "root": {
             "children": [
@@ -279,9 +272,7 @@ def recipes():
     text = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text(encoding="utf-8")
     part = text.partition("### Hosted services")[2].partition("\n## ")[0]
     return [
-        spec["http"]
-        for block in re.findall(r"```yaml\n(.*?)```", part, re.DOTALL)
-        for spec in yaml.safe_load(block)
+        spec["http"] for block in re.findall(r"```yaml\n(.*?)```", part, re.DOTALL) for spec in yaml.safe_load(block)
     ]
 
 
@@ -318,12 +309,7 @@ def test_a_bench_asks_a_service(service, tmp_path):
     (data / "queries.jsonl").write_text('{"_id": "q1", "text": "fox"}\n')
     (data / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     service.responds((200, b'{"hits": [{"key": "d1", "s": 3}, {"key": "d2", "s": 1}]}'))
-    spec = {
-        "target": f"{service.url}/?q={{query}}",
-        "id": "hits[*].key",
-        "score": "hits[*].s",
-        "name": "mine",
-    }
+    spec = {"target": f"{service.url}/?q={{query}}", "id": "hits[*].key", "score": "hits[*].s", "name": "mine"}
     config = {"dataset": str(data), "retrievers": [{"http": spec}], "measures": ["RR"]}
     result = sy.bench(config, tmp_path / "result")
     assert not result.failed

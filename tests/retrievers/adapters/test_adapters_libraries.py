@@ -7,16 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from steelyard.retrievers.adapters import (
-    BM25S,
-    Haystack,
-    LangChain,
-    LlamaIndex,
-    PyTerrier,
-    Python,
-    Qdrant,
-    Tantivy,
-)
+from steelyard.retrievers.adapters import BM25S, Haystack, LangChain, LlamaIndex, PyTerrier, Python, Qdrant, Tantivy
 from steelyard.retrievers.base import Retriever, RetrieverError
 from steelyard.retrievers.registry import retriever
 
@@ -77,9 +68,7 @@ class TestLangChain:
             def _get_relevant_documents(self, query, *, run_manager):
                 return [documents.Document("text", metadata={"source": "s1"})]
 
-        with pytest.raises(
-            RetrieverError, match=r"document 1 .* has no 'id'.*metadata \(source\).*page_content"
-        ):
+        with pytest.raises(RetrieverError, match=r"document 1 .* has no 'id'.*metadata \(source\).*page_content"):
             LangChain(Mine()).retrieve(["q"])
         assert LangChain(Mine(), id="metadata.source").retrieve(["q"]) == [[("s1", 1.0)]]
 
@@ -128,9 +117,7 @@ class TestLlamaIndex:
         for doc, text in corpus.items():
             node = schema.TextNode(text=text, id_=f"node-{doc}", metadata={"key": doc})
             node.excluded_embed_metadata_keys = ["key"]
-            node.relationships = {
-                schema.NodeRelationship.SOURCE: schema.RelatedNodeInfo(node_id=f"book-{doc}")
-            }
+            node.relationships = {schema.NodeRelationship.SOURCE: schema.RelatedNodeInfo(node_id=f"book-{doc}")}
             nodes.append(node)
         return core.VectorStoreIndex(nodes, embed_model=Words())
 
@@ -171,9 +158,7 @@ class TestHaystack:
         stores = library("haystack.document_stores.in_memory")
         retrievers = library("haystack.components.retrievers.in_memory")
         store = stores.InMemoryDocumentStore()
-        store.write_documents(
-            [haystack.Document(content=text, meta={"key": doc}) for doc, text in corpus.items()]
-        )
+        store.write_documents([haystack.Document(content=text, meta={"key": doc}) for doc, text in corpus.items()])
         return retrievers.InMemoryBM25Retriever(store, top_k=1)
 
     def test_a_component(self, component, corpus):
@@ -204,9 +189,7 @@ class TestHaystack:
             def run(self, query_embedding: list):
                 return {"documents": []}
 
-        with pytest.raises(
-            RetrieverError, match="takes query_embedding, but not query or text; .* in a pipeline"
-        ):
+        with pytest.raises(RetrieverError, match="takes query_embedding, but not query or text; .* in a pipeline"):
             Haystack(Near())
 
 
@@ -272,9 +255,7 @@ class TestTantivy:
             assert a.keys() == b.keys()
             assert b == pytest.approx({doc: (1.2 + 1) * score for doc, score in a.items()}, rel=1e-5)
 
-    @pytest.mark.parametrize(
-        "query", ["", "?!", 'owl AND "', "-owl (night", "text:owl^2", "owl_night", "NOT owl", "*"]
-    )
+    @pytest.mark.parametrize("query", ["", "?!", 'owl AND "', "-owl (night", "text:owl^2", "owl_night", "NOT owl", "*"])
     def test_its_query_language_is_not_used(self, library, corpus, query):
         library("tantivy")
         found = Tantivy().index(corpus).retrieve([query])[0]
@@ -323,14 +304,9 @@ class TestBM25S:
 
         ours = BM25(variant="lucene", tokenizer="whitespace", fill=False)
         theirs = BM25S(stopwords=None)
-        plain = {
-            doc: " ".join(word for word in text.split() if len(word) > 1) for doc, text in corpus.items()
-        }
+        plain = {doc: " ".join(word for word in text.split() if len(word) > 1) for doc, text in corpus.items()}
         for query in ("owl", "at night", "red fox", "winter trains run late"):
-            a, b = (
-                dict(ours.index(plain).retrieve([query])[0]),
-                dict(theirs.index(plain).retrieve([query])[0]),
-            )
+            a, b = (dict(ours.index(plain).retrieve([query])[0]), dict(theirs.index(plain).retrieve([query])[0]))
             assert b == pytest.approx(a, rel=1e-5)
 
     def test_a_stemmer(self, library, corpus):

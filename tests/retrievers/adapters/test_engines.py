@@ -156,14 +156,15 @@ def test_hybrid_search_of_lancedb(engine, corpus):
         ("faiss", {"of": "bm25"}, "`of` is bm25-okapi, which has no vectors"),
         ("faiss", {"of": "dense", "model": "lsa"}, "`of` and also `model`"),
         ("faiss", {"vectors": "nowhere.npy", "model": "json:dumps"}, "there is no file"),
-        ("faiss", {"target": "nowhere.index"}, "there is no file"),
+        ("faiss", {"target": "nowhere.index", "model": "lsa"}, "there is no file"),
         ("faiss", {"filter": "all"}, "`filter` is a str; expected"),
         ("sqlite-fts", {"target": "nowhere.db", "table": "t"}, "there is no database"),
         ("sqlite-fts", {"target": "nowhere.db"}, "needs `table`"),
-        ("lancedb", {"target": "nowhere", "table": "t"}, "there is no database"),
+        ("lancedb", {"target": "nowhere", "table": "t", "model": "lsa"}, "there is no database"),
         ("lancedb", {"search": "magic"}, "unknown search 'magic'"),
+        ("faiss", {"target": "nowhere.index"}, "an existing collection needs `model`"),
         ("chroma", {"target": "nowhere"}, "needs `collection`"),
-        ("milvus", {"target": "nowhere.db", "collection": "c"}, "there is no database"),
+        ("milvus", {"target": "nowhere.db", "collection": "c", "model": "lsa"}, "there is no database"),
         ("pgvector", {"table": "passages"}, "`table` needs a target"),
         ("pgvector", {"distance": "far"}, "unknown distance 'far'"),
         ("postgres-fts", {"rank": "bm25"}, "unknown rank 'bm25'"),
@@ -179,9 +180,7 @@ def test_a_filter_that_no_document_passes(engine):
     corpus = Corpus.of({"d1": {"text": "a fox", "year": 2020}, "d2": {"text": "an owl", "year": 2021}})
     mine = engine("faiss", {"model": vectors_of, "filter": {"year": 2021}}).index(corpus)
     assert [doc for doc, _ in mine.retrieve(["fox"], 5)[0]] == ["d2"]
-    with pytest.raises(
-        RetrieverError, match=r"no document passes.*has the field 'yaer'. Did you mean year\?"
-    ):
+    with pytest.raises(RetrieverError, match=r"no document passes.*has the field 'yaer'. Did you mean year\?"):
         engine("faiss", {"model": vectors_of, "filter": {"yaer": 2021}}).index(corpus)
 
 
@@ -227,9 +226,10 @@ class TestExistingCollections:
         assert mine.retrieve(["wolf"], 3)[0][0][0] == "d2"
         assert path.read_bytes() == before
         assert [each.name for each in tmp_path.iterdir()] == ["my.db"]
-        wrong = retriever("sqlite-fts", {**settings, "table": "nothing"})
         with pytest.raises(RetrieverError, match="no such table: nothing"):
-            wrong.retrieve(["wolf"], 3)
+            retriever("sqlite-fts", {**settings, "table": "nothing"})
+        with pytest.raises(RetrieverError, match=r"'kye'; expected one of rowid, key, body.* Did you mean key\?"):
+            retriever("sqlite-fts", {**settings, "id": "kye"})
 
     def test_lancedb(self, library, documents, expected, vectors, tmp_path):
         import pyarrow as pa
@@ -343,12 +343,8 @@ class TestExistingCollections:
         self.ranks(found, expected)
         assert found[0][0][1] == pytest.approx(expected[0][0][1] - 1, abs=1e-5)
         # Vectors of another length are sent as they are: with l2 it makes a difference.
-        far = retriever(
-            "pgvector", {**settings, "distance": "l2", "model": lambda texts: 9 * vectors_of(texts)}
-        )
-        expected_far = np.argsort(
-            np.linalg.norm(vectors - 9 * vectors_of(QUERIES[:1]), axis=1), kind="stable"
-        )
+        far = retriever("pgvector", {**settings, "distance": "l2", "model": lambda texts: 9 * vectors_of(texts)})
+        expected_far = np.argsort(np.linalg.norm(vectors - 9 * vectors_of(QUERIES[:1]), axis=1), kind="stable")
         assert [doc for doc, _ in far.retrieve(QUERIES[:1], 5)[0]] == [f"d{n}" for n in expected_far[:5]]
         seven = retriever("pgvector", {**settings, "where": "body like '%number 7 %'"}).retrieve(["q"], 5)[0]
         assert [doc for doc, _ in seven] == ["d7"]
@@ -361,18 +357,12 @@ class TestExistingCollections:
             retriever("pgvector", {**settings, "table": "nothing"}).retrieve(["q"], 5)
         with psycopg.connect(server) as connection:
             assert connection.execute("select count(*) from passages").fetchone() == (len(documents),)
-            tables = connection.execute(
-                "select count(*) from pg_tables where schemaname = 'public'"
-            ).fetchone()
+            tables = connection.execute("select count(*) from pg_tables where schemaname = 'public'").fetchone()
             assert tables == (2,)
 
-    def test_the_corpus_is_indexed_in_a_temporary_table_of_a_server(
-        self, server, library, documents, expected
-    ):
+    def test_the_corpus_is_indexed_in_a_temporary_table_of_a_server(self, server, library, documents, expected):
         psycopg = library("psycopg")
-        mine = retriever(
-            "pgvector", {"target": server, "model": vectors_of, "kind": "hnsw", "ef_search": 500}
-        )
+        mine = retriever("pgvector", {"target": server, "model": vectors_of, "kind": "hnsw", "ef_search": 500})
         self.ranks(mine.index(documents).retrieve(QUERIES, 10), expected)
         with psycopg.connect(server) as connection:
             tables = "select count(*) from pg_tables where tablename = 'documents' and schemaname = 'public'"
@@ -390,9 +380,7 @@ class TestNativeAnswers:
     """Answers of engines are understood as they are, and distances become negative scores."""
 
     def read(self, answer, **settings):
-        return retriever("python", {"target": lambda query: answer, "name": "mine", **settings}).retrieve(
-            ["q"], 10
-        )[0]
+        return retriever("python", {"target": lambda query: answer, "name": "mine", **settings}).retrieve(["q"], 10)[0]
 
     def test_chroma(self):
         answer = {
@@ -416,10 +404,7 @@ class TestNativeAnswers:
             assert self.read(answer) == expected
 
     def test_rows_of_pgvector_and_hits_of_milvus(self):
-        for rows in (
-            [{"id": "a", "distance": 0.1}, {"id": "b", "distance": 0.3}],
-            [Row("a", 0.1), Row("b", 0.3)],
-        ):
+        for rows in ([{"id": "a", "distance": 0.1}, {"id": "b", "distance": 0.3}], [Row("a", 0.1), Row("b", 0.3)]):
             assert self.read(rows) == [("a", -0.1), ("b", -0.3)]
         hits = [{"id": 1, "distance": 0.9, "entity": {}}, {"id": 2, "distance": 0.7, "entity": {}}]
         assert self.read(hits) == [("1", 0.9), ("2", 0.7)]
@@ -436,9 +421,7 @@ class TestServersThatFail:
 
     def bench(self, tmp_path, spec):
         data = tmp_path / "data"
-        write_dataset(
-            data, {"d1": "a fox", "d2": "an owl"}, {"q1": "fox", "q2": "owl"}, {"q1": "d1", "q2": "d2"}
-        )
+        write_dataset(data, {"d1": "a fox", "d2": "an owl"}, {"q1": "fox", "q2": "owl"}, {"q1": "d1", "q2": "d2"})
         config = {"dataset": str(data), "retrievers": ["bm25", spec], "measures": ["nDCG@10"]}
         folder = tmp_path / "result"
         result = sy.bench(config, folder)
@@ -562,11 +545,7 @@ def embed(texts):
 
         def run(*retrievers, **more):
             module.calls.clear()
-            config = {
-                "dataset": str(tmp_path / "data"),
-                "retrievers": list(retrievers),
-                "measures": ["nDCG@10"],
-            }
+            config = {"dataset": str(tmp_path / "data"), "retrievers": list(retrievers), "measures": ["nDCG@10"]}
             result = sy.bench(config, tmp_path / "result", **more)
             assert not result.failed
             # Queries are embedded one at a time, or all four at once; documents forty at once.
@@ -584,9 +563,7 @@ def embed(texts):
             {"faiss": {"kind": "hnsw", "of": "mine"}},
             {"qdrant": {"of": "mine"}},
         ]
-        (tmp_path / "shared_scorer.py").write_text(
-            "def longest(query, texts):\n    return [len(t) for t in texts]\n"
-        )
+        (tmp_path / "shared_scorer.py").write_text("def longest(query, texts):\n    return [len(t) for t in texts]\n")
         assert bench(*rows)[0] == 1
         # A row that is added later finds them in the cache of the bench.
         assert bench(*rows, {"faiss": {"kind": "flat", "of": "mine", "name": "flat"}})[0] == 0

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import steelyard as sy
-from steelyard.bench.cache import cache_key
-from steelyard.bench.config import check_bench
+from steelyard.benchmark.cache import cache_key
+from steelyard.benchmark.config import check_bench
 from steelyard.errors import InputError
 from steelyard.judging.chat import ChatError, Endpoint
 from steelyard.masking import masked, masked_settings, remember
@@ -25,9 +25,7 @@ def search(query, k, api_key, region):
 """
 
 
-@pytest.mark.parametrize(
-    "value", ["hush-literal\nX-Other: 1", "hush-literal\r", "hush-literal \u20ac", "hush\x00"]
-)
+@pytest.mark.parametrize("value", ["hush-literal\nX-Other: 1", "hush-literal\r", "hush-literal \u20ac", "hush\x00"])
 def test_an_invalid_header_is_refused_without_its_value(value):
     with pytest.raises(RetrieverError) as error:
         Http("http://localhost/{query}", headers={"Authorization": value})
@@ -66,9 +64,7 @@ def test_a_redirect_to_another_server_is_refused(service):
         for path in ("there", "here"):
             url = f"http://127.0.0.1:{other.server_port}/{{query}}"
             adapter = Http(url, headers={"Authorization": "Bearer hush-literal"})
-            with pytest.raises(
-                RetrieverError, match="redirects to another server, http://127.0.0.1"
-            ) as error:
+            with pytest.raises(RetrieverError, match="redirects to another server, http://127.0.0.1") as error:
                 adapter.retrieve([path])
             assert "hush" not in str(error.value)
     finally:
@@ -142,8 +138,7 @@ def test_no_file_and_no_output_of_a_bench_has_a_secret(service, tmp_path, monkey
         documents, {f"q{n}": f"question {n}" for n in range(4)}, {f"q{n}": {f"d{n}": 1} for n in range(4)}
     )
     result = sy.bench(
-        {"dataset": dataset, "retrievers": [{"http": http}, {"python": own}], "measures": ["RR"]},
-        tmp_path / "out",
+        {"dataset": dataset, "retrievers": [{"http": http}, {"python": own}], "measures": ["RR"]}, tmp_path / "out"
     )
     assert result.failed == {
         "http": 4,
@@ -162,17 +157,15 @@ def test_no_file_and_no_output_of_a_bench_has_a_secret(service, tmp_path, monkey
 
 
 def test_a_mistake_in_a_bench_is_reported_without_secrets():
-    bench = {
-        "dataset": "demo",
-        "retrievers": {"http": {"headers": {"Authorization": "hush-literal"}, "key": "hush"}},
-    }
+    settings = {"headers": {"Authorization": "hush-literal"}, "key": "hush"}
     with pytest.raises(InputError, match="valid list") as error:
-        check_bench(bench)
+        check_bench({"dataset": "demo", "retrievers": ["random"], "measures": settings})
     assert "'key': '***'" in str(error.value)
+    with pytest.raises(InputError, match="unknown setting 'key'") as error:
+        check_bench({"dataset": "demo", "retrievers": {"http": settings}})
+    assert "hush" not in str(error.value)
     with pytest.raises(InputError) as error:
-        check_bench(
-            {"dataset": "demo", "retrievers": [{"http": "htp://me:hush-password@host/?key=hush-parameter"}]}
-        )
+        check_bench({"dataset": "demo", "retrievers": [{"http": "htp://me:hush-password@host/?key=hush-parameter"}]})
     assert "hush" not in str(error.value)
 
 
@@ -180,9 +173,7 @@ def test_cached_answers_depend_on_variables_that_are_not_secrets(monkeypatch):
     def key(settings):
         return cache_key("c", "python", settings, 10)
 
-    settings = {
-        "arguments": {"index": "${STEELYARD_INDEX}", "api_key": "${STEELYARD_INDEX}", "to": "${A_TOKEN}"}
-    }
+    settings = {"arguments": {"index": "${STEELYARD_INDEX}", "api_key": "${STEELYARD_INDEX}", "to": "${A_TOKEN}"}}
     monkeypatch.setenv("STEELYARD_INDEX", "one")
     monkeypatch.setenv("A_TOKEN", "first")
     before = key(settings)

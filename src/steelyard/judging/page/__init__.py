@@ -16,16 +16,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from steelyard.errors import InputError, problem_report
+from steelyard.errors import InputError
 from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
+from steelyard.judging.pool import Pool, check_texts
 from steelyard.report.page.embed import embedded_json, joined_modules, script_hash
 from steelyard.version import __version__
-from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
-    from steelyard.judging.pool import Pool
 
 SHARED_SCRIPTS = ("dom.js", "text.js")
 """Scripts of the report that the page also uses."""
@@ -60,9 +59,7 @@ def html(
         raise InputError("With judges, every page is for one of them; name the judge.")
     pairs = assigned(pool, judge or ANYONE, judges, overlap, seed)
     check_texts(pairs, dataset)
-    documents = {
-        doc: {"title": dataset.corpus.titles[doc], "text": dataset.corpus.texts[doc]} for _, doc in pairs
-    }
+    documents = {doc: {"title": dataset.corpus.titles[doc], "text": dataset.corpus.texts[doc]} for _, doc in pairs}
     queries = {query: dataset.queries[query] for query, _ in pairs}
     content = embedded_json([pairs, documents, queries])
     data = {
@@ -74,9 +71,7 @@ def html(
     write_file(Path(path), page_text(data, "file").encode())
 
 
-def page_data(
-    pairs: Sequence[Pair], dataset: Dataset, judge: str | None, guidelines: Guidelines
-) -> dict[str, Any]:
+def page_data(pairs: Sequence[Pair], dataset: Dataset, judge: str | None, guidelines: Guidelines) -> dict[str, Any]:
     """What the page's script reads in both forms. Nothing in it tells of runs, ranks or other judges."""
     return {
         "judge": judge,
@@ -84,22 +79,6 @@ def page_data(
         "guidelines": guidelines.to_dict(),
         "pairs": [list(pair) for pair in pairs],
     }
-
-
-def check_texts(pairs: Sequence[Pair], dataset: Dataset) -> None:
-    """Raise an error where the dataset does not have the text of a query or a document of the pool."""
-    queries = [query for query in dict.fromkeys(query for query, _ in pairs) if query not in dataset.queries]
-    documents = [doc for doc in dict.fromkeys(doc for _, doc in pairs) if doc not in dataset.corpus]
-    missing = [f"query {query!r}" for query in queries] + [f"document {doc!r}" for doc in documents]
-    if missing:
-        raise InputError(
-            problem_report(
-                f"{counted(len(missing), 'text')} of the pool {'is' if len(missing) == 1 else 'are'} not in "
-                f"dataset {dataset.name!r}:",
-                missing,
-                "Give the dataset that the pooled runs searched.",
-            )
-        )
 
 
 def page_text(data: Mapping[str, Any], form: Literal["server", "file"]) -> str:
@@ -128,9 +107,7 @@ def policy(form: Literal["server", "file"]) -> str:
 def _script() -> str:
     """The page's scripts as one: they import nothing from elsewhere, so their imports can be removed."""
     folders = [("steelyard.report.page", SHARED_SCRIPTS), ("steelyard.judging.page", SCRIPTS)]
-    parts = [
-        (files(package) / "scripts" / name).read_text("utf-8") for package, names in folders for name in names
-    ]
+    parts = [(files(package) / "scripts" / name).read_text("utf-8") for package, names in folders for name in names]
     return joined_modules(parts)
 
 

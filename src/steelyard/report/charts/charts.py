@@ -6,7 +6,7 @@ can change the measure without a new chart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any
 
 import altair as alt
 
+from steelyard.comparison.curves import OVERLAP_DEPTH
+from steelyard.comparison.failures import RunFailures
 from steelyard.io.files import write_file
 from steelyard.report.charts import data
 from steelyard.report.charts.data import Row
-from steelyard.report.page.queries import RunFailures
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import shared_ends, short_names
 
@@ -29,6 +30,7 @@ LEVELS = {
     "< 0.01": "#1f7a72",
     "< 0.05": "#8cc4bc",
     "0.05 or more": "#f1f1ee",
+    "undecided": "#efd9a8",
     "not tested": "#d9d9d6",
 }
 STRONG_LEVELS = ("< 0.001", "< 0.01")
@@ -95,35 +97,28 @@ def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
     reference = comparison.plan.baseline or names[0]
 
     def kept(rows: list[Row]) -> list[Row]:
-        return data.labelled(
-            [row for row in rows if row["run"] in names and row.get("vs", row["run"]) in names]
-        )
+        return data.labelled([row for row in rows if row["run"] in names and row.get("vs", row["run"]) in names])
 
     shown = {run: data.chart_label(name) for run, name in short_names(names, LONG_NAME).items()}
     paired = len(runs) > 1
-    drawn = [
-        _differences(kept(data.difference_rows(comparison, reference)), runs, shown[reference]),
-        _curves(data.labelled(data.curve_rows(comparison, names, chosen)) if failures else [], runs),
-        _trade(data.labelled(data.trade_rows(subject, shown)), runs),
-        _approximation(data.approximation_rows(subject), subject),
-        _slices(data.labelled(data.slice_rows(subject, names)), columns, runs),
-        _bars(kept(data.bar_rows(comparison)), runs, comparison.plan.baseline is not None),
-        _distribution(kept(data.distribution_rows(comparison)), runs),
-        _diversity(data.labelled(data.diversity_rows(comparison, names, chosen)) if failures else [], runs),
-        _p_values(kept(data.p_rows(comparison)) if paired else [], runs, comparison.plan.baseline),
-        _overlap(data.labelled(data.overlap_rows(comparison, names)) if paired else [], runs),
+    drawn: list[tuple[Callable[..., Chart], list[Row], tuple[Any, ...]]] = [
+        (_differences, kept(data.difference_rows(comparison, reference)), (runs, shown[reference])),
+        (_curves, data.labelled(data.curve_rows(comparison, names, chosen)) if failures else [], (runs,)),
+        (_trade, data.labelled(data.trade_rows(subject, shown)), (runs,)),
+        (_approximation, data.approximation_rows(subject), (subject,)),
+        (_slices, data.labelled(data.slice_rows(subject, names)), (columns, runs)),
+        (_bars, kept(data.bar_rows(comparison)), (runs, comparison.plan.baseline is not None)),
+        (_distribution, kept(data.distribution_rows(comparison)), (runs,)),
+        (_diversity, data.labelled(data.diversity_rows(comparison, names, chosen)) if failures else [], (runs,)),
+        (_p_values, kept(data.p_rows(comparison)) if paired else [], (runs, comparison.plan.baseline)),
+        (_overlap, data.labelled(data.overlap_rows(comparison, names)) if paired else [], (runs,)),
     ]
     colours = colours_of(subject)
-    return [
-        replace(chart, colours=chart.colours or colours, first=chart.name in FIRST)
-        for chart in drawn
-        if chart is not None
-    ]
+    charts = [draw(rows, *arguments) for draw, rows, arguments in drawn if rows]
+    return [replace(chart, colours=chart.colours or colours, first=chart.name in FIRST) for chart in charts]
 
 
-def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart | None:
-    if not rows:
-        return None
+def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart:
     base = _measured().encode(y=_runs_down("run", runs))
     strong = alt.datum.outcome == "significant"
     tips = _tips("run", "vs", "difference", "low", "high", "p", "outcome")
@@ -149,16 +144,12 @@ def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart 
     return _chosen("differences", "Differences", about, alt.layer(zero, line, points), rows, height=height)
 
 
-def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart | None:
-    if not rows:
-        return None
+def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart:
     base = _measured().encode(y=_runs_down("run", runs))
     value = alt.X("value:Q", title=None)
     layers: list[Any] = [
         base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=2).encode(
-            x=value,
-            color=_colour(runs, legend=False),
-            tooltip=_tips("run", "value", "low", "high", "stars"),
+            x=value, color=_colour(runs, legend=False), tooltip=_tips("run", "value", "low", "high", "stars")
         ),
         base.mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q"),
         base.transform_calculate(end="isValid(datum.high) ? datum.high : datum.value")
@@ -170,31 +161,23 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart | None:
         layers.append(line)
     about = "Means with their 95% intervals."
     if baseline:
-        about += " The dashed line is the baseline; stars mark a significant difference from it (*** p < 0.001, ** p < 0.01, * p < 0.05)."
+        about += (
+            " The dashed line is the baseline; stars mark a significant difference from it (*** p < 0.001, ** p "
+            "< 0.01, * p < 0.05)."
+        )
     return _chosen(
-        "means",
-        "Means",
-        about,
-        alt.layer(*layers),
-        rows,
-        height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 10),
+        "means", "Means", about, alt.layer(*layers), rows, height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 10)
     )
 
 
-def _curves(rows: list[Row], runs: Sequence[str]) -> Chart | None:
-    if not rows:
-        return None
+def _curves(rows: list[Row], runs: Sequence[str]) -> Chart:
     about = "Every run at every cutoff, with the 95% interval of the mean. Click a name in the legend to highlight it."
     return _chosen("cutoffs", "By cutoff", about, _lines(_measured(), rows, runs), rows)
 
 
-def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart | None:
-    if not rows:
-        return None
+def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart:
     about = "The number of different targets of a query among the first k documents; repeated targets add nothing."
-    return Chart(
-        "diversity", "Diversity", about, _spec(_lines(_all(), rows, runs), rows, LINE_HEIGHT), LINE_HEIGHT
-    )
+    return Chart("diversity", "Diversity", about, _spec(_lines(_all(), rows, runs), rows, LINE_HEIGHT), LINE_HEIGHT)
 
 
 def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
@@ -203,15 +186,11 @@ def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
     picked = alt.selection_point(name="picked", fields=["run"], bind="legend")
     faint = alt.condition(picked, alt.value(1), alt.value(0.12))
     base = chart.encode(
-        x=alt.X(
-            "k:Q", title="cutoff k", scale=alt.Scale(type="log"), axis=alt.Axis(values=cutoffs, format="d")
-        ),
+        x=alt.X("k:Q", title="cutoff k", scale=alt.Scale(type="log"), axis=alt.Axis(values=cutoffs, format="d")),
         color=_colour(runs),
     )
     band = base.mark_area().encode(
-        y=alt.Y("low:Q", title=None),
-        y2="high:Q",
-        opacity=alt.condition(picked, alt.value(0.09), alt.value(0.02)),
+        y=alt.Y("low:Q", title=None), y2="high:Q", opacity=alt.condition(picked, alt.value(0.09), alt.value(0.02))
     )
     line = base.mark_line(strokeWidth=2).encode(y="value:Q", opacity=faint)
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
@@ -220,9 +199,7 @@ def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
     return alt.layer(band, line, points.properties(name="points").add_params(picked))
 
 
-def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
-    if not rows:
-        return None
+def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart:
     chart = (
         _measured()
         .mark_rect(height={"band": 0.82})
@@ -241,18 +218,11 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     )
     about = "The distribution of a run's values over queries: the stronger the colour, the more queries."
     return _chosen(
-        "distribution",
-        "Score distribution",
-        about,
-        chart,
-        rows,
-        height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 70),
+        "distribution", "Score distribution", about, chart, rows, height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 70)
     )
 
 
-def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
-    if not rows:
-        return None
+def _trade(rows: list[Row], runs: Sequence[str]) -> Chart:
     base = _measured().encode(
         x=alt.X(
             "milliseconds:Q",
@@ -276,13 +246,14 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         tooltip=_tips("run", "value", "milliseconds", "front"),
     )
     names = base.transform_filter(alt.datum.front == "on the front").mark_text(dy=-13).encode(text="label:N")
-    about = "Up and to the left is better. No other run is both better and faster than those on the Pareto front (diamonds)."
+    about = (
+        "Up and to the left is better. No other run is both better and faster than those on the Pareto front "
+        "(diamonds)."
+    )
     return _chosen("trade", "Quality and latency", about, alt.layer(front, points, names), rows)
 
 
-def _approximation(rows: list[Row], subject: Subject) -> Chart | None:
-    if not rows:
-        return None
+def _approximation(rows: list[Row], subject: Subject) -> Chart:
     measure = str(subject.approximation[0]["measure"])
     series = list(dict.fromkeys(row["series"] for row in rows))
     base = _all().encode(
@@ -307,15 +278,11 @@ def _approximation(rows: list[Row], subject: Subject) -> Chart | None:
         .mark_line(strokeWidth=1, opacity=0.5)
         .encode(order="neighbours:Q")
     )
-    bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
-        y=alt.Y("low:Q", title=f"{measure} lost"), y2="high:Q"
-    )
+    bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=alt.Y("low:Q", title=f"{measure} lost"), y2="high:Q")
     points = base.mark_point(size=90, strokeWidth=2, filled=False).encode(
         y=lost,
         shape=alt.Shape(
-            "front:N",
-            scale=alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"]),
-            legend=None,
+            "front:N", scale=alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"]), legend=None
         ),
         tooltip=tips,
     )
@@ -336,81 +303,58 @@ def _approximation(rows: list[Row], subject: Subject) -> Chart | None:
     )
 
 
-def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Chart | None:
-    if not rows:
-        return None
+def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Chart:
     base = (
         _measured()
         .transform_filter("datum.column === column")
         .encode(
             x=_runs_across("run", runs),
-            y=alt.Y(
-                "slice:N", title=None, sort=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False)
-            ),
+            y=alt.Y("slice:N", title=None, sort=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False)),
         )
     )
-    cells = base.mark_rect(cornerRadius=2).encode(
-        color=alt.Color("shade:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
-        tooltip=_tips("run", "slice", "value", "queries"),
-    )
-    text = base.mark_text(fontSize=11).encode(
-        text="text:N", color=_ink("datum.shade > inkAt"), opacity=_where_it_fits(48)
-    )
+    tips = _tips("run", "slice", "value", "queries")
+    cells = _cells(base, _ramp("shade"), tips, base, "text:N", "datum.shade > inkAt", 48)
     tallest = max(len({row["slice"] for row in rows if row["column"] == name}) for name in columns)
-    about = "Means by kind of query (number of queries in brackets); the stronger the colour the better, and ● is the best of each kind."
+    about = (
+        "Means by kind of query (number of queries in brackets); the stronger the colour the better, and ● is the "
+        "best of each kind."
+    )
     return _chosen(
-        *("slices", "By kind of query", about, alt.layer(cells, text), rows),
+        *("slices", "By kind of query", about, cells, rows),
         height=max(LINE_HEIGHT, tallest * ROW_HEIGHT + 110),
         columns=tuple(columns),
     )
 
 
-def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart | None:
-    if not rows:
-        return None
+def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart:
     base = _measured().encode(x=_runs_across("vs", runs), y=_runs_down("run", runs))
-    cells = base.mark_rect(cornerRadius=2).encode(
-        color=alt.Color(
-            "level:N",
-            title="p",
-            scale=alt.Scale(domain=list(LEVELS), range="ordinal"),
-            legend=alt.Legend(orient="top", symbolStrokeWidth=1, symbolStrokeColor="#8a8a84"),
-        ),
-        tooltip=_tips("run", "vs", "difference", "p"),
+    levels = alt.Color(
+        "level:N",
+        title="p",
+        scale=alt.Scale(domain=list(LEVELS), range="ordinal"),
+        legend=alt.Legend(orient="top", symbolStrokeWidth=1, symbolStrokeColor="#8a8a84"),
     )
     strong = " || ".join(f"datum.level === '{level}'" for level in STRONG_LEVELS)
-    text = (
-        base.transform_calculate(
-            text="!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
-        )
-        .mark_text(fontSize=11)
-        .encode(text="text:N", color=_ink(strong), opacity=_where_it_fits(36))
-    )
+    shown_p = "!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
+    labels = base.transform_calculate(text=shown_p)
+    cells = _cells(base, levels, _tips("run", "vs", "difference", "p"), labels, "text:N", strong, 36)
     family = "all pairs of the measure"
     if baseline is not None:
         family = f"the pairs with {baseline} as in the tables, and for the other pairs together"
     about = f"The p-value of every two runs, adjusted for {family}; strong cells are significant differences."
-    return _chosen(
-        "p-values", "Significant differences", about, alt.layer(cells, text), rows, height=_square(runs)
-    )
+    return _chosen("p-values", "Significant differences", about, cells, rows, height=_square(runs))
 
 
-def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
-    if not rows:
-        return None
+def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart:
     base = _all().encode(x=_runs_across("vs", runs), y=_runs_down("run", runs))
-    cells = base.mark_rect(cornerRadius=2).encode(
-        color=alt.Color("share:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
-        tooltip=_tips("run", "vs", "share"),
-    )
-    text = base.mark_text(fontSize=11).encode(
-        text=alt.Text("share:Q", format=".0%"),
-        color=_ink("datum.share > inkAt"),
-        opacity=_where_it_fits(34),
-    )
+    text = alt.Text("share:Q", format=".0%")
+    cells = _cells(base, _ramp("share"), _tips("run", "vs", "share"), base, text, "datum.share > inkAt", 34)
     height = _square(runs)
-    about = f"The share of their first {data.OVERLAP_DEPTH} documents that two runs have in common. Runs with a low overlap may be worth fusing."
-    return Chart("agreement", "Overlap", about, _spec(alt.layer(cells, text), rows, height), height)
+    about = (
+        f"The share of their first {OVERLAP_DEPTH} documents that two runs have in common. Runs with a low "
+        "overlap may be worth fusing."
+    )
+    return Chart("agreement", "Overlap", about, _spec(cells, rows, height), height)
 
 
 def _square(runs: Sequence[str]) -> int:
@@ -465,9 +409,7 @@ def _runs_down(field: str, runs: Sequence[str]) -> alt.Y:
 
 
 def _runs_across(field: str, runs: Sequence[str]) -> alt.X:
-    axis = alt.Axis(
-        labelAngle=-35, labelLimit=110, labelExpr=_label(runs), orient="bottom", ticks=False, domain=False
-    )
+    axis = alt.Axis(labelAngle=-35, labelLimit=110, labelExpr=_label(runs), orient="bottom", ticks=False, domain=False)
     return alt.X(f"{field}:N", title=None, sort=list(runs), axis=axis)
 
 
@@ -506,13 +448,20 @@ def _shape(runs: Sequence[str]) -> alt.Shape:
     return alt.Shape("run:N", title=None, sort=list(runs), scale=alt.Scale(domain=list(runs), range=shapes))
 
 
-def _ink(strong: str) -> Any:
-    return alt.condition(strong, alt.value(alt.expr("inkHigh")), alt.value(alt.expr("inkLow")))
+def _ramp(field: str) -> alt.Color:
+    return alt.Color(f"{field}:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1]))
 
 
-def _where_it_fits(width: int) -> Any:
-    """Text of a cell is shown if the cell has this many pixels."""
-    return alt.condition(f"bandwidth('x') >= {width}", alt.value(1), alt.value(0))
+def _cells(
+    base: Any, colour: alt.Color, tips: list[alt.Tooltip], labels: Any, text: Any, strong: str, width: int
+) -> Any:
+    """Coloured cells with text, which is shown if a cell has `width` pixels; `strong` cells have the other ink."""
+    ink = alt.condition(strong, alt.value(alt.expr("inkHigh")), alt.value(alt.expr("inkLow")))
+    fits = alt.condition(f"bandwidth('x') >= {width}", alt.value(1), alt.value(0))
+    return alt.layer(
+        base.mark_rect(cornerRadius=2).encode(color=colour, tooltip=tips),
+        labels.mark_text(fontSize=11).encode(text=text, color=ink, opacity=fits),
+    )
 
 
 def _tips(*fields: str) -> list[alt.Tooltip]:
@@ -525,10 +474,7 @@ def _tips(*fields: str) -> list[alt.Tooltip]:
         "milliseconds": ".3~g",
         **dict.fromkeys(numbers, ".4~f"),
     }
-    return [
-        alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined))
-        for name in fields
-    ]
+    return [alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined)) for name in fields]
 
 
 WIDTH = 760
@@ -540,13 +486,7 @@ _CONFIG: dict[str, Any] = {
     "view": {"stroke": None},
     "axis": {"gridColor": "#e6e6e2", "domainColor": "#8a8a84", "tickColor": "#8a8a84", "labelFontSize": 12},
     "legend": {"labelFontSize": 12},
-    "title": {
-        "anchor": "start",
-        "fontSize": 15,
-        "subtitleFontSize": 12,
-        "subtitleColor": "#5a5a55",
-        "offset": 14,
-    },
+    "title": {"anchor": "start", "fontSize": 15, "subtitleFontSize": 12, "subtitleColor": "#5a5a55", "offset": 14},
 }
 
 

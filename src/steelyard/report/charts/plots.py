@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import PackageError
-from steelyard.report.charts.data import Row
+from steelyard.checks import unknown_name
+from steelyard.comparison.data import ComparisonData
+from steelyard.errors import MeasureError, PackageError
+from steelyard.report.charts.data import Row, bar_rows
 
 if TYPE_CHECKING:
     from altair import LayerChart
 
 WIDTH, BAR = 460, 26
+
+
+def comparison_plot(comparison: ComparisonData, measure: str | None) -> LayerChart:
+    """The runs of a comparison on one measure; default the one that ranks them."""
+    rows = bar_rows(comparison)
+    labels = list(dict.fromkeys(row["measure"] for row in rows))
+    chosen = labels[0] if measure is None else measure
+    if chosen not in labels:
+        raise MeasureError(unknown_name("measure", chosen, labels))
+    return means_plot([row for row in rows if row["measure"] == chosen], "run", chosen)
 
 
 def means_plot(rows: Sequence[Row], label: str, title: str) -> LayerChart:
@@ -21,14 +33,9 @@ def means_plot(rows: Sequence[Row], label: str, title: str) -> LayerChart:
     except ImportError:
         raise PackageError("plot() needs the package altair: pip install 'steelyard[report]'.") from None
 
-    bars = alt.Chart(
-        alt.InlineData(values=list(rows)), title=title, width=WIDTH, height=BAR * len(rows)
-    ).encode(
+    bars = alt.Chart(alt.InlineData(values=list(rows)), title=title, width=WIDTH, height=BAR * len(rows)).encode(
         y=alt.Y(f"{label}:N", sort=None, title=None),
-        tooltip=[
-            f"{label}:N",
-            *(alt.Tooltip(f"{field}:Q", format=".4f") for field in ("value", "low", "high")),
-        ],
+        tooltip=[f"{label}:N", *(alt.Tooltip(f"{field}:Q", format=".4f") for field in ("value", "low", "high"))],
     )
     drawn: Any = alt.layer(
         bars.mark_bar(color="#0072b2").encode(x=alt.X("value:Q", title="mean, with its 95% interval")),

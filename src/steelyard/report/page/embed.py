@@ -44,16 +44,12 @@ SCRIPTS = (
 )
 """The page's modules, each after the ones that it imports."""
 
+VEGA_DIGESTS = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
+"""SHA-256 of the bundle of Vega, by version of vl-convert."""
+
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"[^\"]*\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.MULTILINE)
-_UNSAFE = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-    "\x7f": "\\u007f",
-}
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029", "\x7f": "\\u007f"}
 _ESCAPED = re.compile("[<>&\u2028\u2029\x7f\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -111,21 +107,24 @@ def script_hash(script: str) -> str:
 def vega_script() -> str:
     """The script that draws the charts: Vega, Vega-Lite and Vega-Embed, as vl-convert bundles them.
 
-    Bundling takes seconds, so the bundle of a version of vl-convert is kept in the cache folder of the user.
+    Bundling takes seconds, so the bundle is kept in the cache folder of the user. Whatever is in that file would run in
+    every report, so it is used only if its digest is known; the bundle of another version of vl-convert is not kept.
     """
     import vl_convert
 
+    number = version("vl-convert-python")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    kept = Path(home) / "steelyard" / f"vega-{version('vl-convert-python')}.js"
-    try:
-        return kept.read_bytes().decode()
-    except (OSError, UnicodeDecodeError):
-        pass
+    kept = Path(home) / "steelyard" / f"vega-{number}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        content = kept.read_bytes()
+        if hashlib.sha256(content).hexdigest() == VEGA_DIGESTS.get(number):
+            return content.decode()
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     script = re.sub(r"</(?=script)", r"<\\/", bundle.replace("\r\n", "\n"), flags=re.IGNORECASE)
-    with suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_file(kept, script.encode())
+    if number in VEGA_DIGESTS:
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_file(kept, script.encode())
     return script
 
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.hits import Floats
+from steelyard.comparison.failures import run_failures
 from steelyard.errors import InputError
-from steelyard.report.page.embed import (
-    embedded_json,
-    page_script,
-    page_style,
-    page_template,
-    script_hash,
-    vega_script,
-    visible,
-)
+from steelyard.report.comparison import comparison_document
+from steelyard.report.page.embed import embedded_json, page_script, page_style, page_template, script_hash, vega_script
 from steelyard.report.page.queries import (
     DEPTH,
     QUERY_TEXT_LIMIT,
@@ -27,9 +21,9 @@ from steelyard.report.page.queries import (
     Lists,
     interesting_order,
     lists_of,
-    run_failures,
     summary_of,
 )
+from steelyard.report.page.shell import document_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import view_of
 from steelyard.version import __version__
@@ -104,11 +98,9 @@ def chart_files(subject: Subject, folder: Path) -> list[Path]:
 
 def plain_page(subject: Subject, missing: str) -> str:
     """The tables alone, where a package of the extra `report` is not installed."""
-    from steelyard.report.comparison import comparison_html
-
     line = f"This page has tables only: {missing} is not installed. For the full page: pip install 'steelyard[report]'."
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(visible(subject.title))} · Steelyard</title>'
-    return f"{head}<body>{visible(comparison_html(subject.comparison))}<p>{escape(line)}</p></body></html>\n"
+    document = comparison_document(subject.comparison)
+    return document_page(replace(document, title=subject.title, notes=[line, *document.notes]))
 
 
 def _first_values(subject: Subject) -> Floats:

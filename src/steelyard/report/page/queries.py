@@ -10,88 +10,17 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints, Ordering
+from steelyard.comparison.columns import is_time
+from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.failures import MISSED, UNANSWERED, RunFailures, low_cutoff, places_of
 from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.slices import slice_labels
 from steelyard.report.page.embed import embedded_json, packed
 from steelyard.report.page.subject import Subject
-from steelyard.report.rows import is_time, shown_measures
 from steelyard.report.tables import long_ends
 from steelyard.run import Run
 from steelyard.statistics.arrays import student_quantile
-
-UNANSWERED, MISSED, LOW, DISTRACTED, REPEATED, UNJUDGED, NOTHING, PARTLY = (1 << bit for bit in range(8))
-"""Bits of a failure, as in the scripts of the page (data.js)."""
-
-DEFAULT_CUTOFF = 10
-
-
-@dataclass(frozen=True)
-class RunFailures:
-    """A run joined with its qrels, by query: its failures, the rank of its first relevant document (0: none), the
-    number of relevant documents within the cutoff, and the number of all relevant documents.
-    """
-
-    alignment: Alignment
-    failures: Ints
-    first: Ints
-    found: Ints
-    relevant: Ints
-
-
-def run_failures(comparison: Comparison) -> list[RunFailures]:
-    """The failures of every run of a comparison, in its order; empty where it was made from scores alone."""
-    source = comparison.source
-    if source is None:
-        return []
-    cutoff = low_cutoff(comparison)
-    return [failures_of(source.alignments[name], cutoff) for name in comparison.runs]
-
-
-def low_cutoff(comparison: Comparison) -> int:
-    """The rank below which a relevant document is ranked low: the cutoff of the first measure that has one."""
-    scores = comparison.score_tables[0]
-    if scores.k is not None:
-        return scores.k
-    cutoffs = [c.measure.cutoff for c in scores.columns if c.measure is not None and c.measure.cutoff]
-    whole = [int(cutoff) for cutoff in cutoffs if cutoff >= 1]
-    return whole[0] if whole else DEFAULT_CUTOFF
-
-
-def failures_of(a: Alignment, cutoff: int) -> RunFailures:
-    """The failures of one run.
-
-    Unanswered: the list is empty. Missed: no relevant document in the whole list. Low: the first one is below the
-    cutoff. Partly: fewer relevant documents are within the cutoff than could be. Distracted: a distractor is above the first
-    relevant document. Repeated: a document is repeated within the cutoff. Unjudged: the first document has no
-    judgment. Nothing: no document is relevant.
-    """
-    relevant, distractor = a.grade > 0, a.grade < 0
-    total = a.judged_per_query(a.judged.grade > 0)
-    first = a.first(relevant)
-    retrieved = a.per_query(relevant & (a.rank <= cutoff))
-    judged_top = np.zeros(a.size, dtype=bool)
-    judged_top[a.query[a.rank == 1]] = True
-    repeated = np.zeros(a.size, dtype=bool)
-    repeated[a.repeats.query[a.repeats.rank <= cutoff]] = True
-    empty, nothing = a.retrieved == 0, total == 0
-    failures = (
-        UNANSWERED * empty
-        | MISSED * (np.isinf(first) & ~empty & ~nothing)
-        | LOW * (np.isfinite(first) & (first > cutoff))
-        | DISTRACTED * ((a.first(distractor) < np.minimum(first, cutoff + 1)) & ~nothing)
-        | REPEATED * repeated
-        | UNJUDGED * (~judged_top & ~empty)
-        | NOTHING * nothing
-        | PARTLY * ((retrieved > 0) & (retrieved < np.minimum(total, cutoff)))
-    )
-    rank = np.where(np.isfinite(first), first, 0)
-    first_rank, found, relevant_total = (
-        np.minimum(each, 65535).astype(np.int64) for each in (rank, retrieved, total)
-    )
-    return RunFailures(a, failures.astype(np.int64), first_rank, found, relevant_total)
-
 
 DEPTH = 20
 """Documents shown per list."""
@@ -161,7 +90,12 @@ class DocumentTable:
         return [self._label(doc_id), self._label(title), text[:TEXT_LIMIT], len(text) - TEXT_LIMIT]
 
     def _label(self, text: str) -> str:
-        return text if self.whole or len(text) <= LABEL_LIMIT else f"{text[:LABEL_LIMIT]}…"
+        return _shortened(text, LABEL_LIMIT, self.whole)
+
+
+def _shortened(text: str, limit: int, whole: bool) -> str:
+    """The first characters of a text, or the whole."""
+    return text if whole or len(text) <= limit else f"{text[:limit]}…"
 
 
 @dataclass(frozen=True)
@@ -195,9 +129,7 @@ def lists_of(
     used = shown = 0
     for query, name, listed in _listed(comparison, order):
         entry = {
-            "lists": [
-                None if rows is None else [_list_row(documents, row) for row in rows] for rows in listed
-            ],
+            "lists": [None if rows is None else [_list_row(documents, row) for row in rows] for rows in listed],
             **judgments.entry(name, documents, [rows or [] for rows in listed]),
             **_errors(subject, name),
         }
@@ -214,7 +146,7 @@ def lists_of(
     return Lists(tuple(map(int, entries)), embedded, sum(len(row) > 3 for row in documents.rows))
 
 
-def _listed(comparison: Comparison, order: Sequence[int]) -> Iterator[tuple[int, str, list[Top | None]]]:
+def _listed(comparison: ComparisonData, order: Sequence[int]) -> Iterator[tuple[int, str, list[Top | None]]]:
     """The queries with the first documents of every run, read in batches: often only the first are needed."""
     assert comparison.source is not None
     assert comparison.options is not None
@@ -233,9 +165,7 @@ def _errors(subject: Subject, query: str) -> dict[str, dict[str, str]]:
     """The errors of the runs that failed on a query."""
     runs = subject.comparison.runs
     by_run = {
-        str(runs.index(run)): errors[query]
-        for run, errors in subject.errors.items()
-        if query in errors and run in runs
+        str(runs.index(run)): errors[query] for run, errors in subject.errors.items() if query in errors and run in runs
     }
     return {"errors": by_run} if by_run else {}
 
@@ -249,9 +179,7 @@ def _tops(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, Top
     """The first documents of some queries, best first."""
     import polars as pl
 
-    rows = ranked_rows(run, ordering).filter(
-        (pl.col("rank") <= DEPTH) & pl.col("query_id").is_in(list(queries))
-    )
+    rows = ranked_rows(run, ordering).filter((pl.col("rank") <= DEPTH) & pl.col("query_id").is_in(list(queries)))
     tops: dict[str, Top] = {}
     for query, doc, score in rows.select("query_id", "doc_id", "score").iter_rows():
         tops.setdefault(query, []).append((doc, score))
@@ -352,27 +280,23 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
     scores = comparison.score_tables[0]
     places = np.array(kept.places, dtype=np.int64)
     names = [scores.queries[place] for place in kept.places]
-    measures = shown_measures(comparison)
+    measures = comparison.shown_measures
     return {
         "title": subject.title,
         "runs": list(comparison.runs),
-        "order": [comparison.runs.index(run) for run in page_order(comparison)],
+        "order": [comparison.runs.index(run) for run in comparison.run_order],
         "shared": list(map(len, long_ends(comparison.runs))),
         "whole": subject.whole,
-        "baseline": -1
-        if comparison.plan.baseline is None
-        else comparison.runs.index(comparison.plan.baseline),
+        "baseline": -1 if comparison.plan.baseline is None else comparison.runs.index(comparison.plan.baseline),
         "leader": comparison.runs.index(comparison.leaderboard_rows[0].run),
-        "second": comparison.runs.index(comparison.leaderboard_rows[1].run)
-        if len(comparison.runs) > 1
-        else -1,
+        "second": comparison.runs.index(comparison.leaderboard_rows[1].run) if len(comparison.runs) > 1 else -1,
         "measures": [
             {"label": each.label, "better": each.column.better, "unit": "s" if is_time(each.column) else ""}
             for each in measures
         ],
         "values": [_coded(each.scores.of(each.column.key)[:, places]) for each in measures],
         "queries": names,
-        "texts": [_cut(subject.queries.get(name, ""), kept.everything) for name in names],
+        "texts": [_shortened(subject.queries.get(name, ""), QUERY_TEXT_LIMIT, kept.everything) for name in names],
         "cutoff": low_cutoff(comparison),
         **_packed_failures(failures, names),
         "slices": _slices(subject, names),
@@ -385,7 +309,7 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
 
 
 def _coded(values: Floats) -> list[Any]:
-    """Runs x queries in as few bytes as possible: codes of 1 or 2 bytes and the values they stand for, or the values."""
+    """Runs x queries in few bytes: codes of 1 or 2 bytes and the values they stand for, or the values."""
     known, codes = np.unique(values.astype("f4"), return_inverse=True)
     if len(known) > 1 << 16:
         return [4, packed(values, "f4")]
@@ -415,18 +339,6 @@ def _narrow(counts: Ints) -> list[Any]:
     return [width, packed(counts, f"u{width}")]
 
 
-def places_of(failures: Sequence[RunFailures], names: Sequence[str]) -> Ints:
-    """The positions of queries in the failures."""
-    place = {query: number for number, query in enumerate(failures[0].alignment.queries)}
-    return np.array([place[name] for name in names], dtype=np.int64)
-
-
-def page_order(comparison: Comparison) -> list[str]:
-    """The runs in the one order that every part of a page has: best first, at the first cutoff."""
-    first = comparison.score_tables[0].k
-    return [row.run for row in comparison.leaderboard_rows if row.k == first]
-
-
 def _slices(subject: Subject, names: Sequence[str]) -> list[dict[str, Any]]:
     """The columns that queries can be filtered by: their values, and the number of each query's value."""
     slices = []
@@ -434,9 +346,7 @@ def _slices(subject: Subject, names: Sequence[str]) -> list[dict[str, Any]]:
         texts = slice_labels(names, values)
         known = sorted(set(texts))
         place = {text: number for number, text in enumerate(known)}
-        slices.append(
-            {"column": column, "values": known, "codes": packed([place[text] for text in texts], "u1")}
-        )
+        slices.append({"column": column, "values": known, "codes": packed([place[text] for text in texts], "u1")})
     return slices
 
 
@@ -448,10 +358,7 @@ def _weighable(components: ScoreTable, weights: Mapping[str, float]) -> dict[str
     """
     columns = components.columns
     oriented = np.stack(
-        [
-            1 - components.of(column.key) if column.better == "less" else components.of(column.key)
-            for column in columns
-        ],
+        [1 - components.of(column.key) if column.better == "less" else components.of(column.key) for column in columns],
         axis=1,
     )
     whole: Bools = np.asarray(~np.isnan(oriented).any(axis=1))
@@ -471,7 +378,3 @@ def _weighable(components: ScoreTable, weights: Mapping[str, float]) -> dict[str
         "queries": size,
         "reach": student_quantile(0.975, size - 1) if size > 1 else 0.0,
     }
-
-
-def _cut(text: str, whole: bool) -> str:
-    return text if whole or len(text) <= QUERY_TEXT_LIMIT else f"{text[:QUERY_TEXT_LIMIT]}…"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from steelyard.comparison.result import Comparison
+from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.slices import COMPLEXITY, complexity
 from steelyard.wording import counted
 
@@ -32,7 +32,7 @@ class Subject:
     no chart, and never the best. approximation: what approximate search costs, one mapping per run.
     """
 
-    comparison: Comparison
+    comparison: ComparisonData
     title: str = "Comparison"
     queries: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Subject:
         return columns
 
 
-def comparison_subject(comparison: Comparison, dataset: Dataset | None = None, command: str = "") -> Subject:
+def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = None, command: str = "") -> Subject:
     """The subject of the page of a comparison; the texts are those of the dataset.
 
     command: the command line that made the comparison, where it was made by one; the page then gives advice for it.

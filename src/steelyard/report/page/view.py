@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from math import isnan
 from typing import Any
 
 import numpy as np
 
-from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
-from steelyard.comparison.pairs import RANK_TESTS, Pair, corrected_interval, disagreement_notes
-from steelyard.comparison.result import Comparison
-from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
-from steelyard.dialects.explain import explain
-from steelyard.notes import in_short, sentence
-from steelyard.report.page.embed import embedded_json
-from steelyard.report.page.queries import (
+from steelyard.comparison.columns import BoardColumn, bounds_text, columns_of, is_time, partly_judged, scale_of, title
+from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.failures import (
     DISTRACTED,
     LOW,
     MISSED,
@@ -25,23 +21,20 @@ from steelyard.report.page.queries import (
     REPEATED,
     UNANSWERED,
     UNJUDGED,
-    Kept,
     RunFailures,
     low_cutoff,
-    page_order,
     places_of,
 )
+from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
+from steelyard.comparison.next_steps import next_steps
+from steelyard.comparison.pairs import Pair
+from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
+from steelyard.dialects.explain import explain
+from steelyard.notes import in_short, sentence
+from steelyard.report.page.embed import embedded_json
+from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import Subject
-from steelyard.report.rows import (
-    is_time,
-    p_heading,
-    scale_of,
-    shown_judged,
-    stability_lines,
-    starred_p,
-    title,
-)
-from steelyard.report.steps import next_steps
+from steelyard.report.rows import p_heading, pair_cells, stability_lines
 from steelyard.report.summary import all_notes, verdict_lines
 from steelyard.report.tables import LONG_NAME, long_ends, short_names
 from steelyard.statistics import FAMILY_TESTS, shown_p
@@ -62,12 +55,13 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
     """Everything that the template shows, except the data of the scripts and the charts."""
     comparison = subject.comparison
     pairs = _pairs(comparison)
+    further = columns_of(comparison, "page")
     verdict = verdict_lines(_with_short_names(comparison), LINE)
     return {
         "title": subject.title,
         "long": LONG_NAME,
         "shared": tuple(map(len, long_ends(comparison.runs))),
-        "verdict": (verdict[0], verdict[1] if len(verdict) > 1 else ""),
+        "verdict": (verdict[0], " ".join(verdict[1:])),
         "steps": _steps(subject),
         "warnings": warnings(comparison),
         "failures": _failures(subject, failures, kept),
@@ -76,20 +70,19 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "lead": lead(comparison),
         "numbers": numbers(subject),
         "columns": [_head(comparison, column) for column in comparison.score_tables[0].columns],
-        "boards": [_rows(subject, scores) for scores in comparison.score_tables],
-        "judged": bool(shown_judged(comparison)),
-        "unmeasured": [
-            (run, reason, comparison.failed.get(run, "")) for run, reason in comparison.unmeasured.items()
-        ],
+        "boards": [_rows(subject, scores, further) for scores in comparison.score_tables],
+        "further": [{"name": column.name, "heading": column.heading("page")} for column in further],
+        "judged": partly_judged(comparison),
+        "unmeasured": [(run, reason, comparison.failed.get(run, "")) for run, reason in comparison.unmeasured.items()],
         "at": comparison.score_tables[0].k is not None,
         "sliders": _sliders(comparison),
         "stability": " ".join(stability_lines(comparison)),
         "pairs": pairs,
         "ranking": comparison.keys[0] if len(pairs) < len(comparison.tested_pairs) else "",
-        "disagreement": _disagreement(comparison),
-        "interval_heading": interval_heading(comparison),
+        "disagreement": [sentence(each) for each in comparison.notes if each.code == "interval-and-p-disagree"],
+        "interval_heading": comparison.interval_heading,
         "tested_by": comparison.tested_by,
-        "intervals_by": comparison.intervals_by,
+        "intervals_are": comparison.intervals_are,
         "plan": comparison.plan,
         "p_heading": p_heading(comparison),
         "corrected": _corrected(comparison),
@@ -106,16 +99,14 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "policies": policies(comparison),
         "coverage": _coverage(comparison),
         "made": [
-            (run, *subject.made[run], sort_key(comparison, run))
-            for run in comparison.runs
-            if run in subject.made
+            (run, *subject.made[run], sort_key(comparison, run)) for run in comparison.runs if run in subject.made
         ],
         "facts": subject.facts,
         "command": subject.command,
     }
 
 
-def _with_short_names(comparison: Comparison) -> Verdict:
+def _with_short_names(comparison: ComparisonData) -> Verdict:
     """The verdict with short names."""
     verdict = comparison.verdict
     short = short_names((*comparison.runs, *comparison.unmeasured), SHORT)
@@ -125,7 +116,7 @@ def _with_short_names(comparison: Comparison) -> Verdict:
     lead = verdict.lead
     if lead is not None:
         lead = replace(lead, leaders=tuple(short[run] for run in lead.leaders), second=short[lead.second])
-    return Verdict(verdict.headline, (), tied, undecided, unmeasured, lead)
+    return Verdict(verdict.headline, (), tied, undecided, unmeasured, lead, verdict.labels)
 
 
 def _steps(subject: Subject) -> list[dict[str, Any]]:
@@ -145,7 +136,7 @@ def _steps(subject: Subject) -> list[dict[str, Any]]:
     ]
 
 
-def warnings(comparison: Comparison) -> list[dict[str, str]]:
+def warnings(comparison: ComparisonData) -> list[dict[str, str]]:
     """The notes that are not mere information, the most serious first: severity, a text for one line, and all of it.
 
     Of notes with the same code about several runs, the first is given, with the number of the others.
@@ -168,12 +159,7 @@ KINDS = (
     ("missed", "Missed", MISSED | UNANSWERED, "no relevant document in the whole list"),
     ("low", "Ranked low", LOW, "the first relevant document is below the cutoff"),
     ("partly", "Found in part", PARTLY, "some relevant documents are not within the cutoff"),
-    (
-        "distracted",
-        "Distractor above relevant",
-        DISTRACTED,
-        "a document that misleads is above the first relevant one",
-    ),
+    ("distracted", "Distractor above relevant", DISTRACTED, "a document that misleads is above the first relevant one"),
     ("unjudged", "Unjudged at rank 1", UNJUDGED, "the first document has no judgment"),
     ("repeated", "Duplicates", REPEATED, "a document is repeated within the cutoff"),
     ("empty", "Empty list", UNANSWERED, "nothing was retrieved"),
@@ -207,19 +193,19 @@ def _failures(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> 
                     for place in shown
                 ],
             }
-            for run in page_order(comparison)
+            for run in comparison.run_order
         ],
         "cutoff": low_cutoff(comparison),
     }
 
 
-def _matrix(comparison: Comparison) -> dict[str, Any] | None:
+def _matrix(comparison: ComparisonData) -> dict[str, Any] | None:
     """Every two runs on the measure that ranks them: rows of cells, and the details of every pair."""
     pairs = comparison.every_pair
     if not pairs or len(comparison.runs) < 3:
         return None
     column = comparison.score_tables[0].columns[0]
-    order = page_order(comparison)
+    order = comparison.run_order
     numbers = {frozenset((pair.run, pair.baseline)): number for number, pair in enumerate(pairs)}
 
     def cell(run: str, other: str) -> dict[str, Any] | None:
@@ -245,7 +231,7 @@ def _matrix(comparison: Comparison) -> dict[str, Any] | None:
     }
 
 
-def _details(comparison: Comparison, column: Column, pair: Pair) -> dict[str, Any]:
+def _details(comparison: ComparisonData, column: Column, pair: Pair) -> dict[str, Any]:
     """One pair, as the page shows it when a cell of the matrix is clicked."""
     cells = _pair(comparison, column, pair)
     return {
@@ -253,7 +239,7 @@ def _details(comparison: Comparison, column: Column, pair: Pair) -> dict[str, An
         "against": comparison.runs.index(pair.baseline),
         "facts": [
             [f"Difference on {cells['measure']}", cells["difference"]],
-            [interval_heading(comparison), cells["interval"]],
+            [comparison.interval_heading, cells["interval"]],
             [p_heading(comparison), f"{cells['p']}: {cells['verdict']}"],
             ["Won / tied / lost", cells["tally"]],
             ["Cohen's d", cells["effect"]],
@@ -262,27 +248,7 @@ def _details(comparison: Comparison, column: Column, pair: Pair) -> dict[str, An
     }
 
 
-def interval_heading(comparison: Comparison) -> str:
-    """The heading of the intervals of differences, with their correction."""
-    plan = comparison.plan
-    level = f"{1 - plan.alpha:.0%} interval"
-    alone = plan.test in RANK_TESTS or plan.corrected_by == "none" or len(comparison.runs) < 3
-    return level if alone else f"{level} ({plan.corrected_by})"
-
-
-def _disagreement(comparison: Comparison) -> list[str]:
-    """The note on pairs whose interval, as the page shows it, and p-value disagree."""
-    columns = {
-        (column.key, scores.k): column for scores in comparison.score_tables for column in scores.columns
-    }
-    drawn = []
-    for pair in comparison.tested_pairs:
-        low, high = corrected_interval(pair, columns[pair.measure, pair.k], comparison.plan)
-        drawn.append(replace(pair, low=low, high=high))
-    return [sentence(each) for each in disagreement_notes(drawn, comparison.plan)]
-
-
-def lead(comparison: Comparison) -> list[tuple[str, str]]:
+def lead(comparison: ComparisonData) -> list[tuple[str, str]]:
     """The two runs that the verdict is about: pairs of name and value."""
     top = comparison.leaderboard_rows[0].run
     column = comparison.score_tables[0].columns[0]
@@ -294,7 +260,7 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
     names = f"{short[pair.run]} vs {short[pair.baseline]}"
     facts = [
         (names, cells["difference"]),
-        (interval_heading(comparison), cells["interval"]),
+        (comparison.interval_heading, cells["interval"]),
         (p_heading(comparison), f"{cells['p']}, {cells['verdict']}"),
         ("Won, tied, lost", cells["tally"]),
     ]
@@ -313,10 +279,7 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
 def numbers(subject: Subject) -> list[tuple[str, str]]:
     """The numbers of runs, queries and judgments."""
     comparison = subject.comparison
-    counts = [
-        ("runs", f"{len(comparison.runs):,}"),
-        ("queries", f"{len(comparison.score_tables[0].queries):,}"),
-    ]
+    counts = [("runs", f"{len(comparison.runs):,}"), ("queries", f"{len(comparison.score_tables[0].queries):,}")]
     if comparison.source is not None:
         counts.append(("judgments", f"{len(comparison.source.qrels):,}"))
     return counts
@@ -324,14 +287,14 @@ def numbers(subject: Subject) -> list[tuple[str, str]]:
 
 def shown(column: Column, value: float | None) -> str:
     """A mean as text: four places, milliseconds for times."""
-    if value is None or value != value:
+    if value is None or isnan(value):
         return "–"
     if is_time(column):
         return f"{value * 1e3:.3g} ms"
     return f"{value:.4f}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}"
 
 
-def _head(comparison: Comparison, column: Column) -> dict[str, str]:
+def _head(comparison: ComparisonData, column: Column) -> dict[str, str]:
     return {
         "key": column.key,
         "title": title(column.key, comparison.dialect),
@@ -345,7 +308,7 @@ def _letters(rows: Sequence[LeaderboardRow]) -> set[str]:
     return set("".join(row.group for row in rows))
 
 
-def _rows(subject: Subject, scores: ScoreTable) -> list[dict[str, Any]]:
+def _rows(subject: Subject, scores: ScoreTable, further: Sequence[BoardColumn]) -> list[dict[str, Any]]:
     """The rows of one score table, best first. Runs of one band are not separated by the groups."""
     comparison = subject.comparison
     rows = [row for row in comparison.leaderboard_rows if row.k == scores.k]
@@ -359,16 +322,13 @@ def _rows(subject: Subject, scores: ScoreTable) -> list[dict[str, Any]]:
     best = {column.key: _best(rows, column, subject.candidates) for column in scores.columns}
     opens = [place for place in range(1, len(rows)) if not _letters(rows[:place]) & _letters(rows[place:])]
     tied = comparison.verdict.tied if scores is comparison.score_tables[0] else ()
-    judged = shown_judged(comparison)
     return [
         {
             "run": row.run,
             "number": comparison.runs.index(row.run),
             "k": row.k,
             "rank": row.rank,
-            "ranks": str(row.rank_low)
-            if row.rank_low == row.rank_high
-            else f"{row.rank_low} to {row.rank_high}",
+            "ranks": str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low} to {row.rank_high}",
             "group": row.group,
             "opens": place in opens,
             "band": sum(each <= place for each in opens) % 2,
@@ -377,12 +337,10 @@ def _rows(subject: Subject, scores: ScoreTable) -> list[dict[str, Any]]:
             "baseline": row.run == base,
             "failed": comparison.failed.get(row.run, ""),
             "cached": row.run in comparison.cached_times,
-            "judged": judged.get((row.run, row.k)),
+            "further": [_further_cell(comparison, column, row) for column in further],
             "cells": [
                 {
-                    "value": ""
-                    if row.means[column.key] != row.means[column.key]
-                    else repr(row.means[column.key]),
+                    "value": "" if isnan(row.means[column.key]) else repr(row.means[column.key]),
                     "text": shown(column, row.means[column.key]),
                     "best": len(rows) > 1
                     and row.run in subject.candidates
@@ -398,12 +356,18 @@ def _rows(subject: Subject, scores: ScoreTable) -> list[dict[str, Any]]:
     ]
 
 
-def _best(
-    rows: Sequence[LeaderboardRow], column: Column, candidates: Collection[str] | None = None
-) -> float | None:
+def _further_cell(comparison: ComparisonData, column: BoardColumn, row: LeaderboardRow) -> dict[str, str]:
+    """A cell of a column after the measures: what it is sorted by, its text, and an addition in small print."""
+    cell = column.cell(comparison, row, "page")
+    text = "" if cell is None else str(cell)
+    aside = bounds_text(comparison, row) if column.name == "judged" else ""
+    return {"value": text.removesuffix("%"), "text": text, "aside": aside}
+
+
+def _best(rows: Sequence[LeaderboardRow], column: Column, candidates: Collection[str] | None = None) -> float | None:
     """The best mean; only of some runs where they are given."""
     rows = [row for row in rows if candidates is None or row.run in candidates]
-    known = [row.means[column.key] for row in rows if row.means[column.key] == row.means[column.key]]
+    known = [row.means[column.key] for row in rows if not isnan(row.means[column.key])]
     if not known:
         return None
     return min(known) if column.better == "less" else max(known)
@@ -411,7 +375,7 @@ def _best(
 
 def _span(rows: Sequence[LeaderboardRow], column: Column) -> tuple[float, float] | None:
     """The range of the interval bars of a column: that of the runs that are not far from the best."""
-    known = {row.run: pair for row in rows if (pair := row.intervals[column.key]) and pair[0] == pair[0]}
+    known = {row.run: pair for row in rows if (pair := row.intervals[column.key]) and not isnan(pair[0])}
     best = _best([row for row in rows if row.run in known], column)
     if best is None:
         return None
@@ -424,7 +388,7 @@ def _span(rows: Sequence[LeaderboardRow], column: Column) -> tuple[float, float]
 def _bar(row: LeaderboardRow, column: Column, span: tuple[float, float] | None) -> dict[str, Any] | None:
     """The position of a mean and its interval within the column's range, in percent."""
     interval, mean = row.intervals[column.key], row.means[column.key]
-    if span is None or interval is None or interval[0] != interval[0] or mean != mean:
+    if span is None or interval is None or isnan(interval[0]) or isnan(mean):
         return None
     low, high = span
 
@@ -451,11 +415,12 @@ def _change(pair: Pair | None, column: Column) -> dict[str, str] | None:
         "shape": "▲" if better else "▼",
         "kind": "gain" if better else "loss",
         "stars": pair.stars,
-        "text": f"{'better' if better else 'worse'} than {pair.baseline} by {abs(pair.difference):.4f}, p {shown_p(pair.p_adjusted)}",
+        "text": f"{'better' if better else 'worse'} than {pair.baseline} by {abs(pair.difference):.4f}, p "
+        f"{shown_p(pair.p_adjusted)}",
     }
 
 
-def _sliders(comparison: Comparison) -> list[dict[str, Any]]:
+def _sliders(comparison: ComparisonData) -> list[dict[str, Any]]:
     components = comparison.components[0]
     if components is None or comparison.weights is None:
         return []
@@ -472,14 +437,14 @@ def _sliders(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _corrected(comparison: Comparison) -> str:
+def _corrected(comparison: ComparisonData) -> str:
     plan = comparison.plan
     if plan.test in FAMILY_TESTS:
         return ", corrected for all pairs of a measure"
     return "" if plan.correction == "none" else f", corrected ({plan.correction}) for the pairs of a measure"
 
 
-def _pairs(comparison: Comparison) -> list[dict[str, Any]]:
+def _pairs(comparison: ComparisonData) -> list[dict[str, Any]]:
     """The pairs by measure: all for two runs or with a baseline, otherwise those of the measure that ranks the runs."""
     every = comparison.plan.baseline is not None or len(comparison.runs) < 3
     return [
@@ -491,33 +456,28 @@ def _pairs(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _pair(comparison: Comparison, column: Column, pair: Pair) -> dict[str, Any]:
+def _pair(comparison: ComparisonData, column: Column, pair: Pair) -> dict[str, Any]:
     scale = scale_of(column)
-    low, high = corrected_interval(pair, column, comparison.plan)
-    interval = "–" if low != low else f"{low * scale:+.4f} to {high * scale:+.4f}"
     return {
         "measure": pair.label if scale == 1 else f"{pair.label} ms",
         "run": pair.run,
         "vs": pair.baseline,
-        "difference": f"{pair.difference * scale:+.4f}",
-        "interval": interval,
-        "p": starred_p(pair),
-        "verdict": pair.shown_verdict,
-        "effect": "–" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
+        **pair_cells(pair, scale, (pair.low, pair.high), "–"),
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
         "power": pair.power_sentence(scale),
     }
 
 
-_COSTS = (
-    ("p50 ms", "p50_seconds", 1e3),
-    ("p95 ms", "p95_seconds", 1e3),
-    ("p99 ms", "p99_seconds", 1e3),
-    ("queries/s", "queries_per_second", 1.0),
-    ("index s", "index_seconds", 1.0),
-    ("index MB", "index_bytes", 1e-6),
-    ("peak MB", "peak_bytes", 1e-6),
+COSTS = (
+    ("p50 ms", "p50_seconds", 1e3, "p50 {:.2f} ms"),
+    ("p95 ms", "p95_seconds", 1e3, "p95 {:.2f} ms"),
+    ("p99 ms", "p99_seconds", 1e3, "p99 {:.2f} ms"),
+    ("queries/s", "queries_per_second", 1.0, "{:,.0f} queries/s at once"),
+    ("index s", "index_seconds", 1.0, "indexed in {:.2f} s"),
+    ("index MB", "index_bytes", 1e-6, "index {:.2f} MB"),
+    ("peak MB", "peak_bytes", 1e-6, "peak {:.2f} MB"),
 )
+"""The costs of a run: heading, field, factor, and how a sentence states it."""
 
 
 def _approximation(subject: Subject) -> dict[str, Any] | None:
@@ -549,23 +509,19 @@ def _approximation(subject: Subject) -> dict[str, Any] | None:
 
 def _costs(subject: Subject) -> dict[str, Any] | None:
     """The cost of each run, in the columns that are known for any run."""
-    known = [each for each in _COSTS if any(row.get(each[1]) is not None for row in subject.costs)]
+    known = [cost for cost in COSTS if any(row.get(cost[1]) is not None for row in subject.costs)]
     if not known:
         return None
     rows = [
         {
             "run": row["run"],
-            "cells": ["–" if row.get(key) is None else _cost(float(row[key]) * by) for _, key, by in known],
+            "cells": ["–" if row.get(key) is None else _cost(float(row[key]) * by) for _, key, by, _ in known],
             "errors": len(row.get("errors") or {}),
             "cached": bool(row.get("cached")),
         }
         for row in subject.costs
     ]
-    return {
-        "columns": [name for name, _, _ in known],
-        "rows": rows,
-        "cached": any(row["cached"] for row in rows),
-    }
+    return {"columns": [cost[0] for cost in known], "rows": rows, "cached": any(row["cached"] for row in rows)}
 
 
 def _cost(value: float) -> str:
@@ -577,7 +533,7 @@ def _cost(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" if value >= 1e-4 else f"{value:.6f}"
 
 
-def definitions(comparison: Comparison) -> list[dict[str, str]]:
+def definitions(comparison: ComparisonData) -> list[dict[str, str]]:
     """Every measure: as the caller wrote it, spelled out, and its definition."""
     seen: dict[str, dict[str, str]] = {}
     tables = [*comparison.score_tables, *filter(None, comparison.components)]
@@ -596,16 +552,14 @@ def definitions(comparison: Comparison) -> list[dict[str, str]]:
     return list(seen.values())
 
 
-def policies(comparison: Comparison) -> list[tuple[str, str]]:
+def policies(comparison: ComparisonData) -> list[tuple[str, str]]:
     """Every policy with its meaning; for ties and the precision of scores, the runs that they apply to."""
     if comparison.options is None:
         return []
     kept = [run for run in comparison.runs if keeps_order(comparison, run)]
     only = ""
     if kept:
-        only = (
-            f" (not applied to {listed(kept)}, which {worded(len(kept), 'has its', 'have their')} own order)"
-        )
+        only = f" (not applied to {listed(kept)}, which {worded(len(kept), 'has its', 'have their')} own order)"
     if len(kept) == len(comparison.runs):
         only = " (not applied: every run has its own order)"
     return [
@@ -614,19 +568,19 @@ def policies(comparison: Comparison) -> list[tuple[str, str]]:
     ]
 
 
-def keeps_order(comparison: Comparison, run: str) -> bool:
+def keeps_order(comparison: ComparisonData, run: str) -> bool:
     """Whether a run has its own order, to which no policy is applied."""
     return comparison.source is not None and comparison.source.run(run).ordered
 
 
-def sort_key(comparison: Comparison, run: str) -> str:
+def sort_key(comparison: ComparisonData, run: str) -> str:
     """How the documents of a run are ordered."""
     if keeps_order(comparison, run):
         return "order of the run (ranked lists)"
     return f"score, descending (ties={comparison.coverage[run].policies.ties})"
 
 
-def _coverage(comparison: Comparison) -> dict[str, Any] | None:
+def _coverage(comparison: ComparisonData) -> dict[str, Any] | None:
     if not comparison.coverage:
         return None
     rows = [

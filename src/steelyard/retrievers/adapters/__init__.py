@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.lazy import lazy_names
+from steelyard.retrievers.registry import adapter_classes
 
 if TYPE_CHECKING:
     from steelyard.retrievers.adapters.bm25s import BM25S as BM25S
@@ -31,24 +32,5 @@ if TYPE_CHECKING:
     from steelyard.retrievers.adapters.sqlite import SqliteVec as SqliteVec
     from steelyard.retrievers.adapters.tantivy import Tantivy as Tantivy
 
-__getattr__, __dir__, __all__ = lazy_names(
-    __name__,
-    {
-        "bm25s": ("BM25S",),
-        "elasticsearch": ("Elasticsearch",),
-        "haystack": ("Haystack",),
-        "http": ("Http",),
-        "langchain": ("LangChain",),
-        "llama_index": ("LlamaIndex",),
-        "pyterrier": ("PyTerrier",),
-        "python": ("Python",),
-        "qdrant": ("Qdrant",),
-        "chroma": ("Chroma",),
-        "faiss": ("Faiss",),
-        "lancedb": ("LanceDB",),
-        "milvus": ("Milvus",),
-        "postgres": ("PgVector", "PostgresFts"),
-        "sqlite": ("SqliteFts", "SqliteVec"),
-        "tantivy": ("Tantivy",),
-    },
-)
+# The registry has every adapter; the imports above only show their types to type checkers.
+__getattr__, __dir__, __all__ = lazy_names(__name__, adapter_classes())

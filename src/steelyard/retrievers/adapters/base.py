@@ -10,22 +10,43 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from steelyard.checks import is_whole
 from steelyard.retrievers.adapters.calling import ask_each
-from steelyard.retrievers.adapters.documents import DocIds, read_answer
+from steelyard.retrievers.adapters.documents import DocIds, Keep, read_answer
 from steelyard.retrievers.adapters.targets import label_of, library_object, target_settings
-from steelyard.retrievers.base import Ranked, checked_queries, whole
+from steelyard.retrievers.base import Ranked, checked_queries
+from steelyard.retrievers.settings import Declared, setting
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Wrapped:
-    """A retriever that was indexed elsewhere. A subclass has the query in `_ask`."""
+class Wrapped(Declared):
+    """A retriever that was indexed elsewhere. A subclass has the query in `_ask`, and `_ids` from `_set_up`."""
 
-    def __init__(self, label: str, ids: DocIds, settings: Mapping[str, Any], score: str = "score") -> None:
-        self.label = label
-        self._ids = ids
-        self._score = score
-        self._settings = dict(settings)
+    score_path = "score"
+    """Path to the score of a document."""
+
+    folder: str | Path | None = setting(
+        None, "the folder of relative paths and of modules; the working directory by default", key=None
+    )
+    version: str | None = setting(
+        None,
+        "version of the data that is searched; results are cached between benches while the settings and the code of "
+        "the target are unchanged",
+        key=None,
+    )
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether it indexes a corpus: it searches an index of its own."""
+        return False
+
+    def keep_texts(self, keep: Keep | None) -> None:
+        """Pass the text of every document that it returns to `keep`, with its id."""
+        self._ids.keep = keep
+
+    def _set_up(self) -> None:
+        self._ids = DocIds("id", self.label)
+        self._identity: dict[str, Any] = {}
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index nothing; if ids are found by text, keep the texts of the corpus."""
@@ -45,13 +66,14 @@ class Wrapped:
     def read(self, queries: Sequence[str], answers: Sequence[Any], k: int) -> list[Ranked]:
         """The results of `ask` as (document id, score) pairs."""
         return [
-            read_answer(answer, self._ids, self.label, query, k, self._score)
+            read_answer(answer, self._ids, self.label, query, k, self.score_path)
             for query, answer in zip(queries, answers, strict=True)
         ]
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
-        return {**self._settings, "id": self._ids.setting}
+        known = {"retriever": self.retriever, **self._declared_values(), **self._identity, "id": self._ids.setting}
+        return known | ({} if self._ids.text is None else {"text": self._ids.text})
 
     def size_in_bytes(self) -> int:
         """The memory used here; the index itself is elsewhere."""
@@ -66,35 +88,48 @@ class Wrapped:
         raise NotImplementedError
 
 
-class LibraryRetriever(Wrapped):
+TEXT = "path to the text of a document; by default text, page_content, content, contents or body, also in the metadata"
+
+
+class Called(Wrapped):
+    """The settings of retrievers that call an object of the user's."""
+
+    id: str = setting("id", "path to the id of a document: `id`, `metadata.KEY`, another path, or `hash`", key=None)
+    text: str | None = setting(None, TEXT, key=None)
+    concurrency: int = setting(1, "the number of queries at the same time", low=1, key=None)
+    arguments: Mapping[str, Any] | None = setting(
+        None,
+        "keyword arguments of the class or of the function that makes the object, or of every call of a function; "
+        "${VARIABLE} in them is read from the environment",
+        key=None,
+    )
+
+
+class LibraryRetriever(Called):
     """A retriever object of a library, called for one query at a time. A subclass has the call in `_search`."""
 
-    extra: ClassVar[str]
-    """The extra that installs the library."""
     module: ClassVar[str]
     """The module of the library."""
     methods: ClassVar[tuple[str, ...]]
     """The target has one of these methods."""
 
-    def __init__(
-        self,
-        target: Any,
-        id: str,
-        concurrency: int,
-        arguments: Mapping[str, Any] | None,
-        folder: str | Path | None,
-        version: str | None,
-        name: str | None,
-        **settings: Any,
-    ) -> None:
-        self._object = library_object(target, self.extra, self.module, self.methods, folder, arguments)
-        label = name or label_of(target)
-        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
-        known = target_settings(self.extra, target, version, arguments, **settings)
-        super().__init__(label, DocIds(id, label), known)
+    target: Any = setting(
+        None,
+        "the object, or `package.module:attribute`; a class or a function is called to create it",
+        key=None,
+        kw_only=False,
+    )
+
+    def _label(self) -> str:
+        return str(self.name or label_of(self.target))
+
+    def _set_up(self) -> None:
+        self._object = library_object(self.target, self.extra, self.module, self.methods, self.folder, self.arguments)
+        self._ids = DocIds(self.id, self.label, self.text)
+        self._identity = target_settings(self.target, self.version, self.arguments)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        return ask_each(self._search(k), queries, self._concurrency)
+        return ask_each(self._search(k), queries, self.concurrency)
 
     def _search(self, k: int) -> Callable[[str], Any]:
         """A function from a query to its result."""

@@ -4,62 +4,41 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import (
-    Documents,
-    Ranked,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-    unknown,
-)
+from steelyard.retrievers.base import Documents, Ranked, checked_corpus, checked_index, checked_queries, unknown
+from steelyard.retrievers.settings import Declared, setting
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class BM25S:
+class BM25S(Declared):
     """The package bm25s with its own tokenizer, in its default 32-bit floats.
-
-    method: `lucene`, `robertson`, `atire`, `bm25l` or `bm25+`.
-    k1, b, delta: the constants of the formula, with the defaults of bm25s.
-    stopwords: the language whose stop words are removed, or None.
-    stemmer: the language of PyStemmer's stemmer, such as `english`, or None.
-    name: its label in tables.
 
     Documents with a score of 0 are left out, since bm25s does not order them.
     """
 
-    extra = "bm25s"
+    retriever = extra = "bm25s"
 
-    def __init__(
-        self,
-        method: str = "lucene",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float = 0.5,
-        stopwords: str | None = "english",
-        stemmer: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.label = name or "bm25s"
-        self._package = package("bm25s", self.extra, "bm25s")
-        known = ("lucene", "robertson", "atire", "bm25l", "bm25+")
-        if method not in known:
-            raise unknown(self.label, "method", method, known)
-        self._constants: dict[str, Any] = {"method": method, "k1": k1, "b": b, "delta": delta}
-        self._stopwords = stopwords
-        self._stemmer_name = stemmer
-        self._stemmer = None if stemmer is None else self._stemmer_of(stemmer)
+    method: Literal["lucene", "robertson", "atire", "bm25l", "bm25+"] = setting("lucene", "the formula")
+    k1: float = setting(1.5, "saturation of term counts")
+    b: float = setting(0.75, "influence of a document's length")
+    delta: float = setting(0.5, "lower bound of a term's weight, of bm25l and bm25+")
+    stopwords: str | None = setting("english", "the language whose stop words are removed, or None")
+    stemmer: str | None = setting(None, "the language of PyStemmer's stemmer, such as `english`, or None")
+
+    def _set_up(self) -> None:
+        self._package = package("bm25s", self.extra, self.retriever)
+        self._stemmer = None if self.stemmer is None else self._stemmer_of(self.stemmer)
         self._documents: Documents | None = None
         self._model: Any = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus; a second call replaces the first index."""
         documents = checked_corpus(corpus, self.label)
-        model = self._package.BM25(**self._constants)
+        model = self._package.BM25(method=self.method, k1=self.k1, b=self.b, delta=self.delta)
         model.index(self._tokens(documents.texts), show_progress=False)
         self._documents, self._model = documents, model
         return self
@@ -80,13 +59,7 @@ class BM25S:
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
-        return {
-            "retriever": "bm25s",
-            "package": self._package.__version__,
-            **self._constants,
-            "stopwords": self._stopwords,
-            "stemmer": self._stemmer_name,
-        }
+        return {"retriever": self.retriever, "package": self._package.__version__, **self._declared_values()}
 
     def size_in_bytes(self) -> int:
         """The scores with their positions, and the vocabulary."""
@@ -97,9 +70,7 @@ class BM25S:
         return int(arrays + sys.getsizeof(vocabulary) + sum(map(sys.getsizeof, vocabulary)))
 
     def _tokens(self, texts: list[str]) -> Any:
-        return self._package.tokenize(
-            texts, stopwords=self._stopwords or [], stemmer=self._stemmer, show_progress=False
-        )
+        return self._package.tokenize(texts, stopwords=self.stopwords or [], stemmer=self._stemmer, show_progress=False)
 
     def _stemmer_of(self, language: str) -> Any:
         stemmer = package("Stemmer", self.extra, f"{self.label} with a stemmer")

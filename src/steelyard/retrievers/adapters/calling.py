@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from steelyard.retrievers.base import RetrieverError, number
-from steelyard.user_code import await_user_code
+from steelyard.user_code import await_user_code, no_child_returns
 
 
 class TimeLimit:
@@ -37,7 +37,8 @@ class TimeLimit:
     def run(self, call: Callable[[], Any], times: float | None = 1) -> Any:
         """The result of a call within `times` the limit (None: without a limit); an error if it takes longer."""
         if self.seconds is None:
-            return call()
+            with no_child_returns():
+                return call()
         try:
             worker = self._idle.pop()
         except IndexError:
@@ -77,7 +78,9 @@ class _Worker:
         while (task := self._calls.get()) is not None:
             call, result = task
             try:
-                result.set_result(call())
+                with no_child_returns():
+                    found = call()
+                result.set_result(found)
             except BaseException as error:
                 result.set_exception(error)
 

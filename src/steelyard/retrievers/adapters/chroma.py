@@ -10,86 +10,64 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from steelyard.retrievers.adapters.engines import (
+    API_KEY,
+    LINKS,
     PASSES,
-    Engine,
+    WHILE_BUILT,
+    WHILE_SEARCHED,
     Kept,
-    chosen_kind,
+    VectorEngine,
     opened,
-    required,
-    vector_source,
+    private_copy,
 )
-from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
+from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import Documents, RetrieverError
-from steelyard.retrievers.filters import Filter
+from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 
-_KINDS = {"hnsw": {"m": 16, "ef_construction": 100, "ef_search": 100}}
 
-
-class Chroma(Engine):
+class Chroma(VectorEngine):
     """Approximate nearest neighbours (hnsw) in Chroma.
 
-    m, ef_construction, ef_search: links per document, candidates while the index is built and while it is searched.
-    of: the dense retriever whose vectors are used, such as `dense`.
-    model, vectors: instead of `of`, the model and the vectors as for `dense`.
-    filter: as for `dense`.
-    target: a client, the URL of a server, the folder of an existing database, or `package.module:attribute`, with
-        `collection`; nothing is written to it.
-    collection: the name of the collection, for a target.
-    where: filter of Chroma for a target, as in {year: 2020}.
-    id: path to the id, for a target: `id` is Chroma's; `metadata.KEY` a key of its metadata; or `hash`.
-    api_key: for a URL; ${VARIABLE} is read from the environment.
-    folder, version, name: as for `python`.
-
-    Scores are cosines for the corpus, and minus the distance for a target.
+    Scores are cosines for the corpus, and minus the distance for a target. Without `model`, a target is searched by the
+    embedding function of its collection.
     """
 
-    extra = "chroma"
+    retriever = extra = "chroma"
+    module = "chromadb"
+    labelled_by = ("name", "collection")
 
-    def __init__(
-        self,
-        target: Any = None,
-        m: int | None = None,
-        ef_construction: int | None = None,
-        ef_search: int | None = None,
-        of: Any = None,
-        model: Any = None,
-        vectors: Any = None,
-        filter: Filter | None = None,
-        collection: str | None = None,
-        where: Mapping[str, Any] | None = None,
-        id: str = "id",
-        api_key: str | None = None,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or collection or "chroma"
-        self._package = package("chromadb", self.extra, "chroma")
-        given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search}
-        known: dict[str, Any] = {"retriever": "chroma", "package": self._package.__version__}
-        if target is None:
-            self._parameters = chosen_kind("hnsw", _KINDS, given, label)
-            known |= self._parameters
-        else:
-            required(collection, "collection", "the name of the collection", label)
-            identity = (
-                {"target": target, "version": version}
-                if isinstance(target, str)
-                else identity_of(target, version)
-            )
-            known |= {**identity, "collection": collection, "where": where}
-        source = vector_source(of, model, vectors, folder, label)
-        super().__init__(label, target is not None, known, source, filter, id)
-        self._collection: Any = None
-        self._where = {PASSES: True} if filter is not None else dict(where) if where else None
+    target: Any = setting(
+        None,
+        "a client, the URL of a server, the folder of an existing database, or `package.module:attribute`, with "
+        "`collection`; nothing is written to it",
+        key=None,
+        kw_only=False,
+    )
+    m: int = setting(16, LINKS, low=1, only="corpus")
+    ef_construction: int = setting(100, WHILE_BUILT, low=1, only="corpus")
+    ef_search: int = setting(100, WHILE_SEARCHED, low=1, only="corpus")
+    collection: str | None = setting(None, "the name of the collection", only="target", needed=True)
+    where: Mapping[str, Any] | None = setting(None, "filter of Chroma, as in {year: 2020}", only="target")
+    id: str = setting(
+        "id",
+        "path to the id: `id` is Chroma's; `metadata.KEY` a key of its metadata; or `hash`",
+        only="target",
+        key=None,
+    )
+    api_key: str | None = setting(None, API_KEY, only="target", key=None)
+
+    def _set_up(self) -> None:
+        super()._set_up()
         self._bytes = 0
-        if target is not None:
-            key = opened({"api_key": api_key}, label)["api_key"]
-            address = opened(target, label) if isinstance(target, str) else target
-            self._open = lambda: self._client(address, key, folder).get_collection(
-                collection, embedding_function=None
-            )
+        self._filter = {PASSES: True} if self.filter is not None else dict(self.where) if self.where else None
+        if self._existing:
+            self._key = opened({"api_key": self.api_key}, self.label)["api_key"]
+            self._address = opened(self.target, self.label) if isinstance(self.target, str) else self.target
+
+    def _target_identity(self) -> dict[str, Any]:
+        return super()._target_identity() if isinstance(self.target, str) else identity_of(self.target, self.version)
 
     def size_in_bytes(self) -> int:
         """The vectors of the corpus; the memory of the graph is not known."""
@@ -98,7 +76,6 @@ class Chroma(Engine):
     def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
         client = self._package.EphemeralClient(self._settings_of_client())
-        chosen = self._parameters
         name = f"steelyard-{uuid4().hex}"
         collection = client.create_collection(
             name,
@@ -106,9 +83,9 @@ class Chroma(Engine):
             configuration={
                 "hnsw": {
                     "space": "cosine",
-                    "max_neighbors": chosen["m"],
-                    "ef_construction": chosen["ef_construction"],
-                    "ef_search": chosen["ef_search"],
+                    "max_neighbors": self.m,
+                    "ef_construction": self.ef_construction,
+                    "ef_search": self.ef_search,
                 }
             },
         )
@@ -117,28 +94,36 @@ class Chroma(Engine):
         for first in range(0, len(documents), step):
             rows = range(first, min(first + step, len(documents)))
             passes = None if kept is None else [{PASSES: bool(kept[row])} for row in rows]
-            collection.add(
-                ids=list(map(str, rows)), embeddings=vectors[rows.start : rows.stop], metadatas=passes
-            )
-        self._collection, self._bytes = collection, vectors.nbytes
+            collection.add(ids=list(map(str, rows)), embeddings=vectors[rows.start : rows.stop], metadatas=passes)
+        self._client, self._bytes = collection, vectors.nbytes
 
     def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
-        assert vector is not None
-        if self._collection is None:
-            self._collection = self._open()
         wanted = ["distances", "metadatas", "documents"] if self._existing else ["distances"]
-        found = self._collection.query(
-            query_embeddings=vector[None, :], n_results=k, where=self._where, include=wanted
-        )
-        if not self._existing:
-            return [
-                (int(position), 1 - distance)
-                for position, distance in zip(found["ids"][0], found["distances"][0], strict=True)
-            ]
-        return found
+        asked = {"query_texts": [query]} if vector is None else {"query_embeddings": vector[None, :]}
+        answer = self._client.query(**asked, n_results=k, where=self._filter, include=wanted)
+        if self._existing:
+            return answer
+        pairs = zip(answer["ids"][0], answer["distances"][0], strict=True)
+        return [(int(position), 1 - distance) for position, distance in pairs]
 
-    def _client(self, target: Any, key: str | None, folder: str | Path | None) -> Any:
-        """The client of a target."""
+    def _vector_source(self) -> Dense | None:
+        own = self._existing and self.of is None and self.model is None and self.vectors is None
+        return None if own else super()._vector_source()
+
+    def _open(self) -> Any:
+        client = self._target_client()
+        if self._source is not None:
+            return client.get_collection(self.collection, embedding_function=None)
+        collection = client.get_collection(self.collection)
+        if collection.configuration.get("embedding_function") is None:
+            raise RetrieverError(
+                f"{self.label}: the collection has no embedding function of its own; set `model`, the model that made "
+                "its vectors."
+            )
+        return collection
+
+    def _target_client(self) -> Any:
+        target = self._address
         if not isinstance(target, str):
             return target
         if "://" in target:
@@ -147,15 +132,14 @@ class Chroma(Engine):
                 host=address.hostname,
                 port=address.port or (443 if address.scheme == "https" else 8000),
                 ssl=address.scheme == "https",
-                headers={"Authorization": f"Bearer {key}"} if key else {},
+                headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
                 settings=self._settings_of_client(),
             )
-        path = Path(folder or ".") / target
-        if path.is_dir():
-            return self._package.PersistentClient(str(path), self._settings_of_client())
-        if ":" in target:
-            return instantiated(load_target(target, self.label, folder), self.label)
-        raise RetrieverError(f"{self.label}: there is no database in {path}.")
+        if ":" in target and not (Path(self.folder or ".") / target).is_dir():
+            return instantiated(load_target(target, self.label, self.folder), self.label)
+        # Chroma writes to its files whenever a collection is opened and searched, and has no way to only read them.
+        copy = private_copy(self._path("database in", target), self)
+        return self._package.PersistentClient(str(copy), self._settings_of_client())
 
     def _settings_of_client(self) -> Any:
         return self._package.config.Settings(anonymized_telemetry=False)

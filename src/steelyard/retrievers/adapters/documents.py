@@ -11,7 +11,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from steelyard.errors import did_you_mean
@@ -25,7 +25,7 @@ EVERY = "*"
 
 
 class MissingError(LookupError):
-    """A step of a path that does not exist; the text has the step and the existing keys, and is made when it is read."""
+    """A step of a path that does not exist; its text (the step and the existing keys) is made when it is read."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         super().__init__()
@@ -64,9 +64,7 @@ def step_into(value: Any, step: str | int) -> Any:
     if isinstance(value, Mapping):
         if step in value:
             return value[step]
-        raise MissingError(
-            lambda: f"no {step!r}.{did_you_mean(str(step), map(str, value))} It has {keys_of(value)}"
-        )
+        raise MissingError(lambda: f"no {step!r}.{did_you_mean(str(step), map(str, value))} It has {keys_of(value)}")
     if isinstance(step, int):
         if isinstance(value, Sequence) and not isinstance(value, str) and -len(value) <= step < len(value):
             return value[step]
@@ -123,9 +121,7 @@ def keys_of(value: Any) -> str:
     shown = []
     for key in list(value)[:_SHOWN]:
         inner = value[key]
-        within = (
-            f" ({', '.join(map(str, list(inner)[:_SHOWN]))})" if isinstance(inner, Mapping) and inner else ""
-        )
+        within = f" ({', '.join(map(str, list(inner)[:_SHOWN]))})" if isinstance(inner, Mapping) and inner else ""
         shown.append(f"{key}{within}")
     return ", ".join(shown) + (", ..." if len(value) > _SHOWN else "")
 
@@ -140,7 +136,13 @@ def _names(value: Any) -> list[str]:
 HASH = "hash"
 ID_NAMES = ("id", "_id", "doc_id", "docid", "docno", "document_id")
 TEXT_NAMES = ("text", "page_content", "content", "contents", "body")
-METADATA_NAMES = ("metadata", "meta", "payload", "_source")
+METADATA_NAMES = ("metadata", "meta", "payload", "_source", "entity")
+MADE = "sha256:"
+"""The start of an id that was made from a text."""
+
+Keep: TypeAlias = Callable[[str, str, Any], None]
+"""Takes the id and the text of a document that was returned, and the document; see `title_and_metadata`."""
+
 PARENT = "node.ref_doc_id"
 """Path to the id of the document that a LlamaIndex node was cut from."""
 
@@ -165,31 +167,47 @@ class DocIds:
     ('d1', 'sha256:e5f8ab6be6b7bb68')
     """
 
-    def __init__(self, setting: str, label: str, text: str | None = None) -> None:
+    def __init__(self, setting: str, label: str, text: str | None = None, keep: Keep | None = None) -> None:
         if not isinstance(setting, str) or not setting.strip():
-            raise RetrieverError(
-                f"{label}: `id` is {setting!r}; expected id, metadata.KEY, a path to the id, or hash."
-            )
+            raise RetrieverError(f"{label}: `id` is {setting!r}; expected id, metadata.KEY, a path to the id, or hash.")
         self.setting = setting.strip()
         self.text = text
         self._label = label
         self._ways = _ways(self.setting, ID_NAMES, label)
         self._text_ways = _ways(text, TEXT_NAMES, label)
+        if all(len(way) == 1 for way in self._text_ways):
+            self._text_ways += [[metadata, *way] for metadata in METADATA_NAMES for way in list(self._text_ways)]
         self._by_text: dict[bytes, str] | None = None
         self._seen: list[Any] = []
+        self._makes_ids = False
+        self.keep = keep
 
     def learn(self, corpus: Mapping[str, str]) -> None:
-        """Keep a hash of every text of a corpus, if ids are found by text."""
-        if self.setting != HASH:
-            return
-        self._by_text = _by_text(corpus, self._label)
+        """Keep a hash of every text of a corpus, if ids are found by text.
+
+        Without a corpus, a document without an id gets one that is made from its text.
+        """
+        self._makes_ids = not corpus
+        if self.setting == HASH:
+            self._by_text = _by_text(corpus, self._label) if corpus else {}
 
     def size_in_bytes(self) -> int:
         """The approximate memory of the hashes."""
         return 0 if self._by_text is None else 200 * len(self._by_text)
 
     def of(self, document: Any, where: str) -> str:
-        """The id of a document; `where` identifies the document in an error."""
+        """The id of a document; `where` identifies the document in an error. Its text is passed to `keep`."""
+        doc = self._id_of(document, where)
+        self.keep_text(doc, document)
+        return doc
+
+    def keep_text(self, doc: str, document: Any) -> None:
+        """Pass the text of a document to `keep`, if it has one."""
+        text = self._text_of(document) if self.keep is not None else None
+        if self.keep is not None and text is not None:
+            self.keep(doc, text, document)
+
+    def _id_of(self, document: Any, where: str) -> str:
         if self.setting == HASH:
             return self._by_its_text(document, where)
         if len(self._seen) < SEEN:
@@ -201,6 +219,9 @@ class DocIds:
                 continue
             if found is not None:
                 return self.plain(found, where)
+        text = self._text_of(document) if self._makes_ids else None
+        if text is not None:
+            return made_id(text)
         raise RetrieverError(
             f"{self._label}: {where} has no {self.setting!r}; it has {keys_of(document)}. "
             "Set `id` to the path of its id, as in `id: metadata.source`, or to `hash` to find it by its text."
@@ -216,10 +237,7 @@ class DocIds:
         'metadata.source'
         """
         found = Counter(
-            setting
-            for document in self._seen
-            for setting, value in _fields(document)
-            if _text(value) in corpus
+            setting for document in self._seen for setting, value in _fields(document) if _text(value) in corpus
         )
         for setting, count in found.most_common(1):
             if setting != self.setting and 2 * count > len(self._seen):
@@ -232,12 +250,11 @@ class DocIds:
 
     def _text_of(self, document: Any) -> str | None:
         for way in self._text_ways:
-            try:
+            # A property of a user's object may raise anything, as the text of a LlamaIndex node that has none does.
+            with suppress(Exception):
                 text = walk(document, way)
-            except MissingError:
-                continue
-            if isinstance(text, str):
-                return text
+                if isinstance(text, str):
+                    return text
         return None
 
     def plain(self, found: Any, where: str) -> str:
@@ -255,19 +272,41 @@ class DocIds:
             )
         if not isinstance(text, str):
             raise RetrieverError(f"{self._label}: the text of {where} is {text!r}; expected text.")
-        digest = _digest(text)
-        return self._by_text.get(digest) or f"sha256:{digest.hex()[:16]}"
+        return self._by_text.get(_digest(text)) or made_id(text)
 
     def _by_its_text(self, document: Any, where: str) -> str:
-        for way in self._text_ways:
-            try:
-                return self.of_text(walk(document, way), where)
-            except MissingError:
-                continue
+        text = self._text_of(document)
+        if text is not None or self._by_text is None:
+            return self.of_text(text, where)
         raise RetrieverError(
             f"{self._label}: `id: hash` needs the text of {where}, but it has {keys_of(document)}; "
             "set `text` to the path of its text."
         )
+
+
+def made_id(text: str) -> str:
+    """An id that is made from a text.
+
+    >>> made_id("an owl")
+    'sha256:e5f8ab6be6b7bb68'
+    """
+    return f"{MADE}{_digest(text).hex()[:16]}"
+
+
+def title_and_metadata(document: Any) -> tuple[str, Mapping[str, Any]]:
+    """The title of a document, its own or in its metadata, and its metadata without its text."""
+    metadata: Mapping[str, Any] = {}
+    title: Any = None
+    for name in METADATA_NAMES:
+        with suppress(Exception):
+            found = walk(document, [name])
+            if isinstance(found, Mapping) and found:
+                metadata = {str(key): value for key, value in found.items() if key not in TEXT_NAMES}
+                break
+    with suppress(Exception):
+        title = walk(document, ["title"])
+    title = title if isinstance(title, str) else metadata.get("title")
+    return title if isinstance(title, str) else "", metadata
 
 
 def _ways(setting: str | None, usual: Sequence[str], label: str) -> list[list[str | int]]:
@@ -360,7 +399,7 @@ def without_distances(found: Ranked) -> Ranked:
     return [(doc, 0.0 - score) for doc, score in found]
 
 
-def read_lists(found: Any, label: str, query: str, k: int) -> Ranked:
+def read_lists(found: Any, label: str, query: str, k: int, keep: Keep | None = None) -> Ranked:
     """The list of what a Retriever returned for one query: one list, whose documents and scores are checked.
 
     >>> read_lists([[("d1", 2.5)]], "mine", "a question", 10)
@@ -369,7 +408,7 @@ def read_lists(found: Any, label: str, query: str, k: int) -> Ranked:
     if not _is_list(found) or len(found) != 1:
         returned = counted(len(found), "list") if _is_list(found) else kind_of(found)
         raise RetrieverError(f"{label}: retrieve() returned {returned} for one query; expected one list.")
-    return read_answer(found[0], DocIds("id", label), label, query, k)
+    return read_answer(found[0], DocIds("id", label, keep=keep), label, query, k)
 
 
 def _plain_list(answer: Any, label: str, where: str) -> Ranked | None:
@@ -446,6 +485,10 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
     if _is_list(ids) and len(ids) == 1 and _is_list(ids[0]):
         return _items_of_chroma(answer)
     scores: Any = answer.get("scores")
+    texts: Any = next((answer[name] for name in ("texts", "documents") if _is_list(answer.get(name))), None)
+    if _is_list(ids) and texts is not None and len(texts) == len(ids) == len(ids if scores is None else scores):
+        known = {"id": ids, "text": texts, **({} if scores is None else {"score": scores})}
+        return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
     if _is_list(ids) and scores is None and _is_list(answer.get("distances")):
         pairs = zip(ids, answer["distances"], strict=False)
         return [{"id": doc, "distance": distance} for doc, distance in pairs]
@@ -474,9 +517,7 @@ def _items_of_chroma(answer: Mapping[Any, Any]) -> list[dict[str, Any]]:
 
 
 def _is_list(value: Any) -> bool:
-    return (isinstance(value, Sequence) and not isinstance(value, (str, bytes))) or type(
-        value
-    ).__name__ == "ndarray"
+    return (isinstance(value, Sequence) and not isinstance(value, (str, bytes))) or type(value).__name__ == "ndarray"
 
 
 def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[str, float | None]:
@@ -484,9 +525,7 @@ def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[s
         return ids.plain(item, where), None
     if isinstance(item, (tuple, list)):
         if len(item) != 2:
-            raise RetrieverError(
-                f"{label}: {where} is a {type(item).__name__} of {len(item)}; expected (id, score)."
-            )
+            raise RetrieverError(f"{label}: {where} is a {type(item).__name__} of {len(item)}; expected (id, score).")
         document, value = item
         doc = ids.plain(document, where) if isinstance(document, (str, Integral)) else ids.of(document, where)
         return doc, read_score(value, label, where)

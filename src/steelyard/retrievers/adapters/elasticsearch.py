@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,63 +11,70 @@ from steelyard.masking import from_environment
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.documents import DocIds, keys_of
-from steelyard.retrievers.adapters.http import JsonService, filled
+from steelyard.retrievers.adapters.http import HEADERS, RETRIES, TIMEOUT, JsonService, filled
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
-from steelyard.retrievers.base import RetrieverError, whole
+from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.settings import setting
 
 
 class Elasticsearch(Wrapped):
     """An existing index of Elasticsearch or OpenSearch. Nothing is written to it.
 
-    target: the URL of the index, `http://localhost:9200/passages`, which needs no package; or a client, as an
-        object or `package.module:attribute`, with `index`.
-    index: the name of the index, for a client.
-    field: the field that is searched, by a `match` query.
-    query: the whole body of the search instead, with {query} and {k} filled in. Its size is k unless it has its own.
-    id: `id` is the hit's `_id`; or `metadata.KEY`, a field of its `_source`; or `hash`, of the field searched.
-    headers, timeout, retries: of requests to a URL, as for `http`.
-    concurrency: the number of queries at the same time.
-    folder: folder in which the module of a client is also searched; the working directory by default.
-    version: version of the index. Results are cached between benches while the settings are unchanged.
-    name: its label in tables; the index by default.
-
     A search that timed out in the cluster, or failed on some shards, is an error, since its list is incomplete.
     """
 
-    def __init__(
-        self,
-        target: Any = None,
-        index: str | None = None,
-        field: str = "text",
-        query: Mapping[str, Any] | None = None,
-        id: str = "id",
-        headers: Mapping[str, str] | None = None,
-        timeout: float = 10.0,
-        retries: int = 2,
-        concurrency: int = 1,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        body = {"size": "{k}", **(query if query is not None else {"query": {"match": {field: "{query}"}}})}
-        known: dict[str, Any]
-        if isinstance(target, str) and "://" in target:
-            label = name or index or urlsplit(target).path.strip("/") or "elasticsearch"
-            base = target.rstrip("/") + (f"/{index}" if index else "")
-            service = JsonService(f"{base}/_search", label, body, headers, timeout, retries)
-            known = {"target": service.shown, "version": version}
+    retriever = "elasticsearch"
+    labelled_by = ("name", "index_name")
+
+    target: Any = setting(
+        None,
+        "the URL of the index, `http://localhost:9200/passages`, which needs no package; or a client, as an object or "
+        "`package.module:attribute`, with `index`",
+        key=None,
+        kw_only=False,
+    )
+    index_name: str | None = setting(None, "the name of the index, for a client", alias="index")
+    field: str = setting("text", "the field that is searched, by a `match` query", key=None)
+    query: Mapping[str, Any] | None = setting(
+        None,
+        "the whole body of the search instead, with {query} and {k} filled in; its size is k unless it has its own",
+        key=None,
+    )
+    id: str = setting(
+        "id",
+        "`id` is the hit's `_id`; or `metadata.KEY`, a field of its `_source`; or `hash`, of the field searched",
+        key=None,
+    )
+    headers: Mapping[str, str] | None = setting(None, HEADERS, key=None)
+    timeout: float = setting(10.0, TIMEOUT, low=1e-3, key=None)
+    retries: int = setting(2, RETRIES, key=None)
+    concurrency: int = setting(1, "the number of queries at the same time", low=1, key=None)
+
+    def _label(self) -> str:
+        at_url = urlsplit(self.target).path.strip("/") if self._is_url() else ""
+        return str(self.name or self.index_name or at_url or self.retriever)
+
+    def _is_url(self) -> bool:
+        return isinstance(self.target, str) and "://" in self.target
+
+    def _set_up(self) -> None:
+        label, index = self.label, self.index_name
+        match = {"query": {"match": {self.field: "{query}"}}}
+        body = {"size": "{k}", **(match if self.query is None else self.query)}
+        if self._is_url():
+            base = self.target.rstrip("/") + (f"/{index}" if index else "")
+            service = JsonService(f"{base}/_search", label, body, self.headers, self.timeout, self.retries)
+            self._identity = {"target": service.shown, "version": self.version}
             self._search = service.ask
         else:
-            label = name or index or "elasticsearch"
-            client = instantiated(load_target(target, "elasticsearch", folder), label)
+            client = instantiated(load_target(self.target, self.retriever, self.folder), label)
             self._search = _client_search(client, index, from_environment(body, label, RetrieverError), label)
-            known = identity_of(target, version)
-        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
-        settings = {"retriever": "elasticsearch", **known, "index": index, "query": body}
-        super().__init__(label, DocIds(id, label, f"_source.{field}"), settings)
+            self._identity = {**identity_of(self.target, self.version)}
+        self._identity["query"] = body
+        self._ids = DocIds(self.id, label, f"_source.{self.field}")
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        return ask_each(lambda query: self._hits(self._search(query, k)), queries, self._concurrency)
+        return ask_each(lambda query: self._hits(self._search(query, k)), queries, self.concurrency)
 
     def _hits(self, answer: Any) -> Any:
         answer = getattr(answer, "body", answer)

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import shutil
-import tempfile
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.checks import unknown_name
 from steelyard.errors import SteelyardError
 from steelyard.masking import from_environment, masked, remember_settings
-from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.base import (
-    Documents,
-    Ranked,
-    RetrieverError,
-    checked_corpus,
-    checked_index,
-    unknown,
-    whole,
-)
+from steelyard.retrievers.adapters.base import TEXT, Wrapped
+from steelyard.retrievers.adapters.documents import TEXT_NAMES, DocIds
+from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.base import Documents, Ranked, RetrieverError, checked_corpus, checked_index
 from steelyard.retrievers.dense import Dense
-from steelyard.retrievers.filters import Filter, describe_filter, passing
+from steelyard.retrievers.filters import describe_filter, passing
 from steelyard.retrievers.registry import from_spec
+from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.safe_text import error_text
+from steelyard.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -43,33 +39,60 @@ Kept = npt.NDArray[np.bool_]
 class Engine(Wrapped):
     """A search engine. A subclass has `_build`, which indexes the corpus, and `_search`, which answers one query.
 
-    Own documents are known to the engine by their positions. If `existing`, a collection is searched and nothing is
-    written to it.
+    Own documents are known to the engine by their positions. An existing collection is opened by `_open` for the first
+    query, and nothing is written to it.
     """
 
-    def __init__(
-        self,
-        label: str,
-        existing: bool,
-        settings: Mapping[str, Any],
-        source: Dense | None = None,
-        filter: Filter | None = None,
-        id: str = "id",
-        score: str = "score",
-    ) -> None:
-        self._existing = existing
-        self._source = source
-        self._filter = filter
+    module: ClassVar[str] = ""
+    """The module of the engine, whose version results depend on."""
+    id_path: ClassVar[str] = ""
+    """Path to the id in an answer; by default the setting `id`, which an engine without an `id_path` has."""
+
+    target: Any = setting(None, "an existing collection; nothing is written to it", key=None, kw_only=False)
+    text: str | None = setting(None, TEXT, only="target", key=None)
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        if self.module:
+            self._package = package(self.module, self.extra, self.retriever)
+        self._source: Dense | None = None
         self._row_ids: list[str] | None = None
-        self._open: Callable[[], Any]
-        known = dict(settings)
-        if source is not None:
-            known["of"] = {key: value for key, value in source.settings().items() if key != "filter"}
-        if existing and filter is not None:
-            raise RetrieverError(
-                f"{label}: `filter` selects documents of the corpus; use `where` for an existing collection."
-            )
-        super().__init__(label, DocIds(id, label), known | describe_filter(filter, label), score)
+        self._folder: Path | None = None
+        if self._existing:
+            self._ids = DocIds(self.id_path or str(vars(self)["id"]), self.label, self._text_path())
+            self._identity = self._target_identity()
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether the corpus is indexed; an existing collection needs none, unless lsa is fitted on the corpus."""
+        return not self._existing or (self._source is not None and self._source.model == "lsa")
+
+    def _target_identity(self) -> dict[str, Any]:
+        """What identifies the target, for the cache of results."""
+        return {"target": str(self.target), "version": self.version}
+
+    def _text_path(self) -> str | None:
+        """Path to the text in an answer; by default one of the usual names."""
+        return self.text
+
+    def _package_version(self) -> dict[str, Any]:
+        return {"package": self._package.__version__} if self.module else {}
+
+    @cached_property
+    def _client(self) -> Any:
+        """The open collection, or what the corpus was indexed in."""
+        return self._open()
+
+    def _open(self) -> Any:
+        """Open an existing collection."""
+        raise NotImplementedError
+
+    def _path(self, what: str, path: Any = None) -> Path:
+        """A file or folder that a target names; an error if there is none."""
+        found = Path(self.folder or ".", self.target if path is None else path)
+        if not found.is_file() and not found.is_dir():  # Opening a pipe would wait for its writer.
+            raise RetrieverError(f"{self.label}: there is no {what} {found}.")
+        return found
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index the corpus; an existing collection is left as it is."""
@@ -79,7 +102,7 @@ class Engine(Wrapped):
             return super().index(corpus)
         documents = checked_corpus(corpus, self.label)
         vectors = None if self._source is None else self._source.index(corpus).vectors
-        self._build(documents, vectors, passing(corpus, documents.ids, self._filter, self.label))
+        self._build(documents, vectors, passing(corpus, documents.ids, getattr(self, "filter", None), self.label))
         self._row_ids = documents.ids
         return self
 
@@ -88,11 +111,28 @@ class Engine(Wrapped):
         ids = self._row_ids
         if ids is None:
             return super().read(queries, answers, k)
-        return [[(ids[position], float(score)) for position, score in answer] for answer in answers]
+        return [
+            [(ids[position], self._finite(score, ids[position], query)) for position, score in answer]
+            for query, answer in zip(queries, answers, strict=True)
+        ]
+
+    def _finite(self, score: float, doc: str, query: str) -> float:
+        if not math.isfinite(score):
+            raise RetrieverError(
+                f"{self.label}: the score of {doc!r} for {query[:60]!r} is {score}; expected a finite number. "
+                "A vector of zeros, as of a query without a known word, has no cosine."
+            )
+        return float(score)
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
-        return super().settings() if self._existing else dict(self._settings)
+        known = {"retriever": self.retriever, **self._package_version(), **self._declared_values(), **self._identity}
+        known |= {} if self.text is None else {"text": self.text}
+        return known | ({"id": self._ids.setting} if self._existing else {})
+
+    def size_in_bytes(self) -> int:
+        """The files of the index of the corpus; the size of an existing collection is not known."""
+        return super().size_in_bytes() + folder_bytes(self._folder)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         if not self._existing:
@@ -112,7 +152,7 @@ class Engine(Wrapped):
             if not self._existing:
                 raise
             raise RetrieverError(
-                masked(f"{self.label}: {self._settings.get('target')}: {error_text(error)}")
+                masked(f"{self.label}: {self._identity.get('target')}: {error_text(error)}")
             ) from error
 
     def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
@@ -124,66 +164,89 @@ class Engine(Wrapped):
         raise NotImplementedError
 
 
-def vector_source(of: Any, model: Any, vectors: Any, folder: str | Path | None, label: str) -> Dense:
-    """The embeddings of an engine: those of another dense retriever (`of`), of a model, or of a file.
+class VectorEngine(Engine):
+    """A search engine for vectors, of a dense retriever or of a model."""
 
-    >>> vector_source(None, None, None, None, "faiss").settings()["model"]
-    'lsa'
-    """
-    if of is None:
-        return Dense(model="lsa" if model is None else model, vectors=vectors, folder=folder, name=label)
-    if model is not None or vectors is not None:
-        raise RetrieverError(f"{label}: it has `of` and also `model` or `vectors`; expected one of them.")
-    found = from_spec(of)
-    if not isinstance(found, Dense):
-        raise RetrieverError(
-            f"{label}: `of` is {found.label}, which has no vectors; expected a dense retriever."
-        )
-    return found
+    of: Any = setting(None, "the dense retriever whose vectors are used, such as `dense`", key=None)
+    model: Any = setting(None, "the model as for `dense`, instead of `of`", key=None)
+    vectors: Any = setting(None, "the vectors of the documents as for `dense`, instead of `of`", key=None)
+    filter: Any = setting(None, "search only among some of the documents, as for `dense`", only="corpus", key=None)
 
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._source = self._vector_source()
+        describe_filter(self.filter, self.label)
 
-def chosen_kind(
-    kind: str, known: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any], label: str
-) -> dict[str, int]:
-    """The parameters of a kind of index, as whole numbers: those that are given, and the defaults of the others.
+    def settings(self) -> dict[str, Any]:
+        """Everything that its results depend on, as far as it is known."""
+        known = super().settings()
+        if self._source is not None:
+            known["of"] = {key: value for key, value in self._source.settings().items() if key != "filter"}
+        return known | describe_filter(self.filter, self.label)
 
-    known: the parameters of every kind with their defaults. A parameter of another kind is an error.
-
-    >>> chosen_kind("ivf", {"flat": {}, "ivf": {"lists": 10, "probes": 4}}, {"lists": None, "probes": 8}, "faiss")
-    {'lists': 10, 'probes': 8}
-    """
-    if kind not in known:
-        raise unknown(label, "kind", kind, known)
-    for name, value in given.items():
-        if value is not None and name not in known[kind]:
-            kinds = [each for each in known if name in known[each]]
+    def _vector_source(self) -> Dense | None:
+        """The embeddings: those of another dense retriever (`of`), of a model, or of a file."""
+        if self._existing and self.of is None and self.model is None and self.vectors is None:
             raise RetrieverError(
-                f"{label}: an index of kind {kind} has no `{name}`; that is a parameter of {' and '.join(kinds)}."
+                f"{self.label}: an existing collection needs `model`, the model that made its vectors, so that "
+                "questions are embedded by the same one: a name of sentence-transformers, or "
+                "`package.module:attribute` of a "
+                "function from texts to vectors."
             )
-    return {
-        name: whole(label, name, default if given.get(name) is None else given[name], 1)
-        for name, default in known[kind].items()
-    }
+        if self.of is None:
+            model = "lsa" if self.model is None else self.model
+            return Dense(model=model, vectors=self.vectors, folder=self.folder, name=self.label)
+        if self.model is not None or self.vectors is not None:
+            raise RetrieverError(f"{self.label}: it has `of` and also `model` or `vectors`; expected one of them.")
+        source = from_spec(self.of)
+        if not isinstance(source, Dense):
+            raise RetrieverError(
+                f"{self.label}: `of` is {source.label}, which has no vectors; expected a dense retriever."
+            )
+        return source
 
 
-def required(value: str | None, setting: str, what: str, label: str) -> str:
-    """A setting that a target needs; an error that says what it names if it is missing."""
-    if value is None:
-        raise RetrieverError(f"{label}: a target needs `{setting}`, {what} to search.")
-    return value
+LINKS = "links per document"
+WHILE_BUILT = "candidates while the index is built"
+WHILE_SEARCHED = "candidates while it is searched"
+LISTS = "the number of lists"
+PROBES = "the number of lists that are searched"
+API_KEY = "the key of a server; ${VARIABLE} is read from the environment"
 
 
 def opened(value: Any, label: str) -> Any:
-    """A setting with a URL or a key, after ${VARIABLE} is read from the environment; secrets are kept out of messages."""
+    """A setting with a URL or a key, ${VARIABLE} read from the environment; secrets are kept out of messages."""
     remember_settings(value)
     return from_environment(value, label, RetrieverError)
 
 
-def temporary_folder(owner: object, name: str) -> Path:
-    """A new folder that is removed with its owner."""
-    folder = Path(tempfile.mkdtemp(prefix=f"steelyard-{name}-"))
-    weakref.finalize(owner, shutil.rmtree, folder, True)
-    return folder
+def text_column(columns: Sequence[str], named: str | None, label: str) -> str | None:
+    """The column of an existing table with the texts: the one that is named, or the first with a usual name.
+
+    >>> text_column(["id", "body"], None, "pgvector")
+    'body'
+    """
+    if named is not None and named not in columns:
+        raise RetrieverError(f"{label}: {unknown_name('column in `text`', named, columns)}")
+    return named or next((name for name in TEXT_NAMES if name in columns), None)
+
+
+def found_rows(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """Rows of id and score, and of the text if it was selected, as pairs or records.
+
+    >>> found_rows([("d1", 2.0)]), found_rows([("d1", 2.0, "a fox")])
+    ([('d1', 2.0)], [{'id': 'd1', 'score': 2.0, 'text': 'a fox'}])
+    """
+    return [{"id": row[0], "score": row[1], "text": row[2]} if len(row) > 2 else tuple(row) for row in rows]
+
+
+def private_copy(path: Path, owner: object, *others: Path) -> Path:
+    """A copy of a database in a temporary folder, for an engine that writes to it; `others` lie beside it."""
+    copies = temporary_folder("copy", owner)
+    for source in (path, *others):
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, copies / source.name)
+    return copies / path.name
 
 
 def folder_bytes(folder: Path | None) -> int:

@@ -9,88 +9,56 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.retrievers.adapters.engines import Engine, Kept, chosen_kind, vector_source
-from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, RetrieverError
-from steelyard.retrievers.filters import Filter
+from steelyard.retrievers.adapters.engines import LINKS, LISTS, PROBES, WHILE_BUILT, WHILE_SEARCHED, Kept, VectorEngine
+from steelyard.retrievers.base import Documents, RetrieverError, unknown
+from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_KINDS: dict[str, dict[str, int]] = {
-    "flat": {},
-    "hnsw": {"m": 32, "ef_construction": 40, "ef_search": 16},
-    "ivf": {"lists": 64, "probes": 1},
-}
+_KINDS = ("flat", "hnsw", "ivf")
+_HNSW, _IVF = ("hnsw",), ("ivf",)
 
 
-class Faiss(Engine):
+class Faiss(VectorEngine):
     """Nearest neighbours in FAISS: exact (flat) or approximate (hnsw, ivf).
 
-    kind: `flat`, `hnsw`, `ivf`, or any text of faiss.index_factory, such as `IVF64,PQ16`.
-    m, ef_construction, ef_search: of hnsw; links per document, candidates while it is built and while it is searched.
-    lists, probes: of ivf; the number of lists, and of lists that are searched.
-    of: the dense retriever whose vectors are used, such as `dense`.
-    model, vectors: instead of `of`, the model and the vectors as for `dense`.
-    filter: as for `dense`; the index has all documents, and the search skips those that do not pass.
-    target: the file of an existing index; `ids` is a text file with the id of each row, by default the order of the
-        corpus. `model` or `of` embeds the queries.
-    folder, version, name: as for `python`.
-
-    Scores are cosines. The index is built by one thread, so that the same corpus gives the same index.
+    Scores are cosines. The index is built by one thread, so that the same corpus gives the same index. With a filter,
+    the index has all documents, and the search skips those that do not pass.
     """
 
-    extra = "faiss"
+    retriever = extra = "faiss"
+    module = "faiss"
+    id_path = "id"
 
-    def __init__(
-        self,
-        target: str | Path | None = None,
-        kind: str = "flat",
-        m: int | None = None,
-        ef_construction: int | None = None,
-        ef_search: int | None = None,
-        lists: int | None = None,
-        probes: int | None = None,
-        of: Any = None,
-        model: Any = None,
-        vectors: Any = None,
-        filter: Filter | None = None,
-        ids: str | Path | None = None,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or "faiss"
-        self._package = package("faiss", self.extra, "faiss")
-        given = {
-            "m": m,
-            "ef_construction": ef_construction,
-            "ef_search": ef_search,
-            "lists": lists,
-            "probes": probes,
-        }
-        self._factory = kind if kind not in _KINDS and any(map(str.isupper, kind)) else None
-        kinds = {**_KINDS, kind: {}} if self._factory else _KINDS
-        self._parameters = chosen_kind(kind, kinds, given, label)
-        self._kind = kind
+    target: str | Path | None = setting(
+        None, "the file of an existing index; `model` or `of` embeds the queries", key=None, kw_only=False
+    )
+    kind: str = setting("flat", "`flat`, `hnsw`, `ivf`, or any text of faiss.index_factory, such as `IVF64,PQ16`")
+    m: int = setting(32, LINKS, low=1, kinds=_HNSW)
+    ef_construction: int = setting(40, WHILE_BUILT, low=1, kinds=_HNSW)
+    ef_search: int = setting(16, WHILE_SEARCHED, low=1, kinds=_HNSW)
+    lists: int = setting(64, LISTS, low=1, kinds=_IVF)
+    probes: int = setting(1, PROBES, low=1, kinds=_IVF)
+    ids: str | Path | None = setting(
+        None, "a text file with the id of each row, by default the order of the corpus", only="target"
+    )
+
+    def _set_up(self) -> None:
+        self._factory = self.kind if self.kind not in _KINDS and any(map(str.isupper, self.kind)) else None
+        if self.kind not in _KINDS and self._factory is None:
+            raise unknown(self.label, "kind", self.kind, _KINDS)
+        super()._set_up()
         self._index: Any = None
         self._selector: Any = None
         self._bits: npt.NDArray[np.uint8] | None = None
-        known: dict[str, Any] = {
-            "retriever": "faiss",
-            "package": self._package.__version__,
-            "kind": kind,
-            **self._parameters,
-        }
-        if target is not None:
-            known |= {"target": str(target), "ids": None if ids is None else str(ids), "version": version}
-        source = vector_source(of, model, vectors, folder, label)
-        super().__init__(label, target is not None, known, source, filter)
-        if target is not None:
-            self._index = self._opened(Path(folder or ".") / target)
-            self._row_ids = None if ids is None else self._ids_of_rows(Path(folder or ".") / ids)
+        if self._existing:
+            self._index = self._opened(self._path("file of an index"))
+            if self.ids is not None:
+                lines = self._path("file of ids", self.ids).read_text(encoding="utf-8").split("\n")
+                self._row_ids = lines[: self._index.ntotal]
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index the corpus; for an existing index, its rows are in the order of the corpus unless it has `ids`."""
@@ -122,18 +90,16 @@ class Faiss(Engine):
         assert vectors is not None
         faiss, chosen = self._package, self._parameters
         width, product = vectors.shape[1], faiss.METRIC_INNER_PRODUCT
-        if self._kind == "hnsw":
+        if self.kind == "hnsw":
             index = faiss.IndexHNSWFlat(width, chosen["m"], product)
             index.hnsw.efConstruction = chosen["ef_construction"]
         else:
             lists = min(chosen.get("lists", 1), len(documents))
             texts = {"flat": "Flat", "ivf": f"IVF{lists},Flat"}
             try:
-                index = faiss.index_factory(width, self._factory or texts[self._kind], product)
+                index = faiss.index_factory(width, self._factory or texts[self.kind], product)
             except RuntimeError as error:
-                raise RetrieverError(
-                    f"{self.label}: faiss cannot make an index {self._kind!r}: {error}"
-                ) from None
+                raise RetrieverError(f"{self.label}: faiss cannot make an index {self.kind!r}: {error}") from None
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
@@ -173,14 +139,7 @@ class Faiss(Engine):
         return faiss.SearchParameters(**given) if given else None
 
     def _opened(self, path: Path) -> Any:
-        if not path.is_file():
-            raise RetrieverError(f"{self.label}: there is no file {path} of an index.")
         try:
             return self._package.read_index(str(path))
         except RuntimeError as error:
             raise RetrieverError(f"{self.label}: {path} is not an index of faiss: {error}") from None
-
-    def _ids_of_rows(self, path: Path) -> list[str]:
-        if not path.is_file():
-            raise RetrieverError(f"{self.label}: there is no file {path} of ids.")
-        return path.read_text(encoding="utf-8").split("\n")[: self._index.ntotal]

@@ -4,54 +4,48 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from steelyard.retrievers.adapters.base import LibraryRetriever
 from steelyard.retrievers.adapters.documents import MissingError, keys_of, steps_of, walk
 from steelyard.retrievers.adapters.http import filled
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.settings import setting
 
 _QUERY_INPUTS = ("query", "text")
 
 
 class Haystack(LibraryRetriever):
-    """A Haystack retriever component, or a pipeline that returns documents.
+    """A Haystack retriever component, or a pipeline that returns documents."""
 
-    target: the component or pipeline, or `package.module:attribute`; a class or a function is called to create it.
-    inputs: the inputs of `run`, with {query} and {k} filled in, as in {embedder: {text: "{query}"}}. By default
-        every open input named query or text gets the query, and every top_k gets k.
-    output: path to the documents in the output of `run`, as in `ranker.documents`; by default those of the last
-        component that returns documents.
-    id: `id`, `metadata.KEY` (Haystack's meta), or `hash`. Haystack's own ids are hashes of the document, so the ids
-        of a dataset are usually in the metadata.
-    own_k: true leaves the number of documents to the component.
-    concurrency: the number of queries at the same time.
-    arguments, folder, version, name: as for `python`.
-    """
-
-    extra = "haystack"
+    retriever = extra = "haystack"
     module = "haystack"
     methods = ("run",)
 
-    def __init__(
-        self,
-        target: Any = None,
-        inputs: Mapping[str, Any] | None = None,
-        output: str | None = None,
-        id: str = "id",
-        own_k: bool = False,
-        concurrency: int = 1,
-        arguments: Mapping[str, Any] | None = None,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(target, id, concurrency, arguments, folder, version, name, output=output)
+    inputs: Mapping[str, Any] | None = setting(
+        None,
+        'the inputs of `run`, with {query} and {k} filled in, as in {embedder: {text: "{query}"}}; by default every '
+        "open input named query or text gets the query, and every top_k gets k",
+    )
+    output: str | None = setting(
+        None,
+        "path to the documents in the output of `run`, as in `ranker.documents`; by default those of the last "
+        "component that returns documents",
+    )
+    id: str = setting(
+        "id",
+        "`id`, `metadata.KEY` (Haystack's meta), or `hash`; Haystack's own ids are hashes of the document, so the ids "
+        "of a dataset are usually in the metadata",
+        key=None,
+    )
+    own_k: bool = setting(False, "true leaves the number of documents to the component", key=None)
+
+    def _set_up(self) -> None:
+        super()._set_up()
         self._is_pipeline = hasattr(self._object, "add_component")
-        self._inputs = inputs if inputs is not None else self._default_inputs(own_k)
-        self._output = None if output is None else steps_of(output, self.label)
-        self._settings["inputs"] = dict(self._inputs)
+        if self.inputs is None:
+            self.inputs = self._default_inputs(self.own_k)
+        self._output = None if self.output is None else steps_of(self.output, self.label)
 
     def _default_inputs(self, own_k: bool) -> dict[str, Any]:
         """The inputs that get the query and k, of those that are open."""
@@ -64,11 +58,7 @@ class Haystack(LibraryRetriever):
                 )
             return _filled_inputs(parameters, own_k)
         sockets = self._object.inputs()
-        inputs = {
-            part: found
-            for part, open_inputs in sockets.items()
-            if (found := _filled_inputs(open_inputs, own_k))
-        }
+        inputs = {part: found for part, open_inputs in sockets.items() if (found := _filled_inputs(open_inputs, own_k))}
         if not any(set(_QUERY_INPUTS) & set(found) for found in inputs.values()):
             raise RetrieverError(
                 f"{self.label}: no component of the pipeline has an open input named query or text; "
@@ -77,7 +67,7 @@ class Haystack(LibraryRetriever):
         return inputs
 
     def _search(self, k: int) -> Callable[[str], Any]:
-        return lambda query: self._documents(filled(self._inputs, query, k))
+        return lambda query: self._documents(filled(self.inputs, query, k))
 
     def _documents(self, inputs: dict[str, Any]) -> Any:
         output = self._object.run(inputs) if self._is_pipeline else self._object.run(**inputs)
@@ -85,14 +75,10 @@ class Haystack(LibraryRetriever):
             try:
                 return walk(output, self._output)
             except MissingError as missing:
-                raise RetrieverError(
-                    f"{self.label}: `output` does not fit the output of `run`: {missing}."
-                ) from None
+                raise RetrieverError(f"{self.label}: `output` does not fit the output of `run`: {missing}.") from None
         if "documents" in output:
             return output["documents"]
-        found = [
-            part["documents"] for part in output.values() if isinstance(part, Mapping) and "documents" in part
-        ]
+        found = [part["documents"] for part in output.values() if isinstance(part, Mapping) and "documents" in part]
         if not found:
             raise RetrieverError(
                 f"{self.label}: the output of `run` has no documents; it has {keys_of(output)}. Set `output`."

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -31,8 +30,9 @@ from steelyard.retrievers.adapters.documents import (
     with_scores,
     without_distances,
 )
-from steelyard.retrievers.base import Ranked, RetrieverError, number, whole
+from steelyard.retrievers.base import Ranked, RetrieverError
 from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.settings import setting
 from steelyard.web import LARGEST_LIST, AnswerError, json_value, opened, read_body
 from steelyard.wording import counted
 
@@ -100,9 +100,7 @@ def checked_headers(headers: Mapping[str, str] | None, label: str) -> dict[str, 
             raise RetrieverError(f"{label}: {name!r} cannot be the name of a header.")
         if found := _NOT_IN_HEADER.search(value):
             what = "a line end" if found[0] in "\r\n" else "a character"
-            raise RetrieverError(
-                f"{label}: the value of the header {name} has {what} that a header cannot hold."
-            )
+            raise RetrieverError(f"{label}: the value of the header {name} has {what} that a header cannot hold.")
         checked[name] = value
     return checked
 
@@ -119,8 +117,8 @@ class JsonService:
         self.headers = checked_headers(headers, label)
         self._label = label
         self._body = from_environment(body, label, RetrieverError)
-        self._timeout = number(label, "`timeout`", timeout, 1e-3)
-        self._retries = whole(label, "`retries`", retries)
+        self._timeout = timeout
+        self._retries = retries
         complete = str(from_environment(url, label, RetrieverError))
         self._url = _without_user(complete)
         self._user = _basic(complete)
@@ -221,78 +219,85 @@ def _basic(url: str) -> dict[str, str]:
     return {"Authorization": f"Basic {encoded}"}
 
 
+HEADERS = "headers of every request; ${VARIABLE} in a header, in the body or in the URL is read from the environment"
+TIMEOUT = "seconds for one request, from the connection to the end of the response"
+RETRIES = (
+    "number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504, with a "
+    "pause that doubles from 0.2 s"
+)
+
+
 class Http(Wrapped):
     """A service over HTTP that returns JSON, with one request per query.
-
-    target: its URL, with {query} and {k} filled in: `http://localhost:8000/search?q={query}&k={k}`.
-    body: the JSON body, with {query}, {k} and {vector} filled in; without a body the request is a GET.
-    model: embeds the query for {vector}: a model as for `dense`, such as `package.module:attribute`.
-    id: JSON path to the ids, as in `results[*].id` or `hits.hits[*]._source.key`; or `hash`, with `text`.
-        Without a path, the response is read as the result of a function.
-    score: JSON path to the scores, or to distances (`distance`); without one, they are 1/rank.
-    text: JSON path to the texts, for `id: hash`.
-    headers: headers of every request. ${VARIABLE} in a header, in the body or in the URL is read from the environment.
-    timeout: seconds for one request, from the connection to the end of the response.
-    retries: number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504,
-        with a pause that doubles from 0.2 s.
-    concurrency: the number of requests at the same time.
-    folder: the folder of the model's module; the working directory by default.
-    version: version of the data behind the service. Results are cached between benches while the settings are
-        unchanged.
-    name: its label in tables; the host by default.
 
     Every request opens its own connection, which is included in its latency. A redirect to another server and a
     response of more than 100 MB are errors. The values of headers, variables and settings that are named like a
     secret (key, token, secret, password, authorization) are not in result folders and not in messages.
     """
 
-    def __init__(
-        self,
-        target: Any = None,
-        body: Any = None,
-        id: str | None = None,
-        score: str | None = None,
-        text: str | None = None,
-        model: Any = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float = 10.0,
-        retries: int = 2,
-        concurrency: int = 1,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or host_of(target, "http")
-        sent = json.dumps(body, default=str)
-        if _QUERY not in target and _QUERY not in sent and _VECTOR not in sent:
-            raise RetrieverError(
-                f"{label}: neither the URL nor `body` contains {_QUERY}; add it where the query goes."
-            )
-        if (model is None) != (_VECTOR not in sent):
+    retriever = "http"
+
+    target: Any = setting(
+        None,
+        "its URL, with {query} and {k} filled in: `http://localhost:8000/search?q={query}&k={k}`",
+        key=None,
+        kw_only=False,
+    )
+    body: Any = setting(
+        None, "the JSON body, with {query}, {k} and {vector} filled in; without a body the request is a GET"
+    )
+    id: str | None = setting(
+        None,
+        "JSON path to the ids, as in `results[*].id` or `hits.hits[*]._source.key`; or `hash`, by the texts. Without a "
+        "path, the response is read as the result of a function",
+        key=None,
+    )
+    score: str | None = setting(
+        None, "JSON path to the scores, or to distances (`distance`); without one, they are 1/rank"
+    )
+    text: str | None = setting(
+        None, "JSON path to the texts, as in `results[*].text`; by default they are found by the usual names"
+    )
+    model: Any = setting(
+        None, "embeds the query for {vector}: a model as for `dense`, such as `package.module:attribute`", key=None
+    )
+    headers: Mapping[str, str] | None = setting(None, HEADERS, key=None)
+    timeout: float = setting(10.0, TIMEOUT, low=1e-3, key=None)
+    retries: int = setting(2, RETRIES, key=None)
+    concurrency: int = setting(1, "the number of requests at the same time", low=1, key=None)
+    version: str | None = setting(
+        None,
+        "version of the data behind the service; results are cached between benches while the settings are unchanged",
+    )
+
+    def _label(self) -> str:
+        return str(self.name or host_of(self.target, "http"))
+
+    def _set_up(self) -> None:
+        label = self.label
+        sent = json.dumps(self.body, default=str)
+        host_of(self.target, label)
+        if _QUERY not in self.target and _QUERY not in sent and _VECTOR not in sent:
+            raise RetrieverError(f"{label}: neither the URL nor `body` contains {_QUERY}; add it where the query goes.")
+        if (self.model is None) != (_VECTOR not in sent):
             raise RetrieverError(
                 f"{label}: `body` has {_VECTOR}, which needs `model`, the model that embeds the query."
-                if model is None
+                if self.model is None
                 else f"{label}: `model` embeds the query for {_VECTOR}, which `body` does not have."
             )
-        self._dense = None if model is None else Dense(model=model, folder=folder, name=label)
-        self._service = JsonService(target, label, body, headers, timeout, retries)
-        self._paths = {"id": _path(id, "id", label), "score": _path(score, "score", label)}
-        self._texts = _path(text, "text", label)
-        if id == HASH and text is None:
-            raise RetrieverError(f"{label}: `id: hash` needs `text`, the JSON path to the texts.")
-        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
-        settings = {
-            "retriever": "http",
-            "target": self._service.shown,
-            "body": body,
-            "headers": sorted(self._service.headers),
-            "score": score,
-            "text": text,
-            "version": version,
-        }
+        self._dense = None if self.model is None else Dense(model=self.model, folder=self.folder, name=label)
+        self._service = JsonService(self.target, label, self.body, self.headers, self.timeout, self.retries)
+        self._paths = {"id": _path(self.id, "id", label), "score": _path(self.score, "score", label)}
+        self._texts = _path(self.text, "text", label)
+        self._ids = DocIds(self.id or "id", label)
+        self._identity = {"target": self._service.shown, "headers": sorted(self._service.headers)}
         if self._dense is not None:
-            settings["model"] = self._dense.settings()
-        super().__init__(label, DocIds(id or "id", label), settings)
+            self._identity["model"] = self._dense.settings()
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether lsa is fitted on the corpus."""
+        return self._dense is not None and self._dense.model == "lsa"
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index nothing; if ids are found by text, keep the texts of the corpus. lsa is fitted on the corpus."""
@@ -305,9 +310,7 @@ class Http(Wrapped):
         return [self._read(answer, query, k) for query, answer in zip(queries, answers, strict=True)]
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        return ask_each(
-            lambda query: self._service.ask(query, k, self._vector(query)), queries, self._concurrency
-        )
+        return ask_each(lambda query: self._service.ask(query, k, self._vector(query)), queries, self.concurrency)
 
     def _vector(self, query: str) -> list[float] | None:
         return None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
@@ -315,11 +318,14 @@ class Http(Wrapped):
     def _read(self, answer: Any, query: str, k: int) -> Ranked:
         where = f"the result for {query[:60]!r}"
         if self._texts is not None and self._ids.setting == HASH:
-            docs = [self._ids.of_text(text, where) for text in self._values(answer, self._texts, "text")]
+            texts = self._values(answer, self._texts, "text")
+            docs = [self._ids.of_text(text, where) for text in texts]
         elif self._paths["id"] is not None:
             docs = [self._ids.plain(found, where) for found in self._values(answer, self._paths["id"], "id")]
+            texts = self._values(answer, self._texts, "text") if self._texts is not None else []
         else:
             return read_answer(answer, self._ids, self.label, query, k)
+        self._keep(answer, docs[:k], texts)
         if self._paths["score"] is None:
             return with_scores([(doc, None) for doc in docs[:k]])
         scores = self._values(answer, self._paths["score"], "score")
@@ -328,10 +334,19 @@ class Http(Wrapped):
                 f"{self.label}: {where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}."
             )
         pairs = zip(docs[:k], scores[:k], strict=True)
-        found = with_scores(
-            [(doc, read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs]
-        )
+        found = with_scores([(doc, read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs])
         return without_distances(found) if self._paths["score"][-1] in DISTANCE_NAMES else found
+
+    def _keep(self, answer: Any, docs: Sequence[str], texts: Sequence[Any]) -> None:
+        """Keep the texts of the documents: those at the path `text`, or in the records that have the ids."""
+        path = self._paths["id"]
+        if self._ids.keep is None or (not texts and path is None):
+            return
+        records = [{"text": text} for text in texts]
+        if not texts and path is not None and path[-1] != EVERY:
+            records = list(every(answer, path[: len(path) - path[::-1].index(EVERY)]))
+        for doc, record in zip(docs, records, strict=False):
+            self._ids.keep_text(doc, record)
 
     def _values(self, answer: Any, steps: Sequence[str | int], setting: str) -> list[Any]:
         try:

@@ -4,182 +4,144 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from steelyard.retrievers.adapters.engines import (
+    API_KEY,
+    LINKS,
+    LISTS,
     PASSES,
-    Engine,
+    PROBES,
+    WHILE_BUILT,
+    WHILE_SEARCHED,
     Kept,
-    chosen_kind,
-    folder_bytes,
+    VectorEngine,
     opened,
-    required,
-    temporary_folder,
-    vector_source,
+    text_column,
 )
-from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, RetrieverError, unknown
-from steelyard.retrievers.filters import Filter
+from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
+from steelyard.temporary import temporary_folder
 
-_KINDS: dict[str, dict[str, int]] = {
-    "flat": {},
-    "ivf-flat": {"lists": 64, "probes": 20},
-    "ivf-pq": {"lists": 64, "probes": 20},
-    "hnsw": {"m": 20, "ef_construction": 300, "ef_search": 150},
-}
 _CLASSES = {"ivf-flat": "IvfFlat", "ivf-pq": "IvfPq", "hnsw": "HnswFlat"}
-_SEARCHES = ("vector", "text", "hybrid")
+_HNSW, _IVF = ("hnsw",), ("ivf-flat", "ivf-pq")
 
 
-class LanceDB(Engine):
+class LanceDB(VectorEngine):
     """Vector, full-text or hybrid search in LanceDB.
 
-    search: `vector`, `text` (BM25) or `hybrid` (both, fused by RRF).
-    kind: the index of the vectors: `flat` (exact), `ivf-flat`, `ivf-pq` or `hnsw`.
-    lists, probes: of ivf-flat and ivf-pq; the number of lists, and of lists that are searched.
-    m, ef_construction, ef_search: of hnsw; links per document, candidates while it is built and while it is searched.
-    of: the dense retriever whose vectors are used, such as `dense`.
-    model, vectors: instead of `of`, the model and the vectors as for `dense`.
-    filter: as for `dense`; it is applied before the search.
-    target: the folder or the URI of an existing database, with `table`; nothing is written to it.
-    table: the name of the table, for a target.
-    column: its column of vectors, or of text if search is text.
-    where: filter of LanceDB for a target, in SQL.
-    id: its column with the document id.
-    api_key: for a URI; ${VARIABLE} is read from the environment.
-    folder, version, name: as for `python`.
-
-    Scores are cosines for vectors (for a target minus the distance), BM25 for text, and RRF for both.
+    Scores are cosines for vectors (for a target minus the distance), BM25 for text, and RRF for both. A filter is
+    applied before the search.
     """
 
-    extra = "lancedb"
+    retriever = extra = "lancedb"
+    module = "lancedb"
 
-    def __init__(
-        self,
-        target: str | Path | None = None,
-        search: str = "vector",
-        kind: str = "flat",
-        lists: int | None = None,
-        probes: int | None = None,
-        m: int | None = None,
-        ef_construction: int | None = None,
-        ef_search: int | None = None,
-        of: Any = None,
-        model: Any = None,
-        vectors: Any = None,
-        filter: Filter | None = None,
-        table: str | None = None,
-        column: str | None = None,
-        where: str | None = None,
-        id: str = "id",
-        api_key: str | None = None,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or table or ("lancedb" if search == "vector" else f"lancedb-{search}")
+    target: str | Path | None = setting(
+        None,
+        "the folder or the URI of an existing database, with `table`; nothing is written to it",
+        key=None,
+        kw_only=False,
+    )
+    search: Literal["vector", "text", "hybrid"] = setting(
+        "vector", "by vectors, by words (BM25), or both, fused by RRF"
+    )
+    kind: Literal["flat", "ivf-flat", "ivf-pq", "hnsw"] = setting(
+        "flat", "the index of the vectors, flat is exact", key=None
+    )
+    lists: int = setting(64, LISTS, low=1, kinds=_IVF, key=None)
+    probes: int = setting(20, PROBES, low=1, kinds=_IVF, key=None)
+    m: int = setting(20, LINKS, low=1, kinds=_HNSW, key=None)
+    ef_construction: int = setting(300, WHILE_BUILT, low=1, kinds=_HNSW, key=None)
+    ef_search: int = setting(150, WHILE_SEARCHED, low=1, kinds=_HNSW, key=None)
+    table: str | None = setting(None, "the name of the table", only="target", needed=True)
+    column: str | None = setting(None, "the column of vectors, or of text if search is text", only="target")
+    where: str | None = setting(None, "filter of LanceDB, in SQL", only="target")
+    id: str = setting("id", "the column with the document id", only="target", key=None)
+    api_key: str | None = setting(None, API_KEY, only="target", key=None)
+
+    def _label(self) -> str:
+        by_search = self.retriever if self.search == "vector" else f"{self.retriever}-{self.search}"
+        return str(self.name or self.table or by_search)
+
+    def _set_up(self) -> None:
         os.environ.setdefault("LANCE_LOG", "error")
-        self._package = package("lancedb", self.extra, "lancedb")
-        if search not in _SEARCHES:
-            raise unknown(label, "search", search, _SEARCHES)
-        self._search_type = search
-        given = {
-            "lists": lists,
-            "probes": probes,
-            "m": m,
-            "ef_construction": ef_construction,
-            "ef_search": ef_search,
-        }
-        self._kind = kind
-        self._parameters = chosen_kind(kind, _KINDS, given, label)
-        known: dict[str, Any] = {
-            "retriever": "lancedb",
-            "package": self._package.__version__,
-            "search": search,
-        }
-        if target is None:
-            known |= {"kind": kind, **self._parameters}
-        else:
-            required(table, "table", "the name of the table", label)
-            known |= {
-                "target": str(target),
-                "table": table,
-                "column": column,
-                "where": where,
-                "version": version,
-            }
-        source = None if search == "text" else vector_source(of, model, vectors, folder, label)
-        super().__init__(label, target is not None, known, source, filter, id)
-        self._where = PASSES if filter is not None else where
-        self._column = column
-        self._folder: Path | None = None
-        self._table: Any = None
-        self._id = id if target is not None else "position"
-        if target is not None:
-            key, address = opened([{"api_key": api_key}, str(target)], label)
-            address = address if "://" in address else str(Path(folder or ".") / address)
-            if "://" not in address and not Path(address).is_dir():
-                raise RetrieverError(f"{label}: there is no database in {address}.")
-            remote = {"api_key": key["api_key"]} if key["api_key"] else {}
-            self._open = lambda: self._package.connect(address, **remote).open_table(table)
+        super()._set_up()
+        self._condition = PASSES if self.filter is not None else self.where
+        if self._existing:
+            self._key, self._address = opened([{"api_key": self.api_key}, str(self.target)], self.label)
+            if "://" not in self._address:
+                self._address = str(self._path("database in", self._address))
 
-    def size_in_bytes(self) -> int:
-        """The files of the table."""
-        return folder_bytes(self._folder)
+    def _text_path(self) -> str | None:
+        return None
+
+    def _vector_source(self) -> Dense | None:
+        return None if self.search == "text" else super()._vector_source()
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that its results depend on; for a target, the kind only if it is chosen."""
+        chosen = {"kind": self.kind, **self._parameters}
+        return super().settings() | (chosen if self.kind != "flat" or not self._existing else {})
+
+    def _open(self) -> Any:
+        remote = {"api_key": self._key["api_key"]} if self._key["api_key"] else {}
+        return self._package.connect(self._address, **remote).open_table(self.table)
 
     def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
         import pyarrow as pa
 
         columns: dict[str, Any] = {"position": pa.array(range(len(documents)), pa.int64())}
-        if self._search_type != "vector":
+        if self.search != "vector":
             columns["text"] = documents.texts
         if vectors is not None:
             columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
         if kept is not None:
             columns[PASSES] = kept
-        self._folder = temporary_folder(self, "lancedb")
+        self._folder = temporary_folder("lancedb", self)
         table = self._package.connect(str(self._folder)).create_table("documents", pa.table(columns))
         indexes = self._package.index
         if "text" in columns:
             table.create_index("text", config=indexes.FTS())
-        if vectors is not None and self._kind != "flat":
+        if vectors is not None and self.kind != "flat":
             chosen = self._parameters
             sizes = (
                 {"m": chosen["m"], "ef_construction": chosen["ef_construction"], "num_partitions": 1}
-                if self._kind == "hnsw"
+                if self.kind == "hnsw"
                 else {"num_partitions": min(chosen["lists"], len(documents))}
             )
-            config = getattr(indexes, _CLASSES[self._kind])(distance_type="cosine", **sizes)
+            config = getattr(indexes, _CLASSES[self.kind])(distance_type="cosine", **sizes)
             try:
                 table.create_index("vector", config=config)
             except Exception as error:
                 raise RetrieverError(
-                    f"{self.label}: LanceDB cannot make an index {self._kind} of {len(documents)} documents: {error}"
+                    f"{self.label}: LanceDB cannot make an index {self.kind} of {len(documents)} documents: {error}"
                 ) from None
-        self._table = table
+        self._client = table
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[tuple[Any, float]]:
-        if self._table is None:
-            self._table = self._open()
+    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
         asked = self._request(query, vector).limit(k)
-        if self._where is not None:
-            asked = (
-                asked.where(self._where)
-                if self._search_type == "text"
-                else asked.where(self._where, prefilter=True)
-            )
-        return [(row[self._id], self._score_of(row)) for row in asked.to_list()]
+        if self._condition is not None:
+            before = {} if self.search == "text" else {"prefilter": True}
+            asked = asked.where(self._condition, **before)
+        column = self.id if self._existing else "position"
+        text = text_column(self._client.schema.names, self.text, self.label) if self._existing else None
+        rows = asked.to_list()
+        if text is None or "." in column:
+            return [(row[column], self._score_of(row)) for row in rows]
+        return [{column: row[column], "score": self._score_of(row), "text": row.get(text)} for row in rows]
 
     def _request(self, query: str, vector: Vectors | None) -> Any:
-        if self._search_type == "text":
-            columns = {"fts_columns": self._column} if self._column else {}
-            return self._table.search(query, query_type="fts", **columns)
-        columns = {"vector_column_name": self._column} if self._column else {}
-        if self._search_type == "hybrid":
-            both = self._table.search(query_type="hybrid", **columns).vector(vector).text(query)
+        if self.search == "text":
+            columns = {"fts_columns": self.column} if self.column else {}
+            return self._client.search(query, query_type="fts", **columns)
+        columns = {"vector_column_name": self.column} if self.column else {}
+        if self.search == "hybrid":
+            both = self._client.search(query_type="hybrid", **columns).vector(vector).text(query)
             return self._approximate(both).rerank(self._package.rerankers.RRFReranker())
-        return self._approximate(self._table.search(vector, **columns))
+        return self._approximate(self._client.search(vector, **columns))
 
     def _approximate(self, request: Any) -> Any:
         if not self._existing:
@@ -189,6 +151,6 @@ class LanceDB(Engine):
         return request.ef(self._parameters["ef_search"]) if "ef_search" in self._parameters else request
 
     def _score_of(self, row: dict[str, Any]) -> float:
-        if "_distance" in row and self._search_type == "vector":
+        if "_distance" in row and self.search == "vector":
             return float((0 if self._existing else 1) - row["_distance"])
-        return float(row["_score"] if self._search_type == "text" else row["_relevance_score"])
+        return float(row["_score"] if self.search == "text" else row["_relevance_score"])

@@ -2,44 +2,85 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import warnings
 import weakref
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, chosen_kind, opened, vector_source
+from steelyard.retrievers.adapters.engines import (
+    LINKS,
+    LISTS,
+    PASSES,
+    PROBES,
+    WHILE_BUILT,
+    WHILE_SEARCHED,
+    Engine,
+    Kept,
+    VectorEngine,
+    found_rows,
+    opened,
+    text_column,
+)
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, RetrieverError, number, unknown, whole
-from steelyard.retrievers.filters import Filter
+from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
+from steelyard.temporary import OPEN_TO_ALL, temporary_folder
 
 _WORD = re.compile(r"[^\W_]+")
-_KINDS: dict[str, dict[str, int]] = {
-    "exact": {},
-    "hnsw": {"m": 16, "ef_construction": 64, "ef_search": 40},
-    "ivfflat": {"lists": 64, "probes": 1},
-}
-_RANKS = ("ts_rank", "ts_rank_cd")
+_HNSW, _IVF = ("hnsw",), ("ivfflat",)
+_LONGEST = 28
+"""Bytes of the path above the folder of a private server; with its name, a socket has at most 104 (on macOS)."""
+_OPERATORS = {"cosine": "<=>", "l2": "<->", "product": "<#>"}
 
 
 class _Postgres(Engine):
     """A table of PostgreSQL, of the corpus or an existing one. The connection is opened for the first query.
 
-    The corpus is in a temporary table, which PostgreSQL removes when the connection is closed. Without a target, a
-    private server of the package pgserver is started.
+    The corpus is in a temporary table, which PostgreSQL removes when the connection is closed. Its name is random and
+    always written with its schema, so that no table of the user's can be meant. Without a target, a private server of
+    the package pgserver is started.
     """
 
-    def _connect_to(self, target: str | None, table: str | None, timeout: float) -> None:
-        """Set how the connection is opened."""
-        self._psycopg = package("psycopg", "postgres", self.label)
-        package("psycopg.sql", "postgres", self.label)
-        self._address = None if target is None else opened({"url": target}, self.label)["url"]
-        self._table = table
-        self._timeout = number(self.label, "timeout", timeout, 0.001)
+    extra = "postgres"
+    labelled_by = ("name", "table")
+    existing_by = "table"
+    id_path = "id"
+
+    target: str | None = setting(
+        None,
+        "the URL of a server; ${VARIABLE} is read from the environment. Without it, a private server of the package "
+        "pgserver is started",
+        key=None,
+        kw_only=False,
+    )
+    table: str | None = setting(
+        None,
+        "an existing table; nothing is written to it. Without it, the corpus is indexed in a temporary table",
+        only="target",
+    )
+    id: str = setting("id", "the column with the document id", only="target", key="row")
+    timeout: float = setting(30.0, "seconds per query", low=1e-3, only="target", key=None)
+
+    def _text_path(self) -> str | None:
+        """The texts are selected by their column."""
+        return None
+
+    def _set_up(self) -> None:
+        if self._existing and self.target is None:
+            raise RetrieverError(f"{self.label}: `table` needs a target, the URL of its server.")
+        self._psycopg = package("psycopg", self.extra, self.label)
+        package("psycopg.sql", self.extra, self.label)
+        super()._set_up()
+        self._address = None if self.target is None else opened({"url": self.target}, self.label)["url"]
+        self._table = self.table or f"pg_temp.steelyard_{uuid4().hex}"
         self._connected: Any = None
         self._bytes = 0
 
@@ -49,21 +90,30 @@ class _Postgres(Engine):
         if self._connected is not None and self._existing and self._connected.closed:
             self._connected = None
         if self._connected is None:
-            milliseconds = max(1, int(1000 * self._timeout))
+            # An existing table is read only, also by functions in `where`. These are the defaults of the session, and
+            # not of a transaction, since every statement is a transaction of its own.
+            milliseconds = max(1, int(1000 * self.timeout))
+            target = f"-c statement_timeout={milliseconds} -c default_transaction_read_only=on"
             address = self._address or private_server()
             try:
                 self._connected = self._psycopg.connect(
                     address,
                     autocommit=True,
-                    connect_timeout=max(1, round(self._timeout)),
-                    options=f"-c statement_timeout={milliseconds if self._existing else 0}",
+                    connect_timeout=max(1, round(self.timeout)),
+                    options=target if self._existing else "-c statement_timeout=0",
                 )
                 weakref.finalize(self, self._connected.close)
-                if self._existing:
-                    self._connected.read_only = True
             except self._psycopg.Error as error:
                 raise RetrieverError(f"{self.label}: no connection to PostgreSQL: {_text(error)}") from None
+            try:
+                self._prepare_session()
+            except RetrieverError:
+                self._connected = None
+                raise
         return self._connected
+
+    def _prepare_session(self) -> None:
+        """Set what every statement of a new connection needs."""
 
     def size_in_bytes(self) -> int:
         """The table of the corpus with its indexes."""
@@ -79,242 +129,171 @@ class _Postgres(Engine):
         """A name in SQL; a dot separates the schema."""
         return self._psycopg.sql.Identifier(*name.split("."))
 
-    def _sql(self, text: str, **names: str) -> Any:
+    def _sql(self, text: str, /, **names: str) -> Any:
         named = {key: self._name(value) for key, value in names.items()}
         return self._psycopg.sql.SQL(text).format(**named)
 
-    def _measure(self) -> None:
-        """The size of the table of the corpus."""
-        self._run("analyze documents")
-        self._bytes = self._run("select pg_total_relation_size('documents')").fetchone()[0]
+    def _text_column(self) -> str | None:
+        """The column with the texts of an existing table: `text`, or the first with a usual name."""
+        rows = self._run(self._sql("select * from {table} limit 0", table=self._table))
+        return text_column([column.name for column in rows.description], self.text, self.label)
+
+    def _with_text(self, columns: str, text: str | None) -> str:
+        """Columns of a select, and that of the texts if there is one."""
+        return f"{columns}, {{text}}" if text is not None else columns
+
+    def _create(self, columns: str) -> None:
+        """Create the temporary table of the corpus; an earlier corpus goes with its connection."""
+        if self._connected is not None:
+            self._connected.close()
+            self._connected = None
+        self._run(self._sql(f"create table {{table}} ({columns})", table=self._table))
+
+    def _index(self, definition: str) -> None:
+        """Index the table of the corpus and measure its size."""
+        if definition:
+            self._run(self._sql(f"create index on {{table}} using {definition}", table=self._table))
+        self._run(self._sql("analyze {table}", table=self._table))
+        size = self._run("select pg_total_relation_size(%s::regclass)", (self._table,))
+        self._bytes = size.fetchone()[0]
 
 
 class PostgresFts(_Postgres):
-    """Full-text search of PostgreSQL.
+    """Full-text search of PostgreSQL. Equal ranks are in the order of the ids."""
 
-    config: the text search configuration, such as english or simple.
-    rank: `ts_rank` or `ts_rank_cd`, with `normalization` (0: a document's length has no influence).
-    match: `any` word of the query, or `all`.
-    target: the URL of a server; ${VARIABLE} is read from the environment. Without it, a private server of the package
-        pgserver is started.
-    table: an existing table; nothing is written to it. Without it, the corpus is indexed in a temporary table.
-    column: its column of text or tsvector.
-    id: its column with the document id.
-    timeout: seconds per query of an existing table.
-    version, name: as for `python`.
+    retriever = "postgres-fts"
+    folder = None
 
-    Equal ranks are in the order of the ids.
-    """
+    config: str = setting("english", "the text search configuration, such as english or simple")
+    rank: Literal["ts_rank", "ts_rank_cd"] = setting("ts_rank", "the ranking function")
+    normalization: int = setting(0, "normalization of the rank; 0: a document's length has no influence")
+    match: Literal["any", "all"] = setting("any", "which words of the query a document must have")
+    column: str = setting("text", "the column of text or tsvector", only="target")
 
-    extra = "postgres"
-
-    def __init__(
-        self,
-        target: str | None = None,
-        config: str = "english",
-        rank: str = "ts_rank",
-        normalization: int = 0,
-        match: str = "any",
-        table: str | None = None,
-        column: str = "text",
-        id: str = "id",
-        timeout: float = 30.0,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or table or "postgres-fts"
-        if rank not in _RANKS:
-            raise unknown(label, "rank", rank, _RANKS)
-        if match not in ("any", "all"):
-            raise unknown(label, "match", match, ("any", "all"))
-        known: dict[str, Any] = {
-            "retriever": "postgres-fts",
-            "config": config,
-            "rank": rank,
-            "normalization": whole(label, "normalization", normalization),
-            "match": match,
-        }
-        if table is not None:
-            if target is None:
-                raise RetrieverError(f"{label}: `table` needs a target, the URL of its server.")
-            known |= {"target": target, "table": table, "column": column, "row": id, "version": version}
-        self._config, self._joint = config, " | " if match == "any" else " & "
-        self._column, self._id = (column, id) if table is not None else ("words", "position")
-        super().__init__(label, table is not None, known)
-        self._connect_to(target, table, timeout)
-        self._rank = f"{rank}({{words}}, query, {known['normalization']})"
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._joint = " | " if self.match == "any" else " & "
         self._statement: Any = None
 
     def _prepared(self) -> Any:
         """The statement; text of an existing table is parsed while it is searched."""
-        names = {"table": self._table or "documents", "column": self._column, "id": self._id}
-        words = "{column}"
+        names = {"table": self._table, "column": "words", "id": "position"}
+        words, text = "{column}", None
         if self._existing:
+            text = self._text_column()
+            names |= {"column": self.column, "id": self.id, **({} if text is None else {"text": text})}
             kind = self._run(self._sql("select pg_typeof({column}) from {table} limit 1", **names)).fetchone()
             if kind is None or str(kind[0]) != "tsvector":
                 words = "to_tsvector(%(config)s::regconfig, {column}::text)"
-        rank = self._rank.replace("{words}", words)
         return self._sql(
-            f"select {{id}}, {rank} as score from {{table}}, to_tsquery(%(config)s::regconfig, %(words)s) query "
+            self._with_text(f"select {{id}}, {self.rank}({words}, query, {self.normalization}) as score", text)
+            + " from {table}, to_tsquery(%(config)s::regconfig, %(words)s) query "
             f"where {words} @@ query order by score desc, {{id}} limit %(k)s",
             **names,
         )
 
     def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
-        self._run("drop table if exists documents")
-        self._run("create temporary table documents (position bigint primary key, words tsvector)")
+        self._create("position bigint primary key, words tsvector")
         with self._connection.cursor() as cursor:
             try:
                 cursor.executemany(
-                    "insert into documents values (%s, to_tsvector(%s::regconfig, %s))",
-                    (
-                        (row, self._config, text.replace("\0", " "))
-                        for row, text in enumerate(documents.texts)
-                    ),
+                    self._sql("insert into {table} values (%s, to_tsvector(%s::regconfig, %s))", table=self._table),
+                    ((row, self.config, text.replace("\0", " ")) for row, text in enumerate(documents.texts)),
                 )
             except self._psycopg.Error as error:
-                raise RetrieverError(
-                    f"{self.label}: PostgreSQL could not index the corpus: {_text(error)}"
-                ) from None
-        self._run("create index on documents using gin (words)")
-        self._measure()
+                raise RetrieverError(f"{self.label}: PostgreSQL could not index the corpus: {_text(error)}") from None
+        self._index("gin (words)")
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[tuple[Any, float]]:
+    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
         words = self._joint.join(f"'{word}'" for word in dict.fromkeys(_WORD.findall(query)))
         if not words:
             return []
         if self._statement is None:
             self._statement = self._prepared()
-        values = {"config": self._config, "words": words, "k": k}
-        found: list[tuple[Any, float]] = self._run(self._statement, values, prepare=True).fetchall()
-        return found
+        values = {"config": self.config, "words": words, "k": k}
+        return found_rows(self._run(self._statement, values, prepare=True).fetchall())
 
 
-class PgVector(_Postgres):
+class PgVector(_Postgres, VectorEngine):
     """Nearest neighbours in PostgreSQL by pgvector: exact, or approximate (hnsw, ivfflat).
 
-    kind: `exact`, `hnsw` or `ivfflat`.
-    m, ef_construction, ef_search: of hnsw; links per document, candidates while it is built and while it is searched.
-        A search returns at most ef_search documents.
-    lists, probes: of ivfflat; the number of lists, and of lists that are searched.
-    of: the dense retriever whose vectors are used, such as `dense`.
-    model, vectors: instead of `of`, the model and the vectors as for `dense`.
-    filter: as for `dense`; pgvector applies it after the search of the index, so that fewer documents may be found.
-    target: the URL of a server; ${VARIABLE} is read from the environment. Without it, a private server of the package
-        pgserver is started.
-    table: an existing table; nothing is written to it. Without it, the corpus is indexed in a temporary table.
-    column: its column of vectors.
-    id: its column with the document id.
-    distance: the operator of an existing table: `cosine`, `l2` or `product`.
-    where: a condition in SQL for an existing table.
-    timeout: seconds per query of an existing table.
-    folder, version, name: as for `python`.
-
-    Scores are cosines for the corpus, and minus the distance for an existing table.
+    Scores are cosines for the corpus, and minus the distance for an existing table. A search with hnsw returns at most
+    ef_search documents. pgvector applies a filter after the search of the index, so that fewer documents may be found.
     """
 
-    extra = "postgres"
+    retriever = "pgvector"
 
-    def __init__(
-        self,
-        target: str | None = None,
-        kind: str = "exact",
-        m: int | None = None,
-        ef_construction: int | None = None,
-        ef_search: int | None = None,
-        lists: int | None = None,
-        probes: int | None = None,
-        of: Any = None,
-        model: Any = None,
-        vectors: Any = None,
-        filter: Filter | None = None,
-        table: str | None = None,
-        column: str = "embedding",
-        id: str = "id",
-        distance: str = "cosine",
-        where: str | None = None,
-        timeout: float = 30.0,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or table or "pgvector"
-        operators = {"cosine": "<=>", "l2": "<->", "product": "<#>"}
-        if distance not in operators:
-            raise unknown(label, "distance", distance, operators)
-        given = {
-            "m": m,
-            "ef_construction": ef_construction,
-            "ef_search": ef_search,
-            "lists": lists,
-            "probes": probes,
-        }
-        self._kind = kind
-        self._parameters = chosen_kind(kind, _KINDS, given, label)
-        known: dict[str, Any] = {"retriever": "pgvector", "kind": kind, **self._parameters}
-        if table is not None:
-            if target is None:
-                raise RetrieverError(f"{label}: `table` needs a target, the URL of its server.")
-            known |= {"target": target, "table": table, "column": column, "row": id, "version": version}
-            known |= {"distance": distance, "where": where}
-        source = vector_source(of, model, vectors, folder, label)
-        super().__init__(label, table is not None, known, source, filter)
-        self._connect_to(target, table, timeout)
-        condition = f" where {PASSES}" if filter is not None else ""
-        if table is not None and where:
-            condition = f" where {where.replace('{', '{{').replace('}', '}}').replace('%', '%%')}"
-        self._set = False
-        self._statement = self._sql(
-            f"select {{id}}, {{column}} {operators[distance]} %s::vector as distance from {{table}}{condition} "
-            "order by distance limit %s",
-            table=table or "documents",
-            column=column if table is not None else "vector",
-            id=id if table is not None else "position",
+    kind: Literal["exact", "hnsw", "ivfflat"] = setting("exact", "the index of the vectors")
+    m: int = setting(16, LINKS, low=1, kinds=_HNSW)
+    ef_construction: int = setting(64, WHILE_BUILT, low=1, kinds=_HNSW)
+    ef_search: int = setting(40, WHILE_SEARCHED, low=1, kinds=_HNSW)
+    lists: int = setting(64, LISTS, low=1, kinds=_IVF)
+    probes: int = setting(1, PROBES, low=1, kinds=_IVF)
+    column: str = setting("embedding", "the column of vectors", only="target")
+    distance: Literal["cosine", "l2", "product"] = setting("cosine", "the operator", only="target")
+    where: str | None = setting(None, "a condition in SQL", only="target")
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._statement: Any = None
+
+    def _prepared(self) -> Any:
+        """The statement of a search."""
+        condition = f" where {PASSES}" if self.filter is not None else ""
+        if self.where:
+            condition = f" where {self.where.replace('{', '{{').replace('}', '}}').replace('%', '%%')}"
+        text = self._text_column() if self._existing else None
+        return self._sql(
+            self._with_text(f"select {{id}}, {{column}} {_OPERATORS[self.distance]} %s::vector as distance", text)
+            + f" from {{table}}{condition} order by distance limit %s",
+            table=self._table,
+            column=self.column if self._existing else "vector",
+            id=self.id if self._existing else "position",
+            **({} if text is None else {"text": text}),
         )
 
     def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
-        try:
-            self._run("create extension if not exists vector")
-        except RetrieverError as error:
-            raise RetrieverError(f"{error} The server needs the extension pgvector.") from None
-        width = vectors.shape[1]
-        self._run("drop table if exists documents")
-        self._run(
-            f"create temporary table documents (position bigint primary key, {PASSES} bool, vector vector({width}))"
-        )
-        with self._connection.cursor() as cursor, cursor.copy("copy documents from stdin") as copy:
+        self._create(f"position bigint primary key, {PASSES} bool, vector vector({vectors.shape[1]})")
+        statement = self._sql("copy {table} from stdin", table=self._table)
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             for row in range(len(documents)):
                 copy.write_row((row, kept is None or bool(kept[row]), _vector_text(vectors[row])))
-        if self._kind != "exact":
-            built = {
-                key: value for key, value in self._parameters.items() if key not in ("ef_search", "probes")
-            }
+        definition = ""
+        if self.kind != "exact":
+            built = {key: value for key, value in self._parameters.items() if key not in ("ef_search", "probes")}
             options = ", ".join(f"{key} = {value}" for key, value in built.items())
+            definition = f"{self.kind} (vector vector_cosine_ops) with ({options})"
             self._run("set max_parallel_maintenance_workers = 0")
-            self._run(
-                f"create index on documents using {self._kind} (vector vector_cosine_ops) with ({options})"
-            )
-        self._measure()
+        self._index(definition)
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[tuple[Any, float]]:
+    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
         assert vector is not None
-        if not self._set:
-            self._prepare_session()
+        if self._statement is None:
+            self._statement = self._prepared()
         found = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
         one = 0 if self._existing else 1
-        return [(doc, one - distance) for doc, distance in found]
+        return found_rows([(doc, one - distance, *text) for doc, distance, *text in found])
 
     def _prepare_session(self) -> None:
-        """The parameters of the search; an index of the corpus is always used, also where a scan would be faster."""
+        """Check that pgvector is installed, and set the parameters of the search.
+
+        An index of the corpus is always used, also where a scan would be faster.
+        """
+        if self._address is None:
+            self._run("create extension if not exists vector")
+        elif self._run("select 1 from pg_extension where extname = 'vector'").fetchone() is None:
+            raise RetrieverError(
+                f"{self.label}: the database does not have the extension pgvector, which Steelyard does not install: "
+                "run `create extension vector` in it."
+            )
         names = {"ef_search": "hnsw.ef_search", "probes": "ivfflat.probes"}
-        for key, setting in names.items():
+        for key, variable in names.items():
             if key in self._parameters:
-                self._run("select '[1]'::vector")  # Loads pgvector, which knows these settings.
-                self._run(f"set {setting} = {self._parameters[key]}")
-        if not self._existing and self._kind != "exact":
+                self._run("select '[1]'::vector")  # Loads pgvector, which knows these variables.
+                self._run(f"set {variable} = {self._parameters[key]}")
+        if not self._existing and self.kind != "exact":
             self._run("set enable_seqscan = off")
-        self._set = True
 
 
 def _vector_text(vector: Vectors) -> str:
@@ -327,9 +306,38 @@ def private_server() -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pgserver = package("pgserver", "postgres", "a private PostgreSQL server")
-        folder = tempfile.mkdtemp(prefix="steelyard-postgres-")
-        address: str = pgserver.get_server(folder, cleanup_mode="delete").get_uri()
+        folder = temporary_folder("postgres", parent=_place_for_server(Path(pgserver.__file__)))
+        # The server is ended with the folder, also if this process is stopped while the server starts.
+        address: str = pgserver.get_server(folder, cleanup_mode=None).get_uri()
     return address
+
+
+def _place_for_server(program: Path) -> Path:
+    """A folder where a private server can work without a change anywhere else.
+
+    The socket of the server is in its folder if the path is short enough, and otherwise in one that pgserver makes and
+    leaves. PostgreSQL refuses to run as root: pgserver then runs it as another user, and makes every folder above its
+    data and its program readable for everyone. We only use folders where this changes nothing.
+    """
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    folders = [Path(tempfile.gettempdir()).resolve(), *OPEN_TO_ALL]
+    closed: list[Path] = []
+    for folder in folders:
+        if folder.is_dir() and os.access(folder, os.W_OK) and len(os.fsencode(folder)) <= _LONGEST:
+            closed = _closed([*reversed(folder.parents), folder, *program.parents]) if root else []
+            if not closed:
+                return folder
+    if closed:
+        raise RetrieverError(
+            f"a private PostgreSQL server of root needs {closed[0]} to be readable for everyone, which Steelyard does "
+            "not change: run the bench as another user, or give `target`, the URL of a server."
+        )
+    return folders[0]
+
+
+def _closed(folders: Sequence[Path]) -> list[Path]:
+    """The folders that not everyone may read and enter."""
+    return [folder for folder in folders if folder.is_dir() and folder.stat().st_mode & 0o055 != 0o055]
 
 
 def _text(error: Exception) -> str:

@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from steelyard.retrievers.adapters.base import LibraryRetriever
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.settings import setting
 
 
 class PyTerrier(LibraryRetriever):
     """A PyTerrier transformer or pipeline, called with a frame of qid and query.
 
-    target: the transformer, or `package.module:attribute`; a class or a function is called to create it.
-    id: the column of the ids.
-    arguments, folder, version, name: as for `python`.
-
     The returned frame is ordered by rank, or by score if it has no rank. Terrier's query parser does not accept
     some punctuation: start the pipeline with `pt.rewrite.tokenise()`.
     """
 
-    extra = "pyterrier"
+    retriever = extra = "pyterrier"
     module = "pyterrier"
     methods = ("transform",)
+    concurrency = 1
 
-    def __init__(
-        self,
-        target: Any = None,
-        id: str = "docno",
-        arguments: Mapping[str, Any] | None = None,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(target, id, 1, arguments, folder, version, name)
-        self._column = id
+    id: str = setting("docno", "the column of the ids", key=None)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         pandas = package("pandas", self.extra, self.label)
         numbers = [str(number) for number in range(len(queries))]
         found = self._object.transform(pandas.DataFrame({"qid": numbers, "query": queries}))
-        missing = [column for column in ("qid", self._column) if column not in found.columns]
+        missing = [column for column in ("qid", self.id) if column not in found.columns]
         if missing:
             raise RetrieverError(
                 f"{self.label}: its frame has no column {' and no '.join(map(repr, missing))}; "
@@ -53,7 +39,7 @@ class PyTerrier(LibraryRetriever):
         if by is not None:
             found = found.sort_values(by, ascending=order[by], kind="stable")
         groups = {str(number): group for number, group in found.groupby("qid", sort=False)}
-        return [_pairs(groups.get(number), self._column) for number in numbers]
+        return [_pairs(groups.get(number), self.id) for number in numbers]
 
 
 def _pairs(group: Any, column: str) -> list[Any]:

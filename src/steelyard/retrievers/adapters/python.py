@@ -5,21 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from steelyard.ids import kind_of
-from steelyard.retrievers.adapters.base import Wrapped
+from steelyard.retrievers.adapters.base import Called
 from steelyard.retrievers.adapters.calling import Loop, TimeLimit, ask_each, awaited
 from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.targets import (
-    expanded,
-    instantiated,
-    label_of,
-    load_target,
-    target_settings,
-)
-from steelyard.retrievers.base import Retriever, RetrieverError, whole
+from steelyard.retrievers.adapters.targets import expanded, instantiated, label_of, load_target, target_settings
+from steelyard.retrievers.base import Retriever, RetrieverError, needs_corpus
+from steelyard.retrievers.settings import setting
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -31,21 +25,8 @@ _BATCH_NAMES = {"queries", "questions", "batch", "texts", "inputs", "query_list"
 _METHODS = ("retrieve", "search", "invoke")
 
 
-class Python(Wrapped):
+class Python(Called):
     """A function, a class, or an object with `retrieve`, `search` or `invoke` (and `index`).
-
-    target: the callable, or `package.module:attribute`. A class is instantiated with `arguments`.
-    batch: true if it takes a list of queries, false if it takes one; auto inspects its first parameter.
-    id: path to the id of a document, if it returns documents: `id`, `metadata.KEY`, another path, or `hash`.
-    score: path to the score of a document.
-    concurrency: the number of queries at the same time.
-    arguments: keyword arguments of the class, or of every call. ${VARIABLE} in them is read from the environment.
-    folder: folder in which modules are also searched; the working directory by default.
-    version: version of the data behind the callable. Results are cached between benches while the version and the
-        code are unchanged: its module and the user modules that it imports, directly or indirectly.
-    timeout: seconds per query; a query that takes longer is abandoned and counts as failed. Its thread cannot be
-        stopped and may slow down the others. By default there is no limit.
-    name: its label in tables; the target by default.
 
     It may return ids, (id, score) pairs, documents or records, {id: score}, or None for no result, directly or as an
     awaitable. The order is kept, and so are repeated documents. Without scores, they are 1/rank. An object or class
@@ -57,30 +38,47 @@ class Python(Wrapped):
     [[('d1', 2.5)]]
     """
 
-    def __init__(
-        self,
-        target: Any = None,
-        batch: Batch = "auto",
-        id: str = "id",
-        score: str = "score",
-        concurrency: int = 1,
-        arguments: Mapping[str, Any] | None = None,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        timeout: float | None = None,
-        name: str | None = None,
-    ) -> None:
-        loaded = load_target(target, "python", folder)
-        label = name or label_of(target)
-        found = instantiated(loaded, label, arguments)
+    retriever = "python"
+
+    target: Any = setting(
+        None,
+        "the callable, or `package.module:attribute`; a class is instantiated with `arguments`",
+        key=None,
+        kw_only=False,
+    )
+    batch: Batch = setting(
+        "auto", "true if it takes a list of queries, false if it takes one; auto inspects its first parameter", key=None
+    )
+    score: str = setting("score", "path to the score of a document")
+    timeout: float | None = setting(
+        None,
+        "seconds per query; a query that takes longer is abandoned and counts as failed. Its thread cannot be stopped "
+        "and may slow down the others. By default there is no limit",
+        low=1e-3,
+        key=None,
+    )
+
+    def _label(self) -> str:
+        return str(self.name or label_of(self.target))
+
+    def _set_up(self) -> None:
+        loaded = load_target(self.target, "python", self.folder)
+        found = instantiated(loaded, self.label, self.arguments)
         self._inner = found if isinstance(found, Retriever) else None
-        self._index = index_method(found, label)
-        per_call = None if isinstance(loaded, type) else expanded(arguments, label)
-        self._call = Caller(method_of(found, label), label, batch, concurrency, per_call, timeout)
-        settings = target_settings("python", target, version, arguments, batch=self._call.batch)
+        self._index = index_method(found, self.label)
+        per_call = None if isinstance(loaded, type) else expanded(self.arguments, self.label)
+        method = method_of(found, self.label)
+        self._call = Caller(method, self.label, self.batch, self.concurrency, per_call, self.timeout)
+        self._ids = DocIds(self.id, self.label, self.text)
+        self.score_path = self.score
+        self._identity = target_settings(self.target, self.version, self.arguments) | {"batch": self._call.batch}
         if self._inner is not None:
-            settings["of"] = self._inner.settings()
-        super().__init__(label, DocIds(id, label), {**settings, "score": score}, score)
+            self._identity["of"] = self._inner.settings()
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether the target indexes the corpus."""
+        return needs_corpus(self._inner) if self._inner is not None else self._index is not None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Pass the corpus to a target with `index`."""
@@ -121,11 +119,9 @@ class Caller:
         arguments: Mapping[str, Any] | None = None,
         timeout: float | None = None,
     ) -> None:
-        if batch not in ("auto", True, False):
-            raise RetrieverError(f"{label}: `batch` is {batch!r}; expected true, false or auto.")
         self._function = function
         self._label = label
-        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
+        self._concurrency = concurrency
         self._arguments = dict(arguments or {})
         signature = _signature(function)
         parameters = list(signature.parameters.values()) if signature is not None else []
@@ -177,8 +173,8 @@ class Caller:
         except TypeError as error:
             name = getattr(self._function, "__name__", "the call")
             raise RetrieverError(
-                f"{self._label}: {name}{signature} cannot be called: {error}; expected {name}(queries, k) for a list of "
-                f"queries, or {name}(query, k) for one; other parameters need a default."
+                f"{self._label}: {name}{signature} cannot be called: {error}; expected {name}(queries, k) for a list "
+                f"of queries, or {name}(query, k) for one; other parameters need a default."
             ) from None
 
     def _finished(self, results: list[Any], times: float | None = 1) -> list[Any]:

@@ -9,196 +9,190 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from steelyard.checks import unknown_name
 from steelyard.retrievers.adapters.engines import (
     PASSES,
     Engine,
     Kept,
-    folder_bytes,
-    required,
-    temporary_folder,
-    vector_source,
+    VectorEngine,
+    found_rows,
+    private_copy,
+    text_column,
 )
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import Documents, RetrieverError
-from steelyard.retrievers.filters import Filter
+from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
+from steelyard.temporary import temporary_folder
 
-WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+")
 
 
-class SqliteFts(Engine):
+class _Sqlite(Engine):
+    """A table of SQLite, of the corpus in a temporary folder, or of an existing database."""
+
+    id_path = "id"
+    _driver: Any = sqlite3
+    _text: str | None = None
+
+    target: str | Path | None = setting(
+        None, "the file of an existing database; it is opened for reading only", key=None, kw_only=False
+    )
+
+    table: str | None = setting(None, "the table", only="target", needed=True)
+
+    def _text_path(self) -> str | None:
+        """The texts are selected by their column."""
+        return None
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        if self._existing:
+            self._database = self._path("database")
+            self._check_columns()
+
+    def _check_columns(self) -> None:
+        """Raise for a table or a column that does not exist: SQLite takes an unknown name in quotes for a text."""
+        try:
+            cursor = self._client.execute(f"select * from {quoted(str(self.table))} limit 0")
+        except self._driver.Error as error:
+            raise RetrieverError(f"{self.label}: SQLite cannot read the table: {error}.") from None
+        columns = list(dict.fromkeys(["rowid", *(name for name, *_ in cursor.description)]))
+        self._text = text_column(columns, self.text, self.label)
+        for setting_name in ("id", "column"):
+            column = getattr(self, setting_name, "rowid")
+            if column not in columns:
+                named = unknown_name(f"column in `{setting_name}`", column, columns)
+                raise RetrieverError(f"{self.label}: {named}")
+
+    def _open(self) -> Any:
+        """A connection that cannot write to the database and leaves no file beside it."""
+        path, address = self._database, self._database.resolve().as_uri()
+        log, shared = (path.with_name(f"{path.name}-{name}") for name in ("wal", "shm"))
+        with path.open("rb") as file:
+            written_ahead = file.read(20)[18:20] == b"\x02\x02"
+        if written_ahead and not log.exists():
+            # Even a reader would create the log and its shared memory, and leave them. Without a log nobody has the
+            # database open for writing, so that it can be read as a file that does not change.
+            address += "?immutable=1"
+        elif written_ahead and not shared.exists():
+            # The log of a process that was killed: reading it would create the shared memory, so a copy is read.
+            address = private_copy(path, self, log).as_uri()
+        else:
+            # With a log in use, readers share its memory, as SQLite's locks require; nothing else is written.
+            address += "?mode=ro"
+        return self._connected(self._driver.connect(address, uri=True, check_same_thread=False))
+
+    def _create(self) -> Any:
+        """A new database for the corpus."""
+        self._folder = temporary_folder("sqlite", self)
+        return self._connected(self._driver.connect(self._folder / "corpus.db", check_same_thread=False))
+
+    def _connected(self, connection: Any) -> Any:
+        weakref.finalize(self, connection.close)
+        return connection
+
+    def _selected(self, columns: str) -> str:
+        """Columns of a select, and that of the texts if there is one."""
+        return columns if self._text is None else f"{columns}, {quoted(self._text)}"
+
+    def _rows(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+        try:
+            return found_rows(self._client.execute(statement, values).fetchall())
+        except self._driver.Error as error:
+            raise RetrieverError(f"{self.label}: SQLite could not search: {error}.") from None
+
+
+class SqliteFts(_Sqlite):
     """Full-text search of SQLite: BM25 of FTS5 (with its fixed k1 1.2 and b 0.75).
-
-    tokenizer: tokenizer of FTS5 for the corpus: `porter unicode61` (English stems), `unicode61` or `trigram`.
-    target: the file of an existing database; it is opened for reading only.
-    table: its FTS5 table.
-    id: its column with the document id; `rowid` by default.
-    folder, version, name: as for `python`.
 
     A query is searched as plain words, any of which may match.
     """
 
-    def __init__(
-        self,
-        target: str | Path | None = None,
-        tokenizer: str = "porter unicode61",
-        table: str | None = None,
-        id: str = "rowid",
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or "sqlite-fts"
-        known: dict[str, Any] = {"retriever": "sqlite-fts", "package": sqlite3.sqlite_version}
-        if target is None:
-            known["tokenizer"] = tokenizer
-        else:
-            required(table, "table", "the FTS5 table", label)
-            known |= {"target": str(target), "table": table, "version": version, "column": id}
-        super().__init__(label, target is not None, known)
-        self._tokenizer = tokenizer
-        self._table, self._id = (table or "documents", id) if target is not None else ("documents", "rowid")
-        self._folder: Path | None = None
-        self._connection: Any = None
-        self._path = None if target is None else Path(folder or ".") / target
-        if self._path is not None and not self._path.is_file():
-            raise RetrieverError(f"{label}: there is no database {self._path}.")
+    retriever = "sqlite-fts"
 
-    def size_in_bytes(self) -> int:
-        """The size of the database."""
-        return folder_bytes(self._folder)
+    tokenizer: str = setting(
+        "porter unicode61",
+        "tokenizer of FTS5: `porter unicode61` (English stems), `unicode61` or `trigram`",
+        only="corpus",
+    )
+    table: str | None = setting(None, "the FTS5 table", only="target", needed=True)
+    id: str = setting("rowid", "the column with the document id", only="target", key="column")
+
+    def _package_version(self) -> dict[str, Any]:
+        return {"package": sqlite3.sqlite_version}
 
     def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
-        self._folder = temporary_folder(self, "sqlite")
-        connection = sqlite3.connect(self._folder / "corpus.db", check_same_thread=False)
+        connection = self._create()
         try:
             with connection:
                 connection.execute(
-                    f"create virtual table documents using fts5(text, content='', tokenize={_quoted(self._tokenizer)})"
+                    f"create virtual table documents using fts5(text, content='', tokenize={quoted(self.tokenizer)})"
                 )
                 rows = enumerate(documents.texts)
                 connection.executemany("insert into documents(rowid, text) values (?, ?)", rows)
                 connection.execute("insert into documents(documents) values ('optimize')")
         except sqlite3.Error as error:
             raise RetrieverError(f"{self.label}: SQLite could not index the corpus: {error}.") from None
-        weakref.finalize(self, connection.close)
-        self._connection = connection
+        self._client = connection
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[tuple[Any, float]]:
-        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(WORD.findall(query)))
+    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
+        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
         if not words:
             return []
-        if self._connection is None:
-            assert self._path is not None
-            self._connection = read_only(self._path)
-        table, column = _quoted(self._table), _quoted(self._id)
-        statement = f"select {column}, -rank from {table} where {table} match ? order by rank limit ?"
-        try:
-            found: list[tuple[Any, float]] = self._connection.execute(statement, (words, k)).fetchall()
-        except sqlite3.Error as error:
-            raise RetrieverError(f"{self.label}: SQLite could not search: {error}.") from None
-        return found
+        table, column = quoted(self.table or "documents"), quoted(self.id)
+        return self._rows(
+            f"select {self._selected(f'{column}, -rank')} from {table} where {table} match ? order by rank limit ?",
+            (words, k),
+        )
 
 
-class SqliteVec(Engine):
+class SqliteVec(_Sqlite, VectorEngine):
     """Exact nearest neighbours in SQLite by sqlite-vec.
-
-    of: the dense retriever whose vectors are used, such as `dense`.
-    model, vectors: instead of `of`, the model and the vectors as for `dense`.
-    filter: as for `dense`.
-    target: the file of an existing database; it is opened for reading only.
-    table: its vec0 table.
-    column: the column of its vectors.
-    id: its column with the document id; `rowid` by default.
-    folder, version, name: as for `python`.
 
     It needs an interpreter whose sqlite3 can load extensions, or the package pysqlite3.
     """
 
-    extra = "sqlite-vec"
+    retriever = extra = "sqlite-vec"
+    module = "sqlite_vec"
 
-    def __init__(
-        self,
-        target: str | Path | None = None,
-        table: str | None = None,
-        column: str = "embedding",
-        id: str = "rowid",
-        of: Any = None,
-        model: Any = None,
-        vectors: Any = None,
-        filter: Filter | None = None,
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or "sqlite-vec"
-        self._package = package("sqlite_vec", self.extra, "sqlite-vec")
-        self._driver = _driver_with_extensions(label)
-        known: dict[str, Any] = {"retriever": "sqlite-vec", "package": self._package.__version__}
-        if target is not None:
-            required(table, "table", "the vec0 table", label)
-            known |= {"target": str(target), "table": table, "column": column, "version": version, "row": id}
-        source = vector_source(of, model, vectors, folder, label)
-        super().__init__(label, target is not None, known, source, filter)
-        self._table, self._column, self._id = (
-            (table, column, id) if target is not None else ("documents", "embedding", "rowid")
-        )
-        self._where = f" and {PASSES} = 1" if filter is not None else ""
-        self._folder: Path | None = None
-        self._connection: Any = None
-        self._path = None if target is None else Path(folder or ".") / target
-        if self._path is not None and not self._path.is_file():
-            raise RetrieverError(f"{label}: there is no database {self._path}.")
+    table: str | None = setting(None, "the vec0 table", only="target", needed=True)
+    column: str = setting("embedding", "the column of its vectors", only="target")
+    id: str = setting("rowid", "the column with the document id", only="target", key="row")
 
-    def size_in_bytes(self) -> int:
-        """The size of the database."""
-        return folder_bytes(self._folder)
+    def _set_up(self) -> None:
+        package(self.module, self.extra, self.retriever)  # The package that is missing is named before its driver.
+        self._driver = _driver_with_extensions(self.label)
+        super()._set_up()
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
-        assert vectors is not None
-        self._folder = temporary_folder(self, "sqlite")
-        connection = self._loaded(self._driver.connect(self._folder / "corpus.db", check_same_thread=False))
-        width = vectors.shape[1]
-        passes = [1] * len(documents) if kept is None else kept.astype(int).tolist()
-        with connection:
-            connection.execute(
-                f"create virtual table documents using vec0(embedding float[{width}] distance_metric=cosine, "
-                f"{PASSES} integer)"
-            )
-            rows = ((row, vectors[row].tobytes(), passes[row]) for row in range(len(documents)))
-            connection.executemany(
-                f"insert into documents(rowid, embedding, {PASSES}) values (?, ?, ?)", rows
-            )
-        weakref.finalize(self, connection.close)
-        self._connection = connection
-
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[tuple[Any, float]]:
-        assert vector is not None
-        if self._connection is None:
-            assert self._path is not None
-            self._connection = self._loaded(read_only(self._path, self._driver))
-        statement = (
-            f"select {_quoted(self._id)}, {0 if self._existing else 1} - distance from {_quoted(str(self._table))} "
-            f"where {_quoted(self._column)} match ? and k = ?{self._where} order by distance"
-        )
-        try:
-            found: list[tuple[Any, float]] = self._connection.execute(
-                statement, (vector.tobytes(), k)
-            ).fetchall()
-        except self._driver.Error as error:
-            raise RetrieverError(f"{self.label}: SQLite could not search: {error}.") from None
-        return found
-
-    def _loaded(self, connection: Any) -> Any:
+    def _connected(self, connection: Any) -> Any:
         connection.enable_load_extension(True)
         self._package.load(connection)
         connection.enable_load_extension(False)
-        return connection
+        return super()._connected(connection)
 
+    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+        assert vectors is not None
+        connection = self._create()
+        passes = [1] * len(documents) if kept is None else kept.astype(int).tolist()
+        with connection:
+            connection.execute(
+                f"create virtual table documents using vec0(embedding float[{vectors.shape[1]}] "
+                f"distance_metric=cosine, {PASSES} integer)"
+            )
+            rows = ((row, vectors[row].tobytes(), passes[row]) for row in range(len(documents)))
+            connection.executemany(f"insert into documents(rowid, embedding, {PASSES}) values (?, ?, ?)", rows)
+        self._client = connection
 
-def read_only(path: Path, driver: Any = sqlite3) -> Any:
-    """A connection to a database that cannot write to it."""
-    return driver.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
+        assert vector is not None
+        filtered = f" and {PASSES} = 1" if self.filter is not None else ""
+        statement = (
+            f"select {self._selected(f'{quoted(self.id)}, {0 if self._existing else 1} - distance')} from "
+            f"{quoted(self.table or 'documents')} where {quoted(self.column)} match ? and k = ?{filtered} "
+            "order by distance"
+        )
+        return self._rows(statement, (vector.tobytes(), k))
 
 
 def _driver_with_extensions(label: str) -> Any:
@@ -209,11 +203,12 @@ def _driver_with_extensions(label: str) -> Any:
         return import_module("pysqlite3")
     except ImportError:
         raise RetrieverError(
-            f"{label}: the sqlite3 of this Python cannot load extensions; install another one: pip install pysqlite3-binary"
+            f"{label}: the sqlite3 of this Python cannot load extensions; "
+            "install another one: pip install pysqlite3-binary"
         ) from None
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """A name in SQL."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'

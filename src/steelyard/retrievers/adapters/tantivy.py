@@ -3,106 +3,81 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.engines import folder_bytes, temporary_folder
-from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import RetrieverError, checked_corpus, checked_index
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from steelyard.retrievers.adapters.engines import Engine, Kept
+from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.settings import setting
+from steelyard.retrievers.shared_vectors import Vectors
+from steelyard.temporary import temporary_folder
 
 _WORD = re.compile(r"[^\W_]+")
 _HEAP = 128_000_000
 
 
-class Tantivy(Wrapped):
+class Tantivy(Engine):
     """BM25 of tantivy (with its fixed k1 1.2 and b 0.75).
-
-    tokenizer: tokenizer of the corpus: `en_stem` (English stems), `default` (words in lower case), `whitespace` or
-        `raw`.
-    target: the folder of an existing index; nothing is written to it.
-    fields: the fields of that index that are searched, separated by spaces.
-    id: the stored field of that index with the id.
-    folder: the folder that a relative target is relative to; the working directory by default.
-    version: version of that index.
-    name: its label in tables.
 
     A query is searched as plain words, without tantivy's query language. The corpus is indexed by one thread, so
     that the same corpus gives the same lists. Documents without any of the words are left out.
     """
 
-    extra = "tantivy"
+    retriever = extra = "tantivy"
+    module = "tantivy"
 
-    def __init__(
-        self,
-        target: str | Path | None = None,
-        tokenizer: str = "en_stem",
-        fields: str = "text",
-        id: str = "id",
-        folder: str | Path | None = None,
-        version: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        label = name or "tantivy"
-        self._package = package("tantivy", self.extra, "tantivy")
-        self._tokenizer = tokenizer
-        self._fields = fields.split() if target is not None else ["text"]
-        self._id = id if target is not None else "id"
-        self._folder: Path | None = None if target is None else Path(folder or ".") / target
-        self._opened = None if self._folder is None else self._open(self._folder, label)
-        self._own = target is None
-        known: dict[str, Any] = {"retriever": "tantivy", "package": self._package.__version__}
-        if target is None:
-            known["tokenizer"] = tokenizer
-        else:
-            known |= {"target": str(target), "fields": self._fields, "version": version}
-        super().__init__(label, DocIds(self._id, label), known)
+    target: str | Path | None = setting(
+        None, "the folder of an existing index; nothing is written to it", key=None, kw_only=False
+    )
+    tokenizer: str = setting(
+        "en_stem",
+        "tokenizer: `en_stem` (English stems), `default` (words in lower case), `whitespace` or `raw`",
+        only="corpus",
+    )
+    fields: str = setting("text", "the fields that are searched, separated by spaces", only="target", key=None)
+    id: str = setting("id", "the stored field with the id", only="target", key=None)
 
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index the corpus in a temporary folder; with a target, nothing is indexed."""
-        if not self._own:
-            return self
-        documents = checked_corpus(corpus, self.label)
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._fields = self.fields.split()
+        if self._existing:
+            folder = Path(self.folder or ".") / str(self.target)
+            if not folder.is_dir() or not self._package.Index.exists(str(folder)):
+                raise RetrieverError(f"{self.label}: there is no tantivy index in {folder}.")
+            self._client = self._package.Index.open(str(folder))
+            self._folder = folder
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that its results depend on, as far as it is known."""
+        fields = {"fields": self._fields} if self._existing else {}
+        return super().settings() | {"id": self.id} | fields
+
+    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
         schema = self._package.SchemaBuilder()
         schema.add_text_field("id", stored=True, tokenizer_name="raw")
-        schema.add_text_field("text", tokenizer_name=self._tokenizer)
-        folder = temporary_folder(self, "tantivy")
-        index = self._package.Index(schema.build(), path=str(folder))
+        schema.add_text_field("text", tokenizer_name=self.tokenizer)
+        self._folder = temporary_folder("tantivy", self)
+        index = self._package.Index(schema.build(), path=str(self._folder))
         try:
             writer = index.writer(_HEAP, 1)
-            for doc, text in zip(documents.ids, documents.texts, strict=True):
-                writer.add_document(self._package.Document(id=doc, text=text))
+            for position, text in enumerate(documents.texts):
+                writer.add_document(self._package.Document(id=str(position), text=text))
             writer.commit()
         except ValueError as error:
             raise RetrieverError(f"{self.label}: tantivy could not index the corpus: {error}.") from error
         writer.wait_merging_threads()
         index.reload()
-        self._opened, self._folder = index, folder
-        return self
+        self._client = index
 
-    def size_in_bytes(self) -> int:
-        """The files of the index."""
-        return folder_bytes(self._folder)
-
-    def _ask(self, queries: list[str], k: int) -> list[Any]:
-        index = checked_index(self._opened, self.label)
+    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
+        words = " ".join(_WORD.findall(query.lower()))
+        if not words:
+            return []
+        index = self._client
         searcher = index.searcher()
-        answers = []
-        for query in queries:
-            words = " ".join(_WORD.findall(query.lower()))
-            hits = searcher.search(index.parse_query(words, self._fields), k).hits if words else []
-            answers.append([(self._record(searcher.doc(address)), score) for score, address in hits])
-        return answers
+        hits = searcher.search(index.parse_query(words, self._fields), k).hits
+        records = [(self._record(searcher.doc(address)), score) for score, address in hits]
+        return records if self._existing else [(int(record["id"]), score) for record, score in records]
 
     def _record(self, document: Any) -> dict[str, Any]:
         return {key: values[0] for key, values in document.to_dict().items() if values}
-
-    def _open(self, folder: Path, label: str) -> Any:
-        if not folder.is_dir() or not self._package.Index.exists(str(folder)):
-            raise RetrieverError(f"{label}: there is no tantivy index in {folder}.")
-        return self._package.Index.open(str(folder))

@@ -101,16 +101,16 @@ def expanded(arguments: Mapping[str, Any] | None, label: str) -> dict[str, Any]:
     if not isinstance(arguments, Mapping | None):
         raise RetrieverError(f"{label}: `arguments` is {kind_of(arguments)}; expected `name: value` pairs.")
     remember_settings(arguments)
-    return {
-        str(name): from_environment(value, label, RetrieverError) for name, value in (arguments or {}).items()
-    }
+    return {str(name): from_environment(value, label, RetrieverError) for name, value in (arguments or {}).items()}
 
 
 def list_hint(error: BaseException, arguments: Any) -> str:
     """Advice if a list among the arguments is the likely cause of a TypeError; "" otherwise.
 
-    >>> list_hint(TypeError("'list' object cannot be interpreted as an integer"), {"n": [3, 4]})
-    'Its argument n is a list, [3, 4], and is passed unchanged; to try one value after the other, write `arguments: [{n: 3}, {n: 4}]`.'
+    >>> hint = list_hint(TypeError("'list' object cannot be interpreted as an integer"), {"n": [3, 4]})
+    >>> print(*hint.split("; "), sep="\\n")
+    Its argument n is a list, [3, 4], and is passed unchanged
+    to try one value after the other, write `arguments: [{n: 3}, {n: 4}]`.
     """
     lists = (
         {key: value for key, value in arguments.items() if isinstance(value, list)}
@@ -151,21 +151,16 @@ def identity_of(target: Any, version: str | None) -> dict[str, str]:
     if name is None:
         state = version or f"this process ({uuid4().hex[:8]})"
         return {"target": f"{type(target).__module__}.{label_of(target)}", "version": state}
-    return {"target": name, "code": code_hash(name.partition(":")[0])} | (
-        {"version": version} if version else {}
-    )
+    return {"target": name, "code": code_hash(name.partition(":")[0])} | ({"version": version} if version else {})
 
 
-def target_settings(
-    retriever: str, target: Any, version: str | None, arguments: Mapping[str, Any] | None, **more: Any
-) -> dict[str, Any]:
+def target_settings(target: Any, version: str | None, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     """The settings that the results of a target depend on, as far as they are known.
 
-    >>> target_settings("python", "json:dumps", "2", {"indent": 1}, batch=False)["arguments"]
+    >>> target_settings("json:dumps", "2", {"indent": 1})["arguments"]
     {'indent': 1}
     """
-    given = {"arguments": dict(arguments)} if arguments else {}
-    return {"retriever": retriever, **identity_of(target, version), **more, **given}
+    return {**identity_of(target, version), **({"arguments": dict(arguments)} if arguments else {})}
 
 
 def _attribute(target: str, label: str, folder: Path) -> Any:
@@ -196,9 +191,7 @@ def _module(name: str, label: str, folder: Path) -> ModuleType:
         if not isinstance(error, ModuleNotFoundError):
             raise RetrieverError(f"{label}: loading module {name!r} failed with {failure}.") from error
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-            raise RetrieverError(
-                f"{label}: module {name!r} needs {error.name!r}, which is not installed."
-            ) from None
+            raise RetrieverError(f"{label}: module {name!r} needs {error.name!r}, which is not installed.") from None
         raise RetrieverError(
             f"{label}: there is no module {error.name!r} in {folder} or among the installed packages."
             f"{did_you_mean(error.name, _modules(error.name, folder))}"

@@ -63,7 +63,9 @@ async function advance(said = "") {
 function lineOf(place, more) {
   const [query, doc] = data.pairs[place];
   const at = new Date().toISOString().replace(/\.\d+Z$/, "Z");
-  return { query_id: query, doc_id: doc, grade: null, judge: data.judge, at, ...more };
+  const scale = data.guidelines.relevant_from;
+  const line = { query_id: query, doc_id: doc, grade: null, judge: data.judge, at, ...more };
+  return typeof scale === "number" && !more.undo ? { ...line, relevant_from: scale } : line;
 }
 
 // One action at a time: save a line, then show the next document. What fails is reported and can be tried again.
@@ -292,8 +294,9 @@ function finish(said) {
   byId("spans").hidden = true;
   openNote(false, false);
   const typical = progress();
+  const then = data.then ? ` for the verdict so far. Then run: ${visible(data.then)}` : ".";
   const where = onServer
-    ? `Your judgments are in ${visible(data.file)}. You can close this page and stop the program.`
+    ? `Your judgments are in ${visible(data.file)}. Close this page and stop the program with Ctrl-C${then}`
     : "Export your judgments and send the file to the person who gave you this page.";
   const time = typical === null ? "" : ` A judgment took you ${duration(typical)} (median).`;
   byId("done-text").textContent = data.pairs.length ? `${where}${time}` : "There is nothing to judge for you in this pool.";
@@ -394,7 +397,7 @@ async function imported(file) {
     }
   }
   remember();
-  const rest = ignored ? ` ${counted(ignored, "line", "lines")} ignored: of another judge or of other documents.` : "";
+  const rest = ignored ? ` ${counted(ignored, "line", "lines")} ignored: of another judge, of other documents, or with a grade that is not on the scale.` : "";
   await act(null, null, `${counted(added, "line", "lines")} imported.${rest}`);
 }
 
@@ -415,7 +418,8 @@ function read(text) {
   const spans = found.spans ?? [];
   const whole = (span) => Number.isInteger(span?.start) && Number.isInteger(span?.end);
   if (!Array.isArray(spans) || !spans.every(whole) || typeof (found.note ?? "") !== "string") return null;
-  return found.grade === null || Number.isFinite(found.grade) ? found : null;
+  const scale = data.guidelines.grades.map((each) => each.grade);
+  return found.grade === null || scale.includes(found.grade) ? found : null;
 }
 
 // Keys and buttons.

@@ -206,7 +206,7 @@ const LIGHT = {
   line: "#e4e2db",
   inks: { inkLow: "#000000", inkHigh: "#ffffff", inkAt: 0.72 },
   ramp: ["#eaf3f1", "#a9d3cc", "#5aa9a0", "#1f7a72", "#0b4f4a"],
-  levels: ["#0b4f4a", "#1f7a72", "#8cc4bc", "#f1f1ee", "#d9d9d6"],
+  levels: ["#0b4f4a", "#1f7a72", "#8cc4bc", "#f1f1ee", "#efd9a8", "#d9d9d6"],
   runs: ["#0b655f", "#85857f", "#0072b2", "#d55e00", "#b0468f", "#8a6d00", "#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46", "#00805a"],
 };
 const DARK = {
@@ -215,7 +215,7 @@ const DARK = {
   line: "#2c3739",
   inks: { inkLow: "#ffffff", inkHigh: "#000000", inkAt: 0.5 },
   ramp: ["#1d2a2c", "#205450", "#2e7f78", "#4fa9a0", "#8be0d6"],
-  levels: ["#8be0d6", "#4fa9a0", "#205450", "#1d2629", "#33393b"],
+  levels: ["#8be0d6", "#4fa9a0", "#205450", "#1d2629", "#5c4a1e", "#33393b"],
   runs: ["#74cbc1", "#9aa3a1", "#58b4e9", "#ff9a4d", "#ea8fc8", "#e5c646", "#a99cf5", "#ff8073", "#8fc1dd", "#bfd14a", "#cfa98c", "#3fcf9f"],
 };
 

@@ -1,0 +1,230 @@
+"""What approximate search costs: neighbours missed, effectiveness lost and time gained, compared with exact search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.benchmark.costs import Row
+from steelyard.comparison.compare import compare
+from steelyard.comparison.result import Comparison
+from steelyard.qrels import Qrels
+from steelyard.report.tables import Cell, Table
+from steelyard.retrievers.filters import passing
+from steelyard.run import Run
+from steelyard.statistics.effect import shown_p
+from steelyard.statistics.effect import stars as stars_of
+from steelyard.wording import listed
+
+NEIGHBOURS = 10
+"""The cutoff of the neighbours found, if the measure has none."""
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """A run of approximate search, compared with exact search over the same vectors and with the same filter.
+
+    series: the engine with its kind of index and its filter, without the parameters that a sweep changes.
+    neighbours: the mean share of the first k documents of the exact search that are among its first k; documents with
+    the score of the last of them count too. lost: the mean of the measure of the exact search minus its own, with the
+    interval of the corrected test; with a filter, only documents that pass it are relevant. speedup: the median time
+    of the exact search divided by its own; None if they were not measured together.
+    """
+
+    run: str
+    exact: str
+    series: str
+    filter: Any
+    k: int
+    neighbours: float
+    measure: str
+    queries: int
+    lost: float
+    low: float
+    high: float
+    p: float
+    p_adjusted: float
+    verdict: str
+    seconds: float | None
+    exact_seconds: float | None
+    speedup: float | None
+
+    @property
+    def stars(self) -> str:
+        """The stars of the corrected p-value; none if it is not significant."""
+        found = stars_of(self.p_adjusted)
+        return "" if found == "ns" else found
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in result.json."""
+        return asdict(self)
+
+
+def approximations(
+    rows: Sequence[Row],
+    runs: Mapping[str, Run],
+    comparison: Comparison,
+    corpus: Mapping[str, str],
+    qrels: Qrels,
+    options: Mapping[str, Any],
+) -> tuple[Approximation, ...]:
+    """Every run over the vectors of a dense row of the same bench, compared with that row.
+
+    The measure is the first nDCG of the comparison, or else its first measure that is not a time. Tests are corrected
+    for the runs that are compared with the same row.
+    """
+    columns = [c for c in comparison.score_tables[0].columns if c.measure is not None and not c.timed]
+    column = next((c for c in columns if c.measure is not None and c.measure.name == "nDCG"), None)
+    column = column or next(iter(columns), None)
+    if column is None or column.measure is None:
+        return ()
+    k = int(column.measure.cutoff or NEIGHBOURS)
+    found: list[Approximation] = []
+    for exact, others in _by_exact_row(rows):
+        judged = _passing_qrels(qrels, corpus, exact)
+        if judged is None:
+            continue
+        compared = compare(
+            judged,
+            {row.run: runs[row.run] for row in (exact, *others)},
+            [column.measure],
+            baseline=exact.run,
+            unmatched="note",
+            **options,
+        )
+        pairs = {pair.run: pair for pair in compared.tested_pairs}
+        for row in others:
+            if row.run not in pairs:
+                continue
+            pair = pairs[row.run]
+            together = row.session is not None and row.session == exact.session
+            times = (row.p50_seconds, exact.p50_seconds) if together else (None, None)
+            found.append(
+                Approximation(
+                    run=row.run,
+                    exact=exact.run,
+                    series=_series(row.settings),
+                    filter=exact.settings.get("filter"),
+                    k=k,
+                    neighbours=neighbours_found(runs[exact.run], runs[row.run], k),
+                    measure=column.key,
+                    queries=pair.queries,
+                    lost=-pair.difference + 0.0,
+                    low=-pair.high + 0.0,
+                    high=-pair.low + 0.0,
+                    p=pair.p,
+                    p_adjusted=pair.p_adjusted,
+                    verdict=pair.verdict,
+                    seconds=times[0],
+                    exact_seconds=times[1],
+                    speedup=times[1] / times[0] if times[0] and times[1] else None,
+                )
+            )
+    order = {row.run: place for place, row in enumerate(rows)}
+    return tuple(sorted(found, key=lambda each: order[each.run]))
+
+
+def neighbours_found(exact: Run, other: Run, k: int) -> float:
+    """The mean share of the first k documents of an exact search that another search has among its first k.
+
+    A document with the score of the k-th counts too, whatever its place. Queries without a result are left out.
+
+    >>> exact = Run({"q1": {"a": 3, "b": 2, "c": 2, "d": 1}})
+    >>> neighbours_found(exact, Run({"q1": ["a", "c"]}), 2), neighbours_found(exact, Run({"q1": ["a", "d"]}), 2)
+    (1.0, 0.5)
+    """
+    lists = {
+        name: {
+            query[0]: list(zip(part["doc_id"].to_list(), part["score"].to_list(), strict=True))
+            for query, part in run.frame.sort("query_id", "rank")
+            .partition_by("query_id", as_dict=True, maintain_order=True)
+            .items()
+        }
+        for name, run in (("exact", exact), ("other", other))
+    }
+    shares = []
+    for query, ranked in lists["exact"].items():
+        first = ranked[:k]
+        if not first:
+            continue
+        last = first[-1][1]
+        right = {doc for doc, score in ranked if score is not None and score >= last} | {doc for doc, _ in first}
+        hits = sum(doc in right for doc, _ in lists["other"].get(query, [])[:k])
+        shares.append(min(hits, len(first)) / len(first))
+    return float(np.mean(shares)) if shares else float("nan")
+
+
+def approximation_table(found: Sequence[Approximation]) -> Table | None:
+    """The table of a bench; None if no run is compared with exact search."""
+    if not found:
+        return None
+    first = found[0]
+    rows: list[list[Cell]] = [
+        [
+            each.run,
+            each.neighbours,
+            each.lost,
+            f"{each.low:+.4f} to {each.high:+.4f}",
+            f"{shown_p(each.p_adjusted)} {each.stars}".rstrip(),
+            *(None if seconds is None else seconds * 1e3 for seconds in (each.seconds, each.exact_seconds)),
+        ]
+        for each in found
+    ]
+    corrected = ["corrected interval", "corrected p"]
+    head = [f"neighbours@{first.k}", f"{first.measure} lost", *corrected, "p50 ms", "exact p50 ms"]
+    exact = listed(list(dict.fromkeys(each.exact for each in found)))
+    title = f"What approximate search costs: compared with {exact}"
+    return Table(["run", *head], rows, digits=4, title=title)
+
+
+def _series(settings: Mapping[str, Any]) -> str:
+    """The engine, its kind of index and its filter.
+
+    >>> _series({"retriever": "faiss", "kind": "hnsw", "m": 4, "filter": 0.1})
+    'faiss hnsw, filter 0.1'
+    """
+    parts = [settings.get(name) for name in ("retriever", "search", "kind")]
+    name = " ".join(str(part) for part in parts if part is not None and part != "vector")
+    given = settings.get("filter")
+    if isinstance(given, Mapping):
+        given = " ".join(f"{field}={value}" for field, value in given.items())
+    return name if given is None else f"{name}, filter {given}"
+
+
+def _by_exact_row(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
+    """The dense rows, each with the rows of engines that search the same vectors with the same filter."""
+    exact = {_vectors_key(row.settings, row): row for row in rows if row.settings.get("retriever") == "dense"}
+    groups: dict[str, tuple[Row, list[Row]]] = {}
+    for row in rows:
+        of = row.settings.get("of")
+        if not isinstance(of, Mapping) or row.broken:
+            continue
+        base = exact.get(_vectors_key({**of, "filter": row.settings.get("filter")}, row))
+        if base is not None and not base.broken:
+            groups.setdefault(base.run, (base, []))[1].append(row)
+    return list(groups.values())
+
+
+def _vectors_key(settings: Mapping[str, Any], row: Row) -> str:
+    kept = {key: value for key, value in settings.items() if value is not None}
+    return repr((sorted(kept.items(), key=lambda pair: pair[0]), row.chunker))
+
+
+def _passing_qrels(qrels: Qrels, corpus: Mapping[str, str], row: Row) -> Qrels | None:
+    """The judgments of the documents that pass the filter of a row; None if none is left."""
+    import polars as pl
+
+    given = row.settings.get("filter")
+    if given is None:
+        return qrels
+    ids = list(corpus)
+    kept = passing(corpus, ids, given, row.run)
+    assert kept is not None
+    passed = [doc for doc, keep in zip(ids, kept.tolist(), strict=True) if keep]
+    frame = qrels.frame.filter(pl.col("doc_id").is_in(passed))
+    relevant = frame.filter(pl.col("grade") > 0)["query_id"].unique()
+    frame = frame.filter(pl.col("query_id").is_in(relevant.to_list()))
+    return Qrels(frame) if len(frame) else None

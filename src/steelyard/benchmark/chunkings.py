@@ -1,0 +1,199 @@
+"""The chunkings of a bench: every chunker cuts the documents, and evidence or qrels define which chunks are relevant.
+
+Chunk ids are `label:document#number`, so that the chunkings can be in one result folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from steelyard.alignment.ranges import Ranges
+from steelyard.benchmark.specs import NAME, Problem, Spec, grid_points
+from steelyard.chunking import Chunker, chunk_documents, chunker
+from steelyard.comparison.slices import COMPLEXITY
+from steelyard.datasets import Dataset
+from steelyard.datasets.corpus import Corpus
+from steelyard.errors import InputError
+from steelyard.evidence.evidence import Evidence
+from steelyard.qrels import Qrels
+from steelyard.user_code import run_user_code
+
+
+@dataclass(frozen=True)
+class Chunking:
+    """One chunking of a dataset: its chunks by id, their qrels, and their mean number of tokens.
+
+    A bench without chunkers has one chunking without a label: the documents.
+    """
+
+    label: str | None
+    corpus: Mapping[str, str]
+    qrels: Qrels
+    fingerprint: str
+    mean_tokens: float | None = None
+
+    def spec(self, spec: Spec) -> Spec:
+        """The retriever for this chunking, with its own index and label."""
+        if self.label is None:
+            return spec
+        own = run_user_code(lambda: deepcopy(spec.retriever), spec.label)
+        return replace(spec, label=row_label(spec.label, self.label), retriever=own)
+
+
+def row_label(retriever: str, chunking: str) -> str:
+    """The label of a retriever on a chunking.
+
+    >>> row_label("bm25-okapi", "fixed-200/20")
+    'bm25-okapi on fixed-200/20'
+    """
+    return f"{retriever} on {chunking}"
+
+
+def row_labels(chunkers: Sequence[Any], specs: Sequence[Spec]) -> tuple[str, ...]:
+    """The labels of all rows: every retriever on every chunking."""
+    if not chunkers:
+        return tuple(spec.label for spec in specs)
+    return tuple(row_label(spec.label, each.label) for each in _chunkers(chunkers) for spec in specs)
+
+
+def chunker_problems(chunkers: Sequence[Any], specs: Sequence[Spec], by: str | None) -> list[Problem]:
+    """The problems of the chunkers of a bench."""
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for number, entry in enumerate(chunkers):
+        try:
+            labels = [each.label for each in _entry_chunkers(entry)]
+        except InputError as error:
+            problems.append((("chunkers", number), str(error)))
+            continue
+        for label in labels:
+            if label in seen:
+                text = f"two chunkers are called {label!r}; give one of them another name (name: ...)"
+                problems.append((("chunkers", number), text))
+            seen.add(label)
+    if chunkers:
+        problems += [
+            (
+                ("retrievers", spec.entry),
+                f"{spec.label}: a finished run cannot be used with chunkers, because its chunks are other ones",
+            )
+            for spec in specs
+            if spec.run is not None
+        ]
+    if chunkers and by == COMPLEXITY:
+        problems.append(
+            (("by",), "complexity counts relevant documents, which differ by chunking; name a column of the queries")
+        )
+    return problems
+
+
+def _chunkers(entries: Sequence[Any]) -> list[Chunker]:
+    return [each for entry in entries for each in _entry_chunkers(entry)]
+
+
+def _entry_chunkers(entry: Any) -> list[Chunker]:
+    """The chunkers of an entry: one, or one per combination of settings that are lists."""
+    if not isinstance(entry, Mapping) or len(entry) != 1 or not isinstance(next(iter(entry.values())), Mapping):
+        return [chunker(entry)]
+    name, settings = next(iter(entry.items()))
+    try:
+        points = grid_points(settings)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    chunkers = [chunker({name: point.settings}) for point in points]
+    if NAME not in settings and len({each.label for each in chunkers}) == len(chunkers):
+        return chunkers
+    return [
+        chunker({name: {**point.settings, NAME: point.label(each.label)}})
+        for each, point in zip(chunkers, points, strict=True)
+    ]
+
+
+def chunkings_of(
+    dataset: Dataset, chunkers: Sequence[Any], evidence: Any, overlap: str, folder: Path
+) -> list[Chunking]:
+    """The chunkings of a dataset with their qrels; without chunkers, the documents.
+
+    Without `evidence`, every chunk of a relevant document is relevant.
+    """
+    fingerprint = _content_fingerprint(dataset)
+    if not chunkers:
+        return [Chunking(None, dataset.corpus, dataset.qrels, fingerprint)]
+    found = Evidence.from_qrels(dataset.qrels) if evidence is None else _evidence(evidence, folder)
+    return [_chunking(dataset, each, found, overlap, fingerprint) for each in _chunkers(chunkers)]
+
+
+def _content_fingerprint(dataset: Dataset) -> str:
+    """A hash of the documents and the queries: what retrieved lists depend on. The qrels are not part of it."""
+    parts = (dataset.corpus.fingerprint, dataset.queries.fingerprint)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _evidence(source: Any, folder: Path) -> Evidence:
+    """The evidence of a bench: a file next to it, a `path` with options, or Evidence itself."""
+    if isinstance(source, str):
+        return Evidence.read(folder / source)
+    if isinstance(source, Mapping) and isinstance(source.get("path"), str):
+        options = {str(name): value for name, value in source.items() if name != "path"}
+        if isinstance(options.get("corpus"), str):
+            options["corpus"] = folder / options["corpus"]
+        return Evidence.read(folder / source["path"], **options)
+    return Evidence.of(source)
+
+
+def _chunking(dataset: Dataset, each: Chunker, evidence: Evidence, overlap: str, fingerprint: str) -> Chunking:
+    chunks = run_user_code(lambda: chunk_documents(dataset.corpus.texts, each), f"chunker {each.label}")
+    if not chunks:
+        raise InputError(
+            f"chunker {each.label}: there are no chunks, because the documents of {dataset.name!r} are empty."
+        )
+    prefix = f"{each.label}:"
+    chunks = [replace(chunk, chunk_id=f"{prefix}{chunk.chunk_id}") for chunk in chunks]
+    judged = evidence.judge(chunks, overlap=overlap, documents=dataset.corpus.texts)  # type: ignore[arg-type]
+    rows = [
+        (query, doc if doc.startswith(prefix) else f"{prefix}{doc}", grade, target)
+        for query, doc, grade, target in _rows(judged)
+    ]
+    qrels = Qrels.from_rows(rows, judged.queries).on_scale_of(judged)
+    qrels.notes = judged.notes
+    digest = hashlib.sha256(fingerprint.encode())
+    for chunk in chunks:
+        digest.update(f"{chunk.chunk_id}\0{chunk.start}\0{chunk.end}\n".encode())
+    tokens = sum(len(chunk.text.split()) for chunk in chunks) / len(chunks)
+    corpus = {chunk.chunk_id: chunk.text for chunk in chunks}
+    return Chunking(each.label, corpus, qrels, digest.hexdigest()[:16], tokens)
+
+
+def all_chunks(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
+    """The chunks of all chunkings as one dataset, for the result folder; without chunkers, the dataset."""
+    if chunkings[0].label is None:
+        return dataset
+    corpus = {chunk: text for chunking in chunkings for chunk, text in chunking.corpus.items()}
+    return replace(dataset, corpus=Corpus.of(corpus), qrels=merged_qrels([chunking.qrels for chunking in chunkings]))
+
+
+def merged_qrels(parts: Sequence[Qrels]) -> Qrels:
+    """The qrels of all chunkings in one."""
+    qrels = Qrels.from_rows([row for part in parts for row in _rows(part)], parts[0].queries).on_scale_of(parts[0])
+    ranges = [part.ranges for part in parts if part.ranges is not None]
+    if ranges:
+        qrels.ranges = Ranges(ranges[0].spans, pl.concat(each.chunks for each in ranges))
+    return qrels
+
+
+def chunking_qrels(qrels: Qrels, label: str) -> Qrels:
+    """The qrels of one chunking, out of those of all."""
+    rows = [row for row in _rows(qrels) if row[1].startswith(f"{label}:")]
+    return Qrels.from_rows(rows, qrels.queries).on_scale_of(qrels)
+
+
+def _rows(qrels: Qrels) -> Iterable[tuple[str, str, float, str | None]]:
+    for query, doc, grade, target in qrels.frame.drop_nulls("doc_id").iter_rows():
+        yield query, doc, float(grade), target

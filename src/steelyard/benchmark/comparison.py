@@ -1,0 +1,241 @@
+"""The comparison of a bench: its runs compared, on one chunking or several, with notes on the chunkings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import floor, log10
+from typing import Any
+
+import numpy as np
+
+from steelyard.benchmark.chunkings import Chunking, merged_qrels
+from steelyard.chunking import token_counts
+from steelyard.comparison.compare import EvaluatedRuns, compare_evaluated, evaluate_runs, slice_values
+from steelyard.comparison.data import Source
+from steelyard.comparison.result import Comparison
+from steelyard.comparison.scores import COMPOSITE, ScoreTable
+from steelyard.comparison.testing import ComparisonPlan
+from steelyard.datasets import Dataset
+from steelyard.measures.grammar import Measure, parse
+from steelyard.notes import Note, note
+from steelyard.options import POLICIES
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+from steelyard.wording import notes_by_names
+
+EXAMPLES = 4
+"""Example queries that a note keeps; it shows three, and "..." if there are more."""
+
+_TEST_SETTINGS = ("test", "correction", "seed")
+_MEASURE_SETTINGS = ("at", "dialect", *POLICIES)
+
+
+def compare_runs(
+    settings: Mapping[str, Any],
+    composite: Any,
+    qrels: Qrels | Mapping[str, Qrels],
+    runs: Mapping[str, Run],
+    chunking_of: Mapping[str, str],
+    columns: Mapping[str, Mapping[str, Any]],
+    unmeasured: Mapping[str, str],
+    sessions: Mapping[str, str],
+) -> Comparison:
+    """Compare the runs of a bench by its settings, which have their names in bench.yaml.
+
+    qrels: with chunkers, those of every chunking by its label; each run is evaluated with those of its own chunking.
+    chunking_of: the chunking of each run. columns: of the queries. unmeasured: see `unmeasured_runs`.
+    sessions: when the times of each run were measured. A run with document ids that differ from those of the qrels is
+    no error: the other runs still have their result.
+    """
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    tested = {name: chosen[name] for name in _TEST_SETTINGS if name in chosen}
+    options: dict[str, Any] = {
+        "composite": composite,
+        "unmatched": "note",
+        "unmeasured": unmeasured,
+        "sessions": sessions,
+        **{name: chosen[name] for name in _MEASURE_SETTINGS if name in chosen},
+    }
+    measures = chosen.get("measures") or None
+    notes: tuple[Note, ...] = ()
+    if isinstance(qrels, Mapping):
+        parts = [
+            evaluate_runs(
+                _without_notes(own),
+                {name: run for name, run in runs.items() if chunking_of[name] == label},
+                measures,
+                **options,
+            )
+            for label, own in qrels.items()
+        ]
+        evaluated = _merged(parts, merged_qrels(list(qrels.values())), runs)
+        notes = (note("chunkings-have-own-qrels"),)
+    else:
+        evaluated = evaluate_runs(qrels, runs, measures, **options)
+    by, judged = chosen.get("by"), evaluated.source.qrels
+    sliced = None if by is None else (by, slice_values(columns if by in columns else None, None, by, judged))
+    return compare_evaluated(evaluated, ComparisonPlan(**tested).checked(), chosen.get("baseline"), sliced, notes)
+
+
+def measure_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a bench that say how runs are measured and tested, except cutoffs, as options of `compare`."""
+    names = [name for name in (*_TEST_SETTINGS, *_MEASURE_SETTINGS) if name != "at"]
+    return {name: settings[name] for name in names if settings.get(name) is not None}
+
+
+def unmeasured_runs(rows: Iterable[tuple[str, Run, int]]) -> dict[str, str]:
+    """The runs that returned only documents that are not in the corpus; from (run, lists, number of them)."""
+    reason = "none of its documents is in the corpus"
+    return {name: reason for name, run, unknown in rows if unknown and unknown == len(run)}
+
+
+def _merged(parts: Sequence[EvaluatedRuns], qrels: Qrels, runs: Mapping[str, Run]) -> EvaluatedRuns:
+    """The evaluated runs of several chunkings as one; the queries are those of all of them."""
+    queries = tuple(dict.fromkeys(query for part in parts for query in part.tables[0].queries))
+    cutoffs = range(len(parts[0].tables))
+    return EvaluatedRuns(
+        tables=tuple(_stacked([part.tables[at] for part in parts], queries) for at in cutoffs),
+        components=tuple(
+            None if parts[0].components[at] is None else _stacked([part.components[at] for part in parts], queries)
+            for at in cutoffs
+        ),
+        weights=parts[0].weights,
+        unmeasured={run: reason for part in parts for run, reason in part.unmeasured.items()},
+        coverage={name: covered for part in parts for name, covered in part.coverage.items()},
+        notes=tuple(dict.fromkeys(found for part in parts for found in part.notes)),
+        dialect=parts[0].dialect,
+        source=Source(
+            qrels, runs, {name: a for part in parts for name, a in part.source.alignments.items()}, chunked=True
+        ),
+    )
+
+
+def _without_notes(qrels: Qrels) -> Qrels:
+    """The qrels without their notes, which the bench reports once and not with every run."""
+    bare = Qrels(qrels)
+    bare.notes = ()
+    return bare
+
+
+def _stacked(tables: Sequence[ScoreTable | None], queries: tuple[str, ...]) -> ScoreTable:
+    """The score tables of several chunkings as one, over all queries; NaN where a table has no value."""
+    known = [table for table in tables if table is not None]
+    parts = []
+    for table in known:
+        place = {query: at for at, query in enumerate(table.queries)}
+        values = np.full((len(table.runs), len(table.columns), len(queries)), np.nan)
+        for at, query in enumerate(queries):
+            if query in place:
+                values[:, :, at] = table.values[:, :, place[query]]
+        parts.append(values)
+    runs = tuple(run for table in known for run in table.runs)
+    return replace(known[0], runs=runs, queries=queries, values=np.concatenate(parts))
+
+
+def with_notes(comparison: Comparison, notes: Sequence[Note]) -> Comparison:
+    """The comparison with more notes, before its own."""
+    return replace(comparison, input_notes=(*notes, *comparison.input_notes), notes=(*notes, *comparison.notes))
+
+
+def chunking_notes(
+    dataset: Dataset,
+    chunkings: Sequence[Chunking],
+    comparison: Comparison,
+    chunking_of: Mapping[str, str],
+    runs: Mapping[str, Run],
+) -> tuple[Note, ...]:
+    """The notes on the chunkings: how much text the runs read, queries without judgments, evidence that was cut."""
+    text_read = _text_read_note(chunkings, comparison, chunking_of, runs)
+    return (*([text_read] if text_read else []), *_query_notes(dataset, chunkings[0]), *_evidence_notes(chunkings))
+
+
+def _query_notes(dataset: Dataset, chunking: Chunking) -> list[Note]:
+    """Queries of the dataset without judgments, and judged queries that are not in the dataset."""
+    judged, queries = chunking.qrels.queries, dataset.queries
+    known = set(judged)
+    without = [query for query in queries if query not in known]
+    unknown = [query for query in judged if query not in queries]
+    notes = []
+    if without:
+        notes.append(note("queries-not-run", count=len(without), queries=len(queries), examples=without[:EXAMPLES]))
+    if unknown:
+        notes.append(note("judged-queries-not-in-dataset", count=len(unknown), examples=unknown[:EXAMPLES]))
+    return notes
+
+
+def _evidence_notes(chunkings: Sequence[Chunking]) -> list[Note]:
+    """The notes on the qrels of the chunkings, one for all chunkings that have the same ones."""
+    texts = {str(c.label): [str(each).rstrip(".") for each in c.qrels.notes] for c in chunkings}
+    return [
+        note("chunkings-evidence", chunkings=labels, every=len(labels) == len(chunkings) > 1, texts=found)
+        for labels, found in notes_by_names(texts).items()
+    ]
+
+
+def _text_read_note(
+    chunkings: Sequence[Chunking], comparison: Comparison, chunking_of: Mapping[str, str], runs: Mapping[str, Run]
+) -> Note | None:
+    """How much text the best runs read, if they are ranked at a cutoff that does not count it."""
+    ranking = _ranking_measures(comparison)
+    cutoffs = [m.cutoff for m in ranking if m.cutoff is not None and m.definition.cutoff_kind == "rank"]
+    if len(chunkings) < 2 or not cutoffs or any(m.parameters.get("budget") is not None for m in ranking):
+        return None
+    deepest = int(max(cutoffs))
+    first = comparison.score_tables[0]
+    order = [row.run for row in comparison.leaderboard_rows if row.k == first.k]
+    others = [run for run in order if chunking_of[run] != chunking_of[order[0]]]
+    if not others:
+        return None
+    places = {others[0]: "the best on another chunking", order[1]: "second", order[0]: "first"}
+    tokens = {str(chunking.label): token_counts(chunking.corpus) for chunking in chunkings}
+    read = {run: _tokens_read(runs[run], tokens[chunking_of[run]], deepest) for run in places}
+    advised, measured = _budget_measure(comparison, ranking, min(read.values()))
+    return note(
+        "chunkings-text-read",
+        measure="the composite score" if comparison.keys[0] == COMPOSITE else comparison.keys[0],
+        favours=first.columns[0].better == "more",
+        depth=deepest,
+        runs=tuple((run, places[run], read[run]) for run in sorted(read, key=order.index)),
+        budget=advised,
+        measured=measured,
+    )
+
+
+def _ranking_measures(comparison: Comparison) -> list[Measure]:
+    """The measure that ranks the runs, or those of the composite."""
+    first, parts = comparison.score_tables[0].columns[0], comparison.components[0]
+    columns = parts.columns if first.key == COMPOSITE and parts is not None else (first,)
+    return [column.measure for column in columns if column.measure is not None]
+
+
+def _tokens_read(run: Run, tokens: Mapping[str, int], k: int) -> float:
+    """Mean number of tokens of the first k documents, over the queries of the run."""
+    import polars as pl
+
+    near = run.frame.filter(pl.col("rank") <= k)
+    return sum(tokens.get(doc, 0) for doc in near["doc_id"].to_list()) / max(1, len(run.queries))
+
+
+def _budget_measure(comparison: Comparison, ranking: Sequence[Measure], least: float) -> tuple[str, bool]:
+    """A measure with a token budget to rank by, and whether the bench has it already."""
+    for column in comparison.score_tables[0].columns:
+        if column.measure is not None and column.measure.parameters.get("budget") is not None:
+            return column.key, True
+    budget = _rounded(least)
+    own = ranking[0] if len(ranking) == 1 and ranking[0].definition.parameter("budget") else None
+    if own is None:
+        return str(parse(f"R(per=target, budget={budget})")), False
+    return str(parse(own.name)(**dict(own.given), budget=budget)), False
+
+
+def _rounded(tokens: float) -> int:
+    """A number of tokens rounded to two digits, at least 1.
+
+    >>> _rounded(483.2), _rounded(12_345), _rounded(0.2)
+    (480, 12000, 1)
+    """
+    if tokens < 1:
+        return 1
+    digits = 10 ** max(0, floor(log10(tokens)) - 1)
+    return int(round(tokens / digits) * digits)

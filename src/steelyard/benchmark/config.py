@@ -1,0 +1,546 @@
+"""bench.yaml: read with its line numbers, and checked before anything runs. All problems are reported at once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
+
+from steelyard.benchmark.chunkings import chunker_problems, row_labels
+from steelyard.benchmark.specs import Place, Problem, Spec, named_entry, specs_of, without_corpus
+from steelyard.comparison.rules import Rule, parse_rule
+from steelyard.comparison.scores import COMPOSITE, read_weights
+from steelyard.comparison.slices import COMPLEXITY
+from steelyard.comparison.testing import ComparisonPlan
+from steelyard.datasets import Dataset
+from steelyard.dialects import Dialect, dialect
+from steelyard.errors import InputError, MeasureError, NoQrelsError, SteelyardError, did_you_mean, problem_report
+from steelyard.io.datasets import FORMS, dataset_named, path_and_options
+from steelyard.io.files import no_such_file, reading, write_file
+from steelyard.io.text import shortened
+from steelyard.io.unpacking import check_aliases
+from steelyard.masking import masked_settings
+from steelyard.measures.grammar import Measure
+from steelyard.options import POLICIES, help_text, resolve
+from steelyard.qrels import Qrels
+from steelyard.statistics.corrections import check_correction
+from steelyard.wording import counted
+
+
+@dataclass(frozen=True)
+class LocatedYaml:
+    """The value of a YAML file, and the line of each of its parts."""
+
+    value: Any
+    lines: dict[Place, int]
+
+    def line(self, place: Place) -> int | None:
+        """The line of a part, or of the nearest part that contains it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place)
+
+
+def read_yaml(path: Path) -> LocatedYaml:
+    """Read a YAML file; a repeated key is an error."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}).") from None
+    lines: dict[Place, int] = {}
+    repeated: list[str] = []
+    try:
+        with reading(path):
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            if node is not None:
+                check_aliases(node)
+            value = _construct(node, (), lines, repeated, yaml.SafeLoader("")) if node is not None else None
+    except InputError as error:
+        if isinstance(error.__cause__, yaml.YAMLError):
+            raise InputError(f"{path} is not YAML: {error.__cause__}") from None
+        raise
+    if repeated:
+        raise InputError(problem_report(f"{path}: repeated keys:", repeated, "Keep one of each."))
+    return LocatedYaml(value, lines)
+
+
+def _construct(node: Any, place: Place, lines: dict[Place, int], repeated: list[str], loader: Any) -> Any:
+    lines[place] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        mapping: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node, deep=True)
+            if key in mapping:
+                repeated.append(f"line {key_node.start_mark.line + 1}: {key}")
+            mapping[key] = _construct(value_node, (*place, key), lines, repeated, loader)
+            lines[place + (key,)] = key_node.start_mark.line + 1
+        return mapping
+    if isinstance(node, yaml.SequenceNode):
+        return [_construct(item, (*place, number), lines, repeated, loader) for number, item in enumerate(node.value)]
+    return loader.construct_object(node, deep=True)
+
+
+class Gate(BaseModel):
+    """What `steelyard gate` checks for every run: rules, and the number of queries that a run may fail on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rules: list[str] = []
+    allow_failed: int = Field(0, ge=0)
+
+
+if TYPE_CHECKING:
+    _Policies = BaseModel
+else:
+    _Policies = create_model(
+        "_Policies",
+        **{
+            name: ((float if name == "rel" else str) | None, Field(None, description=help_text(name)))
+            for name in POLICIES
+        },
+    )
+
+
+class Bench(_Policies):
+    """The settings of a bench: `sy.bench(Bench(dataset="demo", retrievers=["bm25-okapi"], measures=["nDCG@10"]))`."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, frozen=True)
+
+    dataset: Any = Field(
+        None,
+        description="`demo`, `ir_datasets:ID`, a path relative to bench.yaml, or `{path: ..., options}` with the "
+        "options of `Dataset.read`.",
+    )
+    queries: Any = Field(
+        None,
+        description="In place of `dataset`: a list of questions, as CSV, TSV, JSON, JSON lines, Parquet or plain text; "
+        "or `{path: FILE, column: NAME, id: NAME}`.",
+    )
+    corpus: Any = Field(
+        None,
+        description="With `queries`: the documents, for retrievers that index them: a file, a folder of text files, or "
+        "a database, as in `{postgres: URL, table: NAME, id: NAME, text: NAME}`.",
+    )
+    qrels: Any = Field(
+        None,
+        description="The judgments. Without qrels, `judgments.jsonl` next to bench.yaml is used if it exists; "
+        "`steelyard judge RESULT` writes it.",
+    )
+    datasets: dict[str, Any] | None = Field(
+        None,
+        description="In place of `dataset`: `{name: path, ...}`. Every retriever is run on each, and there is one "
+        "result per dataset and one across them.",
+    )
+    retrievers: list[Any] = Field(
+        min_length=1,
+        description="A list: a name, `name: {settings}`, `python: module:attribute`, or `run: FILE`. A setting that "
+        "is a list is a sweep.",
+    )
+    chunkers: list[Any] = Field(
+        default=[], description="Cut the documents into chunks, and run every retriever on every chunking."
+    )
+    evidence: Any = Field(
+        None,
+        description="Which chunks are relevant: a file, or `{path: FILE}` with options; the dataset then needs no "
+        "qrels. Without it, every chunk of a relevant document is relevant.",
+    )
+    overlap: Literal["any", "majority", "whole"] = Field(
+        "any", description="How much of a span a chunk must contain: `any`, `majority` or `whole`."
+    )
+    measures: list[str] = Field(
+        default=[],
+        description="As in `[nDCG@10, R@20]`; the first ranks the runs. Optional if the dialect has measures of its "
+        "own, and with `queries`, where it is nDCG@10.",
+    )
+    depth: int = Field(100, ge=1, description="Number of documents that every retriever returns per query.")
+    dialect: str = Field("steelyard", description="Whose definitions of the measures are used.")
+    at: list[int] | None = Field(None, description="Cutoffs, with one row per run and cutoff: `[1, 3]`.")
+    composite: str | dict[str, float] | None = Field(
+        None, description="A weighted score to rank by: `default`, or measures with weights."
+    )
+    baseline: str | None = Field(
+        None, description="The run that every other run is compared with. Without it, all pairs are compared."
+    )
+    test: str = Field("t", description="The significance test of differences.")
+    correction: str = Field(
+        "holm", description="The correction for several tests: `none`, `bonferroni`, `holm` or `bh`."
+    )
+    by: str | None = Field(None, description="Slice the results by a column of the queries, or by `complexity`.")
+    gate: Gate = Field(
+        Gate(rules=[], allow_failed=0),
+        description="What `steelyard gate` checks for every run: a list of rules, or "
+        "`{rules: [...], allow_failed: N}`.",
+    )
+    history: str | None = Field(
+        None,
+        description="A file relative to bench.yaml, as `history.jsonl`: every run of the bench adds one line to it.",
+    )
+    warmup: int = Field(3, ge=0, description="Number of queries that every retriever runs before its time is measured.")
+    seed: int = Field(0, description="The seed of intervals and tests.")
+
+    @field_validator("gate", mode="before")
+    @classmethod
+    def _gate_from_list(cls, value: Any) -> Any:
+        """A list for `gate:` has its rules."""
+        return {"rules": value} if isinstance(value, (list, tuple)) else value
+
+    @field_validator("retrievers", mode="before")
+    @classmethod
+    def _retrievers_from_mapping(cls, value: Any) -> Any:
+        """A mapping for `retrievers:` has the labels of rows, or the names of retrievers with their settings."""
+        return [named_entry(str(key), entry) for key, entry in value.items()] if isinstance(value, Mapping) else value
+
+    @property
+    def source(self) -> Any:
+        """The dataset as `dataset_named` takes it: `dataset`, or its parts."""
+        if self.queries is not None:
+            return {"queries": self.queries, "corpus": self.corpus, "qrels": self.qrels}
+        if self.qrels is None:
+            return self.dataset
+        if isinstance(self.dataset, Dataset):
+            return replace(self.dataset, qrels=Qrels.of(self.qrels))
+        path, options = path_and_options(self.dataset)
+        return {**options, "path": path, "qrels": self.qrels}
+
+    def policies(self) -> dict[str, str | None]:
+        """The policies that the bench sets."""
+        return {name: getattr(self, name) for name in POLICIES}
+
+
+_QUOTED = 300
+"""The characters of a wrong value that an error quotes."""
+
+NO_RETRIEVER = object()
+"""In place of the retrievers of a bench that has none, so that the rest of it can be checked."""
+
+
+DEFAULT_MEASURES = ["nDCG@10"]
+"""The measures of a bench with `queries` that names none."""
+
+
+def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
+    """The checked bench of a YAML file, and its retrievers."""
+    located = read_yaml(path)
+    if not isinstance(located.value, Mapping):
+        raise InputError(
+            f"{path}: expected `dataset`, `retrievers` and `measures`; `steelyard init` writes an example."
+        )
+    return check_bench(dict(located.value), path, located)
+
+
+def check_bench(
+    source: Bench | Mapping[str, Any], path: Path | None = None, located: LocatedYaml | None = None
+) -> tuple[Bench, list[Spec]]:
+    """The bench and its retrievers, or one report of all problems."""
+    where = str(path) if path else "the bench"
+    bench, problems = (
+        (source, []) if isinstance(source, Bench) else _validated({str(key): value for key, value in source.items()})
+    )
+    folder = path.parent if path else Path()
+    entries = [entry for entry in bench.retrievers if entry is not NO_RETRIEVER]
+    specs, found = specs_of(entries, folder)
+    problems += [(("retrievers", *place), text) for place, text in found]
+    problems += _setting_problems(bench, specs)
+    problems += _file_problems(bench, folder)
+    if not any(place[:1] in (("dataset",), ("datasets",)) for place, _ in problems):
+        problems += _datasets_problems(bench, specs)
+    if bench.queries is not None and bench.corpus is None:
+        problems += [(("retrievers", spec.entry), without_corpus(spec)) for spec in specs if spec.needs_corpus]
+    if problems:
+        known = {place[:1] for place, _ in problems}
+        raise _report(where, located, [*problems, *_dataset_problems(bench, folder, known)])
+    if not bench.measures and not dialect(bench.dialect).measures:
+        bench = bench.model_copy(update={"measures": DEFAULT_MEASURES})
+    return bench, specs
+
+
+def _datasets_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
+    """Neither or both of `dataset` and `datasets`; names that cannot be folders; what belongs to one dataset only."""
+    if bench.datasets is None:
+        return _parts_problems(bench)
+    problems: list[Problem] = []
+    if bench.dataset is not None:
+        problems.append((("datasets",), "`dataset` and `datasets` are both given; keep one of them"))
+    if len(bench.datasets) < 2:
+        problems.append((("datasets",), "expected two datasets or more; use `dataset` for one"))
+    folded: dict[str, str] = {}
+    for name in bench.datasets:
+        if not _FOLDER_NAME.fullmatch(name):
+            text = f"the name {name!r} is also that of a folder; use letters, digits, `-`, `_` and `.`"
+            problems.append((("datasets", name), text))
+        other = folded.setdefault(name.lower(), name)
+        if other != name:
+            problems.append((("datasets", name), f"{other!r} and {name!r} differ in case only; rename one"))
+    own = "belongs to one dataset: run a bench for each, and `steelyard across` over their results"
+    problems += [
+        (("retrievers", spec.entry), f"{spec.label}: a finished run {own}") for spec in specs if spec.run is not None
+    ]
+    if bench.evidence is not None:
+        problems.append((("evidence",), f"a file of evidence {own}"))
+    return problems
+
+
+def _parts_problems(bench: Bench) -> list[Problem]:
+    """Neither or both of `dataset` and `queries`; a corpus without queries."""
+    if bench.dataset is None and bench.queries is None:
+        return [((), "`dataset` is missing, or `queries`, a file of questions")]
+    if bench.dataset is not None and bench.queries is not None:
+        return [(("queries",), "`dataset` and `queries` are both given; keep one of them")]
+    if bench.corpus is not None and bench.queries is None:
+        return [(("corpus",), "`corpus` belongs to `queries`; for a dataset: `dataset: {path: DIR, corpus: FILE}`")]
+    return []
+
+
+_FOLDER_NAME = re.compile(r"\w[\w.-]*", re.UNICODE)
+"""Names of datasets that are also names of folders."""
+
+
+def _validated(values: dict[str, Any]) -> tuple[Bench, list[Problem]]:
+    """The bench, and the problems of keys. A wrong key is left out and a needed one replaced, to check the rest."""
+    try:
+        return Bench(**values), []
+    except ValidationError as error:
+        problems: list[Problem] = [(tuple(each["loc"]), _validation_text(each)) for each in error.errors()]
+    wrong = {place[0] for place, _ in problems}
+    right = {key: value for key, value in values.items() if key not in wrong}
+    needed = {"retrievers": [NO_RETRIEVER], **({} if "queries" in right else {"dataset": "demo"})}
+    return Bench(**{**needed, **right}), problems
+
+
+def _validation_text(error: Any) -> str:
+    """A validation error of pydantic in our words."""
+    key = str(error["loc"][-1]) if error["loc"] else ""
+    if error["type"] == "extra_forbidden":
+        known = list((Gate if error["loc"][0] == "gate" and len(error["loc"]) > 1 else Bench).model_fields)
+        close = " Did you mean measures?" if key in ("metrics", "metric") else did_you_mean(key, known)
+        return f"unknown key {key!r}.{close} Known: {', '.join(known)}"
+    if error["type"] == "missing":
+        return f"`{key}` is missing"
+    return f"{key}: {error['msg']}, got {shortened(repr(masked_settings(error['input'])), _QUOTED)}"
+
+
+def _setting_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
+    """Problems of values: unknown measures, chunkers, tests, rules, a baseline that is not a row."""
+    problems: list[Problem] = []
+
+    def check(place: Place, action: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return action(*arguments)
+        except SteelyardError as error:
+            problems.append((place, str(error)))
+            return None
+
+    chosen = check(("dialect",), dialect, bench.dialect)
+    if bench.composite is not None:
+        check(("composite",), read_weights, bench.composite)
+    if chosen is not None:
+        for number, text in enumerate(bench.measures):
+            check(("measures", number), _measures, chosen, text)
+        for name, policy in bench.policies().items():
+            check((name,), resolve, chosen.policies, {name: policy})
+        if not bench.measures and not chosen.measures and bench.queries is None:
+            problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
+        if isinstance(bench.composite, Mapping):
+            for text in bench.composite:
+                check(("composite", text), chosen.measure, text)
+    faults = chunker_problems(bench.chunkers, specs, bench.by)
+    problems += faults
+    labels = () if faults else row_labels(bench.chunkers, specs)
+    if bench.evidence is not None and not bench.chunkers:
+        problems.append(
+            (
+                ("evidence",),
+                "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`",
+            )
+        )
+    found = len(problems)
+    check(("correction",), check_correction, bench.correction)
+    plan = ComparisonPlan(bench.test, bench.correction if len(problems) == found else "none")
+    check(("test",), plan.checked)
+    if bench.baseline is not None and labels:
+        check(("baseline",), plan.with_baseline, bench.baseline, labels)
+    for number, text in enumerate(bench.gate.rules):
+        rule = check(("gate", number), parse_rule, text)
+        if rule is not None and chosen is not None:
+            check(("gate", number), _check_rule_measure, rule, bench, chosen)
+    for number, k in enumerate(bench.at or []):
+        if k < 1:
+            problems.append((("at", number), f"the cutoff is {k}; expected 1 or more"))
+    return problems
+
+
+def _measures(chosen: Dialect, text: str) -> list[Measure]:
+    return [chosen.measure(each) for each in chosen.expand([text])]
+
+
+def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
+    """Raise for a rule on a measure that the bench does not have."""
+    texts = [*(bench.measures or chosen.measures), *([COMPOSITE] if bench.composite is not None else [])]
+    keys = [f"{text} at {k}" for text in texts for k in bench.at] if bench.at else texts
+    if rule.measure.lower() in map(str.lower, keys):
+        return
+    definitions = set()
+    for text in keys:
+        try:
+            definitions |= {measure.spelled for measure in _measures(chosen, text)}
+        except MeasureError:
+            continue
+    try:
+        known = chosen.measure(rule.measure).spelled in definitions
+    except MeasureError:
+        known = False
+    if not known:
+        raise InputError(
+            f"the rule {rule.text!r} needs {rule.measure!r}, which is not among the measures {', '.join(keys)}."
+            f"{did_you_mean(rule.measure, keys)}"
+        )
+
+
+def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
+    """A dataset or evidence file that does not exist; nothing is read."""
+    problems: list[Problem] = []
+    several = bench.datasets or {}
+    sources: dict[Place, Any] = {("datasets", name): source for name, source in several.items()}
+    if bench.dataset is not None:
+        sources[("dataset",)] = bench.dataset
+    for place, source in sources.items():
+        if isinstance(source, Dataset):
+            continue
+        try:
+            path = path_and_options(source)[0]
+        except InputError as error:
+            hint = ""
+            if isinstance(source, list) and place == ("dataset",):
+                hint = "; for several datasets: `datasets: {name: path, ...}`"
+            problems.append((place, str(error).rstrip(".") + hint))
+        else:
+            if path is None:
+                continue
+            name = str(path)
+            known = name == "demo" or name.startswith("ir_datasets:")
+            if not known and not os.path.exists(folder / path) and not os.path.exists(path):
+                close = did_you_mean(name, ["demo"])
+                problems.append((place, f"there is no dataset {name!r}.{close} Expected {FORMS}"))
+    for part in ("queries", "corpus", "qrels"):
+        named = getattr(bench, part)
+        named = named.get("path") if isinstance(named, Mapping) else named
+        beside = [folder / named] if isinstance(named, (str, Path)) else []
+        if part == "qrels" and beside and isinstance(bench.dataset, (str, Path)):
+            beside.append(folder / bench.dataset / str(named))
+        if beside and not any(map(os.path.exists, beside)):
+            problems.append(((part,), f"{part}: {no_such_file(beside[0])}"))
+    evidence = bench.evidence.get("path") if isinstance(bench.evidence, Mapping) else bench.evidence
+    if isinstance(evidence, str) and not os.path.exists(folder / evidence):
+        problems.append((("evidence",), f"there is no evidence file {folder / evidence}"))
+    return problems
+
+
+def _dataset_problems(bench: Bench, folder: Path, known: set[Place]) -> list[Problem]:
+    """What is wrong with the options of the dataset, and with `by`; it is read only if there are other problems."""
+    if {("dataset",), ("datasets",)} & known or bench.dataset is None or isinstance(bench.dataset, Dataset):
+        return []
+    if bench.by is None and not isinstance(bench.dataset, Mapping):
+        return []
+    try:
+        dataset = dataset_named(bench.dataset, folder)
+    except NoQrelsError:
+        return []
+    except SteelyardError as error:
+        return [(("dataset",), str(error))]
+    try:
+        check_by(bench, dataset)
+    except InputError as error:
+        return [(("by",), str(error))]
+    return []
+
+
+def check_by(bench: Bench, dataset: Dataset) -> None:
+    """Raise where `by` is neither `complexity` nor a column of the queries."""
+    columns = dataset.queries.columns
+    if bench.by is not None and bench.by != COMPLEXITY and bench.by not in columns:
+        raise InputError(
+            f"`by` is {bench.by!r}; expected {COMPLEXITY} or a column of the queries of {dataset.name!r}: "
+            f"{', '.join(columns) or 'they have none'}.{did_you_mean(bench.by, [*columns, COMPLEXITY])}"
+        )
+
+
+def _report(where: str, located: LocatedYaml | None, problems: Sequence[Problem]) -> InputError:
+    texts = []
+    for place, text in problems:
+        line = located.line(place) if located else None
+        texts.append(f"line {line}: {text}" if line is not None else text)
+    return InputError(problem_report(f"{where}: {counted(len(texts), 'problem')}; nothing was run:", texts))
+
+
+STARTER = """\
+# A bench: retrievers run over a dataset, timed, measured and compared.
+#   steelyard bench bench.yaml
+
+# `demo` is bundled. Or a path, and nothing else below has to change: a folder with corpus.jsonl, queries.jsonl and
+# qrels.tsv (BEIR), AutoRAG parquet files, MultiHop-RAG or LlamaIndex JSON, MS MARCO tables, or a CSV with its columns
+# named. Without qrels the lists of the retrievers are compared, and `steelyard judge RESULT` judges what they returned.
+# For a list of questions and an app of yours: `steelyard init --queries questions.csv --retriever my_app:search`.
+dataset: demo
+# Several datasets: `datasets: {name: path, ...}` in place of `dataset`; one result each, and one across them.
+
+# Documents that every retriever returns per query.
+depth: 100
+
+# A name, or a name with settings. A setting that is a list gives one retriever per value.
+# `name:` among the settings is the label of the row.
+retrievers:
+  - bm25-okapi: {k1: 1.2, b: 0.75}
+  - bm25-plus
+  - dense                                    # latent semantic analysis, fitted on the corpus
+  - hybrid: {of: [bm25-okapi, dense], fuse: rrf}
+  - random: {seed: 42}
+  # - python: my_package.search:retrieve     # any function of yours
+  # - run: old/bm25.run                      # a finished run is added to the table
+
+# `steelyard measures` lists them; `steelyard explain nDCG@10` shows the exact definition of one.
+# The first one ranks the retrievers. If the qrels name targets: DR@20, AllTargets@10; distractors: Confusion@3.
+measures: [nDCG@10, R@20, RR@10, Latency]
+
+# Whose definitions: `steelyard dialects` lists them.
+dialect: steelyard
+
+# A weighted score to rank by instead of the first measure: weights, or `default`, which needs distractors.
+# composite: {nDCG@10: 0.7, R@20: 0.3}
+
+# Every retriever is compared with this one; leave it out to compare all pairs.
+baseline: bm25-okapi
+test: t
+
+# Slice the table by a column of the queries, or by complexity: how many relevant documents a query has.
+# by: type
+
+# Rules that `steelyard gate` checks for every run (or for one: --run NAME), in addition to its own options.
+# With `{rules: [...], allow_failed: 2}`, a run may have failed on two queries and still pass.
+# gate:
+#   - no significant drop in nDCG@10
+#   - nDCG@10 >= baseline - 0.02
+"""
+
+
+def starter_path(folder: Path) -> Path:
+    """The bench.yaml of a folder, which is created; an existing file is an error, since it is not overwritten."""
+    path = folder / "bench.yaml"
+    if path.exists():
+        raise InputError(f"{path} exists already; choose another folder, or edit it.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def write_starter(folder: Path) -> Path:
+    """Write a starter bench.yaml to a folder; an existing file is not overwritten."""
+    path = starter_path(folder)
+    write_file(path, STARTER.encode())
+    return path

@@ -1,0 +1,416 @@
+"""The result folder of a bench: reading it back, and the files that are left over from an earlier result."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.alignment.ranges import Ranges
+from steelyard.benchmark.cache import is_cache_file
+from steelyard.benchmark.chunkings import chunking_qrels
+from steelyard.benchmark.comparison import compare_runs, unmeasured_runs, with_notes
+from steelyard.benchmark.record import checked_record
+from steelyard.comparison.lists import ListComparison, compare_lists
+from steelyard.comparison.result import Comparison
+from steelyard.comparison.slices import COMPLEXITY
+from steelyard.dialects import dialect
+from steelyard.errors import InputError, SteelyardError, problem_report
+from steelyard.io.files import read_bytes, reading
+from steelyard.io.unpacking import read_parquet
+from steelyard.notes import Note, note, note_from_dict, sentence
+from steelyard.qrels import Qrels
+from steelyard.report.page.subject import RANDOM, Subject
+from steelyard.run import Run
+from steelyard.version import __version__
+from steelyard.wording import counted, worded
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RANGES = "ranges.parquet"
+EVALUATION_FILES = ("scores.parquet", "pairs.parquet", "qrels.parquet", RANGES, "report.html")
+"""The files that a result without qrels does not have."""
+
+DOCUMENTS = "documents.parquet"
+"""The documents with their texts: doc_id, text, title, metadata."""
+
+ACROSS_FILE = "across.json"
+"""What a bench over several datasets writes beside the folders of its datasets."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResultFolder:
+    """A result folder that was read: its record (result.json), the comparison, computed again, and the texts.
+
+    `evaluated` is the comparison, or None for a bench without qrels. `notes` report what the folder lacks: it can be
+    read without its texts.
+    """
+
+    path: Path
+    record: Mapping[str, Any]
+    runs: Mapping[str, Run]
+    qrels: Qrels
+    evaluated: Comparison | None
+    queries: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    documents: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def comparison(self) -> Comparison:
+        """The comparison of the runs; an error for a bench without qrels."""
+        return required_comparison(self.evaluated, self.path)
+
+    @property
+    def lists(self) -> ListComparison:
+        """How far the lists of the runs agree; it needs no qrels."""
+        return lists_of(self.runs)
+
+    def subject(self) -> Subject:
+        """The subject of the report page."""
+        return subject_of(
+            self.path, self.record, self.comparison, self.queries, self.columns, self.documents, self.notes
+        )
+
+    def to_html(self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None) -> None:
+        """Write the report page; with `charts`, also every chart as PNG and SVG to that folder."""
+        from steelyard.report.page import write_page
+
+        write_page(self.subject(), path, everything=everything, charts=charts)
+
+    def __repr__(self) -> str:
+        return f"{self.evaluated or self.lists!r}\nRead from {self.path}."
+
+    def _repr_html_(self) -> str:
+        return self.comparison.to_html()
+
+
+def lists_of(runs: Mapping[str, Run]) -> ListComparison:
+    """The comparison of the lists of a bench; a run that failed on every query has none."""
+    answered = {name: run for name, run in runs.items() if run.queries}
+    compared = compare_lists(answered, require_shared=False) if answered else ListComparison((), (), 10)
+    return replace(compared, advice="")
+
+
+def required_comparison(comparison: Comparison | None, folder: Path) -> Comparison:
+    """The comparison of a bench; an error if its dataset has no qrels."""
+    if comparison is None:
+        raise InputError(
+            f"{folder}: the dataset of this bench has no qrels, so nothing was evaluated. "
+            f"`{judge_command(folder)}` judges what came back; `.lists` compares the lists of the runs."
+        )
+    return comparison
+
+
+def judge_command(folder: Path) -> str:
+    """The command that judges what the retrievers of a result folder returned."""
+    return f"steelyard judge {shlex.quote(str(folder))}"
+
+
+def load_result(source: str | Path) -> ResultFolder:
+    """Read a result folder, and compute its comparison again from its runs and qrels.
+
+    An incomplete folder (the bench was stopped), or one that a newer version wrote, is an error. A folder without
+    texts is read; `notes` report it.
+    """
+    path = Path(source)
+    path = path.parent if path.name == "result.json" else path
+    with reading(path):
+        return _load(path)
+
+
+def _load(path: Path) -> ResultFolder:
+    record = read_record(path)
+    runs = _read_runs(path, record)
+    notes: list[Note] = []
+    queries, columns = read_queries(path, notes)
+    documents = _read_documents(path, notes)
+    if record["comparison"] is None:
+        return ResultFolder(path, record, runs, Qrels({}), None, queries, columns, documents, tuple(notes))
+    settings = record["settings"]
+    qrels = read_qrels(path, settings.get("relevant_from"))
+    qrels.labelled_by = str(settings.get("labelled_by") or "")
+    if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
+        texts = {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
+        runs = {name: Run(run, texts=texts) for name, run in runs.items()}
+    comparison = _compare_again(record, qrels, runs, columns, notes)
+    comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
+    cached = tuple(str(row["run"]) for row in record["runs"] if row.get("cached"))
+    comparison = replace(comparison, failed=_failed(record), cached=cached)
+    notes += _changed_means(record, comparison)
+    return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The checked content of result.json, which is written last: without it the bench did not finish."""
+    if not path.is_dir():
+        what = "is not a folder" if path.exists() else "does not exist"
+        raise InputError(
+            f"{path} {what}; expected a result folder, as `steelyard bench bench.yaml -o {path}` writes it."
+        )
+    file = path / "result.json"
+    if not file.is_file() and (path / ACROSS_FILE).is_file():
+        raise InputError(
+            f"{path} has the results of several datasets; name the folder of one of them in it, or use "
+            f"`steelyard across {shlex.quote(str(path))}` for all of them."
+        )
+    if not file.is_file():
+        raise InputError(
+            f"{path} has no result.json: it is not a result folder, or its bench was stopped before the end. "
+            "Run the bench again; it continues where it stopped."
+        )
+    try:
+        record = json.loads(file.read_text("utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
+    record = checked_record(record, file)
+    if _version(str(record["steelyard"])) > _version(__version__):
+        raise InputError(
+            f"{path} was written by Steelyard {record['steelyard']}, which is newer than this one ({__version__}). "
+            "Install that version or a later one to read it: pip install --upgrade steelyard."
+        )
+    return record
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def read_qrels(path: Path, relevant_from: float | None = None) -> Qrels:
+    """The qrels of a result folder, with the ranges of chunks; `relevant_from` is the scale that it records."""
+    file = path / "qrels.parquet"
+    if not file.is_file():
+        raise InputError(f"{path} has no qrels.parquet: the folder is incomplete. Run the bench again.")
+    qrels = Qrels.read(file, format="parquet")
+    qrels.relevant_from = relevant_from
+    ranges = read_frame(path / RANGES)
+    qrels.ranges = None if ranges is None else Ranges.of_frame(ranges)
+    return qrels
+
+
+def _read_runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
+    files = {str(row["run"]): path / "runs" / str(row["file"]) for row in record["runs"]}
+    missing = [str(file.relative_to(path)) for file in files.values() if not os.path.isfile(file)]
+    if missing:
+        raise InputError(
+            problem_report(
+                f"{path} is incomplete: {len(missing):,} of its {counted(len(files), 'run')} "
+                f"{worded(len(missing), 'is', 'are')} missing:",
+                missing,
+                "Run the bench again; it continues where it stopped.",
+            )
+        )
+    return {name: Run.read(file, format="parquet", name=name) for name, file in files.items()}
+
+
+def read_queries(path: Path, notes: list[Note] | None = None) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The texts of the queries and their other columns; if they cannot be read, a note is added to `notes`."""
+    frame = read_frame(path / "queries.parquet")
+    if frame is None:
+        if notes is not None:
+            notes.append(note("result-file-missing", file="queries.parquet", what="queries"))
+        return {}, {}
+    ids = frame["query_id"].to_list()
+    columns = {
+        name: {query: value for query, value in zip(ids, frame[name].to_list(), strict=True) if value is not None}
+        for name in frame.columns
+        if name not in ("query_id", "text")
+    }
+    return dict(zip(ids, frame["text"].to_list(), strict=True)), columns
+
+
+def _read_documents(path: Path, notes: list[Note]) -> dict[str, tuple[str, str]]:
+    frame = read_frame(path / DOCUMENTS)
+    if frame is None:
+        notes.append(note("result-file-missing", file=DOCUMENTS, what="documents"))
+        return {}
+    rows = frame.select("doc_id", "title", "text").iter_rows()
+    return {doc: (title or "", text or "") for doc, title, text in rows}
+
+
+def read_frame(file: Path) -> pl.DataFrame | None:
+    """A Parquet file of the folder; None if it does not exist or cannot be read."""
+    import polars as pl
+
+    try:
+        return read_parquet(read_bytes(file), file)
+    except (OSError, InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+
+
+def _compare_again(
+    record: Mapping[str, Any],
+    qrels: Qrels,
+    runs: Mapping[str, Run],
+    columns: Mapping[str, Mapping[str, Any]],
+    notes: list[Note],
+) -> Comparison:
+    """The comparison by the recorded settings."""
+    settings = dict(record["settings"])
+    by = settings.get("by")
+    if by is not None and by != COMPLEXITY and by not in columns:
+        notes.append(note("result-slices-missing", column=by))
+        settings["by"] = None
+    chunkers = settings.get("chunkers")
+    own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
+    chunking_of = {str(row["run"]): str(row.get("chunker")) for row in record["runs"]}
+    unmeasured = unmeasured_runs(
+        (str(row["run"]), runs[str(row["run"])], int(row.get("unknown_documents") or 0)) for row in record["runs"]
+    )
+    weights = record["comparison"].get("weights")
+    sessions = {str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")}
+    try:
+        return compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured, sessions)
+    except SteelyardError as error:
+        raise InputError(f"the comparison of this folder cannot be computed again: {error}") from None
+
+
+def _failed(record: Mapping[str, Any]) -> dict[str, str]:
+    """For each run that failed on queries, on how many of how many."""
+    return {
+        str(row["run"]): failed_share(len(row["errors"]), row["queries"]) for row in record["runs"] if row["errors"]
+    }
+
+
+def failed_share(failed: int, answered: int) -> str:
+    """The number of failed queries out of all.
+
+    >>> failed_share(2, 4)
+    '2 of 6'
+    """
+    return f"{failed:,} of {failed + answered:,}"
+
+
+def _changed_means(record: Mapping[str, Any], comparison: Comparison) -> list[Note]:
+    """A note on means that differ from the recorded ones."""
+    recorded = {(row["run"], row["k"]): row for row in record["comparison"]["leaderboard"]}
+    changed = []
+    for row in comparison.leaderboard_rows:
+        before = recorded.get((row.run, row.k), {})
+        for key, mean in row.means.items():
+            old = before.get(key)
+            if mean == mean and (old is None or abs(float(old) - mean) > 1e-9 * max(1.0, abs(mean))):
+                changed.append(f"{key} of {row.run}")
+    if not changed:
+        return []
+    version = str(record["steelyard"])
+    return [note("result-means-differ", count=len(changed), version=version, examples=changed[:4])]
+
+
+def subject_of(
+    folder: Path,
+    record: Mapping[str, Any],
+    comparison: Comparison,
+    queries: Mapping[str, str],
+    columns: Mapping[str, Mapping[str, Any]],
+    documents: Mapping[str, tuple[str, str]],
+    notes: Sequence[Note] = (),
+) -> Subject:
+    """The subject of the report page of a bench."""
+    dataset, machine, rows = record["dataset"], record["machine"], record["runs"]
+    plan = comparison.plan
+    return Subject(
+        comparison=comparison,
+        title=str(dataset["name"]),
+        queries=queries,
+        columns=columns,
+        documents=documents,
+        costs=rows,
+        approximation=record.get("approximation", ()),
+        errors={row["run"]: row["errors"] for row in rows if row["errors"]},
+        made={
+            str(row["run"]): (
+                ", ".join(f"{name}={value}" for name, value in row["settings"].items()),
+                str(row["fingerprint"]),
+            )
+            for row in rows
+        },
+        facts=[
+            ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
+            ("Fingerprint of the dataset", str(dataset["fingerprint"])),
+            ("Depth", f"{counted(record['settings']['depth'], 'document')} per query"),
+            ("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"),
+            ("Machine", ", ".join(str(part) for part in machine.values())),
+            ("Evaluated by", f"Steelyard {record['steelyard']}"),
+        ],
+        command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
+        whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --all",
+        controls=tuple(str(row["run"]) for row in rows if row["settings"].get("retriever") == RANDOM),
+        absent=tuple(map(sentence, notes)),
+    )
+
+
+# Files that are left over from an earlier result
+
+
+def read_earlier_record(folder: Path) -> Mapping[str, Any]:
+    """The record of the result in a folder; empty if there is none that can be read."""
+    try:
+        return read_record(folder)
+    except InputError:
+        return {}
+
+
+def leftover_files(
+    folder: Path, cache: str, earlier: Mapping[str, Any], runs: Sequence[str], answers: Collection[str]
+) -> list[Path]:
+    """Files of earlier benches that neither the new result nor the next bench needs.
+
+    These are runs of the earlier result that the new one does not have, and cached answers that neither of the two
+    used: a retriever that is taken out and added again one bench later is still cached.
+    """
+    rows = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
+    kept = {name.lower() for name in run_files(runs)}
+    names = [str(row.get("file")) for row in rows if str(row.get("file")).lower() not in kept]
+    old_runs = [
+        folder / "runs" / name for name in names if Path(name).name == name and (folder / "runs" / name).is_file()
+    ]
+    used = {*answers, *(row.get("answers") for row in rows)}
+    old_answers = [
+        path for path in sorted((folder / cache).glob("*.jsonl")) if path.name not in used and is_cache_file(path)
+    ]
+    return old_runs + old_answers
+
+
+def remove_files(paths: Collection[Path]) -> list[Path]:
+    """Remove files; those that were removed. A file that cannot be removed is left."""
+    removed = []
+    for path in paths:
+        try:
+            path.unlink()
+        except OSError:
+            continue
+        removed.append(path)
+    return removed
+
+
+def run_files(names: Sequence[str]) -> list[str]:
+    """A distinct file name for every run.
+
+    >>> run_files(["a/b", "a_b"])
+    ['a_b.parquet', 'a_b-2.parquet']
+    """
+    files: list[str] = []
+    for name in names:
+        stem, number = _safe_name(name), 1
+        file = f"{stem}.parquet"
+        while file.lower() in {known.lower() for known in files}:
+            number += 1
+            file = f"{stem}-{number}.parquet"
+        files.append(file)
+    return files
+
+
+def _safe_name(name: str) -> str:
+    """The name of a run as a file name.
+
+    >>> _safe_name("bm25 k1=1.2/b")
+    'bm25_k1=1.2_b'
+    """
+    return "".join(c if c.isalnum() or c in "-_.=+" else "_" for c in name)

@@ -1,0 +1,240 @@
+"""The history of a bench: one JSON line per run of it, with the commit, fingerprints and the values per query."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import subprocess
+from datetime import datetime, timezone
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from steelyard.benchmark.lock import held
+from steelyard.benchmark.result import BenchResult
+from steelyard.checks import is_number
+from steelyard.comparison.history import History, uncollected
+from steelyard.comparison.scores import label
+from steelyard.errors import InputError
+from steelyard.io.files import read_bytes, write_file
+
+LOG = logging.getLogger("steelyard.bench")
+
+GIT_SECONDS = 10
+"""After this long git is taken as absent."""
+
+
+def append_history(file: Path, result: BenchResult, folder: Path) -> None:
+    """Add a line on the result of one dataset; `folder` is in the git repository whose commit is recorded.
+
+    The file is replaced as a whole while a lock is held, so that a crash leaves the old file or the new one, and two
+    writers lose no line. A file with lines that are none of a history is appended to and a warning is logged: the
+    result is worth keeping, and only the user can tell what the lines are.
+    """
+    line = json.dumps(history_record(result, folder, file), ensure_ascii=False, allow_nan=False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with held(file.parent / f".{file.name}.lock"):
+        for part in file.parent.glob(f".{file.name}.*.part"):
+            part.unlink(missing_ok=True)
+        before = read_bytes(file) if file.exists() else b""
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        wrong = [
+            number for number, text in enumerate(before.split(b"\n"), 1) if text.strip() and not _looks_whole(text)
+        ]
+        write_file(file, before + line.encode() + b"\n")
+    if wrong:
+        LOG.warning(
+            "%s: line %d is not a line of a history, and it cannot be read until it is removed or the conflict of a "
+            "merge is resolved. The line on this result was added.",
+            file,
+            wrong[0],
+        )
+
+
+def _looks_whole(line: bytes) -> bool:
+    """Whether a line can be one of a history; `read_history` looks closer. A conflict's marker has no braces."""
+    return line.startswith(b"{") and line.rstrip().endswith(b"}") and b'"fingerprints"' in line
+
+
+def history_record(result: BenchResult, folder: Path, file: Path | None = None) -> dict[str, Any]:
+    """What one line has: time, git, fingerprints, definitions, means, and the values of every query."""
+    record = result.to_dict()
+    comparison = result.comparison
+    tables = comparison.score_tables
+    keys = [(label(column.key, table.k), column) for table in tables for column in table.columns]
+    queries = list(dict.fromkeys(query for table in tables for query in table.queries))
+    runs: dict[str, Any] = {}
+    for place, run in enumerate(tables[0].runs):
+        values = {
+            label(column.key, table.k): [
+                _plain(value) for value in table.values[table.runs.index(run), number].tolist()
+            ]
+            for table in tables
+            for number, column in enumerate(table.columns)
+        }
+        means = {
+            label(column.key, table.k): _plain(float(mean))
+            for table in tables
+            for column, mean in zip(table.columns, table.means()[place].tolist(), strict=True)
+        }
+        runs[run] = {"means": means, "values": values}
+    return {
+        "steelyard": record["steelyard"],
+        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        **git_state(folder, file),
+        "dataset": result.dataset.name,
+        "fingerprints": fingerprints_of(result),
+        "measures": {
+            key: column.measure.spelled if column.measure is not None else _digest(comparison.weights)
+            for key, column in keys
+        },
+        "settings": comparison.settings,
+        "queries": queries,
+        "runs": runs,
+    }
+
+
+def fingerprints_of(result: BenchResult) -> dict[str, str]:
+    """The fingerprints of the dataset, of its parts, and of the settings: the retrievers and the depth.
+
+    Those of the settings do not break the line of a history, since a changed setting is what it shows.
+    """
+    settings = {row.run: [row.retriever, row.settings] for row in result.rows}
+    return {
+        "dataset": result.dataset.fingerprint,
+        "corpus": result.dataset.corpus.fingerprint,
+        "queries": result.dataset.queries.fingerprint,
+        "qrels": result.dataset.qrels.fingerprint,
+        "settings": _digest([settings, result.bench.depth]),
+    }
+
+
+def git_state(folder: Path, file: Path | None = None) -> dict[str, Any]:
+    """The commit, the branch, and whether tracked files were changed (the history itself apart); None without git."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return {"commit": None, "branch": None, "dirty": None}
+    top = _git(folder, "rev-parse", "--show-toplevel") or str(folder)
+    apart = [] if file is None else [f":(exclude,top,literal){_inside(file, Path(top))}"]
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":(top)", *apart)
+    branch = _git(folder, "rev-parse", "--abbrev-ref", "HEAD")
+    return {"commit": commit, "branch": branch, "dirty": None if changed is None else bool(changed)}
+
+
+def _inside(file: Path, top: Path) -> str:
+    try:
+        return file.resolve().relative_to(top.resolve()).as_posix()
+    except ValueError:
+        return file.name
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def history(path: str | Path, alpha: float = 0.05) -> History:
+    """Read the history of a bench: its points over time, with breaks and tested changes.
+
+    alpha: the significance level of changes.
+    """
+    return History.of(read_history(path), alpha)
+
+
+def read_history(path: str | Path) -> list[dict[str, Any]]:
+    """The lines of a history, oldest first, whatever their order in the file: git may have merged two branches."""
+    file = Path(path)
+    if not file.is_file():
+        raise InputError("there is no such file; `history: FILE` in bench.yaml writes one.", file)
+    earlier: dict[str, dict[str, Any]] = {}
+    with uncollected():
+        # A BytesIO yields one line after the other, ended by a line feed only, and copies no more than that.
+        lines = enumerate(BytesIO(read_bytes(file)), start=1)
+        records = [_checked(line, file, number, earlier) for number, line in lines if not line.isspace()]
+    if not records:
+        raise InputError("the history has no line yet; `history: FILE` in bench.yaml adds one per bench.", file)
+    return sorted(records, key=lambda record: str(record["time"]))
+
+
+_FIELDS: dict[str, type] = {
+    "time": str,
+    "dataset": str,
+    "measures": dict,
+    "fingerprints": dict,
+    "queries": list,
+    "runs": dict,
+}
+_REPEATED = ("queries", "measures", "fingerprints", "settings")
+"""Fields that are the same in most lines of a dataset; equal ones are kept once, which saves most of the memory."""
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The record of a line; None if it is something else. orjson refuses NaN, Infinity and half of a character."""
+    import orjson
+
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    if type(record) is not dict or list(map(type, map(record.get, _FIELDS))) != list(_FIELDS.values()):
+        return None
+    return record if all(map(_has_numbers, record["runs"].values())) else None
+
+
+def _checked(line: bytes, file: Path, number: int, earlier: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    record = _record(line)
+    if record is None:
+        raise InputError(
+            f"line {number} is not a line of a history: expected a JSON object with "
+            f"{', '.join(_FIELDS)}. Remove it, or resolve the conflict of a merge.",
+            file,
+        )
+    last = earlier.setdefault(record["dataset"], {})
+    for name in _REPEATED:
+        if name in record:
+            if name in last and record[name] == last[name]:
+                record[name] = last[name]
+            else:
+                last[name] = record[name]
+    return record
+
+
+def _has_numbers(run: Any) -> bool:
+    """Whether the means and the values per query of a run are numbers, if there are any."""
+    if type(run) is not dict:
+        return True
+    means, values = run.get("means"), run.get("values")
+    lists = list(values.values()) if type(values) is dict else []
+    if type(means) is dict:
+        lists.append(list(means.values()))
+    return all(not numbers or (type(numbers) is list and _all_numbers(numbers)) for numbers in lists)
+
+
+def _all_numbers(values: list[Any]) -> bool:
+    # Most lists have only floats, whose sum shows whether one of them is infinite.
+    if set(map(type, values)) == {float} and math.isfinite(sum(values)):
+        return True
+    return all(value is None or is_number(value) for value in values)

@@ -1,0 +1,229 @@
+"""Judging the result of a bench: its judgments file, the pool to judge with its texts, and the verdict so far."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from steelyard.benchmark.folder import ResultFolder, load_result
+from steelyard.comparison.compare import compare
+from steelyard.comparison.result import Comparison
+from steelyard.datasets import Dataset
+from steelyard.datasets.corpus import Corpus, Queries
+from steelyard.errors import InputError, MeasureError
+from steelyard.judging.candidates import rank_weights
+from steelyard.judging.forecast import Forecast, forecast
+from steelyard.judging.pool import Pool, pool
+from steelyard.judgments import Judgments
+from steelyard.notes import note, shown_otherwise
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+
+JUDGMENTS = "judgments.jsonl"
+JUDGMENTS_USED = "judgments-used"
+"""The code of the note on them."""
+
+
+def with_judgments(dataset: Dataset, folder: Path) -> Dataset:
+    """The dataset with the judgments of the folder as its qrels, if it has none and there are some."""
+    file = folder / JUDGMENTS
+    if len(dataset.qrels.queries) or not file.is_file():
+        return dataset
+    judgments = Judgments.read(file)
+    qrels = judgments.qrels()
+    known = set(dataset.queries)
+    other = [query for query in qrels.queries if query not in known]
+    used = note(
+        JUDGMENTS_USED,
+        file=str(file),
+        judgments=len(judgments),
+        judges=judgments.judges,
+        queries=len(qrels.queries) - len(other),
+    )
+    if len(other) == len(qrels.queries):
+        return dataset
+    return replace(dataset, qrels=qrels, notes=(*dataset.notes, used))
+
+
+BUDGET = 40
+"""Documents that are judged in one sitting, unless another number is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResultJudging:
+    """The judging of a result: the pool to judge now, the texts, the judgments file and the command that follows.
+
+    `left_out`: documents without a text, which cannot be judged.
+    """
+
+    result: ResultFolder
+    pool: Pool
+    dataset: Dataset
+    file: Path
+    measure: str
+    left_out: int
+
+    @property
+    def next_command(self) -> str:
+        """The command that uses the judgments."""
+        bench = self.result.record["settings"].get("bench")
+        if bench is None:
+            return f"steelyard judge {shlex.quote(str(self.result.path))}"
+        path = Path(bench) if Path(bench).is_absolute() else _tidy(self.result.path / bench)
+        return f"steelyard bench {shlex.quote(str(path))}"
+
+    def qrels(self) -> Qrels:
+        """The qrels of the result with the judgments of the file, which replace its own."""
+        return _joined(self.result, self.file)
+
+    def comparison(self) -> Comparison | None:
+        """The verdict so far: the runs compared by what is judged; None if nothing is, or there is one run."""
+        qrels, settings = self.qrels(), self.result.record["settings"]
+        if not len(qrels) or len(self._runs) < 2:
+            return None
+        chosen = {name: settings[name] for name in ("baseline", "test", "correction") if settings.get(name)}
+        with shown_otherwise():
+            return compare(qrels, self._runs, settings["measures"] or [self.measure], **chosen)
+
+    def forecast(self, comparison: Comparison) -> Forecast | None:
+        """How many more judgments would decide between the first two runs; None if that is decided."""
+        leading = comparison.leading_pair
+        if leading is None or leading.verdict in ("better", "worse"):
+            return None
+        runs = {name: self._runs[name] for name in (leading.run, leading.baseline)}
+        qrels = self.qrels()
+        order = [
+            pair for pair in pool(runs, qrels, strategy="pair", measure=self.measure).pairs if self._has_texts(pair)
+        ]
+        return forecast(runs, qrels, order, self.measure, str(self.result.record["settings"].get("test") or "t"))
+
+    @property
+    def _runs(self) -> dict[str, Run]:
+        return {name: run for name, run in self.result.runs.items() if run.queries}
+
+    def _has_texts(self, pair: tuple[str, str]) -> bool:
+        return pair[0] in self.dataset.queries and pair[1] in self.dataset.corpus
+
+
+def judge_result(folder: str | Path, output: Path | None = None, budget: int = BUDGET) -> ResultJudging:
+    """What to judge of a result next, most useful first; documents that are judged are left out.
+
+    With two runs, these are the documents that can decide which of them is better; with more, the first documents of
+    every run until some are judged, and then those that decide between the best two.
+    """
+    result = load_result(folder)
+    file = output if output is not None else _judgments_file(result)
+    texts = {doc: {"title": title, "text": text} for doc, (title, text) in result.documents.items() if text}
+    runs = {name: run for name, run in result.runs.items() if run.queries}
+    if not runs:
+        raise InputError(f"{folder}: every retriever of this bench failed; there is nothing to judge.")
+    if not texts:
+        raise InputError(
+            f"{folder} has no texts to judge: its retrievers returned only ids. Let them return texts ({{id, text}}, "
+            "or `text` with the path to it), or add `corpus:` to bench.yaml, and run the bench again."
+        )
+    dataset = Dataset(
+        str(result.record["dataset"]["name"]), Corpus.of(texts), Queries(result.queries, result.columns), Qrels({})
+    )
+    qrels, measure = _joined(result, file), _measure(result.record["settings"]["measures"])
+    strategy: Any = "pair" if len(runs) == 2 or (len(runs) > 2 and len(qrels)) else "depth"
+    made = pool(runs, qrels if len(qrels) else None, strategy=strategy, measure=measure)
+    known = made.frame.filter(pl.col("doc_id").is_in(list(texts)) & pl.col("query_id").is_in(list(dataset.queries)))
+    if strategy == "depth":
+        # All first documents of a question together, so that a few judgments can compare the runs on it.
+        place = {query: at for at, query in enumerate(dataset.queries)}
+        order = pl.col("query_id").replace_strict(place, return_dtype=pl.Int64)
+        known = known.sort(pl.col("ranks").list.min(), order, "priority")
+        known = known.with_columns(priority=pl.int_range(1, known.height + 1, dtype=pl.Int64))
+    chosen = Pool(known.head(budget), replace(made.settings, budget=budget))
+    return ResultJudging(result, chosen, dataset, file, measure, len(made) - known.height)
+
+
+def _judgments_file(result: ResultFolder) -> Path:
+    """Beside bench.yaml, or beside the folder if the bench has no file."""
+    bench = result.record["settings"].get("bench")
+    return _tidy(result.path / (Path(bench).parent if bench is not None else "..") / JUDGMENTS)
+
+
+def _tidy(path: Path) -> Path:
+    """A path relative to the working directory if it is below it."""
+    resolved = path.resolve()
+    return resolved.relative_to(Path.cwd()) if resolved.is_relative_to(Path.cwd()) else resolved
+
+
+def _joined(result: ResultFolder, file: Path) -> Qrels:
+    rows = {(query, doc): float(grade) for query, doc, grade in _rows(result.qrels)}
+    if file.is_file():
+        rows |= {(query, doc): float(grade) for query, doc, grade in _rows(Judgments.read(file).qrels())}
+    queries: dict[str, dict[str, float]] = {}
+    for (query, doc), grade in rows.items():
+        if query in result.queries:
+            queries.setdefault(query, {})[doc] = grade
+    return Qrels(queries)
+
+
+def _rows(qrels: Qrels) -> Any:
+    return qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").iter_rows()
+
+
+def _measure(measures: list[str]) -> str:
+    """The first measure that weights ranks, by which documents are chosen; nDCG@10 if there is none."""
+    for text in measures:
+        try:
+            rank_weights(text, None)
+        except (InputError, MeasureError):
+            continue
+        return text
+    return "nDCG@10"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A question whose first documents differ between runs: how far pairs of runs agree, and the first of each run."""
+
+    query: str
+    agreement: float
+    first: Mapping[str, str]
+
+
+def differences(runs: Mapping[str, Run], most: int = 3, depth: int = 10) -> list[Difference]:
+    """The questions on which the runs agree least in their first `depth` documents, by average overlap."""
+    lists = {
+        name: dict(
+            run.frame.filter(pl.col("rank") <= depth)
+            .group_by("query_id", maintain_order=True)
+            .agg("doc_id")
+            .iter_rows()
+        )
+        for name, run in runs.items()
+        if run.queries
+    }
+    if len(lists) < 2:
+        return []
+    names = list(lists)
+    agreements = []
+    for query in lists[names[0]]:
+        docs = [lists[name].get(query, []) for name in names]
+        shares = [_average_overlap(a, b) for place, a in enumerate(docs) for b in docs[place + 1 :]]
+        agreements.append((sum(shares) / len(shares), query))
+    return [
+        Difference(query, agreement, {name: lists[name][query][0] for name in names if lists[name].get(query)})
+        for agreement, query in sorted(agreements, key=lambda each: each[0])[:most]
+        if agreement < 1
+    ]
+
+
+def _average_overlap(a: Sequence[str], b: Sequence[str]) -> float:
+    """The mean, over all depths, of the share of documents that both lists have down to there.
+
+    >>> _average_overlap(["x", "y"], ["y", "x"])
+    0.5
+    """
+    longest = max(len(a), len(b))
+    shares = [len(set(a[:depth]) & set(b[:depth])) / depth for depth in range(1, longest + 1)]
+    return sum(shares) / longest if longest else 1.0

@@ -1,0 +1,406 @@
+"""BenchResult: the comparison, the runs and the cost of each retriever, and how the result folder is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.benchmark.approximation import Approximation, approximation_table
+from steelyard.benchmark.config import Bench
+from steelyard.benchmark.costs import SHOWN_IDS, Row
+from steelyard.benchmark.documents import ReturnedTexts, write_documents
+from steelyard.benchmark.folder import (
+    DOCUMENTS,
+    EVALUATION_FILES,
+    RANGES,
+    judge_command,
+    lists_of,
+    read_frame,
+    remove_files,
+    required_comparison,
+    run_files,
+    subject_of,
+)
+from steelyard.comparison.lists import ListComparison
+from steelyard.comparison.result import Comparison
+from steelyard.comparison.scores import ScoreTable
+from steelyard.datasets import Dataset
+from steelyard.errors import InputError
+from steelyard.frames import parquet_bytes
+from steelyard.io.files import write_file
+from steelyard.masking import masked_settings
+from steelyard.notes import Note, note, sentence
+from steelyard.report.page import write_page
+from steelyard.report.page.subject import Subject
+from steelyard.report.page.view import COSTS
+from steelyard.report.tables import Cell, Table, markdown
+from steelyard.run import Run
+from steelyard.safe_text import markdown_text, terminal_text, utf8
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+INDEXING = ("index s", "index MB", "peak MB")
+"""Columns of the cost that a bench without a corpus does not have."""
+
+TEXT_DEPTH = 20
+"""The folder has the texts of documents within this rank of any run, and of judged documents.
+
+If a measure reads texts, it has those of all retrieved documents, so that the measure can be computed again.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class BenchResult:
+    """The result of a bench: the comparison, the runs, the cost of each retriever, and the folder.
+
+    evaluated: the comparison, or None if the dataset has no qrels. problems: errors in the dataset. removed: files of
+    earlier results that were removed from the folder. chunk_notes: the notes on the chunkings, which are also among
+    those of the comparison. approximation: what approximate search costs, for every run over the vectors of a dense
+    one. input_notes: the notes on the questions, the judgments, and the texts
+    that retrievers returned. source: the bench.yaml.
+    """
+
+    bench: Bench
+    dataset: Dataset
+    runs: dict[str, Run]
+    rows: tuple[Row, ...]
+    evaluated: Comparison | None
+    folder: Path
+    problems: tuple[Note, ...] = ()
+    removed: tuple[Path, ...] = ()
+    chunk_notes: tuple[Note, ...] = ()
+    approximation: tuple[Approximation, ...] = ()
+    input_notes: tuple[Note, ...] = ()
+    source: Path | None = None
+
+    @property
+    def documents(self) -> pl.DataFrame:
+        """The documents of the folder with their texts: doc_id, text, title, metadata (JSON)."""
+        frame = read_frame(self.folder / DOCUMENTS)
+        if frame is None:
+            raise InputError(f"{self.folder / DOCUMENTS} cannot be read; run the bench again.")
+        return frame
+
+    @property
+    def comparison(self) -> Comparison:
+        """The comparison of the runs; an error if the dataset has no qrels."""
+        return required_comparison(self.evaluated, self.folder)
+
+    @cached_property
+    def lists(self) -> ListComparison:
+        """How far the lists of the runs agree; it needs no qrels."""
+        return lists_of(self.runs)
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """The number of failed queries of each retriever that failed on any."""
+        return {row.run: len(row.errors) for row in self.rows if row.errors}
+
+    @property
+    def broken(self) -> list[str]:
+        """The retrievers that failed on every query."""
+        return [row.run for row in self.rows if row.broken]
+
+    @property
+    def notes(self) -> list[Note]:
+        """Notes on the dataset and on the retrievers: cached answers, failures, unknown documents."""
+        notes = [] if self.evaluated is not None else [note("no-qrels", command=judge_command(self.folder))]
+        notes += self.input_notes
+        cached = [row.run for row in self.rows if row.cached]
+        if cached:
+            notes.append(note("answers-cached", runs=cached))
+        filtered = [row.run for row in self.rows if row.settings.get("filter") is not None]
+        if filtered and len(filtered) < len(self.rows):
+            notes.append(note("filtered-runs", runs=filtered))
+        compared = {each.run for each in self.approximation}
+        alone = [
+            row.run
+            for row in self.rows
+            if isinstance(row.settings.get("of"), Mapping) and not row.broken and row.run not in compared
+        ]
+        if alone and self.evaluated is not None:
+            notes.append(note("no-exact-search", runs=alone))
+        for row in self.rows:
+            if row.errors:
+                query, error = next(iter(row.errors.items()))
+                notes.append(
+                    note(
+                        "retriever-failed",
+                        run=row.run,
+                        failed=len(row.errors),
+                        queries=len(row.errors) + row.queries,
+                        query=query,
+                        error=error,
+                    )
+                )
+            if short := self._short(row):
+                notes.append(short)
+            if row.unknown_documents:
+                prefix = f"{row.chunker}:" if row.chunker else ""
+                known = (doc for doc in self.dataset.corpus if doc.startswith(prefix))
+                notes.append(
+                    note(
+                        "unknown-documents",
+                        run=row.run,
+                        count=row.unknown_documents,
+                        examples=row.unknown_examples,
+                        corpus=tuple(islice(known, SHOWN_IDS)),
+                        id_hint=row.id_hint,
+                    )
+                )
+        return notes
+
+    def _short(self, row: Row) -> Note | None:
+        """The note on lists that are all shorter than asked: by half, or than a measure reads."""
+        asked = min(self.bench.depth, row.chunks or len(self.dataset.corpus) or self.bench.depth)
+        if row.longest is None or row.longest >= asked or row.settings.get("filter") is not None:
+            return None
+        tables = self.evaluated.score_tables if self.evaluated is not None else ()
+        cutoffs = [
+            c.measure.cutoff
+            for table in tables
+            for c in table.columns
+            if c.measure is not None and c.measure.definition.cutoff_kind == "rank"
+        ]
+        read = [cutoff for cutoff in cutoffs if cutoff is not None and row.longest < cutoff]
+        if not read and row.longest > asked / 2:
+            return None
+        return note("short-lists", run=row.run, longest=row.longest, asked=asked)
+
+    @property
+    def removal_note(self) -> Note | None:
+        """The files that were removed from the folder: runs by name, the others by their number."""
+        if not self.removed:
+            return None
+        runs = [str(path.relative_to(self.folder)) for path in self.removed if path.parent.name == "runs"]
+        return note("files-removed", folder=str(self.folder), runs=runs, answers=len(self.removed) - len(runs))
+
+    @property
+    def cost_table(self) -> Table:
+        """One row per retriever: time per query, throughput, and indexing if there is a corpus."""
+        costs = [cost for cost in COSTS if len(self.dataset.corpus) or cost[0] not in INDEXING]
+        rows: list[list[Cell]] = [
+            [row.run, *(_scaled(getattr(row, name), factor) for _, name, factor, _ in costs), len(row.errors)]
+            for row in self.rows
+        ]
+        return Table(["run", *(cost[0] for cost in costs), "errors"], rows, digits=2)
+
+    @property
+    def chunk_table(self) -> Table | None:
+        """The number of chunks of each chunking and their mean size; None without chunkers."""
+        if not self.bench.chunkers:
+            return None
+        sizes = {row.chunker: (row.chunks, _scaled(row.chunk_tokens, 1)) for row in self.rows}
+        rows: list[list[Cell]] = [[label, *size] for label, size in sizes.items()]
+        return Table(["chunking", "chunks", "mean tokens"], rows, digits=1)
+
+    @property
+    def approximation_table(self) -> Table | None:
+        """What approximate search costs, one row per run; None if no run is compared with exact search."""
+        return approximation_table(self.approximation)
+
+    def to_markdown(self) -> str:
+        """The comparison in Markdown, with the cost of each retriever and the notes."""
+        chunks, approximate = self.chunk_table, self.approximation_table
+        costs = [f"- {markdown_text(_cost_line(row))}" for row in self.rows if row.p50_seconds is not None]
+        errors = (f"    {terminal_text(str(problem))}".replace("\n", "\n    ") for problem in self.problems)
+        parts = [
+            (self.evaluated or self.lists).to_markdown(),
+            *([] if chunks is None else ["## Chunkings", markdown(chunks)]),
+            *([] if approximate is None else ["## What approximate search costs", markdown(approximate)]),
+            "## Cost",
+            "\n".join(costs),
+            "\n".join(f"- {markdown_text(sentence(each))}" for each in self.notes),
+            *(["## Errors in the dataset", *errors] if self.problems else []),
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in result.json."""
+        settings = self.bench.model_dump(
+            mode="json",
+            exclude={
+                "dataset",
+                "datasets",
+                "queries",
+                "corpus",
+                "qrels",
+                "history",
+                "retrievers",
+                "chunkers",
+                "evidence",
+            },
+        )
+        parts = {name: getattr(self.bench, name) for name in ("queries", "corpus", "qrels")}
+        settings |= {
+            name: masked_settings(part) if isinstance(part, (str, Mapping)) else type(part).__name__
+            for name, part in parts.items()
+            if part is not None
+        }
+        settings |= {"gate": self.bench.gate.rules, "allow_failed": self.bench.gate.allow_failed}
+        settings["relevant_from"] = self.dataset.qrels.relevant_from
+        settings["labelled_by"] = self.dataset.qrels.labelled_by
+        settings["chunkers"] = list(dict.fromkeys(row.chunker for row in self.rows if row.chunker))
+        settings["evidence"] = None if self.bench.evidence is None else str(self.bench.evidence)
+        if self.bench.history is not None:
+            settings["history"] = Path(os.path.relpath(self.bench.history, self.folder)).as_posix()
+        if self.source is not None:
+            settings["bench"] = Path(os.path.relpath(self.source, self.folder)).as_posix()
+        settings["dataset"] = (
+            str(self.bench.dataset) if not isinstance(self.bench.dataset, (dict, str)) else self.bench.dataset
+        )
+        return {
+            "steelyard": __version__,
+            "settings": settings,
+            "dataset": {
+                "name": self.dataset.name,
+                "fingerprint": self.dataset.fingerprint,
+                "documents": len(self.dataset.corpus),
+            },
+            "machine": {
+                "system": platform.platform(),
+                "python": platform.python_version(),
+                "processor": platform.machine(),
+            },
+            "runs": [
+                {**asdict(row), "fingerprint": self.runs[row.run].fingerprint, "file": file}
+                for row, file in zip(self.rows, run_files([row.run for row in self.rows]), strict=True)
+            ],
+            "comparison": None if self.evaluated is None else self.evaluated.to_dict(),
+            **({"lists": self.lists.to_dict()} if self.evaluated is None else {}),
+            **({"approximation": [each.to_dict() for each in self.approximation]} if self.approximation else {}),
+            "problems": [each.to_dict() for each in self.problems],
+            "chunk_notes": [each.to_dict() for each in self.chunk_notes],
+            "notes": [each.to_dict() for each in self.notes],
+        }
+
+    def __repr__(self) -> str:
+        removal = self.removal_note
+        lines = [
+            *map(str, self.problems),
+            *map(sentence, self.notes),
+            *([] if removal is None else [sentence(removal)]),
+            f"The result is in {self.folder}.",
+        ]
+        return "\n".join([repr(self.evaluated or self.lists), *lines])
+
+    def write(self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None) -> list[Path]:
+        """Write the folder. Each file is written completely or not at all; result.json comes last.
+
+        `leftovers` are removed before: a bench that is killed here finds them again by the earlier result.json.
+        Returns those that were removed. `texts` are those that the retrievers returned.
+        """
+        folder = self.folder
+        (folder / "runs").mkdir(parents=True, exist_ok=True)
+        for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
+            run.write(folder / "runs" / file)
+        write_file(folder / "queries.parquet", parquet_bytes(_queries_frame(self.dataset)))
+        write_documents(self._documents(texts), folder / DOCUMENTS)
+        write_file(folder / "leaderboard.md", utf8(self.to_markdown() + "\n"))
+        record = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str)
+        if self.evaluated is None:
+            remove_files([folder / name for name in EVALUATION_FILES])
+        else:
+            import polars as pl
+
+            scores = pl.concat(_scores_frame(table) for table in self.evaluated.score_tables)
+            write_file(folder / "scores.parquet", parquet_bytes(scores))
+            write_file(folder / "pairs.parquet", parquet_bytes(self.evaluated.pairs))
+            self.dataset.qrels.write(folder / "qrels.parquet")
+            if self.dataset.qrels.ranges is not None:
+                write_file(folder / RANGES, parquet_bytes(self.dataset.qrels.ranges.frame))
+            write_page(self._subject(json.loads(record)), folder / "report.html")
+        removed = remove_files(leftovers)
+        write_file(folder / "result.json", utf8(record))
+        return removed
+
+    def to_html(self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None) -> None:
+        """Write the report page; with `charts`, also every chart as PNG and SVG to that folder."""
+        record = json.loads(json.dumps(self.to_dict(), default=str))
+        write_page(self._subject(record), path, everything=everything, charts=charts)
+
+    def _repr_html_(self) -> str:
+        return self.comparison.to_html()
+
+    def _subject(self, record: dict[str, Any]) -> Subject:
+        """The subject of the report page: the same as that of the folder."""
+        queries = _queries_frame(self.dataset)
+        ids = queries["query_id"].to_list()
+        columns = {
+            name: {query: value for query, value in zip(ids, queries[name].to_list(), strict=True) if value is not None}
+            for name in queries.columns
+            if name not in ("query_id", "text")
+        }
+        rows = self.documents.select("doc_id", "title", "text").iter_rows()
+        documents_by_id = {doc: (title, text) for doc, title, text in rows}
+        texts = dict(zip(ids, queries["text"].to_list(), strict=True))
+        return subject_of(self.folder, record, self.comparison, texts, columns, documents_by_id)
+
+    def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
+        """The documents with their texts: judged ones and those near the top of a run, and all that came back."""
+        import polars as pl
+
+        selected = set(self.dataset.qrels.judged.doc_ids)
+        returned: set[str] = set(selected)
+        for run in self.runs.values():
+            near = run.frame if run.texts is not None else run.frame.filter(pl.col("rank") <= TEXT_DEPTH)
+            selected |= set(near["doc_id"].to_list())
+            returned |= set(run.frame["doc_id"].to_list())
+        corpus = self.dataset.corpus
+        for doc in corpus:
+            if doc in selected:
+                metadata = corpus.metadata[doc]
+                shown = json.dumps(metadata, ensure_ascii=False, default=str) if metadata else ""
+                yield doc, corpus.texts[doc], corpus.titles.get(doc, ""), shown
+        if texts is not None:
+            yield from texts.rows(sorted(doc for doc in returned if doc not in corpus))
+
+
+def _cost_line(row: Row) -> str:
+    """The cost of a retriever on one line."""
+    costs = [(getattr(row, name), factor, text) for _, name, factor, text in COSTS]
+    return f"{row.run}: " + ", ".join(text.format(value * factor) for value, factor, text in costs if value is not None)
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else float(value) * factor
+
+
+def _scores_frame(table: ScoreTable) -> pl.DataFrame:
+    import polars as pl
+
+    label = "" if table.k is None else f" at {table.k}"
+    size = len(table.queries)
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "run": [run] * size,
+                "query_id": list(table.queries),
+                "measure": [column.key + label] * size,
+                "value": values,
+            }
+        )
+        for run, rows in zip(table.runs, table.values, strict=True)
+        for column, values in zip(table.columns, rows, strict=True)
+    )
+
+
+def _queries_frame(dataset: Dataset) -> pl.DataFrame:
+    import polars as pl
+
+    columns = {
+        name: [None if query not in values else str(values[query]) for query in dataset.queries]
+        for name, values in dataset.queries.columns.items()
+        if name not in ("query_id", "text")
+    }
+    data = {"query_id": list(dataset.queries), "text": list(dataset.queries.values()), **columns}
+    return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))

@@ -1,0 +1,246 @@
+"""Retrieval in a bench: retrievers index the documents and answer the queries, and time and memory are measured."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from steelyard.benchmark.cache import Answers, AnswerStore
+from steelyard.benchmark.documents import ReturnedTexts
+from steelyard.benchmark.saved_indexes import IndexStore
+from steelyard.benchmark.specs import Spec
+from steelyard.retrievers.adapters.base import Wrapped
+from steelyard.retrievers.adapters.documents import read_lists
+from steelyard.retrievers.adapters.targets import list_hint
+from steelyard.retrievers.base import Ranked, Retriever
+from steelyard.user_code import UserCodeError, run_user_code
+from steelyard.wording import counted, listed
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with the current step, how much of it is done, and its total."""
+
+THROUGHPUT = "queries_per_second"
+
+MOST_AT_ONCE = 1000
+"""Queries that are passed at once to measure the throughput."""
+
+_STATM = Path("/proc/self/statm")
+_PAGE_BYTES = 4096
+_SAMPLE_SECONDS = 0.01
+
+
+@dataclass
+class Job:
+    """A retriever that is run: its corpus, its answers so far, and their cache; `failure` is an error in indexing.
+
+    `saved` is where its index is saved, if it is; `texts` keeps the texts that it returns.
+    """
+
+    spec: Spec
+    retriever: Retriever
+    corpus: Mapping[str, str]
+    answers: Answers
+    store: AnswerStore
+    failure: str | None = None
+    saved: IndexStore | None = None
+    texts: ReturnedTexts | None = None
+
+    def open_queries(self, queries: Sequence[str]) -> list[str]:
+        """The queries without an answer."""
+        return [query for query in queries if not self.answers.done(query)]
+
+    def is_open(self, queries: Sequence[str]) -> bool:
+        """Whether something is to be run: a query without an answer, or all of them at once for the throughput."""
+        return bool(self.open_queries(queries)) or THROUGHPUT not in self.answers.cost
+
+
+def index_all(jobs: Sequence[Job], progress: Progress) -> None:
+    """Index the documents with every retriever, one after another; measure time, size and peak memory.
+
+    A saved index is opened instead, and has the cost that was measured when it was made.
+    """
+    for number, job in enumerate(jobs):
+        progress(f"indexing {counted(len(job.corpus), 'document')} with {job.spec.label}", number, len(jobs))
+        known = job.saved.restore() if job.saved is not None else None
+        if known is not None:
+            job.answers.cost.update(known)
+            job.store.add({"cost": known})
+            continue
+        with PeakMemory() as memory:
+            start = perf_counter()
+            try:
+                run_user_code(partial(job.retriever.index, job.corpus))
+                taken = perf_counter() - start
+                size = run_user_code(partial(_size, job.retriever))
+            except UserCodeError as error:
+                job.failure = f"indexing failed: {_with_hint(error, job.spec)}"
+        if job.failure is not None:
+            continue
+        cost = {"index_seconds": taken, "index_bytes": size, "peak_bytes": memory.bytes}
+        job.answers.cost.update(cost)
+        job.store.add({"cost": cost})
+        if job.saved is not None:
+            job.saved.save(cost)
+
+
+def _size(retriever: Retriever) -> int:
+    return int(retriever.size_in_bytes())
+
+
+def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, warmup: int, progress: Progress) -> None:
+    """Run every open query with every retriever, one query at a time; the first retriever changes with every query.
+
+    The times are those of one session, so that they can be compared.
+    """
+    session = uuid4().hex[:12]
+    for job in jobs:
+        if isinstance(job.retriever, Wrapped):
+            job.retriever.keep_texts(None if job.texts is None else job.texts.keeper(job.spec.label))
+    for job in jobs:
+        if job.failure is not None:
+            job.answers.errors |= dict.fromkeys(job.open_queries(list(queries)), job.failure)
+    jobs = [job for job in jobs if job.failure is None]
+    step = f"running {listed([job.spec.label for job in jobs], 3)}, queries" if jobs else ""
+    for job in jobs:
+        progress(step, 0, len(queries))
+        for query, text in list(queries.items())[:warmup]:
+            with suppress(UserCodeError):
+                _retrieve(job, query, text, depth)
+    open_queries = {id(job): set(job.open_queries(list(queries))) for job in jobs}
+    try:
+        for number, (query, text) in enumerate(queries.items()):
+            turn = number % len(jobs) if jobs else 0
+            for job in [*jobs[turn:], *jobs[:turn]]:
+                if query in open_queries[id(job)]:
+                    progress(step, number, len(queries))
+                    _answer(job, query, text, depth, session)
+    finally:
+        for job in jobs:
+            _find_ids(job)
+            job.store.close()
+
+
+def measure_throughput(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, progress: Progress) -> None:
+    """Queries per second when all are passed at once; not measured for a retriever that failed on a query.
+
+    At most `MOST_AT_ONCE` queries are passed, whose answers are in memory together.
+    """
+    texts = list(queries.values())[:MOST_AT_ONCE]
+    for number, job in enumerate(job for job in jobs if not job.answers.errors):
+        progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
+        rate: float | None = None
+        with suppress(UserCodeError):
+            _, taken = run_user_code(partial(_asked, job.retriever, texts, depth))
+            rate = len(texts) / max(taken, 1e-9)
+        cost = {THROUGHPUT: rate}
+        job.answers.cost.update(cost)
+        job.store.add({"cost": cost})
+        job.store.close()
+
+
+def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
+    """Run a query and store its list and time, or its error."""
+    try:
+        answer, taken = _retrieve(job, query, text, depth)
+    except UserCodeError as failure:
+        error = _with_hint(failure, job.spec)
+        job.answers.errors[query] = error
+        job.store.add({"query": query, "error": error})
+        return
+    if job.texts is not None:
+        job.texts.flush()
+    job.answers.errors.pop(query, None)
+    job.answers.lists[query] = answer
+    job.answers.seconds[query] = taken
+    job.answers.sessions[query] = session
+    job.store.add({"query": query, "seconds": taken, "session": session, "list": answer})
+
+
+def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, float]:
+    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed.
+
+    The query is stored before it is run: the retriever may end the process.
+    """
+    job.store.add({"query": query, "started": True})
+
+    def timed() -> tuple[Ranked, float]:
+        found, taken = _asked(job.retriever, [text], depth)
+        if isinstance(job.retriever, Wrapped):
+            return job.retriever.read([text], found, depth)[0], taken
+        keep = None if job.texts is None else job.texts.keeper(job.spec.label)
+        return read_lists(found, job.spec.label, text, depth, keep), taken
+
+    return run_user_code(timed)
+
+
+def _asked(retriever: Retriever, texts: list[str], depth: int) -> tuple[Any, float]:
+    """What a retriever returns for queries, and the seconds of the call; a result of another library is read later."""
+    ask = retriever.ask if isinstance(retriever, Wrapped) else retriever.retrieve
+    start = perf_counter()
+    found = ask(texts, depth)
+    return found, perf_counter() - start
+
+
+def _with_hint(error: UserCodeError, spec: Spec) -> str:
+    """The error of a retriever; with a hint if a list among its `arguments` is the likely cause."""
+    hint = list_hint(error.__cause__ or error, spec.settings.get("arguments"))
+    return f"{str(error).rstrip('.')}. {hint}" if hint else str(error)
+
+
+def _find_ids(job: Job) -> None:
+    """If retrieved documents are not in the corpus, store which other field has the ids of the corpus."""
+    find = getattr(job.retriever, "ids_elsewhere", None)
+    if find is None or not job.corpus:
+        return
+    found = {doc for answer in job.answers.lists.values() for doc, _ in answer}
+    if all(doc in job.corpus for doc in found):
+        return
+    with suppress(UserCodeError):
+        job.answers.id_hint = run_user_code(partial(find, job.corpus))
+    job.store.add({"id_hint": job.answers.id_hint})
+
+
+class PeakMemory:
+    """Samples the resident memory of the process; `bytes` is the highest value minus that at the start.
+
+    None where the system does not report it.
+    """
+
+    def __init__(self) -> None:
+        self.bytes: int | None = None
+
+    def __enter__(self) -> PeakMemory:
+        self._stop = threading.Event()
+        self._start = _resident_bytes()
+        self._peak = self._start
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        now = _resident_bytes()
+        if self._start is not None and self._peak is not None and now is not None:
+            self.bytes = max(self._peak, now) - self._start
+
+    def _sample(self) -> None:
+        while self._start is not None and not self._stop.wait(_SAMPLE_SECONDS):
+            self._peak = max(self._peak or 0, _resident_bytes() or 0)
+
+
+def _resident_bytes() -> int | None:
+    try:
+        return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, ValueError, IndexError):
+        return None

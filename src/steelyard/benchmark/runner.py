@@ -1,0 +1,381 @@
+"""bench(): a bench.yaml in, a BenchResult and its result folder out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.benchmark.across import BenchAcross
+from steelyard.benchmark.approximation import Approximation, approximations
+from steelyard.benchmark.cache import Answers, AnswerStore, cache_key
+from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of
+from steelyard.benchmark.comparison import chunking_notes, compare_runs, measure_options, unmeasured_runs, with_notes
+from steelyard.benchmark.config import Bench, check_bench, check_by, read_bench
+from steelyard.benchmark.costs import Row
+from steelyard.benchmark.documents import ReturnedTexts, id_notes
+from steelyard.benchmark.folder import leftover_files, read_earlier_record, remove_files
+from steelyard.benchmark.history import append_history
+from steelyard.benchmark.judged import JUDGMENTS_USED, with_judgments
+from steelyard.benchmark.lock import locked
+from steelyard.benchmark.result import BenchResult
+from steelyard.benchmark.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
+from steelyard.benchmark.saved_indexes import index_store, other_indexes
+from steelyard.benchmark.specs import Spec, without_corpus
+from steelyard.comparison.result import Comparison
+from steelyard.datasets import Dataset, validate_dataset
+from steelyard.dialects import dialect
+from steelyard.errors import InputError, NoQrelsError, problem_report
+from steelyard.io.datasets import dataset_named
+from steelyard.masking import masked
+from steelyard.notes import Note, note, sentence
+from steelyard.retrievers.adapters.documents import HASH
+from steelyard.retrievers.shared_vectors import clear_vectors, stored_vectors
+from steelyard.run import Run
+from steelyard.temporary import remove_left_over
+
+if TYPE_CHECKING:
+    from steelyard.benchmark.mlflow import Store
+
+CACHE = "cache"
+VECTORS = "vectors"
+LOG = logging.getLogger("steelyard.bench")
+
+
+def bench(
+    source: str | Path | Bench | Mapping[str, Any],
+    output: str | Path | None = None,
+    *,
+    fresh: bool = False,
+    strict: bool = False,
+    history: str | Path | None = None,
+    mlflow: bool | str = False,
+    watch: Progress | None = None,
+) -> BenchResult:
+    """Run retrievers over a dataset, measure their time, evaluate and compare them, and write a result folder.
+
+    source: a bench.yaml, a Bench, or a mapping with the same keys.
+    output: the result folder; default: `NAME-result` next to NAME.yaml, and `./bench-result` for a Bench or a mapping.
+    fresh: run every query again. Otherwise, answers for the same documents, queries, settings, code and version are
+    taken from the cache.
+    strict: raise if the qrels have errors (those of `steelyard validate`) instead of reporting them in `problems`.
+    history: a file to which one line on this result is added; default: `history` of the bench, relative to bench.yaml.
+    mlflow: log the result to MLflow: to the URI of a store, or with True to mlflow.db in the working directory.
+    watch: called with the current step, how much of it is done, and its total.
+
+    The folder is locked: a second bench in it is an error.
+    A retriever that fails on queries does not stop the others: see `failed` of the result. Runs of an earlier bench
+    that this one does not have are removed from the folder: see `removed`. A dataset without qrels is not evaluated:
+    the result has the lists, their times and how far they agree (`lists`). Warnings are logged to `steelyard.bench`.
+    With `datasets`, the result is a BenchAcross: a result per dataset, in a folder of its name, and one across them.
+    """
+    remove_left_over()
+    path = Path(source) if isinstance(source, (str, Path)) else None
+    if path is not None:
+        config, specs = read_bench(path)
+    else:
+        assert not isinstance(source, (str, Path))
+        config, specs = check_bench(source)
+    default = path.parent / f"{path.stem}-result" if path else Path("bench-result")
+    folder = Path(output) if output is not None else default
+    progress = watch or (lambda step, done, total: None)
+    beside = path.parent if path else Path()
+    record = Path(history) if history is not None else beside / config.history if config.history else None
+    if record is not None:
+        config = config.model_copy(update={"history": str(record)})
+    store = _mlflow_store(mlflow)
+    if config.datasets is None:
+        result = _bench(config, specs, path, folder, fresh, strict, progress)
+        _remember(record, result, beside, store)
+        return result
+    results = {}
+    for name, dataset in config.datasets.items():
+        single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
+        results[name] = _bench(single, specs, path, folder / name, fresh, strict, _named_progress(name, progress))
+    many = BenchAcross.of(config, results, folder)
+    many.write()
+    _remember(record, many, beside, store)
+    LOG.info("The result over all datasets is in %s.", folder)
+    return many
+
+
+def _remember(file: Path | None, result: BenchResult, folder: Path, store: Store | None) -> None:
+    """Add a line per dataset to the history, and a run to MLflow; without qrels a history has no values to keep."""
+    for single in result.results.values() if isinstance(result, BenchAcross) else [result]:
+        if file is not None and single.evaluated is not None:
+            append_history(file, single, folder)
+    if store is not None:
+        from steelyard.benchmark.mlflow import log_bench
+
+        log_bench(store, result, folder)
+        LOG.info("The result is in the MLflow store %s.", masked(store.uri))
+
+
+def _mlflow_store(mlflow: bool | str) -> Store | None:
+    """The MLflow store to log to; opened before anything is run, so that an error comes first."""
+    if not mlflow:
+        return None
+    from steelyard.benchmark.mlflow import LOCAL_STORE, open_store
+
+    return open_store(LOCAL_STORE if mlflow is True else mlflow)
+
+
+def _named_progress(name: str, progress: Progress) -> Progress:
+    """Progress with the name of a dataset before each step."""
+    return lambda step, done, total: progress(f"{name}: {step}", done, total)
+
+
+def _bench(
+    config: Bench, specs: Sequence[Spec], path: Path | None, folder: Path, fresh: bool, strict: bool, progress: Progress
+) -> BenchResult:
+    """A bench over one dataset."""
+    beside = path.parent if path else Path()
+    dataset = _read_dataset(config, specs, beside)
+    problems = _qrels_problems(dataset, config, strict)
+    chunkings = chunkings_of(dataset, config.chunkers, config.evidence, config.overlap, beside)
+    queries = _queries_to_run(dataset, chunkings[0])
+    with locked(folder), closing(ReturnedTexts(folder / CACHE, dataset.corpus, fresh)) as texts:
+        jobs, cached = _retrieve(specs, chunkings, queries, config, folder / CACHE, fresh, texts, progress)
+        progress("evaluating", 0, 1)
+        runs, rows = _collect(specs, jobs, chunkings, config, cached, texts)
+        comparison: Comparison | None = None
+        notes: tuple[Note, ...] = ()
+        approximation: tuple[Approximation, ...] = ()
+        if len(chunkings[0].qrels.queries):
+            comparison, notes = _compare(config, dataset, chunkings, runs, rows)
+            approximation = _approximation(config, chunkings, runs, rows, comparison)
+        result = BenchResult(
+            bench=config,
+            dataset=all_chunks(dataset, chunkings),
+            runs=runs,
+            rows=tuple(rows),
+            evaluated=comparison,
+            folder=folder,
+            problems=problems,
+            chunk_notes=notes,
+            approximation=approximation,
+            input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
+            source=path,
+        )
+        progress("writing", 0, 1)
+        kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
+        remove_files(other_indexes(folder / CACHE, kept))
+        return _write(result, texts)
+
+
+def _input_notes(
+    config: Bench, runs: Mapping[str, Run], rows: Sequence[Row], dataset: Dataset, texts: ReturnedTexts
+) -> list[Note]:
+    """The notes on the questions, on the judgments, and on the texts that came back and their ids."""
+    read = [each for each in dataset.notes if config.queries is not None or each.code == JUDGMENTS_USED]
+    if len(dataset.corpus):
+        return [*read, *texts.notes()]
+    lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}
+    by_text = {row.run for row in rows if row.settings.get("id") == HASH}
+    return [*read, *texts.notes(), *id_notes(lists, texts, by_text)]
+
+
+def _read_dataset(config: Bench, specs: Sequence[Spec], folder: Path) -> Dataset:
+    """The dataset of a bench. Without qrels, it has those of the judgments file beside bench.yaml, or none."""
+    try:
+        dataset = dataset_named(config.source, folder, judged=config.evidence is None)
+    except NoQrelsError:
+        if config.chunkers:
+            raise
+        dataset = dataset_named(config.source, folder, judged=False)
+    if not dataset.queries:
+        raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to run.")
+    if not dataset.corpus:
+        indexing = [spec for spec in specs if spec.needs_corpus]
+        if indexing:
+            raise InputError(problem_report("there is no corpus:", [*map(without_corpus, indexing)]))
+    check_by(config, dataset)
+    return with_judgments(dataset, folder) if config.evidence is None and not config.chunkers else dataset
+
+
+def _qrels_problems(dataset: Dataset, config: Bench, strict: bool) -> tuple[Note, ...]:
+    """The errors in the queries and the qrels, as `validate` finds them; raised if `strict`, otherwise logged."""
+    unused = {"unknown-document", "unknown-query"} if config.evidence is not None else set[str]()
+    if not len(dataset.corpus):
+        unused.add("unknown-document")
+    findings = validate_dataset(dataset, near_duplicates=None)
+    problems = tuple(
+        note("dataset-error", kind=each.kind, text=str(each))
+        for each in findings
+        if each.severity == "error" and each.kind not in unused
+    )
+    if problems and strict:
+        lines = [f"dataset {dataset.name!r}: the qrels have errors; nothing was run:", *map(str, problems)]
+        raise InputError("\n".join(lines))
+    for problem in problems:
+        LOG.warning("%s", problem)
+    return problems
+
+
+def _queries_to_run(dataset: Dataset, chunking: Chunking) -> dict[str, str]:
+    """The judged queries; all of them if there are no qrels."""
+    judged = set(chunking.qrels.queries)
+    if not judged and chunking.label is None:
+        return dict(dataset.queries)
+    queries = {query: text for query, text in dataset.queries.items() if query in judged}
+    if not queries:
+        known, others = list(dataset.queries)[:3], chunking.qrels.queries[:3]
+        raise InputError(
+            f"dataset {dataset.name!r}: no query is judged, so nothing can be evaluated. The first queries are "
+            f"{', '.join(map(repr, known))}, those of the qrels {', '.join(map(repr, others)) or 'none'}: use the "
+            "same ids."
+        )
+    return queries
+
+
+def _retrieve(
+    specs: Sequence[Spec],
+    chunkings: Sequence[Chunking],
+    queries: Mapping[str, str],
+    config: Bench,
+    cache: Path,
+    fresh: bool,
+    texts: ReturnedTexts,
+    progress: Progress,
+) -> tuple[list[Job], set[str]]:
+    """Run the retrievers that have open queries; all jobs, and the labels of those that were cached."""
+    if fresh:
+        clear_vectors(cache / VECTORS)
+    jobs: list[Job] = []
+    open_jobs: list[Job] = []
+    for chunking in chunkings:
+        own = _jobs(specs, chunking, config.depth, cache, fresh, texts)
+        unfinished = [job for job in own if job.is_open(list(queries))]
+        with stored_vectors(cache / VECTORS):
+            index_all(unfinished, progress)
+        jobs += own
+        open_jobs += unfinished
+    if open_jobs:
+        retrieve_all(open_jobs, queries, config.depth, config.warmup, progress)
+        measure_throughput(open_jobs, queries, config.depth, progress)
+    return jobs, {job.spec.label for job in jobs} - {job.spec.label for job in open_jobs}
+
+
+def _jobs(
+    specs: Sequence[Spec], chunking: Chunking, depth: int, cache: Path, fresh: bool, texts: ReturnedTexts
+) -> list[Job]:
+    jobs = []
+    for spec in map(chunking.spec, specs):
+        if spec.retriever is None:
+            continue
+        store = AnswerStore(cache, cache_key(chunking.fingerprint, spec.name, spec.settings, depth))
+        saved = index_store(cache, spec.retriever, chunking.corpus)
+        if fresh:
+            store.clear()
+        if fresh and saved is not None:
+            saved.clear()
+        answers = store.read()
+        if answers.unfinished is not None:
+            LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
+        jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved=saved, texts=texts))
+    return jobs
+
+
+def _collect(
+    specs: Sequence[Spec],
+    jobs: Sequence[Job],
+    chunkings: Sequence[Chunking],
+    config: Bench,
+    cached: set[str],
+    returned: ReturnedTexts,
+) -> tuple[dict[str, Run], list[Row]]:
+    """The run and the row of every retriever on every chunking, in the order of bench.yaml."""
+    by_label = {job.spec.label: job for job in jobs}
+    reads_texts = dialect(config.dialect).reads_texts(config.measures)
+    runs: dict[str, Run] = {}
+    rows: list[Row] = []
+    for chunking in chunkings:
+        texts = dict(chunking.corpus) if reads_texts else None
+        known = set(chunking.corpus)
+        for spec in map(chunking.spec, specs):
+            job = by_label.get(spec.label)
+            if spec.run is not None:
+                finished = Run.read(spec.run, name=spec.label, **spec.reading)
+                run = Run(finished, seconds=finished.seconds or {}, texts=texts)
+                answers = Answers()
+                retrieved = finished.table["doc_id"].to_list()
+            else:
+                assert job is not None
+                answers = job.answers
+                run = Run(answers.lists, name=spec.label, seconds=answers.seconds, texts=texts)
+                retrieved = [doc for listed in answers.lists.values() for doc, _ in listed]
+            unknown = [doc for doc in retrieved if doc not in known] if known else []
+            if reads_texts and not known:
+                run = Run(run, texts={doc: text for doc, text, _, _ in returned.rows(dict.fromkeys(retrieved))})
+            row = Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached)
+            if job is not None:
+                row = replace(row, answers=job.store.path.name)
+            if chunking.label is not None:
+                row = replace(
+                    row, chunker=chunking.label, chunks=len(chunking.corpus), chunk_tokens=chunking.mean_tokens
+                )
+            runs[spec.label] = run
+            rows.append(row)
+    return runs, rows
+
+
+def _compare(
+    config: Bench, dataset: Dataset, chunkings: Sequence[Chunking], runs: Mapping[str, Run], rows: Sequence[Row]
+) -> tuple[Comparison, tuple[Note, ...]]:
+    """The comparison of the runs, and the notes on the chunkings; an error if every retriever failed."""
+    if all(row.broken for row in rows):
+        errors = [f"{row.run}: {next(iter(row.errors.values()))}" for row in rows]
+        raise InputError(problem_report("every retriever failed on every query:", errors))
+    chunking_of = {row.run: str(row.chunker) for row in rows}
+    by_chunking = {str(chunking.label): chunking.qrels for chunking in chunkings}
+    comparison = compare_runs(
+        dict(config),
+        config.composite,
+        by_chunking if config.chunkers else dataset.qrels,
+        runs,
+        chunking_of,
+        dataset.queries.columns,
+        unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
+        {row.run: row.session for row in rows if row.session is not None},
+    )
+    notes: tuple[Note, ...] = ()
+    if config.chunkers:
+        notes = chunking_notes(dataset, chunkings, comparison, chunking_of, runs)
+    failed = {row.run: row.failed for row in rows if row.errors}
+    cached = tuple(row.run for row in rows if row.cached)
+    return replace(with_notes(comparison, notes), failed=failed, cached=cached), notes
+
+
+def _approximation(
+    config: Bench, chunkings: Sequence[Chunking], runs: Mapping[str, Run], rows: Sequence[Row], comparison: Comparison
+) -> tuple[Approximation, ...]:
+    """What approximate search costs, with the documents and the qrels of every chunking."""
+    options = measure_options(dict(config))
+    return tuple(
+        found
+        for chunking in chunkings
+        for found in approximations(
+            [row for row in rows if row.chunker == chunking.label],
+            runs,
+            comparison,
+            chunking.corpus,
+            chunking.qrels,
+            options,
+        )
+    )
+
+
+def _write(result: BenchResult, texts: ReturnedTexts) -> BenchResult:
+    """Write the folder, and remove the files of earlier results that this one does not have."""
+    earlier = read_earlier_record(result.folder)
+    used = {row.answers for row in result.rows if row.answers is not None}
+    leftovers = leftover_files(result.folder, CACHE, earlier, list(result.runs), used)
+    result = replace(result, removed=tuple(result.write(leftovers, texts)))
+    removal = result.removal_note
+    if removal is not None:
+        LOG.warning("%s", sentence(removal))
+    LOG.info("The result is in %s.", result.folder)
+    return result

@@ -1,0 +1,256 @@
+"""A bench.yaml from a list of questions and retrievers: each retriever is asked one question before it is written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import yaml
+
+from steelyard.benchmark.config import starter_path
+from steelyard.benchmark.specs import NAME, Spec, specs_of, without_corpus
+from steelyard.datasets.corpus import Queries
+from steelyard.errors import InputError, SteelyardError, problem_report
+from steelyard.io.dataset_files import read_queries
+from steelyard.io.files import write_file
+from steelyard.io.unpacking import load_yaml
+from steelyard.notes import Note
+from steelyard.retrievers.adapters.base import Wrapped
+from steelyard.retrievers.adapters.documents import MADE, read_lists
+from steelyard.retrievers.adapters.targets import load_target
+from steelyard.retrievers.registry import adapter_of, retriever_names
+from steelyard.user_code import run_user_code
+
+SHOWN = 3
+"""Documents that a retriever is asked for, and that are shown."""
+
+_LABELLED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
+_HTTP_BODIES: tuple[dict[str, str], ...] = (
+    {"query": "{query}", "k": "{k}"},
+    {"question": "{query}", "k": "{k}"},
+    {"q": "{query}", "k": "{k}"},
+    {"text": "{query}", "k": "{k}"},
+)
+_HTTP_PARAMETERS = ("query={query}&k={k}", "q={query}&k={k}", "question={query}&k={k}")
+"""The requests that are tried for a URL without {query}, in this order after the bodies."""
+
+_TEMPLATE = """\
+# Retrievers that answer a list of questions, run and compared.
+#   steelyard bench {file}       runs them
+#   steelyard judge {result}     judge what they returned; the judgments go to judgments.jsonl here
+#   steelyard bench {file}       again: now with a leaderboard, tests and a report
+
+{parts}
+# Documents that every retriever is asked for, per question.
+depth: 20
+
+# `steelyard list retrievers` shows what else can be here, and the settings of each.
+{retrievers}
+# Used as soon as there are judgments; `steelyard list measures` shows the others.
+measures: [nDCG@10, RR@10]
+"""
+
+
+@dataclass(frozen=True)
+class FirstAnswer:
+    """What a retriever returned for the first question: (id, score, text) of its first documents."""
+
+    entry: dict[str, Any]
+    label: str
+    documents: Sequence[tuple[str, float, str]]
+    seconds: float
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Started:
+    """A bench.yaml that was written: the questions, the notes on them, and what every retriever returned."""
+
+    path: Path
+    queries: Queries
+    answers: tuple[FirstAnswer, ...]
+    notes: tuple[Note, ...] = field(default=())
+
+
+def write_bench(
+    folder: Path, queries: Any, retrievers: Sequence[Any], *, corpus: str | None = None, column: str | None = None
+) -> Started:
+    """Write bench.yaml for questions and retrievers, after each retriever has answered the first question.
+
+    queries: a file of questions, relative to the working directory. retrievers: texts as on the command line, each the
+    name of a retriever, `module:attribute`, a URL, or an entry of bench.yaml in YAML; `NAME=` before it is its label.
+    A URL without {query} is asked in the usual ways, and the first that gives documents is written.
+    """
+    path = starter_path(folder)
+    if not retrievers:
+        raise InputError("name at least one retriever: my_app:search, a URL, or a name of `steelyard list retrievers`.")
+    read, notes = read_queries(queries if column is None else {"path": queries, "column": column})
+    question = next(iter(read.values()))
+    answers: list[FirstAnswer] = []
+    problems: list[str] = []
+    for text in retrievers:
+        try:
+            answers.append(_first_answer(str(text), question, corpus is not None, {each.label for each in answers}))
+        except SteelyardError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError(problem_report(f"{path} was not written:", problems))
+    answers = _with_ids_by_text(answers)
+    write_file(path, _text(path, queries, column, corpus, answers).encode())
+    return Started(path, read, tuple(answers), notes)
+
+
+def _entries(text: str) -> tuple[str | None, list[dict[str, Any]]]:
+    """The label of a retriever, if it has one, and the entries of bench.yaml to try for it."""
+    label = None
+    if not text.lstrip().startswith("{") and (found := _LABELLED.fullmatch(text)) and "://" not in found[1]:
+        label, text = found[1], found[2]
+    if text.lstrip().startswith("{"):
+        entry = load_yaml(text)
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise InputError(f"{text[:200]!r} is not a retriever; expected {{name: {{setting: value}}}}.")
+        return label, [dict(entry)]
+    if text in retriever_names():
+        return label, [{text: {}}]
+    if adapter_of(text) == "http":
+        if "{query}" in text:
+            return label, [{"http": {"target": text}}]
+        joint = "&" if "?" in text else "?"
+        posts = [{"http": {"target": text, "body": body}} for body in _HTTP_BODIES]
+        return label, [*posts, *({"http": {"target": f"{text}{joint}{rest}"}} for rest in _HTTP_PARAMETERS)]
+    if ":" not in text:
+        raise InputError(
+            f"{text!r} is not a retriever; expected module:attribute, a URL, or one of {', '.join(retriever_names())}."
+        )
+    loaded = run_user_code(lambda: load_target(text, text), text)
+    return label or text.rpartition(":")[2], [{adapter_of(loaded): {"target": text}}]
+
+
+def _first_answer(text: str, question: str, has_corpus: bool, taken: set[str]) -> FirstAnswer:
+    """The answer of a retriever to a question, by the first entry that gives documents."""
+    label, entries = _entries(text)
+    problems: list[str] = []
+    empty: FirstAnswer | None = None
+    for entry in entries:
+        ((name, settings),) = entry.items()
+        settings = {**(settings if isinstance(settings, Mapping) else {"target": settings} if settings else {})}
+        if name == "http" and len(entries) > 1:
+            settings["retries"] = 0
+        if label is not None:
+            settings[NAME] = label
+        specs, found = specs_of([{name: settings}], Path())
+        problems += [problem for _, problem in found]
+        for spec in specs[:1]:
+            wanted = _free_label(spec.label, taken)
+            entry = {name: {key: value for key, value in settings.items() if key != "retries" or len(entries) == 1}}
+            entry[name] = {**entry[name], NAME: wanted} if wanted != spec.label or label else entry[name]
+            if spec.needs_corpus:
+                if not has_corpus:
+                    raise InputError(without_corpus(spec))
+                return FirstAnswer(entry, wanted, (), 0.0, ("it indexes the corpus when the bench is run",))
+            try:
+                answer = _asked(replace(spec, label=wanted), entry, question)
+            except SteelyardError as error:
+                problems.append(str(error))
+                continue
+            if answer.documents:
+                return answer
+            empty = empty or answer
+    if empty is not None:
+        return empty
+    if len(entries) > 1:
+        raise InputError(
+            f"{text}: none of the usual requests gives documents; the first: {problems[0]} Write the URL with "
+            f"{{query}}, "
+            f"or '{{http: {{target: {text}, body: {{YOUR_FIELD: \"{{query}}\"}}}}}}'."
+        )
+    raise InputError(problems[0] if problems else f"{text} gave no answer.")
+
+
+def _free_label(label: str, taken: set[str]) -> str:
+    number, free = 1, label
+    while free in taken:
+        number += 1
+        free = f"{label}-{number}"
+    return free
+
+
+def _asked(spec: Spec, entry: dict[str, Any], question: str) -> FirstAnswer:
+    """The first documents of a retriever for a question, and remarks on their ids and texts."""
+    retriever, texts = spec.retriever, dict[str, str]()
+    assert retriever is not None
+
+    def keep(doc: str, text: str, document: Any) -> None:
+        texts.setdefault(doc, text)
+
+    def ask() -> tuple[list[tuple[str, float]], float]:
+        retriever.index({})
+        start = perf_counter()
+        if isinstance(retriever, Wrapped):
+            retriever.keep_texts(keep)
+            found = retriever.ask([question], SHOWN)
+            taken = perf_counter() - start
+            return retriever.read([question], found, SHOWN)[0], taken
+        answered = retriever.retrieve([question], SHOWN)
+        return read_lists(answered, spec.label, question, SHOWN, keep), perf_counter() - start
+
+    found, seconds = run_user_code(ask, spec.label)
+    documents = [(doc, score, texts.get(doc, "")) for doc, score in found]
+    remarks = []
+    if not found:
+        remarks.append("it returned no documents for this question")
+    elif not texts:
+        remarks.append("it returned no texts, which judging needs: return {id, text}, set `text`, or add a corpus")
+    if texts and all(doc.startswith(MADE) for doc, _ in found):
+        remarks.append("it returned no ids: documents are identified by their texts")
+    return FirstAnswer(entry, spec.label, documents, seconds, tuple(remarks))
+
+
+def _with_ids_by_text(answers: Sequence[FirstAnswer]) -> list[FirstAnswer]:
+    """The answers with `id: hash` where ids are random, or where retrievers return texts under different ids."""
+    ids: dict[str, set[str]] = {}
+    for answer in answers:
+        for doc, _, text in answer.documents:
+            if text:
+                ids.setdefault(text.strip(), set()).add(doc)
+    made_ids = {doc.startswith(MADE) for found in ids.values() for doc in found}
+    apart = any(len(found) > 1 for found in ids.values()) or len(made_ids) > 1
+    made: list[FirstAnswer] = []
+    for answer in answers:
+        ((name, settings),) = answer.entry.items()
+        texts = [text for _, _, text in answer.documents if text]
+        random = texts and all(_UUID.fullmatch(doc) for doc, _, _ in answer.documents)
+        named = any(doc.startswith(MADE) for doc, _, _ in answer.documents) or "id" in settings
+        if texts and not named and (random or apart):
+            why = "its ids are random and may change with every index" if random else "other retrievers have other ids"
+            entry = {name: {**settings, "id": "hash"}}
+            remark = f"{why}: documents are identified by their texts (`id: hash`)"
+            answer = replace(answer, entry=entry, remarks=(*answer.remarks, remark))
+        made.append(answer)
+    return made
+
+
+def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answers: Sequence[FirstAnswer]) -> str:
+    """The text of bench.yaml; paths are relative to it."""
+
+    def relative(name: Any) -> str:
+        return Path(os.path.relpath(name, path.parent)).as_posix()
+
+    source: Any = relative(queries) if column is None else {"path": relative(queries), "column": column}
+    documents: Any = load_yaml(corpus) if corpus is not None and corpus.startswith("{") else corpus
+    documents = relative(documents) if isinstance(documents, str) else documents
+    parts = {"queries": source, **({} if documents is None else {"corpus": documents})}
+    return _TEMPLATE.format(
+        file=path.name,
+        result=f"{path.stem}-result",
+        parts=yaml.safe_dump(parts, sort_keys=False, allow_unicode=True, width=120),
+        retrievers=yaml.safe_dump(
+            {"retrievers": [answer.entry for answer in answers]}, sort_keys=False, allow_unicode=True, width=120
+        ),
+    )

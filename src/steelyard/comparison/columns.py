@@ -1,0 +1,327 @@
+"""The columns of the leaderboard: each is declared once, for every format that shows it.
+
+A new column is one `BoardColumn` in `COLUMNS`. The frame, CSV and JSON have its `value`; the tables of the terminal,
+Markdown, LaTeX, notebooks and the page show its value too, unless it declares another cell for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.judged import ALL_JUDGED, RowJudged
+from steelyard.comparison.leaderboard import LeaderboardRow
+from steelyard.comparison.scores import COMPOSITE, Column
+
+Form: TypeAlias = Literal["table", "summary", "markdown", "latex", "page", "frame", "json"]
+"""Where a column is shown: `table` is the whole table on a terminal and in notebooks, `summary` the short one."""
+
+FORMS: tuple[Form, ...] = ("table", "summary", "markdown", "latex", "page", "frame", "json")
+TABLES: tuple[Form, ...] = ("table", "summary", "markdown", "latex", "page")
+
+CACHED = "cached"
+"""What marks times that are from the cache of a bench."""
+
+FAILED = "FAILED"
+"""The heading of the number of queries that a run failed on."""
+
+NOT_MEASURED = "not measured"
+"""What a run has in place of its rank if its values mean nothing."""
+
+
+@dataclass(frozen=True)
+class BoardColumn:
+    """One column of the leaderboard.
+
+    name: in the frame, CSV and JSON, and the heading in tables, unless `headings` has another one for a form.
+    value: of a row, unrounded. cells: what other forms show in its place; those without a cell of their own show the
+    one for `table`. when: whether a comparison has the column. forms: where it is shown. measure: the measure whose
+    means it has, if any.
+    """
+
+    name: str
+    value: Callable[[ComparisonData, LeaderboardRow], Any]
+    cells: Mapping[Form, Callable[[ComparisonData, LeaderboardRow], Any]] = field(default_factory=dict)
+    headings: Mapping[Form, str] = field(default_factory=dict)
+    when: Callable[[ComparisonData], object] = lambda comparison: True
+    forms: tuple[Form, ...] = FORMS
+    measure: Column | None = None
+
+    def cell(self, comparison: ComparisonData, row: LeaderboardRow, form: Form) -> Any:
+        """What a form shows of a row."""
+        tabular = self.cells.get("table", self.value) if form in TABLES else self.value
+        return self.cells.get(form, tabular)(comparison, row)
+
+    def heading(self, form: Form) -> str:
+        """The heading in a form."""
+        return self.headings.get(form, self.headings.get("table", self.name) if form in TABLES else self.name)
+
+
+def columns_of(comparison: ComparisonData, form: Form) -> list[BoardColumn]:
+    """The columns that a form shows, in their order."""
+    declared = (
+        column
+        for entry in COLUMNS
+        for column in ([entry] if isinstance(entry, BoardColumn) else entry(comparison))
+        if form in column.forms
+    )
+    return [column for column in declared if column.when(comparison)]
+
+
+def board_rows(comparison: ComparisonData, form: Form) -> list[dict[str, Any]]:
+    """The rows of the leaderboard by the headings of a form."""
+    columns = columns_of(comparison, form)
+    return [
+        {column.heading(form): column.cell(comparison, row, form) for column in columns}
+        for row in comparison.shown_rows
+    ]
+
+
+# Measures
+
+_TITLES = {
+    "recall": "Average Recall",
+    "precision": "Average Precision",
+    "f1": "Average F1 Score",
+    "mrr": "Average MRR",
+    "hit_rate": "Average Hit Rate",
+    "ndcg": "Average nDCG",
+    "confusion": "Average Confusion Rate",
+}
+
+
+def title(key: str, dialect: str) -> str:
+    """The title of a measure's column: its key, or its name in the leaderboard dialect."""
+    if key == COMPOSITE:
+        return "Composite Score"
+    return _TITLES.get(key.lower(), key) if dialect == "leaderboard" else key
+
+
+def measure_heading(column: Column) -> str:
+    """The heading of a measure's column, with the unit of times."""
+    return f"{column.key} ms" if is_time(column) else column.key
+
+
+def is_time(column: Column) -> bool:
+    """Whether the values of a measure are seconds."""
+    return column.timed and column.measure is not None
+
+
+def scale_of(column: Column) -> float:
+    """The factor of a measure's values in tables: times are shown in milliseconds."""
+    return 1e3 if is_time(column) else 1.0
+
+
+def _measures(comparison: ComparisonData) -> Iterable[BoardColumn]:
+    """One column per measure; Markdown and LaTeX have its title, and the unscaled mean."""
+    for column in comparison.score_tables[0].columns:
+        name, factor = title(column.key, comparison.dialect), scale_of(column)
+        yield BoardColumn(
+            column.key,
+            partial(_frame_mean, column.key),
+            {
+                "table": partial(_scaled_mean, column.key, factor),
+                "markdown": partial(_scaled_mean, column.key, 1.0),
+                "latex": partial(_scaled_mean, column.key, 1.0),
+                "json": partial(_json_mean, column.key),
+            },
+            {"table": measure_heading(column), "markdown": name, "latex": name},
+            forms=("table", "markdown", "latex", "frame", "json"),
+            measure=column,
+        )
+
+
+def _frame_mean(key: str, _: ComparisonData, row: LeaderboardRow) -> float | None:
+    return None if row.rank is None else row.means[key]
+
+
+def _scaled_mean(key: str, factor: float, _: ComparisonData, row: LeaderboardRow) -> float:
+    return row.means[key] * factor
+
+
+def _json_mean(key: str, _: ComparisonData, row: LeaderboardRow) -> float | None:
+    return None if math.isnan(row.means[key]) else row.means[key]
+
+
+def _interval_columns(comparison: ComparisonData) -> Iterable[BoardColumn]:
+    """The ends of the interval of every measure, in frames."""
+    for key in comparison.keys:
+        for place, end in enumerate(("low", "high")):
+            yield BoardColumn(f"{key} {end}", partial(_end, key, place), forms=("frame",))
+
+
+def _end(key: str, place: int, _: ComparisonData, row: LeaderboardRow) -> float | None:
+    interval = row.intervals[key]
+    return None if interval is None else interval[place]
+
+
+def _json_intervals(_: ComparisonData, row: LeaderboardRow) -> dict[str, list[float] | None]:
+    return {key: None if ends is None or math.isnan(ends[0]) else list(ends) for key, ends in row.intervals.items()}
+
+
+# Runs and ranks
+
+
+def run_label(row: LeaderboardRow) -> str:
+    """The name of a run; of one that was not measured, with these words."""
+    return row.run if row.rank is not None else f"{row.run} ({NOT_MEASURED})"
+
+
+def _annotated_run(comparison: ComparisonData, row: LeaderboardRow) -> str:
+    """The name of a run with what other formats have a column for: a LaTeX table has to be narrow."""
+    failed = f" (failed on {comparison.failed[row.run]} queries)" if row.run in comparison.failed else ""
+    cached = " (cached times)" if row.run in comparison.cached_times else ""
+    return run_label(row) + cached + failed
+
+
+def _rank_interval(_: ComparisonData, row: LeaderboardRow) -> str:
+    if row.rank is None:
+        return NOT_MEASURED
+    return f"{row.rank_low}-{row.rank_high}" if row.rank_low != row.rank_high else str(row.rank_low)
+
+
+# Judged documents
+
+
+def _row_judged(comparison: ComparisonData, row: LeaderboardRow) -> RowJudged | None:
+    return comparison.judged.get((row.run, row.k))
+
+
+def partly_judged(comparison: ComparisonData) -> bool:
+    """Whether some documents above the cutoff of the measure that ranks the runs are not judged, as far as is known."""
+    key = comparison.keys[0]
+    return any(judged.shares[key] < ALL_JUDGED for judged in comparison.judged.values() if key in judged.shares)
+
+
+def judged_text(comparison: ComparisonData, row: LeaderboardRow) -> str:
+    """The judged share of a row on the measure that ranks the runs."""
+    judged, key = _row_judged(comparison, row), comparison.keys[0]
+    return "" if judged is None or key not in judged.shares else f"{judged.shares[key]:.0%}"
+
+
+def bounds_text(comparison: ComparisonData, row: LeaderboardRow) -> str:
+    """The lowest and the highest value of the measure that ranks the runs that any grading gives."""
+    judged, column = _row_judged(comparison, row), comparison.score_tables[0].columns[0]
+    if judged is None or judged.bounds is None or column.key not in judged.shares:
+        return ""
+    low, high = (end * scale_of(column) for end in judged.bounds)
+    return f"{low:.4f} to {high:.4f}"
+
+
+def _judged_columns(comparison: ComparisonData) -> Iterable[BoardColumn]:
+    """In frames: the judged share of every measure, and the bounds of the measure that ranks the runs."""
+    if not comparison.judged:
+        return
+    first = comparison.keys[0]
+    for key in dict.fromkeys(key for judged in comparison.judged.values() for key in judged.shares):
+        yield BoardColumn(f"{key} judged", partial(_share, key), forms=("frame",))
+    for place, end in enumerate(("lowest", "highest")):
+        yield BoardColumn(f"{first} {end}", partial(_bound, place), forms=("frame",))
+
+
+def _share(key: str, comparison: ComparisonData, row: LeaderboardRow) -> float | None:
+    judged = _row_judged(comparison, row)
+    return None if judged is None else judged.shares.get(key)
+
+
+def _bound(place: int, comparison: ComparisonData, row: LeaderboardRow) -> float | None:
+    judged = _row_judged(comparison, row)
+    return None if judged is None or judged.bounds is None else judged.bounds[place]
+
+
+def _json_shares(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, float] | None:
+    judged = _row_judged(comparison, row)
+    return None if judged is None else dict(judged.shares)
+
+
+def _json_bounds(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, list[float] | None] | None:
+    judged = _row_judged(comparison, row)
+    if judged is None:
+        return None
+    return {comparison.keys[0]: None if judged.bounds is None else list(judged.bounds)}
+
+
+# The declarations
+
+
+def _times(comparison: ComparisonData, row: LeaderboardRow) -> str:
+    return CACHED if row.run in comparison.cached_times else ""
+
+
+def _some_cached(comparison: ComparisonData) -> bool:
+    """Whether the times of some runs are cached, and those of others are not."""
+    return bool(comparison.cached_times) and bool(set(comparison.runs) - set(comparison.cached_times))
+
+
+COLUMNS: list[BoardColumn | Callable[[ComparisonData], Iterable[BoardColumn]]] = [
+    BoardColumn("rank", lambda _, row: row.rank, forms=("table", "frame", "json")),
+    BoardColumn(
+        "run",
+        lambda _, row: row.run,
+        {"markdown": lambda _, row: run_label(row), "latex": _annotated_run},
+        {"markdown": "Retriever", "latex": "Run"},
+        forms=("table", "markdown", "latex", "frame", "json"),
+    ),
+    BoardColumn(
+        "k",
+        lambda _, row: row.k,
+        when=lambda comparison: comparison.score_tables[0].k is not None,
+        forms=("table", "summary", "markdown", "latex", "frame"),
+        headings={"latex": "$k$"},
+    ),
+    BoardColumn("k", lambda _, row: row.k, forms=("json",)),
+    BoardColumn(COMPOSITE, lambda _, row: row.means.get(COMPOSITE), forms=("json",)),
+    _measures,
+    BoardColumn("ranks", _rank_interval, forms=("table",)),
+    BoardColumn("group", lambda _, row: row.group, forms=("table",)),
+    BoardColumn(
+        "judged",
+        judged_text,
+        headings={"markdown": "Judged", "page": "Judged"},
+        when=partly_judged,
+        forms=("table", "summary", "markdown", "page"),
+    ),
+    BoardColumn(
+        "bounds", bounds_text, headings={"markdown": "Bounds"}, when=partly_judged, forms=("table", "markdown")
+    ),
+    _judged_columns,
+    BoardColumn(
+        "times",
+        _times,
+        headings={"markdown": "Times"},
+        when=lambda comparison: comparison.cached_times,
+        forms=("table", "markdown", "frame"),
+    ),
+    BoardColumn("times", _times, when=_some_cached, forms=("summary",)),
+    BoardColumn(
+        "failed",
+        lambda comparison, row: comparison.failed.get(row.run, ""),
+        headings={"table": FAILED},
+        when=lambda comparison: comparison.failed,
+        forms=("table", "summary", "markdown", "frame"),
+    ),
+    BoardColumn(
+        "not_measured",
+        lambda comparison, row: comparison.unmeasured.get(row.run, ""),
+        when=lambda comparison: comparison.unmeasured,
+        forms=("frame",),
+    ),
+    BoardColumn(
+        "predicted_by",
+        lambda comparison, _: comparison.predicted_by,
+        when=lambda comparison: comparison.predicted_by,
+        forms=("frame",),
+    ),
+    BoardColumn("group", lambda _, row: row.group, forms=("frame", "json")),
+    BoardColumn("rank_low", lambda _, row: row.rank_low, forms=("frame", "json")),
+    BoardColumn("rank_high", lambda _, row: row.rank_high, forms=("frame", "json")),
+    _interval_columns,
+    BoardColumn("intervals", _json_intervals, forms=("json",)),
+    BoardColumn("judged", _json_shares, when=lambda comparison: comparison.judged, forms=("json",)),
+    BoardColumn("bounds", _json_bounds, when=lambda comparison: comparison.judged, forms=("json",)),
+]
+"""The columns in their order; a function gives those that depend on the comparison."""

@@ -1,0 +1,281 @@
+"""ComparisonData: what a comparison found, as values: the score tables, the leaderboard, the pairs, the verdict.
+
+`result.Comparison` adds the frames and the output formats; report/ reads the data alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Floats
+from steelyard.alignment.scanned import ScannedRun
+from steelyard.comparison.claims import Claims
+from steelyard.comparison.judged import JudgedDocuments, RowJudged, judged_rows
+from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, unmeasured_row, verdict_of
+from steelyard.comparison.movers import Mover, RankedLists, RunMovers, movers, movers_by_run
+from steelyard.comparison.pairs import Pair
+from steelyard.comparison.scores import Column, ScoreTable, label
+from steelyard.comparison.slices import Slice
+from steelyard.comparison.testing import ComparisonPlan
+from steelyard.coverage import Coverage
+from steelyard.errors import InputError, did_you_mean
+from steelyard.notes import Note
+from steelyard.options import Options
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+from steelyard.scores import settings_of
+from steelyard.statistics import Stability, rank_stability
+
+QUICK_TESTS = ("t", "wilcoxon", "sign", "tukey")
+"""Tests without random draws."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The inputs of a comparison, kept to show single queries and documents.
+
+    `alignments` are the runs joined with the qrels. Where runs have different chunkings, `chunked` is set, each run
+    is joined with the qrels of its chunking, and `qrels` are those of all chunkings together.
+    """
+
+    qrels: Qrels
+    runs: Mapping[str, Any]
+    alignments: Mapping[str, Alignment]
+    chunked: bool = False
+    _read: dict[str, Run] = field(default_factory=dict, repr=False)
+
+    @property
+    def scanned(self) -> bool:
+        """Whether runs were read elsewhere, so that they have no documents to show."""
+        return any(isinstance(run, ScannedRun) for run in self.runs.values())
+
+    def run(self, name: str) -> Run:
+        """A run; one that is a file is read the first time."""
+        if name not in self._read:
+            source = self.runs[name]
+            scanned = source.lists() if isinstance(source, ScannedRun) and source.lists is not None else source
+            self._read[name] = Run.of(scanned, name=name)
+        return self._read[name]
+
+
+@dataclass(frozen=True)
+class ShownMeasure:
+    """One measure at one cutoff: its label, its score table, and its column."""
+
+    label: str
+    scores: ScoreTable
+    column: Column
+
+    @property
+    def values(self) -> Floats:
+        """Runs x queries, on the compared queries."""
+        return self.scores.compared(self.column.key)
+
+    @property
+    def means(self) -> Floats:
+        """The mean of every run."""
+        return self.scores.means()[:, self.scores.column(self.column.key)]
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonData:
+    """What compare() found.
+
+    There is one score table per cutoff, with the composite as its first measure where there are `weights`;
+    `components` are the measures of the composite. `notes` are the `input_notes` and those of the comparison itself.
+    `failed` gives, for runs that failed on some queries of a bench, on how many, as in `2 of 6`. `unmeasured` gives
+    the runs whose values mean nothing, with the reason: they are shown, and neither ranked nor tested. `cached` are
+    the runs whose answers and times are from the cache of a bench.
+    """
+
+    score_tables: tuple[ScoreTable, ...]
+    leaderboard_rows: tuple[LeaderboardRow, ...]
+    tested_pairs: tuple[Pair, ...]
+    claims: Claims
+    plan: ComparisonPlan
+    weights: dict[str, float] | None
+    components: tuple[ScoreTable | None, ...]
+    slices: tuple[Slice, ...]
+    coverage: dict[str, Coverage]
+    input_notes: tuple[Note, ...]
+    notes: tuple[Note, ...]
+    dialect: str
+    source: Source | None
+    failed: Mapping[str, str] = field(default_factory=dict)
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    predicted_by: str = ""
+    cached: tuple[str, ...] = ()
+
+    @property
+    def policies(self) -> dict[str, Any] | None:
+        """Every policy in force, with `rel` and `depth`; None for a table of values of another tool."""
+        return None if self.options is None else vars(self.options).copy()
+
+    @property
+    def settings(self) -> str:
+        """The dialect and the options that are not the defaults: what the names of the measures do not state."""
+        return "" if self.options is None else settings_of(self.dialect, self.options)
+
+    @property
+    def tested_by(self) -> str:
+        """The test of the pairs."""
+        return "prediction-powered t test" if self.predicted_by else f"paired {self.plan.test} test by query"
+
+    @property
+    def interval_heading(self) -> str:
+        """The heading of the intervals of differences: their level, and how they are corrected for several pairs."""
+        return self.plan.interval_heading(self.several_pairs)
+
+    @property
+    def intervals_are(self) -> str:
+        """What the intervals of the pairs are, as a part of a sentence."""
+        return self.plan.intervals_are(self.several_pairs, bool(self.predicted_by))
+
+    @property
+    def several_pairs(self) -> bool:
+        """Whether more than two runs are compared."""
+        return len({pair.names for pair in self.tested_pairs}) > 1
+
+    @property
+    def options(self) -> Options | None:
+        """The options of the evaluation; None for a table of values of another tool."""
+        return next((covered.policies for covered in self.coverage.values()), None)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that were measured, in the order given."""
+        return self.score_tables[0].runs
+
+    @property
+    def cached_times(self) -> tuple[str, ...]:
+        """The runs whose times are from the cache, if times are shown."""
+        timed = any(column.timed for column in self.score_tables[0].columns)
+        return self.cached if timed else ()
+
+    @property
+    def shown_rows(self) -> list[LeaderboardRow]:
+        """The rows of the leaderboard; at every cutoff, those of the runs that were not measured come last."""
+        return [
+            row
+            for table in self.score_tables
+            for row in (
+                *(row for row in self.leaderboard_rows if row.k == table.k),
+                *(unmeasured_row(run, table) for run in self.unmeasured),
+            )
+        ]
+
+    @property
+    def keys(self) -> list[str]:
+        """The measures shown, as they were written; the composite first where there is one."""
+        return [column.key for column in self.score_tables[0].columns]
+
+    @cached_property
+    def judged(self) -> dict[tuple[str, int | None], RowJudged]:
+        """The judged shares and bounds of every row, by run and cutoff.
+
+        Empty where they say nothing: all documents above the cutoffs are judged, or the qrels have relevant documents
+        only, or the lists are not known, or the values are estimates.
+        """
+        if self.predicted_by or self.claims.judged is None:
+            return {}
+        return judged_rows(self.score_tables, self.components, self.weights, self.claims.judged)
+
+    @property
+    def shown_measures(self) -> list[ShownMeasure]:
+        """Every measure of every score table, with the label that it has in pairs."""
+        return [
+            ShownMeasure(label(column.key, scores.k), scores, column)
+            for scores in self.score_tables
+            for column in scores.columns
+        ]
+
+    @property
+    def run_order(self) -> list[str]:
+        """The runs best first, at the first cutoff."""
+        first = self.score_tables[0].k
+        return [row.run for row in self.leaderboard_rows if row.k == first]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Which run leads on the first measure, by how much, and whether that is significant; one sentence or two.
+
+        Where several cutoffs are compared, at the first of them.
+        """
+        table = self.score_tables[0]
+        rows = [row for row in self.leaderboard_rows if row.k == table.k]
+        labels = "" if self.source is None else self.source.qrels.labelled_by
+        return verdict_of(table, rows, self.every_pair, bool(self.predicted_by), list(self.unmeasured), labels)
+
+    @property
+    def every_pair(self) -> list[Pair]:
+        """Every two runs on the measure that ranks them, at the first cutoff, the higher-ranked first.
+
+        Also those that were not asked for, as in the groups.
+        """
+        return self.claims.every(self.keys[0], self.score_tables[0].k)
+
+    def pairs_on(self, measure: ShownMeasure) -> list[Pair]:
+        """Every two runs on a measure, those that were not asked for as in the groups.
+
+        Tests with random draws are slow: none for them, except on the measure that ranks the runs.
+        """
+        if measure.column.key != self.keys[0] and self.plan.test not in QUICK_TESTS:
+            return []
+        return self.claims.every(measure.column.key, measure.scores.k)
+
+    @property
+    def leading_pair(self) -> Pair | None:
+        """The leader and the first run that differs from it, which the verdict is about; None where there is none."""
+        top = self.leaderboard_rows[0].run
+        pairs = [pair for pair in self.every_pair if top in (pair.run, pair.baseline)]
+        return next((pair for pair in pairs if pair.verdict != "equal"), None)
+
+    def stability(self, draws: int = 10_000) -> Stability | None:
+        """How often the order changes when the composite's weights are drawn around the given ones."""
+        table = self.components[0]
+        if table is None or self.weights is None:
+            return None
+        inverted = [column.better == "less" for column in table.columns]
+        return rank_stability(table.means(), list(self.weights.values()), inverted, draws=draws, seed=self.plan.seed)
+
+    def movers(self, run: str, baseline: str | None = None, measure: str | None = None, most: int = 10) -> list[Mover]:
+        """The queries that changed most between two runs, with the judged documents that changed rank."""
+        base = baseline or self.plan.baseline
+        if base is None:
+            raise InputError("name the run to compare with: movers(run, baseline).")
+        for name in (run, base):
+            if name not in self.runs:
+                raise InputError(
+                    f"unknown run {name!r}; expected one of {', '.join(self.runs)}.{did_you_mean(name, self.runs)}"
+                )
+        table = self.score_tables[0]
+        places = table.runs.index(run), table.runs.index(base)
+        return movers(table, measure or table.columns[0].key, *places, self.lists(run, base), most)
+
+    def movers_by_run(self, most: int = 10) -> list[RunMovers]:
+        """For every run the queries that it lost and won by most vs the baseline; without one, vs the last run."""
+        base = self.plan.baseline or self.leaderboard_rows[-1].run
+        return movers_by_run(self.score_tables[0], base, lambda run: self.lists(run, base), most)
+
+    def lists(self, run: str, baseline: str) -> RankedLists | None:
+        """The ranked lists of two runs; None where they are unknown, or of different chunkings."""
+        if self.source is None or self.source.chunked:
+            return None
+        ordering = self.coverage[run].policies.ordering
+        return RankedLists(self.source.run(run), self.source.run(baseline), ordering, self.source.qrels)
+
+
+def judged_documents(
+    source: Source | None, coverage: Mapping[str, Coverage], plan: ComparisonPlan
+) -> JudgedDocuments | None:
+    """What unjudged documents can change; None where lists or qrels are unknown, or each run has its own qrels."""
+    if source is None or source.chunked or not coverage:
+        return None
+    if any(isinstance(run, ScannedRun) and run.lists is None for run in source.runs.values()):
+        return None
+    options = next(iter(coverage.values())).policies
+    return JudgedDocuments(source.qrels, source, dict(source.alignments), options, plan.seed, plan.test)

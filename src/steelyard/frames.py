@@ -1,0 +1,63 @@
+"""Frames of polars, pandas and pyarrow, and records, as polars frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def is_frame(source: Any) -> bool:
+    """Whether an object is a frame of polars, pandas or pyarrow."""
+    return type(source).__module__.partition(".")[0] in ("polars", "pandas", "pyarrow")
+
+
+def as_polars(source: Any) -> pl.DataFrame:
+    """A polars frame of a polars, pandas or pyarrow one, or of records."""
+    import polars as pl
+
+    if isinstance(source, pl.DataFrame):
+        return source
+    if isinstance(source, pl.LazyFrame):
+        return source.collect()
+    if isinstance(source, list) and source and all(isinstance(record, Mapping) for record in source):
+        return pl.DataFrame(list(map(dict, source)), infer_schema_length=None, strict=False)
+    package = type(source).__module__.partition(".")[0]
+    if package == "pandas":
+        return pl.DataFrame({str(name): _pandas_column(source[name]) for name in source.columns}, strict=False)
+    if package == "pyarrow":
+        table = pl.from_arrow(source)
+        assert isinstance(table, pl.DataFrame)
+        return table
+    swapped = " Are the qrels and the run swapped?" if type(source).__name__ in ("Qrels", "Run") else ""
+    raise InputError(
+        f"a {type(source).__name__} cannot be read; expected a mapping, a path, records, or a polars, pandas or "
+        f"pyarrow frame.{swapped}"
+    )
+
+
+def _pandas_column(series: Any) -> Any:
+    """A pandas column: numbers and Arrow text as they are, anything else as a list with None for missing values."""
+    import polars as pl
+
+    if series.dtype.kind in "iufb":
+        return series.to_numpy()
+    if getattr(series.dtype, "storage", None) == "pyarrow":
+        return pl.Series(series)
+    values, missing = series.tolist(), series.isna()
+    if not missing.any():
+        return values
+    return [None if gone else value for value, gone in zip(values, missing.tolist(), strict=True)]
+
+
+def parquet_bytes(frame: pl.DataFrame) -> bytes:
+    """A frame as the bytes of a Parquet file."""
+    from io import BytesIO
+
+    buffer = BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()

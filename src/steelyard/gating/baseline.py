@@ -1,0 +1,186 @@
+"""Baselines: writing one, and checking that a result can be compared with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.gating.inputs import GateInput, gate_input
+from steelyard.gating.notes import JUDGMENTS_CHANGED, QUERIES_MISSING
+from steelyard.gating.settings import option
+from steelyard.gating.unjudged import stored_lists
+from steelyard.io.files import write_file
+from steelyard.notes import Note, fill, note
+from steelyard.report.documents import plain_values
+from steelyard.version import __version__
+
+CHANGES = ("queries", "judgments")
+"""Changes since the baseline that may be allowed: missing queries, and other judgments of the same queries."""
+
+EXAMPLES = 4
+"""Example queries that a note keeps; it shows three, and "..." if there are more."""
+
+
+def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None = None) -> None:
+    """Write the values per query of a result (anything `gate` accepts), for gates to compare with.
+
+    `run` names the runs to keep; default: all that were measured. The same result gives the same bytes.
+    """
+    source = gate_input(result)
+    measured = [name for name in source.scores.runs if name not in source.unmeasured]
+    names = [run] if isinstance(run, str) else list(run or measured)
+    for name in names:
+        source.check_measured(name)
+    write_file(Path(path), (_baseline_json(source, names) + "\n").encode())
+
+
+def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
+    """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`.
+
+    Where rules can depend on unjudged documents, it has the first documents of the lists, too; `lists` is empty where
+    they cannot, and absent where the lists are not known.
+    """
+    head: dict[str, Any] = {
+        "steelyard": source.version if source.version != "unknown" else __version__,
+        "dialect": source.dialect,
+        "policies": source.policies,
+        "dataset": source.dataset,
+        "at": list(source.cutoffs) or None,
+        "measures": {key: source.definitions.get(key, key) for key in source.keys},
+    }
+    parts = [f'"{name}": {_dumped(value)}' for name, value in head.items() if value is not None]
+    if source.judgments is not None:
+        parts.append(f'"judgments": {_lines(source.judgments)}')
+    lists = {run: stored_lists(source, run) for run in runs}
+    depth = max((each[0] for each in lists.values() if each is not None), default=0)
+    parts += [f'"list_depth": {depth}'] if depth else []
+    rows = ",\n".join(_run_json(source, run, lists[run]) for run in runs)
+    return "{" + ",\n ".join([*parts, f'"runs": [\n{rows}\n]']) + "}"
+
+
+def _run_json(source: GateInput, run: str, lists: tuple[int, dict[str, list[str]]] | None) -> str:
+    place = source.run(run)
+    means = source.scores.means()[place].tolist()
+    values = source.scores.values[place].T.tolist()
+    answered = zip(source.scores.queries, values, source.answered(run).tolist(), strict=True)
+    rows = {query: plain_values(row) for query, row, known in answered if known}
+    by_measure = dict(zip(source.keys, plain_values(means), strict=True))
+    stored = "" if lists is None else f',\n "lists": {_lines(lists[1])}'
+    return f'{{"name": {_dumped(run)},\n "means": {_dumped(by_measure)},\n "per_query": {_lines(rows)}{stored}}}'
+
+
+def _lines(mapping: Mapping[str, Any]) -> str:
+    """A mapping with one line per entry, so that a diff shows what changed."""
+    if not mapping:
+        return "{}"
+    return "{\n" + ",\n".join(f"  {_dumped(key)}: {_dumped(value)}" for key, value in mapping.items()) + "\n }"
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def check_allowed(allow: Collection[str]) -> None:
+    """Raise for a change that cannot be allowed."""
+    for change in allow:
+        if change not in CHANGES:
+            raise InputError(
+                f"{change!r} cannot be allowed to differ; expected "
+                f"{' or '.join(CHANGES)}.{did_you_mean(change, CHANGES)}"
+            )
+
+
+def definition_notes(result: GateInput, baseline: GateInput, keys: Iterable[str]) -> list[Note]:
+    """Raise if measures or policies differ from those of the baseline; notes on other differences."""
+    problems = [
+        f"{key} is {result.definitions[key]} in {result.name} and {baseline.definitions[key]} in {baseline.name}"
+        for key in keys
+        if result.definitions[key] != baseline.definitions[key]
+    ]
+    if result.policies is not None and baseline.policies is not None:
+        problems += [
+            f"{name} is {value} in {result.name} and {baseline.policies[name]} in {baseline.name}"
+            for name, value in result.policies.items()
+            if name in baseline.policies and baseline.policies[name] != value
+        ]
+    if problems:
+        raise InputError(
+            problem_report(
+                "the result and the baseline were measured differently, so their numbers cannot be compared:",
+                problems,
+                "Measure both in the same way: write the baseline again from the old runs, or undo the change of "
+                "settings.",
+            )
+        )
+    notes = []
+    names = {"result": result.name, "baseline": baseline.name}
+    if result.dialect != baseline.dialect:
+        dialects = {"dialect": result.dialect, "baseline_dialect": baseline.dialect}
+        notes.append(note("gate-dialects-differ", **names, **dialects))
+    if result.version != baseline.version:
+        versions = {"version": result.version, "baseline_version": baseline.version}
+        notes.append(note("gate-versions-differ", **names, **versions))
+    data, other = result.dataset or {}, baseline.dataset or {}
+    if data and other and data.get("fingerprint") != other.get("fingerprint"):
+        fields = ("name", "fingerprint")
+        datasets = {name: str(data.get(name)) for name in fields}
+        datasets |= {f"baseline_{name}": str(other.get(name)) for name in fields}
+        notes.append(note("gate-datasets-differ", **datasets))
+    if result.judgments is None or baseline.judgments is None:
+        source = result if result.judgments is None else baseline
+        notes.append(note("gate-qrels-unknown", source=source.name))
+    return notes
+
+
+def query_notes(
+    result: GateInput, baseline: GateInput, run: str, baseline_run: str, allow: Collection[str]
+) -> list[Note]:
+    """Raise if queries are missing or have other judgments than in the baseline, unless allowed; notes."""
+    own, other = result.queries_of(run), baseline.queries_of(baseline_run)
+    known = set(own)
+    shared = [query for query in other if query in known]
+    if not shared:
+        raise InputError(
+            f"run {run!r} of {result.name} and run {baseline_run!r} of {baseline.name} have no query in common "
+            f"({_shown(own)} and {_shown(other)}); they belong to different sets of queries."
+        )
+    notes = []
+    missing = [query for query in other if query not in known]
+    if missing:
+        values: dict[str, Any] = {
+            "run": run,
+            "count": len(missing),
+            "queries": len(other),
+            "examples": tuple(missing[:EXAMPLES]),
+        }
+        if "queries" not in allow:
+            raise InputError(
+                f"{fill(QUERIES_MISSING, values)}; a run must not pass by leaving queries out. Run them, write the "
+                f"baseline again, or allow it: {option('allow', 'queries')}."
+            )
+        notes.append(note("gate-queries-missing", **values))
+    common = set(shared)
+    new = [query for query in own if query not in common]
+    if new:
+        counts = {"count": len(new), "queries": len(own), "shared": len(shared)}
+        notes.append(note("gate-queries-new", run=run, examples=new[:EXAMPLES], **counts))
+    if result.judgments is not None and baseline.judgments is not None:
+        before, after = baseline.judgments, result.judgments
+        changed = [query for query in shared if after.get(query) != before.get(query)]
+        if changed:
+            values = {"count": len(changed), "queries": len(shared), "examples": tuple(changed[:EXAMPLES])}
+            if "judgments" not in allow:
+                raise InputError(
+                    f"{fill(JUDGMENTS_CHANGED, values)}: a change of the qrels would look like a change of the "
+                    "retriever. Write the baseline again with these qrels, or allow it: "
+                    f"{option('allow', 'judgments')}."
+                )
+            notes.append(note("gate-judgments-changed", **values))
+    return notes
+
+
+def _shown(queries: Sequence[str]) -> str:
+    return ", ".join(queries[:3]) + (", ..." if len(queries) > 3 else "")

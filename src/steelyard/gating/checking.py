@@ -1,0 +1,336 @@
+"""gate(): a result, rules and a baseline in, a GateResult out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Bools
+from steelyard.checks import whole_number
+from steelyard.comparison.rules import Rule, parse_rules
+from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
+from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
+from steelyard.gating.baseline import check_allowed, definition_notes, query_notes
+from steelyard.gating.cases import ResolvedRule
+from steelyard.gating.decisions import decide
+from steelyard.gating.history import history_baseline, names_history
+from steelyard.gating.inputs import GateInput, gate_input
+from steelyard.gating.result import GateResult, Row
+from steelyard.gating.settings import GatePlan, option
+from steelyard.notes import Note, note
+from steelyard.wording import counted
+
+FAILED_QUERIES = "failed queries"
+"""What the row on failed queries has in place of a measure."""
+
+MEASURED = "measured queries"
+"""What the row on a run that was not measured has in place of a measure."""
+
+NOT_BY_DEFAULT = ("Latency",)
+"""Measures that depend on the machine: the default rules do not include them."""
+
+FROM_BENCH = "`gate:` in bench.yaml"
+BY_DEFAULT = "the default, because no rule compares with the baseline"
+"""Where rules come from that the caller did not give."""
+
+
+def gate(
+    result: Any,
+    rules: str | Rule | Sequence[str | Rule] = (),
+    *,
+    baseline: Any = None,
+    run: str | Sequence[str] | None = None,
+    baseline_run: str | None = None,
+    queries: Any = None,
+    test: str = "t",
+    correction: str = "holm",
+    alpha: float = 0.05,
+    permutations: int | None = None,
+    seed: int = 0,
+    allow: str | Collection[str] = (),
+    allow_failed: int | None = None,
+    strict_judged: bool = False,
+) -> GateResult:
+    """Check a result against rules and compare it with a baseline.
+
+    result, baseline: a result folder, the JSON of `evaluate --per-query`, a file that `save_baseline` wrote, Scores,
+    or the result of `bench`.
+    baseline may also be `history:best`, `history:last` or `history:COMMIT`: from the history of the bench.
+    rules: rules in addition to those of the result (`gate:` in bench.yaml). If no rule compares with the baseline,
+    there must be no significant drop in any measure that both have (no rise, if lower is better).
+    run: the runs to check; default: all, or the only run of the baseline if the result has it.
+    baseline_run: the run to compare with; default: the run of the same name, or the only run of the baseline.
+    queries: the columns of the queries for slices, if the result does not have them.
+    allow: what may differ from the baseline: "queries" (missing ones) or "judgments".
+    allow_failed: a run that failed on more queries than this does not pass; default: `gate: {allow_failed: ...}` of
+    bench.yaml, or 0.
+    strict_judged: a rule is undecided if its outcome depends on documents that nobody judged. Such a rule does not
+    pass if this is set; otherwise there is a warning.
+
+    >>> before = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 1.0} for n in range(9)}}]}
+    >>> after = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 0.5 + 0.05 * n} for n in range(9)}}]}
+    >>> checked = gate(after, ["RR >= 0.6", "no significant drop in RR"], baseline=before)
+    >>> checked.passed, [row.verdict for row in checked.rows]
+    (False, ['passed', 'FAILED'])
+    """
+    plan = GatePlan(test, correction, alpha, permutations, seed).checked()
+    allow = (allow,) if isinstance(allow, str) else tuple(allow)
+    check_allowed(allow)
+    now = gate_input(result)
+    if names_history(baseline):
+        before: GateInput | None = history_baseline(str(baseline), now)
+    else:
+        before = None if baseline is None else gate_input(baseline, "the baseline")
+    given = parse_rules([rules] if isinstance(rules, (str, Rule)) else rules)
+    all_rules = parse_rules([*given, *now.rules])
+    if not all_rules and before is None:
+        raise InputError(
+            "nothing to check: there is no rule and no baseline. Give a rule, as in "
+            f"{option('rules', 'nDCG@10 >= 0.40')}, "
+            "or a baseline: `steelyard gate RESULT --save-baseline baseline.json` writes one, "
+            f"{option('baseline', 'baseline.json')} compares a later result with it."
+        )
+    allowed = now.allow_failed
+    if allow_failed is not None:
+        allowed = whole_number("`allow_failed`", allow_failed, unit="queries", error=PolicyError)
+    notes: list[Note] = []
+    from_bench = [rule for rule in all_rules if rule not in given]
+    if from_bench:
+        notes.append(note("gate-bench-rules", rules=[rule.text for rule in from_bench]))
+    runs = [run] if isinstance(run, str) else list(run or _default_runs(now, before, baseline_run, notes))
+    for name in runs:
+        now.run(name)
+    measured = [name for name in runs if name not in now.unmeasured]
+    sources = {rule: FROM_BENCH if rule in from_bench else "" for rule in all_rules}
+    sources |= dict.fromkeys(_default_rules(now, before, all_rules, notes), BY_DEFAULT)
+    resolved = _resolve(now, before, sources, queries)
+    others: dict[str, str] = {}
+    if before is not None:
+        others = _baseline_runs(before, measured, baseline_run, notes)
+        for name in others.values():
+            before.check_measured(name)
+        compared = dict.fromkeys(each.key for each in resolved if each.rule.needs_baseline)
+        notes += definition_notes(now, before, compared)
+        for name, other in others.items():
+            notes += query_notes(now, before, name, other, allow)
+    notes += _run_notes(now, runs, before, others)
+    pairs = [(name, others.get(name)) for name in measured]
+    rows, found = decide(now, before, pairs, resolved, plan, strict_judged)
+    return GateResult(
+        rows=(*_failure_rows(now, runs, allowed), *_unmeasured_rows(now, runs), *rows),
+        warnings=tuple(dict.fromkeys([*notes, *found])),
+        result=now.name,
+        baseline=None if before is None else before.name,
+        plan=plan,
+        command=_command(
+            now, before, given, runs if run else (), baseline_run, queries, plan, allow, allow_failed, strict_judged
+        ),
+    )
+
+
+def _run_notes(now: GateInput, runs: Sequence[str], before: GateInput | None, others: Mapping[str, str]) -> list[Note]:
+    """Notes on runs with unknown documents, and on runs of the baseline that failed on queries."""
+    unknown = now.unknown_documents
+    notes = [note("gate-unknown-documents", run=run, count=unknown[run]) for run in runs if run in unknown]
+    if before is not None:
+        notes += [
+            note("gate-baseline-run-failed", run=run, failures=str(before.failures[run]))
+            for run in dict.fromkeys(others.values())
+            if run in before.failures
+        ]
+    return notes
+
+
+def _failure_rows(now: GateInput, runs: Sequence[str], allowed: int) -> list[Row]:
+    """One row per run that failed on queries; it passes if no more failed than are allowed."""
+    text = f"at most {counted(allowed, 'failed query', 'failed queries')}" if allowed else "no failed queries"
+    rule = Rule(text, "failed", FAILED_QUERIES, "<=", float(allowed))
+    rows = []
+    for run in runs:
+        failures = now.failures.get(run)
+        if failures is None:
+            continue
+        passed = failures.failed <= allowed
+        advice = "" if passed else f"; fix the retriever, or allow it: {option('allow_failed', failures.failed)}"
+        why, needed = f"{failures}{advice}", f"<= {allowed}"
+        rows.append(Row(run, None, rule, FAILED_QUERIES, failures.failed, needed, passed, why, failures.queries))
+    return rows
+
+
+def _unmeasured_rows(now: GateInput, runs: Sequence[str]) -> list[Row]:
+    """One row per run that was not measured, which does not pass; its rules are not checked."""
+    rule = Rule("the run was measured", "failed", MEASURED)
+    reasons = {run: now.unmeasured[run] for run in runs if run in now.unmeasured}
+    return [Row(run, None, rule, MEASURED, 0, ">= 1", False, why, 0) for run, why in reasons.items()]
+
+
+def _default_runs(
+    now: GateInput, before: GateInput | None, baseline_run: str | None, notes: list[Note]
+) -> Sequence[str]:
+    """The runs to check if none is named: all, or the only run of the baseline."""
+    runs: Sequence[str] = now.scores.runs
+    known = before.scores.runs if before is not None and baseline_run is None else ()
+    if len(runs) > 1 and len(known) == 1 and known[0] in runs:
+        notes.append(note("gate-one-run-checked", run=known[0]))
+        return known
+    return runs
+
+
+def _default_rules(now: GateInput, before: GateInput | None, given: Sequence[Rule], notes: list[Note]) -> list[Rule]:
+    """No significant drop in any shared measure, if there is a baseline and no rule compares with it."""
+    if before is None or any(rule.needs_baseline for rule in given):
+        return []
+    shared = [key for key in now.keys if key in before.keys]
+    if not shared:
+        raise InputError(
+            f"{now.name} and {before.name} have no measure in common ({', '.join(now.keys)}; {', '.join(before.keys)})."
+        )
+    made = []
+    for column in map(now.column, shared):
+        name = column.measure.name if column.measure is not None else column.key
+        reason = None
+        if name in NOT_BY_DEFAULT:
+            reason = "machine"
+        elif all(np.isnan(source.scores.of(column.key)).all() for source in (now, before)):
+            reason = "no values"
+        elif column.better == "neither":
+            reason = "no direction"
+        if reason is not None:
+            notes.append(note("gate-measure-not-checked", measure=column.key, reason=reason))
+        elif column.better == "less":
+            made.append(Rule(f"no significant rise in {column.key}", "rise", column.key))
+        else:
+            made.append(Rule(f"no significant drop in {column.key}", "drop", column.key))
+    if not made and not given:
+        raise InputError(
+            f"there is no default rule for {', '.join(shared)}; write one, as in {option('rules', 'Latency <= 0.2')}."
+        )
+    return made
+
+
+def _resolve(now: GateInput, before: GateInput | None, rules: Mapping[Rule, str], queries: Any) -> list[ResolvedRule]:
+    """Every rule with its measure and its queries, or one report of all rules that cannot be checked."""
+    resolved, problems = [], []
+    for rule, source in rules.items():
+        try:
+            key = now.key(rule.measure)
+            if rule.needs_baseline:
+                _check_baseline(before, key)
+                _check_direction(now, rule, key)
+            resolved.append(ResolvedRule(rule, key, _selected(now, rule, queries), source))
+        except SteelyardError as error:
+            problems.append(f"{rule.text}: {error}")
+    if len(problems) == 1:
+        raise InputError(problems[0])
+    if problems:
+        raise InputError(
+            problem_report(f"{len(problems)} of {counted(len(rules), 'rule')} cannot be checked:", problems)
+        )
+    return resolved
+
+
+def _check_baseline(before: GateInput | None, key: str) -> None:
+    if before is None:
+        raise InputError(f"the rule needs a baseline; give one with {option('baseline', 'baseline.json')}.")
+    if key not in before.keys:
+        raise InputError(
+            f"{key!r} is not measured in the baseline {before.name}, which has {', '.join(before.keys)}. "
+            "Write the baseline again."
+        )
+
+
+def _check_direction(now: GateInput, rule: Rule, key: str) -> None:
+    better = now.column(key).better
+    if (rule.kind, better) in (("drop", "less"), ("rise", "more")):
+        right, direction = ("rise", "lower") if rule.kind == "drop" else ("drop", "higher")
+        raise InputError(f"a {direction} {key} is better; write `no significant {right} in {key}`.")
+
+
+def _selected(now: GateInput, rule: Rule, queries: Any) -> Bools | None:
+    """The queries of a rule's slice; None for all."""
+    if rule.column is None:
+        return None
+    values = _column_values(now, rule.column, queries)
+    labels = [str(values[query]) if values.get(query) is not None else None for query in now.scores.queries]
+    selected = np.array([label == rule.value for label in labels])
+    if not selected.any():
+        known = sorted({label for label in labels if label is not None})
+        shown = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        raise InputError(
+            f"no query has {rule.column}={rule.value}; the values are {shown or 'all missing'}."
+            f"{did_you_mean(rule.value, known)}"
+        )
+    return selected
+
+
+def _column_values(now: GateInput, column: str, queries: Any) -> Mapping[str, object]:
+    if queries is not None:
+        return column_values(queries, column)
+    if column in now.columns:
+        return now.columns[column]
+    if column == COMPLEXITY and now.folder is not None:
+        from steelyard.benchmark.folder import read_qrels
+
+        return complexity(read_qrels(now.folder))
+    known = [*now.columns, *([COMPLEXITY] if now.folder is not None else [])]
+    columns = f"it has {', '.join(known)}" if known else "it has none"
+    raise InputError(
+        f"{now.name} has no column {column!r} of its queries; {columns}.{did_you_mean(column, known)} "
+        f"Give the columns of the queries with {option('queries', 'FILE')} (JSONL, CSV, TSV or Parquet)."
+    )
+
+
+def _baseline_runs(
+    before: GateInput, runs: Sequence[str], baseline_run: str | None, notes: list[Note]
+) -> dict[str, str]:
+    """For every run, the run of the baseline that it is compared with."""
+    if baseline_run is not None:
+        before.run(baseline_run)
+        return dict.fromkeys(runs, baseline_run)
+    known = before.scores.runs
+    only = known[0] if len(known) == 1 else None
+    pairs = {name: name if name in known else only for name in runs}
+    missing = [name for name, other in pairs.items() if other is None]
+    if missing:
+        raise InputError(
+            f"{', '.join(map(repr, missing))} {'is' if len(missing) == 1 else 'are'} not in the baseline "
+            f"{before.name}, "
+            f"which has {', '.join(known)}. Name the runs to check: {option('run', 'NAME')}; or the run to compare "
+            f"with: {option('baseline_run', 'NAME')}; or write the baseline again."
+        )
+    notes += [note("gate-other-run", run=name, baseline=str(other)) for name, other in pairs.items() if other != name]
+    return {name: str(other) for name, other in pairs.items()}
+
+
+def _command(
+    now: GateInput,
+    before: GateInput | None,
+    given: Sequence[Rule],
+    runs: Sequence[str],
+    baseline_run: str | None,
+    queries: Any,
+    plan: GatePlan,
+    allow: Collection[str],
+    allow_failed: int | None,
+    strict_judged: bool,
+) -> str:
+    """The command that repeats the check; the result brings its own rules."""
+    options: dict[str, Any] = {
+        "baseline": None if before is None else before.name,
+        "rule": [rule.text for rule in given],
+        "run": runs,
+        "baseline_run": baseline_run,
+        "queries": queries if isinstance(queries, (str, Path)) else None,
+        **plan.changed(),
+        "allow": allow,
+        "allow_failed": allow_failed,
+    }
+    parts = ["steelyard", "gate", now.name]
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple)) else [] if value is None else [value]:
+            parts += [f"--{name.replace('_', '-')}", f"{one:g}" if isinstance(one, float) else str(one)]
+    return shlex.join([*parts, *(["--strict-judged"] if strict_judged else [])])

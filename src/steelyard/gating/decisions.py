@@ -1,0 +1,320 @@
+"""Decisions: each rule of a gate applied to each run, with the numbers that decide it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from steelyard.comparison.movers import movers
+from steelyard.comparison.pairs import NOT_TOGETHER
+from steelyard.comparison.rules import Rule, not_worse, within_margin
+from steelyard.comparison.scores import ScoreTable
+from steelyard.errors import InputError
+from steelyard.gating.cases import ResolvedRule, RuleCase
+from steelyard.gating.inputs import GateInput
+from steelyard.gating.result import Loser, Row
+from steelyard.gating.settings import GatePlan, option
+from steelyard.gating.unjudged import judged_documents, lists_notes, unjudged_notes, with_judged
+from steelyard.notes import Note, note
+from steelyard.report.documents import plain_values
+from steelyard.statistics import (
+    adjust,
+    best_of_p,
+    cohens_d,
+    fall_tests,
+    mean_interval,
+    power_analysis,
+    smallest_p,
+    tally,
+)
+from steelyard.statistics.corrections import Correction
+from steelyard.statistics.paired import PairedTest
+from steelyard.wording import counted
+
+SHOWN_LOSERS = 5
+"""Queries that a row shows: those with the largest losses."""
+
+POWER = 0.8
+"""The power of the smallest change that a row reports as detectable."""
+
+
+def decide(
+    result: GateInput,
+    baseline: GateInput | None,
+    runs: Sequence[tuple[str, str | None]],
+    rules: Sequence[ResolvedRule],
+    plan: GatePlan,
+    strict_judged: bool = False,
+) -> tuple[list[Row], list[Note]]:
+    """One row per run and rule, and notes on them. `runs` are (run, run of the baseline).
+
+    A rule whose outcome depends on unjudged documents is undecided: it does not pass if `strict_judged`.
+    """
+    notes = lists_notes(result, baseline, runs, rules, strict_judged)
+    documents = {run: judged_documents(result, run, baseline, other, plan.seed, plan.test) for run, other in runs}
+    cases = [_case(result, baseline, run, other, each, notes) for run, other in runs for each in rules]
+    tested = [case for case in cases if case.rule.tested]
+    _check_power(tested, plan)
+    p_values = iter(_tests(tested, plan))
+    notes += _unchanged_note(cases)
+    rows = []
+    for case in cases:
+        if case.rule.margin:
+            row = _margin_row(case, plan)
+        elif case.rule.tested:
+            row = _tested_row(case, *next(p_values), plan=plan, tests=len(tested), notes=notes)
+        else:
+            row = _threshold_row(case, plan, notes)
+        row = replace(row, losers=_losers(case, result), source=case.resolved.source)
+        judged, parts = documents[case.run], result.parts(case.column.key)
+        if judged is not None and parts:
+            row = with_judged(row, case, judged, parts, plan, len(tested))
+        rows.append(replace(row, passed=not strict_judged) if row.undecided else row)
+    others = {run: other for run, other in runs if other is not None}
+    notes += unjudged_notes(rows, documents, others, strict_judged)
+    return rows, notes
+
+
+def _unchanged_note(cases: Sequence[RuleCase]) -> list[Note]:
+    """A note on runs whose values all equal those of the baseline: they may not have been run again."""
+    compared = [case for case in cases if case.rule.needs_baseline]
+    changed = {case.run for case in compared if case.differences.any()}
+    same = [run for run in dict.fromkeys(case.run for case in compared) if run not in changed]
+    return [note("gate-values-unchanged", runs=same)] if same else []
+
+
+def _case(
+    result: GateInput,
+    baseline: GateInput | None,
+    run: str,
+    baseline_run: str | None,
+    resolved: ResolvedRule,
+    notes: list[Note],
+) -> RuleCase:
+    """The values that a rule is about; an error if there are none, or if they are times that cannot be compared."""
+    rule, key = resolved.rule, resolved.key
+    if (rule.tested or rule.margin) and result.column(key).timed:
+        other = None if baseline is None else baseline.sessions.get(str(baseline_run))
+        _check_times(rule, key, result.sessions.get(run), other)
+    values = result.values(run, key)
+    selected = np.ones(len(values), dtype=bool) if resolved.selected is None else resolved.selected
+    known = selected & ~np.isnan(values)
+    reference = None
+    if baseline is not None and baseline_run is not None and baseline.definitions.get(key) == result.definitions[key]:
+        places = {query: place for place, query in enumerate(baseline.scores.queries)}
+        own = baseline.values(baseline_run, key)
+        reference = np.array([own[places[q]] if q in places else math.nan for q in result.scores.queries])
+        if rule.needs_baseline:
+            missing = int(np.sum(selected & np.isnan(values) & ~np.isnan(reference)))
+            if missing:
+                notes.append(note("gate-values-missing", run=run, measure=key, count=missing))
+            known &= ~np.isnan(reference)
+    if not known.any():
+        both = " in both the result and the baseline" if rule.needs_baseline else ""
+        raise InputError(
+            f"{rule.text}: run {run!r} has no query with a value of {key}{both}; a rule over no queries has no meaning."
+        )
+    queries = tuple(q for q, keep in zip(result.scores.queries, known.tolist(), strict=True) if keep)
+    candidates = None
+    if baseline is not None and rule.tested and (chosen_from := baseline.chosen_from.get(str(baseline_run))):
+        candidates = np.array([[each[key].get(query, math.nan) for query in queries] for each in chosen_from])
+    return RuleCase(
+        resolved=resolved,
+        run=run,
+        baseline_run=baseline_run,
+        column=result.column(key),
+        queries=queries,
+        values=values[known],
+        baseline_values=None if reference is None else reference[known],
+        candidates=candidates,
+    )
+
+
+def _check_times(rule: Rule, key: str, session: str | None, other: str | None) -> None:
+    """Raise if a rule infers from times that were not measured together."""
+    if session is None or session != other:
+        raise InputError(
+            f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {key} <= 0.2 or {key} <= baseline + 0.05."
+        )
+
+
+def _check_power(cases: Sequence[RuleCase], plan: GatePlan) -> None:
+    """Raise if a test can never be significant: too few queries, whatever their values."""
+    test = cast(PairedTest, plan.test)
+    draws = plan.permutations_used or 1
+    times = len(cases) if plan.correction in ("bonferroni", "holm") else 1
+    for case in cases:
+        n = len(case.queries)
+        lowest = smallest_p(test, n, draws, draws) * times if n > 1 else math.inf
+        if lowest >= plan.alpha:
+            corrected = f", corrected for {times} tests," if times > 1 and n > 1 else ""
+            advice = (
+                "Use more queries, or write a threshold."
+                if n == 1
+                else f"Use more queries, or choose {option('test', 't')}."
+            )
+            raise InputError(
+                f"{case.rule.text}: with {counted(n, 'query', 'queries')} of run {case.run!r} no difference can be "
+                f"significant by the {plan.test} test{corrected} at alpha {plan.alpha:g}: the rule would always pass. "
+                f"{advice}"
+            )
+
+
+def _tests(cases: Sequence[RuleCase], plan: GatePlan) -> list[tuple[float, float]]:
+    """(p, adjusted p) of every case: one-sided, for a change for the worse, corrected over all of them."""
+    test = cast(PairedTest, plan.test)
+    draws = plan.permutations_used or 1
+    raw = []
+    for case in cases:
+        p = fall_tests(case.gains[None, :], test, draws, draws, plan.seed)[0].p
+        lost = case.losses_from_candidates
+        raw.append(p if lost is None else best_of_p(p, lost, seed=plan.seed))
+    adjusted = adjust(raw, cast(Correction, plan.correction)).tolist() if raw else []
+    return list(zip(raw, adjusted, strict=True))
+
+
+def _tested_row(case: RuleCase, p: float, adjusted: float, *, plan: GatePlan, tests: int, notes: list[Note]) -> Row:
+    """A rule of significance: it fails if the run is significantly worse."""
+    differences, n = case.differences, len(case.queries)
+    difference = case.value - case.reference
+    low, high = case.interval(plan.seed)
+    times = tests if plan.correction != "none" else 1
+    failed = not adjusted >= plan.alpha
+    # A one-sided test at alpha has the power of a two-sided one at twice that.
+    power = power_analysis(differences, POWER, 2.0 * plan.alpha / times, significant=failed)
+    detectable = abs(case.column.change(-power.smallest, case.reference))
+    counts = tally(case.gains)
+    p_shown = f"p = {p:.2g}" + (f" ({adjusted:.2g} corrected)" if adjusted != p else "")
+    mean = "" if case.averaged else " in the mean change per query"
+    effect = cohens_d(differences)
+    change = f"{_change(difference)} [{low:+.4f}, {high:+.4f}], effect {effect:+.2f}{mean}, {p_shown}"
+    if not differences.any():
+        why = f"the same on each of {n:,} queries"
+    elif failed:
+        why = f"{change}; {counts.losses:,} of {n:,} queries worse, {counts.wins:,} better"
+    else:
+        why = f"{change}; {n:,} queries detect a {case.rule.kind} of {detectable:.4f} {POWER:.0%} of the time"
+        if bool(case.gains.mean() < 0) and power.needed is not None and power.needed > n:
+            why += f", about {power.needed:,} would be needed if the true {case.rule.kind} is this large"
+        if detectable > abs(case.reference) > 0:
+            notes.append(
+                note(
+                    "gate-too-few-queries",
+                    rule=case.rule.text,
+                    run=case.run,
+                    queries=n,
+                    kind=case.rule.kind,
+                    value=abs(case.reference),
+                )
+            )
+    row = _row(case, f"no significant {case.rule.kind} from {case.reference:.4f}", not failed, why, (low, high))
+    return replace(row, effect=effect, p=p, p_adjusted=adjusted, detectable=detectable)
+
+
+def _row(
+    case: RuleCase, needed: str, passed: bool, why: str, interval: tuple[float, float], compared: bool = True
+) -> Row:
+    """The row of a case; `compared`: with the baseline."""
+    return Row(
+        run=case.run,
+        baseline=case.baseline_run,
+        rule=case.rule,
+        measure=case.column.key,
+        value=case.value,
+        needed=needed,
+        passed=passed,
+        why=why,
+        queries=len(case.queries),
+        reference=case.reference if compared else None,
+        difference=case.value - case.reference if compared else None,
+        low=plain_values(interval[0]),
+        high=plain_values(interval[1]),
+    )
+
+
+def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
+    """Non-inferiority and equivalence: decided by the 95% interval of the mean difference.
+
+    The interval is two-sided, so the chance to pass a run whose true loss is the margin is 2.5%, not 5%; several
+    rules need no correction, because all of them have to pass.
+    """
+    rule, differences, n = case.rule, case.differences, len(case.queries)
+    difference = case.value - case.reference
+    low, high = case.interval(plan.seed) if case.averaged and n > 1 else (math.nan, math.nan)
+    less = case.column.better == "less"
+    worst, best = (-high, -low) if less else (low, high)
+    passed = within_margin(low, high, rule.number)
+    if rule.kind == "not worse":
+        passed = not_worse(low, high, rule.number, case.column.better)
+    if math.isnan(low):
+        why = "no interval: one query, or a value that is not a mean over queries"
+    else:
+        why = f"{_change(difference)} [{low:+.4f}, {high:+.4f}] on {counted(n, 'query', 'queries')}"
+        if not passed:
+            what = "a larger loss" if rule.kind == "not worse" else "a larger difference"
+            why += f"; the interval does not exclude {what}"
+            shifted = differences + (-rule.number if less else rule.number)
+            power = power_analysis(shifted, POWER, plan.alpha, significant=False)
+            advises = not case.column.geometric and (worst + best) / 2 > -rule.number
+            if power.needed is not None and power.needed > n and advises:
+                why += f"; about {power.needed:,} queries would be needed if the true difference is the measured one"
+    form = "not worse than" if rule.kind == "not worse" else "equivalent to"
+    row = _row(case, f"{form} {case.reference:.4f} within {rule.number:g}", passed, why, (low, high))
+    return replace(row, effect=cohens_d(differences))
+
+
+def _threshold_row(case: RuleCase, plan: GatePlan, notes: list[Note]) -> Row:
+    """A threshold: a number, or the value of the baseline plus a number."""
+    rule, value, n = case.rule, case.value, len(case.queries)
+    relative = rule.kind == "baseline"
+    bound = rule.number + (case.reference if relative else 0.0)
+    passed = rule.kept(value, bound)
+    better = case.column.better
+    if (better == "less") == (rule.operator in (">=", ">")) and better != "neither":
+        notes.append(note("gate-rule-direction", rule=rule.text, measure=case.column.key, better=better))
+    # As many decimals as show a difference between the two, at least four.
+    digits = next((d for d in range(4, 12) if f"{value:.{d}f}" != f"{bound:.{d}f}"), 4)
+    low, high = (math.nan, math.nan)
+    if case.averaged and n > 1:
+        own = mean_interval(case.column.tested(case.values), seed=plan.seed)
+        low, high = case.interval(plan.seed) if relative else map(case.column.mean_of, own)
+    interval = "" if math.isnan(low) else f" [{low:+.4f}, {high:+.4f}]" if relative else f" [{low:.4f}, {high:.4f}]"
+    parts = [] if passed else [f"{abs(value - bound):.{digits}f} {'too high' if value > bound else 'too low'}"]
+    parts.append(f"{_change(value - case.reference)}{interval}" if relative else interval.strip())
+    parts.append(counted(n, "query", "queries"))
+    offset = f" {'-' if rule.number < 0 else '+'} {abs(rule.number):g}" if rule.number else ""
+    of_baseline = f" (baseline {case.reference:.4f}{offset})" if relative else ""
+    needed = f"{rule.operator} {bound:.{digits}f}{of_baseline}"
+    return _row(case, needed, passed, ", ".join(part for part in parts if part), (low, high), relative)
+
+
+def _losers(case: RuleCase, result: GateInput) -> tuple[Loser, ...]:
+    """The queries with the largest losses from the baseline; for a threshold without losses, the worst queries."""
+    lost = _losses(case)
+    if not lost and not case.rule.needs_baseline:
+        order = np.argsort(case.column.worth(case.values), kind="stable")[:SHOWN_LOSERS].tolist()
+        lost = [(case.queries[place], None, float(case.values[place])) for place in order]
+    return tuple(Loser(query, before, after, result.texts.get(query, "")) for query, before, after in lost)
+
+
+def _losses(case: RuleCase) -> list[tuple[str, float | None, float]]:
+    """(query, before, after) of the largest losses; none without a baseline."""
+    if case.baseline_values is None:
+        return []
+    after = np.where(case.differences == 0.0, case.baseline_values, case.values)
+    values = np.array([[after], [case.baseline_values]])
+    table = ScoreTable(("run", "baseline"), (case.column,), case.queries, values)
+    less = case.column.better == "less"
+    moved = movers(table, case.column.key, 0, 1, None, most=len(case.queries))
+    lost = [each for each in moved if (each.difference > 0) == less]
+    return [(each.query_id, each.before, each.after) for each in lost[:SHOWN_LOSERS]]
+
+
+def _change(difference: float) -> str:
+    if difference == 0:
+        return "unchanged"
+    return f"{'fell' if difference < 0 else 'rose'} by {abs(difference):.4f}"

@@ -1,0 +1,466 @@
+"""The inputs of a gate: the value of every run, measure and query, read from a result, a baseline or Scores."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Bools, Floats
+from steelyard.comparison.compare import measure_at
+from steelyard.comparison.judged import Part
+from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, column_named
+from steelyard.dialects import Dialect
+from steelyard.dialects import dialect as dialect_of
+from steelyard.errors import InputError, MeasureError, did_you_mean
+from steelyard.evaluation import named_measures, with_rel
+from steelyard.io.files import is_stream, read_bytes, reading
+from steelyard.measures.grammar import Measure
+from steelyard.options import POLICIES, resolve
+from steelyard.run import Run
+from steelyard.scores import Scores
+from steelyard.version import __version__
+from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RESIDUAL = " residual"
+
+EXPECTED = (
+    "expected a result folder of `steelyard bench`, or JSON with values per query, as "
+    "`steelyard gate RESULT --save-baseline baseline.json` or "
+    "`steelyard evaluate QRELS RUN --per-query --format json -o result.json` writes it"
+)
+
+HIGHEST_VALUE = 1e150
+"""No measure has values beyond this, and the squares of larger ones cannot be summed."""
+
+
+@dataclass(frozen=True)
+class QueryFailures:
+    """The number of queries that a run failed on, the number of all its queries, and the first error."""
+
+    failed: int
+    queries: int
+    first: str
+
+    def __str__(self) -> str:
+        return f"it failed on {self.failed:,} of {counted(self.queries, 'query', 'queries')} (the first, {self.first})"
+
+
+@dataclass(frozen=True, eq=False)
+class GateInput:
+    """Values per query, and how they were measured.
+
+    name: what messages call it. scores: the values. definitions: the full definition of each measure.
+    policies, judgments (a short hash per query), dataset: None where they are not known. texts, columns: of the
+    queries. cutoffs: those of a comparison at several cutoffs. rules, allow_failed: from `gate:` in bench.yaml.
+    unknown_documents: per run, the number of documents that are not in the corpus. failures: runs that failed on
+    queries. unmeasured: runs whose values mean nothing, with the reason. sessions: when the times of each run were
+    measured. weights: of the composite. files: the run files of a folder. lists: the first `list_depth` documents of
+    every query of a run, in a baseline; empty if no rule needs them. chunked: the bench has chunkers, each with its own
+    judgments. history: the file that the bench adds a line to. chosen_from: for every run of a baseline that is the
+    best of several, the values of all of them by measure and query.
+    """
+
+    name: str
+    scores: ScoreTable
+    dialect: str = "steelyard"
+    version: str = __version__
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    policies: Mapping[str, Any] | None = None
+    judgments: Mapping[str, str] | None = None
+    dataset: Mapping[str, Any] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    cutoffs: tuple[int, ...] = ()
+    folder: Path | None = None
+    rules: tuple[str, ...] = ()
+    unknown_documents: Mapping[str, int] = field(default_factory=dict)
+    failures: Mapping[str, QueryFailures] = field(default_factory=dict)
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    sessions: Mapping[str, str] = field(default_factory=dict)
+    allow_failed: int = 0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+    lists: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    list_depth: int | None = None
+    chunked: bool = False
+    history: Path | None = None
+    chosen_from: Mapping[str, Sequence[Mapping[str, Mapping[str, float]]]] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> list[str]:
+        """The measures, as they were written."""
+        return [column.key for column in self.scores.columns]
+
+    def column(self, key: str) -> Column:
+        """The column of a measure."""
+        return self.scores.columns[self.scores.column(key)]
+
+    def key(self, text: str) -> str:
+        """The measure that a rule names: as it was written, or another spelling of it."""
+        if text in self.keys:
+            return text
+        try:
+            definition = dialect_of(self.dialect).measure(text).spelled
+        except MeasureError:
+            definition = ""
+        for key, known in self.definitions.items():
+            if (definition and known == definition) or key.lower() == text.lower():
+                return key
+        raise MeasureError(
+            f"{text!r} is not measured in {self.name}, which has {', '.join(self.keys)}.{did_you_mean(text, self.keys)}"
+        )
+
+    def run(self, name: str) -> int:
+        """The position of a run."""
+        if name not in self.scores.runs:
+            raise InputError(
+                f"there is no run {name!r} in {self.name}; expected one of {', '.join(self.scores.runs)}."
+                f"{did_you_mean(name, self.scores.runs)}"
+            )
+        return self.scores.runs.index(name)
+
+    def check_measured(self, run: str) -> None:
+        """Raise for a run that was not measured."""
+        if run in self.unmeasured:
+            raise InputError(f"run {run!r} of {self.name} was not measured: {self.unmeasured[run]}.")
+
+    def run_lists(self, run: str) -> Run | None:
+        """The lists of a run, if they are known."""
+        if run in self.files:
+            return Run.read(self.files[run], format="parquet", name=run)
+        return Run(self.lists[run], name=run) if self.lists.get(run) else None
+
+    def parts(self, key: str) -> list[Part]:
+        """The measures that a column is made of: its own, or those of the composite; none if they are not known."""
+        column = self.column(key)
+        if column.measure is not None:
+            return [Part(column.measure)]
+        at = {f"{COMPOSITE} at {k}": k for k in self.cutoffs}
+        if key != COMPOSITE and key not in at:
+            return []
+        dialect = dialect_of(self.dialect)
+        measures = {name: measure_at(name, at.get(key), dialect, shown=False) for name in self.weights}
+        return [
+            Part(measure, self.weights[name], measure.definition.better == "less") for name, measure in measures.items()
+        ]
+
+    def values(self, run: str, key: str) -> Floats:
+        """The values of a run and measure, one per query; NaN where there is none."""
+        values: Floats = self.scores.of(key)[self.run(run)]
+        return values
+
+    def answered(self, run: str) -> Bools:
+        """Whether a run has any value for each query."""
+        known: Bools = ~np.isnan(self.scores.values[self.run(run)]).all(axis=0)
+        return known
+
+    def queries_of(self, run: str) -> list[str]:
+        """The queries that a run has any value for."""
+        answered = self.answered(run).tolist()
+        return [query for query, known in zip(self.scores.queries, answered, strict=True) if known]
+
+
+def gate_input(source: Any, name: str = "the result") -> GateInput:
+    """Read values per query from a path, Scores, a bench result, or a mapping like the JSON of `evaluate`.
+
+    `name` is what messages call a source that is not a file.
+    """
+    if isinstance(source, GateInput):
+        return source
+    if isinstance(source, Scores):
+        return _from_scores(source, name)
+    if isinstance(source, Mapping):
+        return _from_json(source, name)
+    folder = getattr(source, "folder", None) or getattr(source, "path", None)
+    if not isinstance(source, (str, Path)) and isinstance(folder, Path):
+        return _from_folder(folder, str(folder))
+    if not isinstance(source, (str, Path)):
+        raise InputError(f"a gate cannot check a {type(source).__name__}; {EXPECTED}, or Scores.")
+    with reading(Path(source)):
+        return _from_path(Path(source), str(source))
+
+
+def _from_path(path: Path, source: str) -> GateInput:
+    if path.is_dir():
+        return _from_folder(path, source)
+    if not path.is_file() and not is_stream(path):
+        raise InputError(f"{source} does not exist; {EXPECTED}.")
+    content = _read_json(path)
+    if "comparison" in content and "settings" in content:
+        return _from_folder(path.parent, source)
+    return _from_json(content, source)
+
+
+def _from_scores(scores: Scores, name: str) -> GateInput:
+    columns, _ = _columns(list(scores.measures), scores.dialect)
+    table = ScoreTable((scores.name,), columns, tuple(scores.queries), scores.matrix[None, :, :])
+    return GateInput(
+        name=name,
+        scores=table,
+        dialect=scores.dialect,
+        definitions={key: measure.spelled for key, measure in scores.measures.items()},
+        policies=scores.policies,
+    )
+
+
+def _columns(
+    keys: Sequence[str],
+    dialect: str,
+    weights: Mapping[str, float] | None = None,
+    cutoffs: Sequence[int] = (),
+    known: Mapping[str, str] | None = None,
+    rel: float | None = None,
+) -> tuple[tuple[Column, ...], dict[str, str]]:
+    """The columns of keys in a dialect, and the definition of each; `known` definitions take precedence.
+
+    `rel` is the lowest relevant grade for measures that do not state one.
+    """
+    columns, definitions = [], {}
+    for key in keys:
+        column, definition = _column(key, dialect_of(dialect), weights, cutoffs, rel)
+        columns.append(column)
+        definitions[key] = (known or {}).get(key, definition)
+    return tuple(columns), definitions
+
+
+def _column(
+    key: str, dialect: Dialect, weights: Mapping[str, float] | None, cutoffs: Sequence[int], rel: float | None
+) -> tuple[Column, str]:
+    base, k = next(((key.removesuffix(f" at {k}"), k) for k in cutoffs if key.endswith(f" at {k}")), (key, None))
+    if base == COMPOSITE:
+        mixed = ", ".join(f"{name}: {weight:g}" for name, weight in (weights or {}).items())
+        return Column(key), f"{key} of {mixed}" if mixed else key
+    try:
+        measure = with_rel(_measure(base, k, dialect), rel)
+    except MeasureError:
+        return column_named(key), key
+    return Column(key, measure.definition.better, measure), measure.spelled
+
+
+def _measure(text: str, k: int | None, dialect: Dialect) -> Measure:
+    if k is not None:
+        try:
+            return dialect.measure(f"{text}@{k}")
+        except MeasureError:
+            return dialect.measure(text)
+    if text.endswith(RESIDUAL):
+        return named_measures(text.removesuffix(RESIDUAL), dialect)[text]
+    return dialect.measure(text)
+
+
+# JSON of `evaluate --per-query`, or of a baseline
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    try:
+        data = read_bytes(path)
+        content = json.loads(data) if data.strip() else None
+    except (ValueError, OSError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}); {EXPECTED}.") from None
+    if not data.strip():
+        raise InputError(f"{path} is empty; {EXPECTED}.")
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is not a JSON object; {EXPECTED}.")
+    return content
+
+
+def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
+    runs = content.get("runs")
+    if not isinstance(runs, list) or not runs or not all(isinstance(run, Mapping) for run in runs):
+        raise InputError(f"{name} has no runs; {EXPECTED}.")
+    names = [_text(run.get("name")) for run in runs]
+    repeated = next((each for each in names if names.count(each) > 1), None)
+    if repeated is not None:
+        raise InputError(f"{name}: two runs are called {repeated!r}; give them different names.")
+    definitions = _mapping(content.get("measures")) or {}
+    rows = {run_name: _rows(run, run_name, list(definitions), name) for run_name, run in zip(names, runs, strict=True)}
+    keys = list(
+        dict.fromkeys([*definitions, *(key for row in rows.values() for values in row.values() for key in values)])
+    )
+    queries = list(dict.fromkeys(query for row in rows.values() for query in row))
+    if not keys or not queries:
+        raise InputError(f"{name} has no value for any query; {EXPECTED}.")
+    values = np.full((len(names), len(keys), len(queries)), np.nan)
+    places = {key: place for place, key in enumerate(keys)}
+    for number, row in enumerate(rows.values()):
+        for place, query in enumerate(queries):
+            for key, value in row.get(query, {}).items():
+                values[number, places[key], place] = value
+    dialect = _text(content.get("dialect", "steelyard"))
+    cutoffs = content.get("at") if isinstance(content.get("at"), list) else []
+    at = tuple(k for k in cutoffs or () if isinstance(k, int))
+    columns, spelled = _columns(keys, dialect, cutoffs=at, known={key: str(text) for key, text in definitions.items()})
+    return GateInput(
+        name=name,
+        scores=ScoreTable(tuple(names), columns, tuple(queries), values),
+        dialect=dialect,
+        version=_text(content.get("steelyard", "unknown")),
+        definitions=spelled,
+        policies=_mapping(content.get("policies")),
+        judgments=_mapping(content.get("judgments")),
+        dataset=_mapping(content.get("dataset")),
+        cutoffs=at,
+        lists={
+            run_name: _lists(run["lists"], run_name, name)
+            for run_name, run in zip(names, runs, strict=True)
+            if run.get("lists") is not None
+        },
+        list_depth=content.get("list_depth") if isinstance(content.get("list_depth"), int) else None,
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any] | None:
+    """A mapping of names to names, numbers or flags; None if it is not a mapping."""
+    if not isinstance(value, Mapping):
+        return None
+    return {_text(key): _text(each) if isinstance(each, str) else each for key, each in value.items()}
+
+
+def _rows(run: Mapping[str, Any], name: str, keys: list[str], where: str) -> dict[str, dict[str, float]]:
+    """The values of a run by query and measure, checked."""
+    per_query = run.get("per_query")
+    if not isinstance(per_query, Mapping):
+        raise InputError(f"{where}: run {name!r} has no values per query, which a gate needs; {EXPECTED}.")
+    rows = {}
+    for query, values in per_query.items():
+        if isinstance(values, list) and len(values) == len(keys):
+            values = dict(zip(keys, values, strict=True))
+        if not isinstance(values, Mapping):
+            raise InputError(f"{where}: run {name!r}, query {query!r}: {values!r} is not one value per measure.")
+        rows[_text(query)] = {_text(key): _value(value, where, name, query) for key, value in values.items()}
+    return rows
+
+
+def _lists(lists: Any, run: str, where: str) -> dict[str, list[str]]:
+    """The first documents of a run by query, checked."""
+    if not isinstance(lists, Mapping) or not all(isinstance(each, list) for each in lists.values()):
+        raise InputError(f"{where}: the lists of run {run!r} are not one list of documents per query.")
+    return {_text(query): [_text(doc) for doc in documents] for query, documents in lists.items()}
+
+
+def _text(name: Any) -> str:
+    """A name; half of a surrogate pair, which JSON allows and a file does not, is shown as its code."""
+    return str(name).encode("utf-8", "backslashreplace").decode()
+
+
+def _value(value: Any, where: str, run: str, query: str) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > HIGHEST_VALUE:
+        raise InputError(f"{where}: run {run!r}, query {query!r}: {value!r}; expected a number or null.")
+    return float(value)
+
+
+# Result folders
+
+
+def _from_folder(path: Path, name: str) -> GateInput:
+    """The recorded values of a result folder; nothing is evaluated again."""
+    from steelyard.benchmark.folder import judge_command, read_frame, read_qrels, read_queries, read_record
+
+    record = read_record(path)
+    settings = record["settings"]
+    if record["comparison"] is None:
+        raise InputError(
+            f"{path}: the dataset of this bench has no qrels, so there are no values to check. Add qrels "
+            f"(`{judge_command(path)}` judges what came back) and run the bench again."
+        )
+    frame = read_frame(path / "scores.parquet")
+    if frame is None or not {"run", "query_id", "measure", "value"} <= set(frame.columns):
+        raise InputError(f"{path} has no readable scores.parquet: the folder is incomplete. Run the bench again.")
+    dialect = str(settings.get("dialect", "steelyard"))
+    cutoffs = tuple(settings.get("at") or ())
+    scale = settings.get("relevant_from") if dialect == "steelyard" else None
+    rel = scale if settings.get("rel") is None else settings["rel"]
+    table = _score_table(frame, record, dialect, cutoffs, rel)
+    _check_consistent(table, record, path)
+    texts, columns = read_queries(path)
+    chunked = bool(settings.get("chunkers"))
+    chosen = {name: settings.get(name) for name in POLICIES}
+    keys = [column.key for column in table.columns]
+    return GateInput(
+        name=name,
+        scores=table,
+        dialect=dialect,
+        version=str(record["steelyard"]),
+        definitions=_columns(keys, dialect, record["comparison"].get("weights"), cutoffs, rel=rel)[1],
+        policies=asdict(resolve(dialect_of(dialect).policies, chosen)),
+        judgments=None if chunked else read_qrels(path).query_fingerprints(),
+        dataset={key: record["dataset"].get(key) for key in ("name", "fingerprint")},
+        texts=texts,
+        columns=columns,
+        cutoffs=cutoffs,
+        folder=None if chunked else path,
+        chunked=chunked,
+        history=path / str(settings["history"]) if settings.get("history") else None,
+        rules=tuple(map(str, settings.get("gate") or ())),
+        unknown_documents={
+            str(row["run"]): int(row["unknown_documents"]) for row in record["runs"] if row.get("unknown_documents")
+        },
+        failures=_failures(record),
+        weights=record["comparison"].get("weights") or {},
+        files={}
+        if chunked
+        else {
+            str(row["run"]): path / "runs" / str(row["file"])
+            for row in record["runs"]
+            if os.path.isfile(path / "runs" / str(row["file"]))
+        },
+        sessions={str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")},
+        unmeasured={str(run): str(reason) for run, reason in record["comparison"].get("not_measured", {}).items()},
+        allow_failed=int(settings.get("allow_failed") or 0),
+    )
+
+
+def _score_table(
+    frame: pl.DataFrame, record: Mapping[str, Any], dialect: str, cutoffs: Sequence[int], rel: float | None
+) -> ScoreTable:
+    """The values of scores.parquet: runs in the order of the bench, queries and measures as written."""
+    runs = [str(row["run"]) for row in record["runs"]]
+    keys = frame["measure"].unique(maintain_order=True).to_list()
+    queries = frame["query_id"].unique(maintain_order=True).to_list()
+    values = np.full((len(runs), len(keys), len(queries)), np.nan)
+    places = [{name: place for place, name in enumerate(names)} for names in (runs, keys, queries)]
+    for run, query, key, value in frame.select("run", "query_id", "measure", "value").iter_rows():
+        if value is not None and run in places[0]:
+            values[places[0][run], places[1][key], places[2][query]] = value
+    columns, _ = _columns(keys, dialect, cutoffs=cutoffs, rel=rel)
+    return ScoreTable(tuple(runs), columns, tuple(queries), values)
+
+
+def _check_consistent(table: ScoreTable, record: Mapping[str, Any], path: Path) -> None:
+    """Raise if result.json and scores.parquet come from different benches (a crash, or a change by hand)."""
+    means = table.means()
+    for row in record["comparison"]["leaderboard"]:
+        label = "" if row["k"] is None else f" at {row['k']}"
+        for place, column in enumerate(table.columns):
+            recorded = row.get(column.key.removesuffix(label)) if column.key.endswith(label) else None
+            run = str(row["run"])
+            mean = float(means[table.runs.index(run), place]) if run in table.runs else math.nan
+            if recorded is not None and not abs(mean - float(recorded)) <= 1e-9 * max(1.0, abs(mean)):
+                raise InputError(
+                    f"{path}: {column.key} of {run!r} is {float(recorded):.6g} in result.json and {mean:.6g} in "
+                    "scores.parquet: the folder is incomplete or was changed. Run the bench again."
+                )
+
+
+def _failures(record: Mapping[str, Any]) -> dict[str, QueryFailures]:
+    """The runs that failed on queries in the bench."""
+    failures = {}
+    for row in record["runs"]:
+        errors = row.get("errors") or {}
+        if errors:
+            query, error = next(iter(errors.items()))
+            queries = len(errors) + int(row.get("queries") or 0)
+            failures[str(row["run"])] = QueryFailures(len(errors), queries, f"{query}: {error}")
+    return failures

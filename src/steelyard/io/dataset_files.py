@@ -1,0 +1,412 @@
+"""The queries and the documents of a dataset in files of their own: CSV, TSV, JSON, JSON lines, Parquet or plain text.
+
+Columns are found by their usual names, or named. A corpus may also be a folder of text files, or in a database.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from steelyard.datasets.corpus import Corpus, CorpusBuilder, Queries, QueriesBuilder, as_id
+from steelyard.datasets.dataset import Dataset, with_unjudged
+from steelyard.datasets.findings import Finding
+from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.frames import as_polars, is_frame
+from steelyard.ids import kind_of
+from steelyard.io.beir import EXPECTED_DOCUMENT, beir_qrels, read_objects
+from steelyard.io.files import bare_name, errors_name, no_such_file, reading, streams_read_once
+from steelyard.io.text import Source, bad_lines, parse_json, shortened
+from steelyard.lazy import looked_up
+from steelyard.notes import Note, note
+from steelyard.qrels import Qrels
+from steelyard.wording import counted
+
+PARTS = ("queries", "corpus", "qrels", "name")
+"""The parts that a dataset without a path is made of."""
+
+QUESTION_NAMES = ("question", "query", "text", "prompt", "input")
+QUESTION_IDS = ("_id", "id", "query_id", "qid", "question_id")
+DOCUMENT_TEXTS = ("text", "contents", "content", "body", "page_content", "passage")
+DOCUMENT_IDS = ("_id", "id", "doc_id", "docid", "docno", "corpus_id", "pid", "url", "path")
+"""The usual names of columns, in any case."""
+
+TEXT_FILES = (".txt", ".md", ".markdown", ".rst")
+"""The files that a folder of documents may have."""
+
+STORES = ("postgres", "sqlite", "lancedb", "chroma", "qdrant")
+"""Databases that a corpus can be read from."""
+
+LONG = 10_000
+"""A question with more characters than this is reported."""
+
+_SEPARATORS = ",;\t|"
+_SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+_ONE_COLUMN = "\x1f"
+"""The separator of a table with one column: the commas in its cells separate nothing."""
+
+
+def dataset_of_parts(parts: Mapping[str, Any], folder: Path, judged: bool = True) -> Dataset:
+    """A dataset from `queries`, and from `corpus` and `qrels` if they are given; paths are relative to `folder`."""
+    for name in parts:
+        if name not in PARTS:
+            raise InputError(
+                f"a dataset without a path has no option {name!r}; its options are {', '.join(PARTS)}."
+                f"{did_you_mean(name, PARTS)}"
+            )
+    if parts.get("queries") is None:
+        raise InputError("a dataset needs `queries`, as in queries: questions.csv.")
+    queries, notes = read_queries(parts["queries"], folder)
+    corpus, findings = read_corpus(parts.get("corpus"), folder)
+    qrels = Qrels({})
+    if judged and parts.get("qrels") is not None:
+        named = parts["qrels"]
+        qrels = Qrels.read(folder / named) if isinstance(named, (str, Path)) else Qrels.of(named)
+    named = parts["queries"].get("path") if isinstance(parts["queries"], Mapping) else parts["queries"]
+    name = parts.get("name") or (bare_name(Path(named)).stem if isinstance(named, (str, Path)) else "questions")
+    return Dataset(str(name), corpus, queries, qrels, (*notes, *qrels.notes), findings)
+
+
+def read_folder(folder: Path, options: Mapping[str, Any], judged: bool) -> Dataset:
+    """A folder in BEIR's layout whose `corpus` or `queries` is a file in another form."""
+    queries, notes = read_queries(options.get("queries") or "queries.jsonl", folder)
+    corpus, found = read_corpus(options.get("corpus") or "corpus.jsonl", folder)
+    split, named = options.get("split"), options.get("qrels")
+    qrels, one_of_several, chosen, judgment_findings = beir_qrels(folder, split, named, judged)
+    policy = options.get("unjudged") or ("drop" if one_of_several else "keep")
+    name = folder.resolve().name
+    return with_unjudged(
+        Dataset(name, corpus, queries, qrels, (*notes, *chosen, *qrels.notes), (*judgment_findings, *found)), policy
+    )
+
+
+def is_other_form(name: Any) -> bool:
+    """Whether `corpus` or `queries` of a folder is something else than the name of a JSON lines file."""
+    return name is not None and not (isinstance(name, str) and bare_name(Path(name)).suffix.lower() == ".jsonl")
+
+
+# Queries
+
+
+def read_queries(source: Any, folder: Path = Path()) -> tuple[Queries, tuple[Note, ...]]:
+    """The queries of a file, `{path: FILE, column: NAME, id: NAME}`, a list of texts or records, a mapping or a frame.
+
+    Queries without ids are q1, q2, ... in their order, so that further ones at the end change no id. Other columns
+    are kept, to slice scores by. Empty queries are left out, and reported.
+
+    >>> read_queries(["Why?", "Where?"])[0]["q2"]
+    'Where?'
+    """
+    if isinstance(source, Queries):
+        return source, ()
+    path, options = _named(source, "queries", ("column", "id"))
+    if path is None:
+        return _queries_of(_records_of(source, "queries"), {}, "the queries", [])
+    place = folder / path
+    notes: list[Note] = []
+    with _reading(place, "file of questions"):
+        records = _records(place, notes, QUESTION_NAMES, options.get("column"))
+        return _queries_of(records, options, place.name, notes)
+
+
+def _queries_of(
+    records: Iterable[Any], options: Mapping[str, Any], where: str, notes: list[Note]
+) -> tuple[Queries, tuple[Note, ...]]:
+    builder = QueriesBuilder()
+    columns: _Columns | None = None
+    texts: dict[str, tuple[str, int]] = {}
+    empty: list[int] = []
+    problems: list[str] = []
+    count = 0
+    for count, record in enumerate(records, start=1):
+        row = {"question": record} if isinstance(record, str) else record
+        if not isinstance(row, Mapping):
+            problems.append(f"question {count:,} is {kind_of(row)}; expected text, or a record with one")
+            continue
+        columns = columns or _Columns(row, options, where)
+        text = row.get(columns.text)
+        if text is None or (isinstance(text, str) and not text.strip()):
+            empty.append(count)
+            continue
+        try:
+            query = f"q{count}" if columns.id is None else as_id(row.get(columns.id), columns.id)
+        except InputError as error:
+            problems.append(f"question {count:,}: {error}")
+            continue
+        if not isinstance(text, str):
+            problems.append(f"question {count:,}: {columns.text} is {kind_of(text)}; expected text")
+        elif query in texts and texts[query][0] != text:
+            problems.append(f"questions {texts[query][1]:,} and {count:,} have the id {shortened(query)!r}")
+        else:
+            rest = {name: value for name, value in row.items() if name not in (columns.text, columns.id)}
+            if builder.add(query, text, {str(name): value for name, value in rest.items() if value != ""}):
+                texts[query] = (text, count)
+    if problems:
+        expected = "Every question needs an id of its own and a text; `column` and `id` name the columns."
+        raise InputError(problem_report(f"{counted(len(problems), 'problem')} in {where}:", problems, expected))
+    if not texts:
+        raise InputError(f"{where} has no questions; expected one per row or line.")
+    if empty:
+        notes.append(note("empty-questions", count=len(empty), rows=empty[:3]))
+    long = [query for query, (text, _) in texts.items() if len(text) > LONG]
+    if long:
+        notes.append(note("long-questions", queries=long[:3], count=len(long), longest=len(texts[long[0]][0])))
+    if columns is not None and columns.id is None:
+        notes.append(note("questions-have-made-ids", count=count))
+    return builder.build()[0], tuple(notes)
+
+
+class _Columns:
+    """The columns of a table of questions: that of the text, and that of the id if there is one."""
+
+    def __init__(self, row: Mapping[str, Any], options: Mapping[str, Any], where: str) -> None:
+        self.id = find_column(row, QUESTION_IDS, options.get("id"), "id", where)
+        text = find_column(row, QUESTION_NAMES, options.get("column"), "column", where)
+        if text is None:
+            shown = ", ".join(map(_in_message, row))
+            first = _in_message(next(iter(row), "NAME"))
+            raise InputError(
+                f"no column of {where} holds the questions; its columns are {shown}. Call it question, or name it: "
+                f"queries: {{path: {where}, column: {first}}}. A file without a header line, with one question per "
+                "line, is read as plain text if its name ends in .txt."
+            )
+        self.text = text
+
+
+def find_column(columns: Iterable[str], usual: Sequence[str], named: Any, role: str, where: str) -> str | None:
+    """The column that is named, or the first with a usual name; None if there is none."""
+    by_name = {str(name).strip().lower(): name for name in columns}
+    if named is not None:
+        found = by_name.get(str(named).strip().lower())
+        if found is None:
+            shown = ", ".join(map(_in_message, by_name.values()))
+            raise InputError(
+                f"{where} has no column {str(named)!r} (`{role}`); its columns are {shown}."
+                f"{did_you_mean(str(named), map(str, by_name.values()))}"
+            )
+        return found
+    return next((by_name[name] for name in usual if name in by_name), None)
+
+
+def _in_message(name: Any) -> str:
+    return shortened(" ".join(str(name).split()))
+
+
+# Documents
+
+
+def read_corpus(source: Any, folder: Path = Path()) -> tuple[Corpus, tuple[Finding, ...]]:
+    """The documents of a file, a folder of text files, a database, or a mapping of id to text; none for None.
+
+    A file is corpus.jsonl, a table or JSON, also as `{path: FILE, id: NAME, text: NAME, title: NAME}`. A database is
+    `{postgres: URL, table: NAME, id: NAME, text: NAME}`, and likewise sqlite, lancedb, chroma and qdrant; it is only
+    read.
+    """
+    builder = CorpusBuilder()
+    if source is None:
+        return builder.build()
+    store = next((name for name in STORES if isinstance(source, Mapping) and name in source), None)
+    if store is not None:
+        rows = looked_up("steelyard.retrievers.adapters.stored:stored_documents")(store, dict(source), folder)
+        return _corpus_of(rows, builder, f"the corpus in {store}")
+    path, options = _named(source, "corpus", ("id", "text", "title"))
+    if path is None and isinstance(source, Mapping):
+        return Corpus.of(source), ()
+    if path is None:
+        return _corpus_of(_named_records(_records_of(source, "corpus"), options, "the corpus"), builder, "the corpus")
+    place = folder / path
+    with _reading(place, "corpus, a file or a folder"):
+        if place.is_dir() and not (place / "corpus.jsonl").is_file():
+            return _corpus_of(_text_files(place), builder, str(place))
+        place = place / "corpus.jsonl" if place.is_dir() else place
+        if bare_name(place).suffix.lower() == ".jsonl" and not options:
+            read_objects(place, builder.add_record, EXPECTED_DOCUMENT)
+            return builder.build()
+        records = _records(place, [], DOCUMENT_TEXTS, options.get("text"))
+        return _corpus_of(_named_records(records, options, place.name), builder, place.name)
+
+
+def _corpus_of(
+    records: Iterable[dict[str, Any]], builder: CorpusBuilder, where: str
+) -> tuple[Corpus, tuple[Finding, ...]]:
+    problems: list[str] = []
+    count = 0
+    for count, record in enumerate(records, start=1):
+        try:
+            builder.add_record(record)
+        except InputError as error:
+            problems.append(f"document {count:,}: {error}")
+    if problems:
+        raise InputError(
+            problem_report(
+                f"{counted(len(problems), 'document')} of {where} cannot be read:",
+                problems,
+                "Expected an id and a text in each; `id` and `text` name the columns.",
+            )
+        )
+    if not count:
+        raise InputError(f"{where} has no documents.")
+    return builder.build()
+
+
+def _named_records(records: Iterable[Any], options: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
+    """Records with their id, text and title under the names of a corpus; ids are d1, d2, ... if there are none."""
+    names: dict[str, str | None] | None = None
+    for count, record in enumerate(records, start=1):
+        row = {"text": record} if isinstance(record, str) else dict(record) if isinstance(record, Mapping) else {}
+        if names is None:
+            usual = {"_id": DOCUMENT_IDS, "text": DOCUMENT_TEXTS, "title": ("title",)}
+            names = {
+                role: find_column(row, usual[role], options.get(role.strip("_")), role.strip("_"), where)
+                for role in usual
+            }
+            if names["text"] is None:
+                raise InputError(
+                    f"no column of {where} holds the text of a document; its columns are "
+                    f"{', '.join(map(_in_message, row)) or 'none'}. Call it text, or name it: "
+                    f"corpus: {{path: {where}, text: NAME}}."
+                )
+        made = {role: row.pop(name, None) for role, name in names.items() if name is not None}
+        yield {**{name: value for name, value in row.items() if value not in (None, "")}, "_id": f"d{count}", **made}
+
+
+def _text_files(folder: Path) -> Iterator[dict[str, Any]]:
+    """The text files below a folder: the id is the path in it."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in TEXT_FILES and path.is_file())
+    if not files:
+        raise InputError(f"the folder has no corpus.jsonl and no text files ({', '.join(TEXT_FILES)}).", folder)
+    for path in files:
+        yield {"_id": path.relative_to(folder).as_posix(), "text": Source(path).text}
+
+
+# Records of a file in any form
+
+
+def _named(source: Any, what: str, options: Sequence[str]) -> tuple[Path | None, dict[str, Any]]:
+    """The path of a source and its options; None if the source is no path."""
+    if isinstance(source, Mapping) and isinstance(source.get("path"), (str, Path)):
+        chosen = {str(name): value for name, value in source.items() if name != "path"}
+        for name in chosen:
+            if name not in options:
+                raise InputError(
+                    f"`{what}` has no {name!r}; expected path, {', '.join(options)}.{did_you_mean(name, options)}"
+                )
+        return Path(source["path"]), chosen
+    return (Path(source), {}) if isinstance(source, (str, Path)) else (None, {})
+
+
+def _records_of(source: Any, what: str) -> Iterable[Any]:
+    """The records of a list, a mapping of id to text or record, or a frame."""
+    if isinstance(source, Mapping):
+        return _with_ids(source)
+    if is_frame(source):
+        return as_polars(source).to_dicts()
+    if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
+        return source
+    raise InputError(f"`{what}` is {kind_of(source)}; expected a path, a list of texts or a mapping of id to text.")
+
+
+def _with_ids(source: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:
+    for key, value in source.items():
+        yield {"_id": key, **(value if isinstance(value, Mapping) else {"text": value})}
+
+
+@contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    """A file that is read: it has to exist, and errors name it."""
+    if not path.exists():
+        raise no_such_file(path, what)
+    with errors_name(path), reading(path):
+        yield
+
+
+@streams_read_once()
+def _records(path: Path, notes: list[Note], usual: Sequence[str], named: str | None) -> Iterable[Any]:
+    """The records of a file, by its suffix, or else by its content; a line of plain text is a record."""
+    suffix = bare_name(path).suffix.lower()
+    if suffix in _SPREADSHEETS:
+        raise InputError("a spreadsheet; save it as CSV (or as Parquet) and name that file.", path)
+    source = Source(path)
+    if source.head.startswith(b"PAR1"):
+        return source.parquet.to_dicts()
+    if not source.start:
+        raise InputError("the file is empty.", path)
+    if source.start[:1] in b"[{" and suffix not in (".csv", ".tsv", ".txt"):
+        return _json_records(source, suffix)
+    text = _text(source, notes)
+    if suffix in (".csv", ".tsv"):
+        return _table_rows(path, text, usual, named)
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return lines[1:] if lines and lines[0].lower() in usual else lines
+
+
+def _text(source: Source, notes: list[Note]) -> str:
+    """The text of a file; what is not UTF-8 is read as Windows-1252, which includes Latin-1, and that is noted."""
+    try:
+        return source.text
+    except InputError:
+        if b"\0" in source.data:
+            raise
+        notes.append(note("read-as-windows-1252", file=source.path.name))
+        return source.data.decode("cp1252", "replace")
+
+
+def _json_records(source: Source, suffix: str) -> Iterable[Any]:
+    if source.start.startswith(b"[") and suffix != ".jsonl":
+        listed: list[Any] = source.json
+        return listed
+    if suffix != ".json":
+        try:
+            return source.jsonl
+        except InputError:
+            if suffix in (".jsonl", ".ndjson"):
+                raise
+    value = source.json if suffix == ".json" else parse_json(source.text, source.path)
+    if not isinstance(value, Mapping):
+        raise InputError(f"the JSON is {kind_of(value)}; expected a list, or an object of id to text.", source.path)
+    lists = [inner for inner in value.values() if isinstance(inner, list)]
+    return lists[0] if len(lists) == 1 else list(_with_ids(value))
+
+
+def _table_rows(path: Path, text: str, usual: Sequence[str], named: str | None) -> Iterator[dict[str, str]]:
+    """The rows of a table with a header; the separator is that with which a column has a known name."""
+    declared = re.match(r"sep=(.)\r?\n", text)
+    text = text[declared.end() :] if declared else text
+    separator = declared[1] if declared else _separator(path, text.lstrip().split("\n", 1)[0], usual, named)
+    csv.field_size_limit(1 << 30)
+    reader = csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=separator, strict=True)
+    problems: list[tuple[int, str]] = []
+    rows: list[dict[str, str]] = []
+    try:
+        header = [name.strip() for name in next(reader)]
+        for row in reader:
+            if any(cell.strip() for cell in row) and len(row) == len(header):
+                rows.append(dict(zip(header, row, strict=True)))
+            elif any(cell.strip() for cell in row):
+                problems.append((reader.line_num, f"{counted(len(row), 'column')}, and the header has {len(header)}"))
+            elif row:
+                rows.append(dict.fromkeys(header, ""))
+    except csv.Error as error:
+        problems.append((reader.line_num, str(error)))
+    if problems:
+        raise bad_lines(path, problems, "Expected quotes around a cell that holds the separator or a line end.")
+    if not rows:
+        raise InputError("there is a header line and nothing else.", path)
+    return iter(rows)
+
+
+def _separator(path: Path, header: str, usual: Sequence[str], named: str | None) -> str:
+    known = {str(named).strip().lower()} if named is not None else set(usual)
+    first = "\t" if bare_name(path).suffix.lower() == ".tsv" else ","
+    candidates = sorted(_SEPARATORS, key=lambda each: (each != first, -header.count(each)))
+    for separator in candidates:
+        names = {name.strip().strip('"').lower() for name in header.split(separator)}
+        if separator in header and names & known:
+            return separator
+    most = max(candidates, key=header.count)
+    return most if header.count(most) else _ONE_COLUMN

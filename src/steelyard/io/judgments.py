@@ -1,0 +1,147 @@
+"""Judgments files: one JSON object per line, with query_id, doc_id, grade and judge; see `steelyard.judgments`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from steelyard.errors import InputError
+from steelyard.io.columns import check_roles
+from steelyard.io.files import read_bytes, reading, streams_read_once
+from steelyard.io.formats import Detected, Format
+from steelyard.io.reading import read_qrels as read_any_qrels
+from steelyard.io.shapes import Shape
+from steelyard.io.text import Source
+from steelyard.judgments import Judgment, Judgments, judgment_of
+from steelyard.notes import Note, note
+from steelyard.qrels import Qrels
+from steelyard.wording import counted
+
+
+def read_judgments(path: Path, judge: str | None = None) -> Judgments:
+    """The judgments of a file. `judge` names the judge of lines that name none."""
+    judgments = Judgments()
+    with reading(path):
+        judgments.lines, judgments.notes = _parsed(read_bytes(path), path, judge)
+    judgments.lines, judges, conflicts = _in_time(judgments.lines)
+    if conflicts:
+        joined = note("exports-joined", file=path.name, judges=judges, conflicts=conflicts)
+        judgments.notes = (*judgments.notes, joined)
+    judgments.path = path
+    return judgments
+
+
+@streams_read_once()
+def judgments_of_file(path: Path, judge: str | None = None) -> Judgments:
+    """The judgments of a judgments file, or those of one judge in a qrels file of any format."""
+    if is_judgments_file(path):
+        return read_judgments(path, judge)
+    return Judgments(read_any_qrels(path), judge=judge or path.stem)
+
+
+def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The qrels of a judgments file, its judges resolved as `Judgments.qrels` does."""
+    check_roles(columns, (), "a judgments file")
+    return read_judgments(source.path).qrels()
+
+
+def is_judgments_file(path: str | Path) -> bool:
+    """Whether the first line is one of a judgments file."""
+    try:
+        return _is_judgments_line(Source(Path(path)).first_line)
+    except InputError:
+        return False
+
+
+def _is_judgments_line(line: str) -> bool:
+    """Whether a line is an object with query_id, doc_id, grade and judge."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and {"query_id", "doc_id", "grade", "judge"} <= record.keys()
+
+
+def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgment], tuple[Note, ...]]:
+    """The judgments of a file, and notes on lines that were ignored because they are not finished."""
+    judgments: list[Judgment] = []
+    torn: list[int] = []
+    wrong: list[str] = []
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            judgments.append(judgment_of(json.loads(line), judge))
+        except InputError as error:
+            wrong.append(f"line {number}: {error}")
+        except RecursionError:
+            wrong.append(f"line {number}: nested too deeply")
+        except ValueError as error:
+            if _unfinished(line, error, last=number == len(lines)):
+                torn.append(number)
+            else:
+                wrong.append(f"line {number}: not a JSON object ({error})")
+    if wrong:
+        advice = "Expected one object per line with query_id, doc_id, grade and judge."
+        raise InputError.of_problems(f"{counted(len(wrong), 'wrong line')}:", wrong, advice, path)
+    notes = (note("torn-lines", file=path.name, lines=torn),) if torn else ()
+    return judgments, notes
+
+
+def _in_time(lines: list[Judgment]) -> tuple[list[Judgment], list[str], int]:
+    """The lines with those of every judge in the order of `at`; whose exports were joined, and how many pairs differ.
+
+    A file is appended to, so `at` goes back only where exports of one judge were joined. The exports may share lines,
+    and a line that is there twice must not count twice: one `undo` would then leave the other.
+    """
+    parts: dict[str, list[list[Judgment]]] = {}
+    latest: dict[str, str] = {}
+    for line in lines:
+        at = line.at or latest.get(line.judge, "")
+        own = parts.setdefault(line.judge, [[]])
+        if at < latest.get(line.judge, ""):
+            own.append([])
+        own[-1].append(line)
+        latest[line.judge] = at
+    joined = {judge: own for judge, own in parts.items() if len(own) > 1}
+    if not joined:
+        return lines, [], 0
+    conflicts = 0
+    for judge, own in joined.items():
+        grades: dict[tuple[str, str, str], set[float | None]] = {}
+        for part in own:
+            for line in Judgments(part).current:
+                grades.setdefault(line.key, set()).add(line.grade)
+        conflicts += sum(len(different) > 1 for different in grades.values())
+        once = {json.dumps(line.to_dict(), sort_keys=True): line for part in own for line in part}
+        joined[judge] = [sorted(once.values(), key=lambda line: line.at or "")]
+    ordered = {judge: iter(own[0]) for judge, own in joined.items()}
+    placed = (next(ordered[line.judge], None) if line.judge in ordered else line for line in lines)
+    return [line for line in placed if line is not None], list(joined), conflicts
+
+
+def _unfinished(line: bytes, error: ValueError, last: bool) -> bool:
+    """Whether a line is the beginning of an object that was not written to its end."""
+    if not line.lstrip().startswith(b"{"):
+        return False
+    if last or not line.rstrip().endswith(b"}"):
+        return True
+    return isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
+
+
+def _detect(shape: Shape) -> Detected | None:
+    if shape.form != "jsonl" or not _is_judgments_line(shape.source.first_line):
+        return None
+    return Detected("qrels", "judgments", "qrels")
+
+
+FORMATS = (
+    Format(
+        name="judgments",
+        description="a judgments file: query_id, doc_id, grade and judge, one JSON object per line",
+        detect=_detect,
+        reads={"qrels": read_qrels},
+    ),
+)

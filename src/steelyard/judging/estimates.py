@@ -1,0 +1,158 @@
+"""Estimates: scores of a run from the judgments of a pool that was drawn at random; see `sampling`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from steelyard.errors import InputError, MeasureError
+from steelyard.judging.candidates import Judged, judged_grades
+from steelyard.judging.pool import Pool
+from steelyard.run import Run
+from steelyard.statistics.sampled import ESTIMATORS, SampledPool, jackknife, sampled_interval
+
+
+@dataclass(frozen=True, eq=False)
+class SampledScores:
+    """Scores of one run, estimated from judgments of a sample.
+
+    per_query: query_id, then one column per measure.
+    errors: the standard error of each value of `per_query`, from the draw of documents.
+    queries: number of queries that those measured were drawn from; None where all were measured.
+    """
+
+    per_query: pl.DataFrame
+    errors: pl.DataFrame
+    queries: int | None = None
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean over the queries by measure."""
+        return {name: float(np.mean(self.per_query[name].to_numpy())) for name in self.per_query.columns[1:]}
+
+    def __getitem__(self, measure: str) -> float:
+        """The mean of a measure."""
+        return self.means[measure]
+
+    def interval(self, measure: str, level: float = 0.95) -> tuple[float, float]:
+        """(low, high) of the mean over the queries of the pool.
+
+        It covers which documents were drawn and, where queries were drawn at random, which queries; not
+        which queries would be asked in future.
+        """
+        values, errors = self.per_query[measure].to_numpy(), self.errors[measure].to_numpy()
+        return sampled_interval(values, errors**2, level, self.queries)
+
+    def __repr__(self) -> str:
+        parts = []
+        for name, mean in self.means.items():
+            low, high = self.interval(name)
+            parts.append(f"{name} {mean:.4f} [{low:.4f}, {high:.4f}]")
+        return f"SampledScores of {self.per_query.height:,} queries: {', '.join(parts)}"
+
+
+def sampled_scores(
+    run: Any, pool: Pool, qrels: Any, measures: Sequence[str] = ("statAP", "infNDCG"), *, rel: float = 1
+) -> SampledScores:
+    """Estimate a run's scores from judgments of a pool with strategy `sample`.
+
+    The estimated value is the one that judging the whole population of the pool would give, documents outside
+    it being not relevant. Estimates are corrected for bias with the jackknife; single queries may therefore lie
+    slightly outside 0 to 1.
+
+    run: anything that `Run.of` takes. It need not be one of the pooled runs, but documents that only it returns
+    count as not relevant.
+    pool: from `pool(..., strategy="sample")`.
+    qrels: grades of all documents of the pool.
+    measures: of P@k, DCG, DCG@k, statAP, xinfAP, infNDCG, infNDCG@k.
+    rel: the lowest grade that counts as relevant for P, statAP and xinfAP.
+    """
+    if pool.design is None:
+        raise InputError(
+            f"The pool was made with strategy {pool.settings.strategy!r}, so the probability of a document is "
+            'not known. Make it with strategy="sample".'
+        )
+    grades = judged_grades(qrels)
+    _check_judged(pool, grades)
+    ranks = _ranks(Run.of(run))
+    drawn = _drawn(pool)
+    pools = [
+        _sampled_pool(strata, drawn.get(query, set()), grades.get(query, {}), ranks.get(query, {}))
+        for query, strata in pool.design.strata.items()
+    ]
+    values, errors = {}, {}
+    for text in measures:
+        results = [jackknife(one, estimator_of(text, rel)) for one in pools]
+        values[text] = [float(result.corrected) for result in results]
+        errors[text] = [math.sqrt(float(result.variance)) for result in results]
+    queries = {"query_id": list(pool.design.strata)}
+    of = pool.settings.queries if pool.settings.sampled_queries is not None else None
+    return SampledScores(pl.DataFrame({**queries, **values}), pl.DataFrame({**queries, **errors}), of)
+
+
+def estimator_of(text: str, rel: float) -> Callable[[SampledPool], npt.NDArray[np.float64]]:
+    """The estimator that a measure's text names.
+
+    >>> estimator_of("MAP", 1)
+    Traceback (most recent call last):
+    steelyard.errors.MeasureError: 'MAP' cannot be estimated from a sample; use P@k, DCG@k, statAP, xinfAP, infNDCG@k.
+    """
+    form = re.fullmatch(r"(\w+?)(?:@(\d+))?", text.strip())
+    names = {name.lower(): name for name in ESTIMATORS}
+    name = names.get(form.group(1).lower()) if form else None
+    cutoff = int(form.group(2)) if form and form.group(2) else None
+    has_cutoff = cutoff is not None
+    if name is None or cutoff == 0 or (name == "P" and not has_cutoff) or (name in _WHOLE and has_cutoff):
+        raise MeasureError(f"{text!r} cannot be estimated from a sample; use P@k, DCG@k, statAP, xinfAP, infNDCG@k.")
+    given: dict[str, Any] = {} if name in ("DCG", "infNDCG") else {"rel": rel}
+    return partial(ESTIMATORS[name], **given, **({} if name in _WHOLE else {"k": cutoff}))
+
+
+_WHOLE = ("statAP", "xinfAP")
+"""Measures of the whole list, without a cutoff."""
+
+
+def _check_judged(pool: Pool, grades: Judged) -> None:
+    pairs = pool.frame.select("query_id", "doc_id").iter_rows()
+    missing = [(query, doc) for query, doc in pairs if doc not in grades.get(query, {})]
+    if missing:
+        query, doc = missing[0]
+        raise InputError(
+            f"{len(missing):,} of {len(pool):,} documents of the pool are not in the qrels, the first is {doc!r} of "
+            f"query {query!r}. Estimates need a grade for every document that was drawn: judge the rest."
+        )
+
+
+def _ranks(run: Run) -> dict[str, dict[str, int]]:
+    """Rank by query and document."""
+    ranks: dict[str, dict[str, int]] = {}
+    for query, doc, rank in run.frame.select("query_id", "doc_id", "rank").iter_rows():
+        ranks.setdefault(query, {}).setdefault(doc, rank)
+    return ranks
+
+
+def _drawn(pool: Pool) -> dict[str, set[str]]:
+    drawn: dict[str, set[str]] = {}
+    for query, doc in pool.frame.select("query_id", "doc_id").iter_rows():
+        drawn.setdefault(query, set()).add(doc)
+    return drawn
+
+
+def _sampled_pool(
+    strata: Sequence[Sequence[str]], drawn: set[str], grades: Mapping[str, float], ranks: Mapping[str, int]
+) -> SampledPool:
+    """One query's population as arrays; documents judged before the draw (stratum 0) count as drawn."""
+    docs = [(number, doc) for number, listed in enumerate(strata) for doc in listed]
+    return SampledPool.of(
+        [ranks.get(doc, 0) for _, doc in docs],
+        [number for number, _ in docs],
+        [grades.get(doc, math.nan) if number == 0 or doc in drawn else math.nan for number, doc in docs],
+    )

@@ -1,0 +1,18 @@
+"""The notes of judging."""
+
+from __future__ import annotations
+
+from steelyard.notes import Texts, declare
+
+WARNINGS: Texts = {
+    "damaged-answers": "{file}: {count:,} {count:answer is|answers are} damaged and not used; the questions are asked "
+    "again",
+    "documents-address-judge": "{documents:count} {documents:document seems|documents seem} to address the judge, as "
+    "in 'ignore previous instructions' or 'grade: 3': {documents:listed}; look at their grades",
+    "judging-stopped": "stopped: {reason}",
+}
+INFO: Texts = {
+    "spans-left-out": "{count:,} {count:marked span|marked spans} of documents without a grade above 0 "
+    "{count:was|were} left out"
+}
+declare(warning=WARNINGS, info=INFO)

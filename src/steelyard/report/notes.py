@@ -1,0 +1,57 @@
+"""The notes of a report: what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steelyard.notes import Texts, declare
+from steelyard.wording import counted
+
+
+def _step_faster(run: str, leader: str, ratio: float, seconds: tuple[float, float], measure: str) -> str:
+    times = f"{seconds[0] * 1e3:.3g} vs {seconds[1] * 1e3:.3g} ms per query"
+    return f"consider {run}: it is tied with {leader} on {measure} and {ratio:.2g} times faster ({times})"
+
+
+def _step_judge(run: str, other: str, count: int, most: int, depth: int, undecided: bool) -> str:
+    which = (
+        f"the {counted(count, 'unjudged document')}" if count <= most else f"{most} of the {count:,} unjudged documents"
+    )
+    why = "the outcome depends on them" if undecided else "they can change which of the two is better"
+    return f"judge {which} that only one of {run} and {other} has in its first {depth}: {why}"
+
+
+def _step_judge_short(run: str, other: str, count: int, most: int, **_: Any) -> str:
+    return f"judge {min(count, most):,} unjudged documents of {run} and {other} (steelyard pool)"
+
+
+def _step_more_queries(run: str, other: str, queries: int, needed: int, difference: float) -> str:
+    rounded = float(f"{needed:.2g}")
+    rounded = rounded if rounded > queries else needed
+    return (
+        f"add queries to decide {run} vs {other}: about {rounded:,.0f} are needed for a true difference of "
+        f"{difference:.4f}, and there are {queries:,}"
+    )
+
+
+def _step_more_queries_short(run: str, other: str, needed: int, **_: Any) -> str:
+    return f"add queries: about {float(f'{needed:.2g}'):,.0f} are needed to decide {run} vs {other}"
+
+
+INFO: Texts = {
+    "step-faster": _step_faster,
+    "step-use": "use {run}: it is significantly better than every other run on {measure}",
+    "step-slice": "look at the {queries:,} {queries:query|queries} with {column} {value}, where {run} loses most to "
+    "{other} ({difference:.4f} on {measure})",
+    "step-judge": _step_judge,
+    "step-more-queries": _step_more_queries,
+    "step-all-miss": "look at {count:the query|the {count:,} queries} on which every run scores 0 on {measure}",
+}
+SHORT: Texts = {
+    "step-faster": "consider {run}: tied with {leader} and {ratio:.2g} times faster",
+    "step-use": "use {run}: significantly better than every other run on {measure}",
+    "step-slice": "look at the {queries:,} {queries:query|queries} with {column} {value}, where {run} loses most",
+    "step-judge": _step_judge_short,
+    "step-more-queries": _step_more_queries_short,
+}
+declare(info=INFO, short=SHORT)

@@ -1,0 +1,267 @@
+"""Settings of adapters: each is declared once, in the class of its retriever.
+
+    class Mine(Engine):
+        retriever = "mine"
+        m: int = setting(16, "links per document", low=1)
+
+The declaration gives the constructor with its checks, the attribute `self.m`, the settings that results are cached by,
+and what `steelyard retrievers mine`, the errors of bench.yaml and the documentation show.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from steelyard.checks import is_number, unknown_name
+from steelyard.ids import kind_of
+from steelyard.retrievers.base import RetrieverError, number, unknown, whole
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        """Tells type checkers that the annotated attributes of a class are the parameters of its constructor."""
+        return lambda cls: cls
+
+
+Scope = Literal["corpus", "target"]
+TEXT_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its name for users, its attribute, its default, and where it applies."""
+
+    default: Any
+    help: str
+    low: float
+    kinds: tuple[str, ...]
+    only: Scope | None
+    needed: bool
+    key: str | None
+    alias: str | None
+    attribute: str = ""
+    types: tuple[Any, ...] = ()
+    optional: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name that a user writes."""
+        return self.alias or self.attribute
+
+    @property
+    def choices(self) -> list[Any]:
+        """The texts that it may be."""
+        return [choice for kind in self.types if get_origin(kind) is Literal for choice in get_args(kind)]
+
+    @property
+    def _is_mapping(self) -> bool:
+        return any(get_origin(kind) is Mapping for kind in self.types)
+
+    @property
+    def meaning(self) -> str:
+        """The help, with where the setting applies and its choices."""
+        where = f"of {' and '.join(self.kinds)}; " if self.kinds else ""
+        where += {"target": "for a target; ", "corpus": "for the corpus; ", None: ""}[self.only]
+        choices = f": {', '.join(f'`{choice}`' for choice in self.choices)}" if self.choices else ""
+        return f"{where}{self.help}{choices}."
+
+    def checked(self, value: Any, label: str) -> Any:
+        """The value after a check of its type; an error otherwise."""
+        if (value is None and self.optional) or Any in self.types or value in self.choices:
+            return value
+        if isinstance(value, bool):
+            if bool in self.types:
+                return value
+        elif int in self.types:
+            return whole(label, f"`{self.name}`", value, int(self.low))
+        elif float in self.types:
+            number(label, f"`{self.name}`", value, self.low)
+            return value
+        elif isinstance(value, str | Path) or is_number(value):
+            if str in self.types:
+                return value
+        elif isinstance(value, Mapping) and self._is_mapping:
+            return value
+        if self.choices and bool not in self.types:
+            raise unknown(label, self.name, value, self.choices)
+        raise RetrieverError(
+            f"{label}: `{self.name}` is {repr(value) if self.choices else kind_of(value)}; expected {self._expected()}."
+        )
+
+    def _expected(self) -> str:
+        if self._is_mapping:
+            return "`name: value` pairs"
+        texts = ["true", "false"] if bool in self.types else []
+        texts += map(str, self.choices) if self.choices else ["text"] if str in self.types else []
+        return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    low: float = 0,
+    kinds: Iterable[str] = (),
+    only: Scope | None = None,
+    needed: bool = False,
+    key: str | None = "",
+    alias: str | None = None,
+    kw_only: bool = True,
+) -> Any:
+    """Declare a setting in the body of a class; its type is the annotation.
+
+    low: the lowest value of a number.
+    kinds: the kinds of index that it is a parameter of; the others refuse it.
+    only: `corpus` or `target`, if it applies to one of them; the other refuses it.
+    needed: a target needs it.
+    key: its key in `settings()`, by default its name; None if results do not depend on it, or if `settings()` has it
+        in another form.
+    alias: its name, if the attribute cannot have that name.
+    kw_only: for type checkers; the target may be given by position.
+    """
+    return Setting(default, help, low, tuple(kinds), only, needed, key, alias)
+
+
+def _declared_settings(cls: type) -> dict[str, Setting]:
+    """The settings of a class by name: its own in their order, then those of its bases.
+
+    A plain attribute of a class, as in `concurrency = 1`, takes the place of a setting of its base.
+    """
+    hints = get_type_hints(cls)
+    attributes: dict[str, Any] = {}
+    for base in cls.__mro__:
+        attributes = {**attributes, **{name: value for name, value in vars(base).items() if name not in attributes}}
+    found = [
+        replace(value, attribute=attribute, types=_types(hint), optional=type(None) in get_args(hint))
+        for attribute, value in attributes.items()
+        if isinstance(value, Setting)
+        for hint in [hints[attribute]]
+    ]
+    # The target is the first, so that it can be given by position and as `name: target` in bench.yaml.
+    in_order = sorted(found, key=lambda declared: declared.name != "target")
+    return {declared.name: declared for declared in in_order}
+
+
+def _types(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, without None."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return tuple(member for member in members if member is not type(None))
+
+
+def check_names(name: str, chosen: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise for a setting that a retriever does not have."""
+    for key in chosen:
+        if key not in allowed:
+            raise RetrieverError(f"{name}: {unknown_name('setting', key, allowed)}")
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
+class Declared:
+    """A retriever with declared settings. A subclass does the rest of its construction in `_set_up`."""
+
+    retriever: ClassVar[str]
+    """Its name in bench.yaml."""
+    declared: ClassVar[dict[str, Setting]]
+    """Its settings by name."""
+    extra: ClassVar[str] = ""
+    """The extra that installs its package."""
+    labelled_by: ClassVar[tuple[str, ...]] = ("name",)
+    """The settings that can be its label in tables; otherwise it is the name of the retriever."""
+    existing_by: ClassVar[str] = "target"
+    """The setting with which an existing collection is searched, and the corpus is not indexed."""
+
+    name: str | None = setting(None, "its label in tables", key=None)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.declared = _declared_settings(cls)
+        keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters = [inspect.Parameter(name, keyword, default=entry.default) for name, entry in cls.declared.items()]
+        cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+
+    def __init__(self, *positional: Any, **chosen: Any) -> None:
+        declared = self.declared
+        if len(positional) > len(declared):
+            raise RetrieverError(f"{self.retriever}: {len(positional)} settings; expected at most {len(declared)}.")
+        chosen = {**dict(zip(declared, positional, strict=False)), **chosen}
+        check_names(self.retriever, chosen, declared)
+        given = {name: value for name, value in chosen.items() if value is not None or declared[name].optional}
+        for name, entry in declared.items():
+            setattr(self, entry.attribute, given.get(name, entry.default))
+        self.label = self._label()
+        for entry in declared.values():
+            setattr(self, entry.attribute, entry.checked(getattr(self, entry.attribute), self.label))
+        self._check_scope({name for name, value in given.items() if value is not None})
+        self._set_up()
+
+    def _label(self) -> str:
+        """Its label in tables."""
+        labels = [getattr(self, name) for name in self.labelled_by]
+        return next((str(label) for label in labels if label is not None), self.retriever)
+
+    def _set_up(self) -> None:
+        """The rest of the construction: checks of settings together, packages, connections."""
+        raise NotImplementedError
+
+    @property
+    def _existing(self) -> bool:
+        """Whether an existing collection is searched."""
+        return getattr(self, self.existing_by, None) is not None
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        """The parameters of the chosen kind of index, with their values."""
+        entries = self.declared.values()
+        return {entry.name: getattr(self, entry.attribute) for entry in entries if self._kind() in entry.kinds}
+
+    def _kind(self) -> str:
+        return str(getattr(self, "kind", ""))
+
+    def _check_scope(self, given: set[str]) -> None:
+        """Raise for a setting of another kind of index, of the corpus or of a target, and for a missing one."""
+        for name, entry in self.declared.items():
+            if entry.needed and self._existing and name not in given:
+                raise RetrieverError(f"{self.label}: a target needs `{name}`: {entry.help}.")
+            if name not in given:
+                continue
+            if entry.kinds and self._kind() not in entry.kinds:
+                raise RetrieverError(
+                    f"{self.label}: an index of kind {self._kind()} has no `{name}`; that is a parameter of "
+                    f"{' and '.join(entry.kinds)}."
+                )
+            if entry.only == "corpus" and self._existing:
+                instead = "; use `where`" if name == "filter" else ""
+                raise RetrieverError(
+                    f"{self.label}: `{name}` applies to the corpus, and `{self.existing_by}` is an existing "
+                    f"collection{instead}."
+                )
+            if entry.only == "target" and not self._existing:
+                raise RetrieverError(
+                    f"{self.label}: `{name}` applies to an existing collection, which needs `{self.existing_by}`."
+                )
+
+    def _declared_values(self) -> dict[str, Any]:
+        """The values that results depend on, of the settings that apply."""
+        mode = "target" if self._existing else "corpus"
+        return {
+            entry.key or entry.name: str(value) if isinstance(value, Path) else value
+            for entry in self.declared.values()
+            for value in [getattr(self, entry.attribute)]
+            if entry.key is not None and entry.only in (None, mode) and (not entry.kinds or self._kind() in entry.kinds)
+        }
+
+
+def settings_text(cls: type) -> str:
+    """The settings of a class with their meaning, one paragraph each; nothing if they are not declared."""
+    if not issubclass(cls, Declared):
+        return ""
+    lines = [f"{name}: {entry.meaning}" for name, entry in cls.declared.items()]
+    return "\n".join(textwrap.fill(line, TEXT_WIDTH, subsequent_indent="    ") for line in lines)

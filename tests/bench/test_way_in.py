@@ -1,0 +1,383 @@
+"""From questions and an app to a verdict: three commands, no corpus, no qrels, no script."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import steelyard as sy
+from needs import import_peer
+from steelyard.benchmark.judged import differences, judge_result
+from steelyard.cli import run as command
+from steelyard.judging.server import JudgingServer
+
+WORDS = ("boat", "river", "gold", "lake", "stone", "lead", "water", "fish")
+DOCUMENTS = {f"p{n}": f"Page {n} is about the {word}." for n, word in enumerate(WORDS * 3)}
+
+APP = """
+from way_in_documents import DOCUMENTS, ranked
+
+def search(query, k=10):
+    return [{"id": doc, "text": DOCUMENTS[doc], "score": 1 / rank} for rank, doc in enumerate(ranked(query)[:k], 1)]
+
+def near(query, k=10):
+    docs = ranked(query)
+    moved = docs[4:8] + docs[:4] + docs[8:] if int(query.split()[-1].strip("?")) % 4 == 0 else docs
+    return [{"id": doc, "text": DOCUMENTS[doc]} for doc in moved[:k]]
+
+def worse(query, k=10):
+    return [{"id": doc, "text": DOCUMENTS[doc]} for doc in ranked(query)[::-1][:k]]
+"""
+
+
+def ranked(query: str) -> list[str]:
+    words = set(query.lower().strip("?").split())
+    return sorted(DOCUMENTS, key=lambda doc: -len(words & set(DOCUMENTS[doc].lower().strip(".").split())))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: Any) -> Iterator[Path]:
+    """40 questions in a CSV, and an app."""
+    questions = "".join(f"Tell me of {WORDS[n % 8]} and number {n}?,topic {n % 2}\n" for n in range(40))
+    (tmp_path / "questions.csv").write_text(f"question,topic\n{questions}")
+    (tmp_path / "way_in_app.py").write_text(APP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    module = ModuleType("way_in_documents")
+    module.__dict__.update(DOCUMENTS=DOCUMENTS, ranked=ranked)
+    monkeypatch.setitem(sys.modules, "way_in_documents", module)
+    yield tmp_path
+    for name in ("my_app", "way_in_app", "way_in_chain", "way_in_model"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def service() -> Iterator[str]:
+    """A search service that takes a question in a POST; other requests are refused, as by FastAPI."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if "question" not in body:
+                self.send_error(422)
+                return
+            hits = [{"id": doc, "body": DOCUMENTS[doc]} for doc in ranked(body["question"])[3:][: body["k"]]]
+            content = json.dumps({"results": hits}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_GET(self) -> None:
+            self.send_error(405)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/search"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def judging(monkeypatch: Any) -> dict[str, Any]:
+    """In place of a person at the page: `count` judgments, by whether a document is about what is asked."""
+    seen: dict[str, Any] = {"count": 20}
+
+    def serve_forever(server: JudgingServer, poll_interval: float = 0.5) -> None:
+        seen["page"] = server.session.page()
+        for number, (query, doc) in enumerate(server.session.pairs[: seen["count"]]):
+            item = server.session.item(number)
+            seen.setdefault("texts", []).append(item["text"])
+            asked = item["query"].split()[3]
+            grade = 3 if asked in item["text"] else 0
+            server.session.add({"query_id": query, "doc_id": doc, "grade": grade})
+
+    monkeypatch.setattr(JudgingServer, "serve_forever", serve_forever)
+    return seen
+
+
+def three_commands(capsys: Any, judging: dict[str, Any], *retrievers: str) -> str:
+    """Run init, bench and judge, all with exit code 0, and bench again; what judge printed."""
+    options = [part for each in retrievers for part in ("--retriever", each)]
+    assert command(["init", "--queries", "questions.csv", *options]) == 0, capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "40 questions in questions.csv. The first: Tell me of boat" in shown
+    assert "is about the" in shown, "what each retriever returned is shown"
+    assert "Next: steelyard bench bench.yaml" in shown
+    assert command(["bench", "bench.yaml"]) == 0, capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "overlap@10" in printed.out
+    assert "p95 ms" in printed.out
+    assert "Where they differ most" in printed.err
+    assert "Next: steelyard judge bench-result" in printed.err
+    assert command(["judge", "bench-result", "--no-open", "--judge", "ann"]) == 0
+    verdict = capsys.readouterr().err
+    assert all("is about the" in text for text in judging["texts"]), "the page shows the texts"
+    assert "steelyard bench bench.yaml" in judging["page"], "the end of the page names the next command"
+    assert len(Path("judgments.jsonl").read_text().splitlines()) == judging["count"]
+    assert "By 20 judgments of" in verdict
+    assert "Next: steelyard bench bench.yaml" in verdict
+    assert command(["bench", "bench.yaml", "--notes"]) == 0
+    printed = capsys.readouterr()
+    assert "the qrels are the 20 judgments of ann in judgments.jsonl".lower() in " ".join(printed.err.lower().split())
+    assert "nDCG@10" in printed.out
+    assert Path("bench-result/report.html").is_file()
+    return verdict
+
+
+def test_three_commands_with_functions_and_a_service(
+    folder: Path, service: str, judging: dict[str, Any], capsys: Any
+) -> None:
+    three_commands(capsys, judging, "way_in_app:search", "way_in_app:worse", f"svc={service}")
+    written = (folder / "bench.yaml").read_text()
+    assert "question: '{query}'" in written, "the request that the service answers was found"
+    assert "name: svc" in written
+
+
+def test_the_commands_of_the_how_to_run(folder: Path, service: str, judging: dict[str, Any], capsys: Any) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "app-and-questions.md"
+    commands = page.read_text().split("```")[1].strip().splitlines()
+    assert len(commands) == 3
+    (folder / "way_in_app.py").rename(folder / "my_app.py")
+    for line in commands:
+        program, *arguments = shlex.split(line.replace("http://127.0.0.1:8000/search", service))
+        assert program == "steelyard"
+        assert command([*arguments, *(["--no-open"] if arguments[0] == "judge" else [])]) == 0, capsys.readouterr().err
+    assert "By 20 judgments of" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_verdict_so_far_says_how_many_judgments_would_decide_it(
+    folder: Path, judging: dict[str, Any], capsys: Any
+) -> None:
+    verdict = three_commands(capsys, judging, "way_in_app:search", "way_in_app:near")
+    assert "would decide it" in verdict
+    assert "simulat" in verdict
+    assert "Go on judging: steelyard judge bench-result" in verdict
+    judging["count"] = 1000
+    assert command(["judge", "bench-result", "--no-open", "--judge", "ann", "--budget", "1000"]) == 0
+    decided = capsys.readouterr().err
+    assert "would decide it" not in decided
+    assert "search leads near on nDCG@10" in decided
+    assert "the difference is significant" in decided
+
+
+def test_texts_are_kept_in_the_folder_and_come_from_the_cache(folder: Path) -> None:
+    import way_in_documents  # type: ignore[import-not-found]
+
+    asked = []
+
+    def search(query: str, k: int) -> list[dict[str, Any]]:
+        asked.append(query)
+        found = [{"id": doc, "text": DOCUMENTS[doc], "title": "A page", "metadata": {"n": 1}} for doc in ranked(query)]
+        return found[:k]
+
+    assert way_in_documents.DOCUMENTS is DOCUMENTS
+    bench = {"queries": "questions.csv", "retrievers": {"mine": search}, "depth": 5, "warmup": 0}
+    result = sy.bench(bench)
+    documents = result.documents
+    assert documents.columns == ["doc_id", "text", "title", "metadata"]
+    assert dict(documents.select("doc_id", "text").iter_rows()).items() <= DOCUMENTS.items()
+    assert set(documents["doc_id"]) == set(result.runs["mine"].frame["doc_id"])
+    assert documents["title"].unique().to_list() == ["A page"]
+    assert documents["metadata"].unique().to_list() == ['{"n": 1}']
+    once = len(asked)
+    again = sy.bench({**bench, "retrievers": {"other": {"python": {"target": search, "version": "1"}}}})
+    assert len(asked) > once
+    third = sy.bench({**bench, "retrievers": {"other": {"python": {"target": search, "version": "1"}}}})
+    assert third.rows[0].cached
+    assert third.documents.equals(again.documents), "the texts of cached answers are cached too"
+
+
+def test_ids_are_made_from_texts_and_one_text_is_kept_per_id(folder: Path) -> None:
+    calls = []
+
+    def without_ids(query: str, k: int) -> list[dict[str, str]]:
+        return [{"text": DOCUMENTS[doc]} for doc in ranked(query)[:k]]
+
+    def changing(query: str, k: int) -> list[dict[str, str]]:
+        calls.append(query)
+        return [{"id": "same", "text": f"text number {len(calls)}"}]
+
+    def with_ids(query: str, k: int) -> list[dict[str, str]]:
+        return [{"id": doc, "text": DOCUMENTS[doc]} for doc in ranked(query)[:k]]
+
+    retrievers = {"bare": without_ids, "changing": changing, "named": with_ids}
+    result = sy.bench({"queries": "questions.csv", "retrievers": retrievers, "depth": 3})
+    notes = {note.code: note for note in result.notes}
+    assert notes["ids-made"]["run"] == "bare"
+    assert notes["texts-differ"]["run"] == "changing"
+    assert {notes["same-texts-different-ids"][name] for name in ("run", "other")} == {"bare", "named"}
+    assert result.runs["bare"].frame["doc_id"].str.starts_with("sha256:").all()
+    assert dict(result.documents.select("doc_id", "text").iter_rows())["same"] == "text number 1"
+
+
+def test_retrievers_that_index_a_corpus_are_named(folder: Path, capsys: Any) -> None:
+    with pytest.raises(sy.InputError, match="bm25-okapi indexes a corpus: add `corpus:`"):
+        sy.bench({"queries": "questions.csv", "retrievers": ["bm25-okapi", {"python": "way_in_app:search"}]})
+    with pytest.raises(sy.InputError, match="dense indexes a corpus"):
+        sy.bench({"dataset": sy.Dataset.of(queries=["Why?"]), "retrievers": ["dense"], "measures": ["AP"]})
+    (folder / "docs").mkdir()
+    for doc, text in DOCUMENTS.items():
+        (folder / "docs" / f"{doc}.txt").write_text(text)
+    retrievers = ["bm25-okapi", {"python": {"target": "way_in_app:search", "name": "app"}}]
+    result = sy.bench({"queries": "questions.csv", "corpus": "docs", "retrievers": retrievers, "depth": 5})
+    assert set(result.runs) == {"bm25-okapi", "app"}
+    assert command(["init", "x", "--queries", "questions.csv", "--retriever", "bm25-okapi"]) == 2
+    assert "bm25-okapi indexes a corpus" in capsys.readouterr().err
+    assert not Path("x/bench.yaml").exists()
+
+
+def test_answers_without_texts_cannot_be_judged_and_that_is_said(folder: Path, capsys: Any) -> None:
+    sy.bench({"queries": "questions.csv", "retrievers": {"ids": lambda query, k: ranked(query)[:k]}, "depth": 3})
+    assert command(["judge", "bench-result", "--no-open"]) == 2
+    assert "returned only ids" in capsys.readouterr().err
+
+
+def test_errors_of_services_and_objects_are_short(folder: Path, service: str, capsys: Any) -> None:
+    class Huge:
+        def __repr__(self) -> str:
+            return "x" * 400_000
+
+    for retrievers in ([Huge()], {"mine": Huge()}, Huge()):
+        with pytest.raises(sy.InputError) as error:
+            sy.bench({"queries": "questions.csv", "retrievers": retrievers})
+        assert len(str(error.value)) < 1500
+    html = service.replace("/search", "/")
+    assert command(["init", "--queries", "questions.csv", "--retriever", f"{html}?q={{query}}"]) == 2
+    assert "405" in capsys.readouterr().err
+    assert command(["init", "--queries", "questions.csv", "--retriever", "way_in_app:serch"]) == 2
+    assert "Did you mean search" in capsys.readouterr().err
+
+
+def test_ids_of_another_type_are_texts(folder: Path) -> None:
+    result = sy.bench(
+        {"queries": "questions.csv", "retrievers": {"numbers": lambda query, k: [{"id": 7, "text": "seven"}]}}
+    )
+    assert result.runs["numbers"].frame["doc_id"].unique().to_list() == ["7"]
+    assert result.documents["doc_id"].to_list() == ["7"]
+
+
+def test_attributes_of_questions_slice_the_comparison(folder: Path) -> None:
+    grades = {"q1": {"p0": 1}, "q2": {"p1": 1}, "q3": {"p2": 1}}
+    retrievers = {"search": "way_in_app:search", "worse": "way_in_app:worse"}
+    result = sy.bench(
+        {"queries": "questions.csv", "qrels": grades, "retrievers": retrievers, "by": "topic", "depth": 9}
+    )
+    assert {cut.value for cut in result.comparison.slices} == {"topic 0", "topic 1"}
+
+
+def test_judgments_of_questions_and_where_runs_differ(folder: Path) -> None:
+    retrievers = {"search": "way_in_app:search", "worse": "way_in_app:worse"}
+    result = sy.bench({"queries": "questions.csv", "retrievers": retrievers, "depth": 10})
+    found = differences(result.runs)
+    assert len(found) == 3
+    assert found[0].agreement == min(each.agreement for each in found)
+    assert found[0].first["search"] != found[0].first["worse"]
+    work = judge_result(result.folder, budget=6)
+    assert len(work.pool) == 6
+    assert work.file == Path("judgments.jsonl")
+    assert work.comparison() is None
+
+
+@pytest.mark.adapters
+def test_objects_of_libraries_as_they_are(folder: Path) -> None:
+    documents = import_peer("langchain_core.documents")
+    stores = import_peer("langchain_core.vectorstores")
+    embeddings = import_peer("langchain_core.embeddings")
+    llama = import_peer("llama_index.core")
+    import_peer("haystack")
+    from haystack import Document  # type: ignore[import-not-found]
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever  # type: ignore[import-not-found]
+    from haystack.document_stores.in_memory import InMemoryDocumentStore  # type: ignore[import-not-found]
+    from llama_index.core.schema import TextNode  # type: ignore[import-not-found]
+
+    chain = stores.InMemoryVectorStore(embeddings.DeterministicFakeEmbedding(size=16))
+    chain.add_documents([documents.Document(page_content=text) for text in DOCUMENTS.values()])
+    index = llama.VectorStoreIndex(
+        [TextNode(text=text, id_=doc) for doc, text in DOCUMENTS.items()], embed_model=llama.MockEmbedding(embed_dim=8)
+    )
+    store = InMemoryDocumentStore()
+    store.write_documents([Document(content=text) for text in DOCUMENTS.values()])
+    objects = {
+        "langchain": chain.as_retriever(),
+        "llama": index.as_retriever(),
+        "haystack": InMemoryBM25Retriever(store),
+    }
+    result = sy.bench({"queries": "questions.csv", "retrievers": objects, "depth": 5})
+    assert set(result.runs) == set(objects)
+    assert not result.failed
+    assert set(result.documents["text"]) <= set(DOCUMENTS.values())
+    for run in result.runs.values():
+        assert set(run.frame["doc_id"]) <= set(result.documents["doc_id"]), "every document has its text"
+
+
+@pytest.mark.adapters
+def test_three_commands_with_a_langchain_retriever(folder: Path, judging: dict[str, Any], capsys: Any) -> None:
+    import_peer("langchain_core")
+    (folder / "way_in_chain.py").write_text(
+        "from langchain_core.documents import Document\n"
+        "from langchain_core.retrievers import BaseRetriever\n"
+        "from way_in_documents import DOCUMENTS, ranked\n"
+        "class Mine(BaseRetriever):\n"
+        "    k: int = 4\n"
+        "    def _get_relevant_documents(self, query, *, run_manager):\n"
+        "        return [Document(page_content=DOCUMENTS[doc]) for doc in ranked(query)[: self.k]]\n"
+        "retriever = Mine()\n"
+    )
+    three_commands(capsys, judging, "way_in_chain:retriever", "way_in_app:worse")
+    written = (folder / "bench.yaml").read_text()
+    assert "langchain:" in written
+    assert "id: hash" in written, "the chain has no ids, so that both are identified by their texts"
+
+
+EMBED = "def embed(texts):\n    return [[float(word in text) + 0.01 for word in {words}] for text in texts]\n"
+
+
+@pytest.mark.adapters
+def test_three_commands_with_a_chroma_and_a_pgvector_collection(
+    folder: Path, judging: dict[str, Any], capsys: Any
+) -> None:
+    chromadb = import_peer("chromadb")
+    import_peer("pgserver")
+    psycopg = import_peer("psycopg")
+    from steelyard.retrievers.adapters.postgres import private_server
+
+    (folder / "way_in_model.py").write_text(EMBED.format(words=list(WORDS)))
+    vectors = [[float(word in text) + 0.01 for word in WORDS] for text in DOCUMENTS.values()]
+    client = chromadb.PersistentClient(str(folder / "db"))
+    collection = client.create_collection("pages", embedding_function=None)
+    collection.add(ids=list(DOCUMENTS), embeddings=vectors, documents=list(DOCUMENTS.values()))
+    address = private_server()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("create extension if not exists vector")
+        connection.execute("drop table if exists way_in_pages")
+        connection.execute("create table way_in_pages (id text, content text, embedding vector(8))")
+        for (doc, text), vector in zip(DOCUMENTS.items(), vectors, strict=True):
+            connection.execute("insert into way_in_pages values (%s, %s, %s)", (doc, text, str(vector)))
+    chroma = "{chroma: {target: db, collection: pages, model: 'way_in_model:embed'}}"
+    pgvector = f"{{pgvector: {{target: '{address}', table: way_in_pages, model: 'way_in_model:embed', name: pg}}}}"
+    three_commands(capsys, judging, chroma, pgvector, "way_in_app:worse")
+    for retriever in (
+        {"chroma": {"target": "db", "collection": "pages"}},
+        {"pgvector": {"target": address, "table": "t"}},
+    ):
+        with pytest.raises(sy.InputError, match="`model`"):
+            sy.bench(
+                {"queries": "questions.csv", "retrievers": [retriever], "measures": ["RR"], "qrels": {"q1": ["p0"]}}
+            )
+    stored = {"postgres": address, "table": "way_in_pages", "text": "content"}
+    for source in (stored, {"chroma": "db", "collection": "pages"}):
+        assert dict(sy.Dataset.of(queries=["Why?"], corpus=source).corpus) == DOCUMENTS

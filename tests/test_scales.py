@@ -1,0 +1,127 @@
+"""The lowest relevant grade of a scale: from the judgments to measures, benches, folders and the gate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import steelyard as sy
+from steelyard.benchmark.folder import load_result
+from steelyard.judging.guidelines import DEFAULT, Guidelines
+from steelyard.judging.prompts import Prompt
+
+LINES = [
+    {"query_id": "q1", "doc_id": "a", "grade": 1, "judge": "ann", "relevant_from": 2},
+    {"query_id": "q1", "doc_id": "b", "grade": 3, "judge": "ann", "relevant_from": 2},
+    {"query_id": "q2", "doc_id": "c", "grade": 1, "judge": "ann", "relevant_from": 2},
+    {"query_id": "q2", "doc_id": "d", "grade": None, "judge": "ann"},
+]
+RUN = {"q1": ["a", "b"], "q2": ["c", "d"]}
+
+
+def written(path: Path, lines: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_grades_that_do_not_answer_are_not_relevant(tmp_path: Path) -> None:
+    path = written(tmp_path / "judgments.jsonl", LINES)
+    names = ["Hit@1", "RR", "P@2", "Hit(rel=1)@1", "nDCG@2"]
+    plain = sy.evaluate(sy.Qrels({"q1": {"a": 1, "b": 3}, "q2": {"c": 1}}), RUN, names)
+    for qrels in (path, sy.Judgments.read(path), sy.Judgments.read(path).qrels("ann")):
+        scores = sy.evaluate(qrels, RUN, names)
+        assert scores.means == {"Hit@1": 0.0, "RR": 0.25, "P@2": 0.25, "Hit(rel=1)@1": 1.0, "nDCG@2": plain["nDCG@2"]}
+    assert plain["Hit@1"] == 1.0
+    assert sy.evaluate(path, RUN, ["Hit@1"], rel=1)["Hit@1"] == 1.0
+    assert sy.evaluate(path, RUN, ["success_1"], dialect="trec_eval-9")["success_1"] == 1.0
+    compared = sy.compare(path, {"one": RUN, "other": {"q1": ["b"], "q2": []}}, ["Hit@1"], baseline="one")
+    assert compared.pairs["difference"].to_list() == [0.5]
+
+
+def test_scales_that_differ_are_noted_and_the_higher_one_counts() -> None:
+    mixed = [*LINES, {"query_id": "q2", "doc_id": "c", "grade": 1, "judge": "bob", "relevant_from": 1}]
+    qrels = sy.Judgments(mixed).qrels()
+    assert qrels.relevant_from == 2
+    assert any("different scales" in str(each) for each in qrels.notes)
+    assert sy.Judgments(mixed).qrels("bob").relevant_from == 1
+    assert sy.Judgments([{**line, "relevant_from": "high"} for line in LINES]).qrels().relevant_from is None
+
+
+def test_the_scale_is_part_of_the_fingerprint() -> None:
+    scaled = sy.Judgments(LINES).qrels()
+    plain = sy.Judgments([{k: v for k, v in line.items() if k != "relevant_from"} for line in LINES]).qrels()
+    assert scaled.fingerprint != plain.fingerprint
+    assert scaled.without_empty().relevant_from == 2
+
+
+def test_guidelines_and_prompts_state_their_scale() -> None:
+    assert DEFAULT.relevant_from == 2
+    assert Guidelines.of({"grades": {0: "No", 1: "Yes"}}).relevant_from is None
+    assert Guidelines.of({"grades": {0: "No", 1: "Yes"}, "relevant_from": 1}).relevant_from == 1
+    with pytest.raises(sy.SteelyardError, match="relevant_from is 5; expected one of the grades"):
+        Guidelines.of({"grades": {0: "No", 1: "Yes"}, "relevant_from": 5})
+    assert (Prompt.of("graded").relevant_from, Prompt.of("binary").relevant_from) == (2, 1)
+
+
+def dataset(tmp_path: Path) -> sy.Dataset:
+    texts = {"a": "red apples", "b": "green apples", "c": "blue plums", "d": "old plums"}
+    queries = {"q1": "apples", "q2": "plums"}
+    return sy.Dataset.of(corpus=texts, queries=queries, qrels=sy.Judgments(LINES).qrels())
+
+
+def test_a_bench_its_folder_and_the_gate_count_from_there(tmp_path: Path) -> None:
+    runs = {"one": sy.Run(RUN), "other": sy.Run({"q1": ["b", "a"], "q2": ["d"]})}
+    for name, run in runs.items():
+        run.write(tmp_path / f"{name}.run")
+    bench = {
+        "dataset": dataset(tmp_path),
+        "retrievers": [{"run": {"path": str(tmp_path / f"{name}.run"), "name": name}} for name in runs],
+        "measures": ["Hit@1", "P@2"],
+        "baseline": "one",
+    }
+    result = sy.bench(bench, output=tmp_path / "out")
+    means = {row["run"]: row["Hit@1"] for row in result.comparison.leaderboard.iter_rows(named=True)}
+    assert means == {"other": 0.5, "one": 0.0}
+    again = load_result(tmp_path / "out")
+    assert again.comparison.leaderboard.equals(result.comparison.leaderboard)
+    assert again.qrels.relevant_from == 2
+    gated = sy.gate(tmp_path / "out", run="other", rules=["Hit@1 >= 0.5"])
+    assert gated.passed
+    stricter = sy.bench({**bench, "rel": 3}, output=tmp_path / "strict")
+    assert stricter.comparison.score_tables[0].columns[0].measure.parameters["rel"] == 3
+
+
+MODEL = [
+    {"query_id": f"q{n}", "doc_id": doc, "grade": grade, "judge": "llama3", "model": "llama3:8b", "relevant_from": 2}
+    for n in range(12)
+    for doc, grade in (("a", n % 4), ("b", (n + 1) % 4))
+]
+PEOPLE = [
+    {**line, "judge": "ann", "grade": 3 - line["grade"] if n % 3 else line["grade"]} for n, line in enumerate(MODEL)
+]
+
+
+def test_labels_of_a_model_are_named_in_every_verdict(tmp_path: Path) -> None:
+    runs = {"one": {f"q{n}": ["a", "b"] for n in range(12)}, "other": {f"q{n}": ["b", "a"] for n in range(12)}}
+    alone = sy.compare(sy.Judgments(MODEL), runs, ["nDCG@2"])
+    sentence = "Judged by llama3:8b, not checked against people."
+    people = [{name: value for name, value in line.items() if name != "model"} for line in PEOPLE]
+    checked = sy.compare(sy.Judgments([*MODEL, *people]).qrels("llama3"), runs, ["nDCG@2"])
+    assert alone.verdict.endswith(sentence)
+    assert "kappa with people" in checked.verdict
+    assert "on 24 documents" in checked.verdict
+    written = [
+        alone.to_text(),
+        alone.summary(),
+        alone.to_markdown(),
+        alone.to_latex(),
+        alone.to_json(),
+        alone.to_html(),
+    ]
+    for text in written:
+        assert "llama3:8b" in text
+    assert "Judged by" not in sy.compare(sy.Judgments(people), runs, ["nDCG@2"]).verdict
+    assert "Judged by llama3:8b and people" in sy.compare(sy.Judgments([*MODEL, *people]), runs, ["nDCG@2"]).verdict
