@@ -31,6 +31,8 @@ def executed(path: Path) -> dict[str, Any]:
         cell.metadata = {}
         if cell.cell_type == "code":
             cell.execution_count = None
+            # A kernel sends its two streams side by side; which arrives first differs from run to run.
+            cell.outputs.sort(key=lambda output: output.get("name") != "stderr")
             for output in cell.outputs:
                 if output.get("name") == "stderr":
                     output.text = _without_place(output.text)

@@ -85,7 +85,7 @@ def test_every_surface_shows_the_same_pairs(settings):
                     found = [float(row[f"{measure} {what}"]) for what in ("difference", "difference low", "p_adjusted")]
                     assert found == [pair.difference, pair.low, pair.p_adjusted]
 
-    # The page: table, matrix, charts, and what is said of the leader
+    # The page: table, matrix, charts, and the sentence on the leader
     view = view_of(comparison_subject(result), run_failures(result), Kept([], True))
     for row in view["pairs"]:
         pair = asked[row["run"], row["vs"], row["measure"]]

@@ -88,7 +88,7 @@ def unmeasured_row(run: str, table: ScoreTable) -> LeaderboardRow:
 
 
 NOT_BELOW = "Not significantly below the leader"
-"""What is said of runs that are tied with the leader. They may differ significantly from each other."""
+"""The phrase for runs that are tied with the leader. They may differ significantly from each other."""
 
 
 class Verdict(str):

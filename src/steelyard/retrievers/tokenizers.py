@@ -310,7 +310,7 @@ def describe_tokenizer(tokenizer: str | Tokenizer) -> str:
     return describe_callable(tokenizer) if callable(tokenizer) else tokenizer
 
 
-# What the kernel is told of characters, so that it finds the same tokens
+# Character classes for the kernel, so that it finds the same tokens
 
 _NOT_PLAIN, _SEPARATOR, _LETTER, _UNSPACED_KIND = range(4)
 _KIND_BITS = 2
