@@ -247,7 +247,9 @@ def scaled_dcg(
     ideal=1.0,
     cites="Clarke, Vtyurina and Smucker, Assessing top-k preferences, TOIS 39(3), 2021",
 )
-def compatibility(a: Alignment, p: float = 0.95, normalize: bool = True) -> Floats:
+def compatibility(
+    a: Alignment, p: float = 0.95, normalize: bool = True, order: Literal["list", "qrels"] = "list"
+) -> Floats:
     """Compatibility: the rank-biased overlap of the list with the ideal list that is most similar to it.
 
     Compat = sum of p^(d-1) x overlap(d) / d over depths d / sum of p^(d-1)
@@ -256,14 +258,20 @@ def compatibility(a: Alignment, p: float = 0.95, normalize: bool = True) -> Floa
 
     p: the weight of each depth relative to the one above it, from 0 to 1.
     normalize: divided by the overlap of the ideal list with itself, so that the ideal list scores 1.
+    order=list: documents of equal grade and equal score are in the order of the list, which is most similar to it.
+    order=qrels: they are in the order of the qrels, as in ir_measures.
     Nothing relevant, or an empty list: 0.
     """
     if not 0 <= p <= 1:
         raise MeasureError(f"p is {p}; expected a number from 0 to 1, as in Compat(p=0.95).")
     ranks = np.full(len(a.judged.grade), np.inf)
     ranks[a.doc] = a.rank
+    tied = ranks
+    if order == "qrels":
+        tied = np.full(len(ranks), np.inf)
+        tied[a.doc] = a.tie_first
     relevant = np.flatnonzero(a.judged.grade > 0)
-    relevant = relevant[np.lexsort((ranks[relevant], -a.judged.grade[relevant], a.judged.query[relevant]))]
+    relevant = relevant[np.lexsort((tied[relevant], -a.judged.grade[relevant], a.judged.query[relevant]))]
     query = a.judged.query[relevant]
     size = np.bincount(query, minlength=a.size)
     place = np.arange(len(query)) - (np.cumsum(size) - size)[query] + 1
