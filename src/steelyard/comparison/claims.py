@@ -73,5 +73,5 @@ class Claims:
         if self.judged is not None:
             pairs = with_conventions(pairs, self.parts, self.tables, self.plan, self.judged)
         if self.predictions is not None:
-            pairs = self.predictions.pairs(pairs, self.plan, () if self.judged is None else self.judged.edges)
+            pairs = self.predictions.pairs(pairs, self.plan, self.judged, self.parts)
         return pairs

@@ -168,7 +168,10 @@ def compare(
         judge = judge_of(predicted)
         predictions = Predictions.of(evaluated.source.qrels, evaluated.tables, other.tables, judge, pool, plan)
         evaluated = replace(
-            evaluated, tables=predictions.human, components=tuple(map(predictions.kept, evaluated.components))
+            evaluated,
+            tables=predictions.human,
+            components=tuple(map(predictions.kept, evaluated.components)),
+            coverage=predictions.coverage(evaluated.coverage, other.coverage, evaluated.source.alignments),
         )
     result = compare_evaluated(evaluated, plan, baseline, sliced, predictions=predictions)
     warn_of({"": result.notes, **{name: covered.all_notes() for name, covered in result.coverage.items()}})

@@ -150,8 +150,8 @@ INFO: Texts = {
     "ranking-differs-in-slices": _ranking_differs_in_slices,
     "repetitions": "{count:,} {count:repetition|repetitions} of each query (column {column!r}): "
     "{averaged:?averaged|paired by repetition and averaged} before testing",
-    "estimated-separately": "each difference is estimated directly, so it may not equal the difference of the two "
-    "means",
+    "estimated-together": "the predictions have one weight for all runs of the comparison, so that every difference is "
+    "that of the two means; the mean of a run alone (evaluate) has a weight of its own, and may differ",
     "relevant-documents-only": "the qrels list relevant documents only; every other document counts as not relevant",
     "documents-chosen": "the judged documents look chosen rather than pooled from the first ranks of runs, so "
     "differences are not checked for unjudged documents: every other document counts as not relevant",

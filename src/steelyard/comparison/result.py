@@ -91,7 +91,7 @@ class Comparison(Documented, ComparisonData):
             input_notes=notes,
             notes=(
                 *notes,
-                *(() if predictions is None else predictions.notes()),
+                *(() if predictions is None else predictions.notes(judged, parts)),
                 *about_queries,
                 *_geometric_notes(score_tables, pairs),
                 *disagreement_notes(pairs, plan),
