@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -183,7 +183,7 @@ class EvaluatedRuns:
     """Runs that were evaluated to be compared.
 
     `tables` and `components` are as in Comparison, of the runs that were measured; `unmeasured` gives the reason for
-    each of the others. `coverage` and `source` have all runs.
+    each of the others. `coverage` and `source` have all runs. `rules`: the tables by each rule of `overlap`.
     """
 
     tables: tuple[ScoreTable, ...]
@@ -194,6 +194,7 @@ class EvaluatedRuns:
     notes: tuple[Note, ...]
     dialect: str
     source: Source
+    rules: Mapping[str, tuple[ScoreTable, ...]] = field(default_factory=dict)
 
 
 def compare_evaluated(
@@ -232,6 +233,7 @@ def compare_evaluated(
         source=runs.source,
         unmeasured=runs.unmeasured,
         predictions=predictions,
+        rules=runs.rules,
     )
 
 
