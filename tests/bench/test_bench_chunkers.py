@@ -238,3 +238,50 @@ def test_page_has_the_lists_of_every_chunking_with_their_ranks(dataset: sy.Datas
             assert (rank is None) == (not doc.startswith(name.split(" on ")[1] + ":"))
     whole = runs.index("bm25-okapi on whole")
     assert not (looks[whole].failures & PARTLY).any(), "chunks of another chunking are not counted as missed"
+
+
+def test_a_verdict_that_depends_on_the_overlap_rule_is_undecided(tmp_path: Path) -> None:
+    # Every query's passage is 60 words; small chunks contain a part of it, large ones all of it and one other half.
+    words = [f"w{number}" for number in range(120)]
+    texts = {
+        f"d{n}": " ".join(f"t{n} {word}" if at % 30 == 0 else word for at, word in enumerate(words)) for n in range(12)
+    }
+    start = {doc: text.index("w30") for doc, text in texts.items()}
+    key = {
+        f"q{n}": [{"doc_id": f"d{n}", "start": start[f"d{n}"], "end": texts[f"d{n}"].index("w90")}] for n in range(12)
+    }
+    dataset = sy.Dataset.of(texts, {f"q{n}": f"t{n}" for n in range(12)}, {f"q{n}": [f"d{n}"] for n in range(12)})
+    given = {
+        "dataset": dataset,
+        "evidence": sy.Evidence(key),
+        "chunkers": [{"fixed": {"tokens": 31}}, "whole"],
+        "retrievers": ["bm25-okapi"],
+        "measures": ["P@4", "SpanR@4"],
+        "warmup": 0,
+    }
+    result = sy.bench({**given}, output=tmp_path / "any")
+    pair, spans = result.comparison.tested_pairs
+    assert (pair.measure, pair.verdict, pair.stars) == ("P@4", "undecided", "")
+    assert "depends on how much of a passage a chunk must contain (any +" in pair.sentence
+    numbers = dict(re.findall(r"(any|majority|whole) ([-+]\d\.\d{4})", pair.reason))
+    for rule in ("any", "majority", "whole"):
+        own = sy.bench({**given, "overlap": rule}, output=tmp_path / rule).comparison
+        means = {row.run: row.means["P@4"] for row in own.leaderboard_rows}
+        assert f"{means[pair.run] - means[pair.baseline]:+.4f}" == numbers[rule]
+        assert {each.verdict for each in own.tested_pairs if each.measure == "P@4"} == {"undecided"}
+    assert spans.verdict != "undecided", "SpanR needs no rule"
+    assert "undecided: depends on how much of a passage a chunk must contain" in result.comparison.verdict
+    assert "Next: use" not in result.comparison.summary()
+    assert any(each.code == "depends-on-overlap" for each in result.comparison.notes)
+    again = load_result(tmp_path / "any").comparison
+    assert again.tested_pairs == result.comparison.tested_pairs
+    assert again.verdict == result.comparison.verdict
+    assert "depends on how much of a passage" in (tmp_path / "any" / "report.html").read_text("utf-8")
+
+
+def test_a_folder_without_spans_has_no_files_of_them(dataset: sy.Dataset, tmp_path: Path) -> None:
+    files = {"ranges.parquet", "overlaps.parquet"}
+    bench(dataset, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} >= files
+    bench(dataset, tmp_path, evidence=sy.Evidence({"q1": [{"fact": "weighs gold"}]}))
+    assert not {path.name for path in tmp_path.iterdir()} & files

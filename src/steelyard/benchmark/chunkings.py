@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import polars as pl
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark.specs import NAME, Problem, Spec, grid_points
-from steelyard.chunking import Chunker, chunk_documents, chunker
+from steelyard.chunking import Chunk, Chunker, chunk_documents, chunker
 from steelyard.comparison.slices import COMPLEXITY
 from steelyard.datasets import Dataset
 from steelyard.datasets.corpus import Corpus
@@ -25,10 +25,15 @@ from steelyard.evidence.evidence import Evidence
 from steelyard.qrels import Qrels
 from steelyard.user_code import run_user_code
 
+OVERLAPS = ("any", "majority", "whole")
+"""How much of a span a chunk must contain to be relevant."""
+
 
 @dataclass(frozen=True)
 class Chunking:
     """One chunking of a dataset: its chunks by id, their qrels, and their mean number of tokens.
+
+    `rules` are the qrels by each of OVERLAPS, if the evidence has spans.
 
     A bench without chunkers has one chunking without a label: the documents.
     """
@@ -38,6 +43,7 @@ class Chunking:
     qrels: Qrels
     fingerprint: str
     mean_tokens: float | None = None
+    rules: Mapping[str, Qrels] = field(default_factory=dict)
 
     def spec(self, spec: Spec) -> Spec:
         """The retriever for this chunking, with its own index and label."""
@@ -156,6 +162,19 @@ def _chunking(dataset: Dataset, each: Chunker, evidence: Evidence, overlap: str,
         )
     prefix = f"{each.label}:"
     chunks = [replace(chunk, chunk_id=f"{prefix}{chunk.chunk_id}") for chunk in chunks]
+    used = OVERLAPS if evidence.spans.height else (overlap,)
+    by_rule = {rule: _judged(evidence, chunks, rule, dataset, prefix) for rule in used}
+    digest = hashlib.sha256(fingerprint.encode())
+    for chunk in chunks:
+        digest.update(f"{chunk.chunk_id}\0{chunk.start}\0{chunk.end}\n".encode())
+    tokens = sum(len(chunk.text.split()) for chunk in chunks) / len(chunks)
+    corpus = {chunk.chunk_id: chunk.text for chunk in chunks}
+    rules = by_rule if len(by_rule) > 1 else {}
+    return Chunking(each.label, corpus, by_rule[overlap], digest.hexdigest()[:16], tokens, rules)
+
+
+def _judged(evidence: Evidence, chunks: Sequence[Chunk], overlap: str, dataset: Dataset, prefix: str) -> Qrels:
+    """The qrels of the chunks by one overlap rule; placeholders for targets in no chunk have the prefix, too."""
     judged = evidence.judge(chunks, overlap=overlap, documents=dataset.corpus.texts)  # type: ignore[arg-type]
     rows = [
         (query, doc if doc.startswith(prefix) else f"{prefix}{doc}", grade, target)
@@ -163,12 +182,7 @@ def _chunking(dataset: Dataset, each: Chunker, evidence: Evidence, overlap: str,
     ]
     qrels = Qrels.from_rows(rows, judged.queries).on_scale_of(judged)
     qrels.notes = judged.notes
-    digest = hashlib.sha256(fingerprint.encode())
-    for chunk in chunks:
-        digest.update(f"{chunk.chunk_id}\0{chunk.start}\0{chunk.end}\n".encode())
-    tokens = sum(len(chunk.text.split()) for chunk in chunks) / len(chunks)
-    corpus = {chunk.chunk_id: chunk.text for chunk in chunks}
-    return Chunking(each.label, corpus, qrels, digest.hexdigest()[:16], tokens)
+    return qrels
 
 
 def all_chunks(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
@@ -177,6 +191,11 @@ def all_chunks(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
         return dataset
     corpus = {chunk: text for chunking in chunkings for chunk, text in chunking.corpus.items()}
     return replace(dataset, corpus=Corpus.of(corpus), qrels=merged_qrels([chunking.qrels for chunking in chunkings]))
+
+
+def merged_rules(chunkings: Sequence[Chunking]) -> dict[str, Qrels]:
+    """The qrels of all chunkings by each overlap rule; none if the evidence has no spans."""
+    return {rule: merged_qrels([each.rules[rule] for each in chunkings]) for rule in chunkings[0].rules}
 
 
 def merged_qrels(parts: Sequence[Qrels]) -> Qrels:

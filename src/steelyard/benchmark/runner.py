@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
 from steelyard.benchmark.cache import Answers, AnswerStore, cache_key
-from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of
+from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
 from steelyard.benchmark.comparison import chunking_notes, compare_runs, measure_options, unmeasured_runs, with_notes
 from steelyard.benchmark.config import Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.costs import Row
@@ -156,6 +156,7 @@ def _bench(
             folder=folder,
             problems=problems,
             chunk_notes=notes,
+            rules=merged_rules(chunkings),
             approximation=approximation,
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
             source=path,
@@ -340,6 +341,7 @@ def _compare(
         dataset.queries.columns,
         unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
         {row.run: row.session for row in rows if row.session is not None},
+        {rule: {str(each.label): each.rules[rule] for each in chunkings} for rule in chunkings[0].rules},
     )
     notes: tuple[Note, ...] = ()
     if config.chunkers:
