@@ -71,7 +71,7 @@ class ReturnedTexts:
     def _add(self, run: str, doc: str, text: str, document: Any) -> bool:
         """Whether the file has this text of the document now; the first text of a bench stays."""
         raw, key = utf8(text), utf8(doc).decode()
-        digest = blake2b(raw, digest_size=12).digest()
+        digest = blake2b(raw.strip(), digest_size=12).digest()
         title, metadata = title_and_metadata(document)
         shown = utf8(json.dumps(metadata, ensure_ascii=False, default=str)).decode() if metadata else ""
         values = (key, digest, raw.decode(), utf8(title).decode(), shown, self._session)
@@ -106,7 +106,13 @@ class ReturnedTexts:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._database = sqlite3.connect(self.path, check_same_thread=False, isolation_level="DEFERRED")
                 # What the process has written is safe if it is killed; after a power failure the bench starts afresh.
-                for setting in ("journal_mode = wal", "synchronous = off", "cache_size = -8000"):
+                settings = (
+                    "locking_mode = exclusive",
+                    "journal_mode = wal",
+                    "synchronous = off",
+                    "cache_size = -16000",
+                )
+                for setting in settings:
                     self._database.execute(f"pragma {setting}")
                 self._database.execute(
                     "create table if not exists documents (doc_id text primary key, digest blob, text text, "
@@ -120,12 +126,18 @@ class ReturnedTexts:
 
     def rows(self, ids: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
         """Id, text, title and metadata of the documents that have a text."""
+        return self._rows("doc_id, text, title, metadata", ids)
+
+    def digests(self, ids: Iterable[str]) -> dict[bytes, str]:
+        """The id of each text among the documents, by a hash of the text."""
+        return dict(self._rows("digest, doc_id", ids))
+
+    def _rows(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
         if self._database is None and not self.path.exists():
             return
         for doc in ids:
-            row = self._execute(
-                "select doc_id, text, title, metadata from documents where doc_id = ?", (utf8(doc).decode(),)
-            ).fetchone()
+            statement = f"select {columns} from documents where doc_id = ?"
+            row = self._execute(statement, (utf8(doc).decode(),)).fetchone()
             if row is not None:
                 yield row
 
@@ -195,7 +207,7 @@ def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_t
         made = 0 if run in by_text else sum(doc.startswith(MADE) for doc in docs)
         if made:
             notes.append(note("ids-made", run=run, count=made))
-    digests = {run: _text_digests(islice(docs, _COMPARED), returned) for run, docs in lists.items()}
+    digests = {run: returned.digests(islice(docs, _COMPARED)) for run, docs in lists.items()}
     names = [run for run, texts in digests.items() if texts]
     for place, run in enumerate(names):
         for other in names[place + 1 :]:
@@ -206,7 +218,3 @@ def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_t
                 pair = (digests[run][first], digests[other][first])
                 notes.append(note("same-texts-different-ids", run=run, other=other, count=len(apart), ids=pair))
     return notes
-
-
-def _text_digests(docs: Iterable[str], returned: ReturnedTexts) -> dict[bytes, str]:
-    return {blake2b(text.strip().encode(), digest_size=12).digest(): doc for doc, text, _, _ in returned.rows(docs)}
