@@ -6,16 +6,19 @@ import json
 import shlex
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
+import polars as pl
 import pytest
 
 import steelyard as sy
 from needs import import_peer
+from steelyard.benchmark import documents, retrieval
 from steelyard.benchmark.judged import differences, judge_result
 from steelyard.cli import run as command
 from steelyard.judging.server import JudgingServer
@@ -381,3 +384,51 @@ def test_three_commands_with_a_chroma_and_a_pgvector_collection(
     stored = {"postgres": address, "table": "way_in_pages", "text": "content"}
     for source in (stored, {"chroma": "db", "collection": "pages"}):
         assert dict(sy.Dataset.of(queries=["Why?"], corpus=source).corpus) == DOCUMENTS
+
+
+class Counted(str):
+    """A text whose instances are counted while they are in memory."""
+
+    alive: ClassVar[weakref.WeakSet[Counted]] = weakref.WeakSet()
+    __hash__ = str.__hash__
+
+
+def test_texts_are_on_disk_and_not_in_memory(tmp_path: Path, monkeypatch: Any) -> None:
+    """However many questions there are, as many texts are in memory at a time."""
+    monkeypatch.setattr(retrieval, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(documents, "_ROWS", 50)
+    most: dict[int, int] = {}
+    parts: list[int] = []
+    made = documents._frame
+    monkeypatch.setattr(documents, "_frame", lambda rows: parts.append(len(rows)) or made(rows))
+
+    def search(query: str, k: int) -> list[dict[str, Any]]:
+        found = []
+        for rank in range(k):
+            text = Counted(f"{query} {rank}")
+            Counted.alive.add(text)
+            found.append({"id": f"{query} {rank}", "text": text})
+        most[len(questions)] = max(most.get(len(questions), 0), len(Counted.alive))
+        return found
+
+    for count in (60, 240):
+        questions = [f"question {number}" for number in range(count)]
+        retrievers = dict.fromkeys(("a", "b", "c"), search)
+        result = sy.bench(
+            {"queries": questions, "retrievers": retrievers, "depth": 5, "warmup": 0}, tmp_path / str(count)
+        )
+        assert result.documents.height == 5 * count
+        assert result.documents["text"].to_list() == result.documents["doc_id"].to_list()
+    assert most[240] == most[60] <= 3 * 5 * 10 + 100
+    assert parts == [50] * 6 + [50] * 24
+
+
+def test_long_texts_are_written_in_parts_of_few_rows(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(documents, "_CHARACTERS", 1000)
+    rows = [(f"d{number}", "x" * 400, "", "") for number in range(100)]
+    parts = list(documents._parts(rows))
+    assert {len(part) for part in parts[:-1]} == {3}
+    assert [row for part in parts for row in part] == rows
+    documents.write_documents(rows, tmp_path / "documents.parquet")
+    assert pl.read_parquet(tmp_path / "documents.parquet").rows() == rows
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["documents.parquet"]
