@@ -71,7 +71,7 @@ _WIDTH, _HEIGHT, _TOP, _BAR = 960, 300, 44, 16
 def stages_page(result: StagesData) -> str:
     """One page without scripts: the flow, the tables, and the targets of every fate."""
     document = stages_document(result)
-    tables = "".join(f'<div class="flow">{table_html(table)}</div>' for table in document.tables)
+    tables = "".join(_scrolled("Table", table_html(table)) for table in document.tables)
     hint = "".join(f'<p class="hint">{escape(line)}</p>' for line in document.notes)
     verdict = f'<p class="kicker">Stages</p><h1>{escape(result.verdict)}</h1>{hint}'
     sections = [
@@ -90,7 +90,7 @@ def _drawing(result: StagesData) -> str:
     left = [total - sum(lost[: place + 1]) for place in range(len(lost))]
     unit, gap = (_HEIGHT - _TOP - 30) / total, _WIDTH / (len(names) + 1)
     parts, before = [], total
-    columns = [("judged", total, 0), *zip(names, left, lost, strict=True)]
+    columns = [("relevant", total, 0), *zip(names, left, lost, strict=True)]
     for place, (name, kept, gone) in enumerate(columns):
         x, height, fallen = place * gap + 4, kept * unit, gone * unit
         if place:
@@ -111,11 +111,16 @@ def _drawing(result: StagesData) -> str:
             f'<text x="{x:.1f}" y="34">{kept:,}{f" (−{gone:,})" if gone else ""}</text>'
         )
         before = kept
-    return (
-        f'<div class="flow" tabindex="0" role="region" aria-label="Flow from stage to stage">'
+    return _scrolled(
+        "Flow from stage to stage",
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
-        f'aria-label="{result.unit.capitalize()}s that are left after each stage">{"".join(parts)}</svg></div>'
+        f'aria-label="{result.unit.capitalize()}s that are left after each stage">{"".join(parts)}</svg>',
     )
+
+
+def _scrolled(label: str, content: str) -> str:
+    """Content that may be wider than the screen, scrolled by mouse and by keys."""
+    return f'<div class="flow" tabindex="0" role="region" aria-label="{label}">{content}</div>'
 
 
 def _targets(result: StagesData) -> str:
@@ -131,5 +136,5 @@ def _targets(result: StagesData) -> str:
         heads = [name.removeprefix("rank ") for name in frame.columns]
         table = table_html(Table(heads, frame.head(SHOWN_TARGETS).rows()))
         name = f"{fate} ({count:,})" if fate != BELOW else f"{fate} of {result.measure} ({count:,})"
-        parts.append(f'<details><summary>{escape(name)}</summary><div class="flow">{table}</div>{more}</details>')
+        parts.append(f"<details><summary>{escape(name)}</summary>{_scrolled('Table', table)}{more}</details>")
     return "".join(parts)
