@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steelyard.comparison.history import History
     from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
+    from steelyard.comparison.stages import Stages, stages
     from steelyard.coverage import Coverage
     from steelyard.datasets import Corpus, Dataset, Queries
     from steelyard.dialects import Dialect, list_dialects
@@ -85,6 +86,7 @@ __all__ = [
     "RollUp",
     "Run",
     "Scores",
+    "Stages",
     "SteelyardError",
     "SteelyardWarning",
     "Tuned",
@@ -112,6 +114,7 @@ __all__ = [
     "reconcile",
     "sampled_scores",
     "save_baseline",
+    "stages",
     "tune",
 ]
 
@@ -129,6 +132,7 @@ __getattr__, __dir__, _ = lazy_names(
         "comparison.history": ("History",),
         "comparison.lists": ("ListComparison",),
         "comparison.result": ("Comparison",),
+        "comparison.stages": ("Stages", "stages"),
         "coverage": ("Coverage",),
         "datasets": ("Corpus", "Dataset", "Queries"),
         "dialects": ("Dialect", "list_dialects"),

@@ -232,6 +232,15 @@ def several_datasets(result: sy.BenchResult, comparison: sy.Comparison) -> sy.Ac
     return many
 
 
+def by_stage(qrels: sy.Qrels, run: sy.Run) -> sy.Stages:
+    flow = sy.stages(qrels, {"retrieve": run, "rerank": "b.run"}, measure="nDCG@10", inputs={"rerank": ["retrieve"]})
+    assert_type(flow.table, pl.DataFrame)
+    assert_type(flow.per_query, pl.DataFrame)
+    fates: Mapping[str, int] = flow.fates
+    print(fates, flow.verdict, flow.to_html("stages.html"), flow.to_json(), flow.to_markdown(), flow.to_csv())
+    return flow
+
+
 def over_time() -> sy.History:
     found = sy.history("history.jsonl")
     assert_type(found.table, pl.DataFrame)
