@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from steelyard.judging.estimates import sampled_scores
     from steelyard.judging.model import judge
     from steelyard.judging.pool import Pool, pool
+    from steelyard.judging.query_sets import QuerySets
     from steelyard.judgments import Judgments
     from steelyard.measures import list_measures
     from steelyard.measures.grammar import Measure, parse
@@ -79,6 +80,7 @@ __all__ = [
     "Pool",
     "Qrels",
     "Queries",
+    "QuerySets",
     "Reconciliation",
     "ResultFolder",
     "Retriever",
@@ -151,6 +153,7 @@ __getattr__, __dir__, _ = lazy_names(
         "judging.agreement": ("Agreement", "agreement"),
         "judging.model": ("judge",),
         "judging.pool": ("Pool", "pool"),
+        "judging.query_sets": ("QuerySets",),
         "judging.estimates": ("sampled_scores",),
         "judgments": ("Judgments",),
         "measures": ("list_measures",),

@@ -111,7 +111,7 @@ def test_a_full_disk_is_an_error_that_keeps_the_answers(dataset, small, tmp_path
         pages = made.cache._database.execute("PRAGMA page_count").fetchone()[0]
         made.cache._database.execute(f"PRAGMA max_page_count={pages + 1}")
         with pytest.raises(InputError, match=r"c.sqlite: the cache cannot be read or written \(.* full\)"):
-            made.run(made.questions(small, dataset), Judgments())
+            made.judge(made.questions(small, dataset), Judgments())
         made.cache.close()
         again = ModelJudge(Endpoint(server.url, "m"), cache=tmp_path / "c.sqlite")
         assert 0 < again.plan(again.questions(small, dataset)).answered < len(small.frame)
@@ -156,8 +156,8 @@ def test_the_plan_counts_what_is_left(dataset, small, tmp_path):
         made = ModelJudge(Endpoint(server.url, "m"), cache=tmp_path / "c.sqlite", max_requests=10)
         questions = made.questions(small, dataset)
         before = made.plan(questions)
-        assert (before.pairs, before.answered, before.requests) == (len(small), 0, len(small))
-        made.run(questions, Judgments())
+        assert (before.questions, before.answered, before.requests) == (len(small), 0, len(small))
+        made.judge(questions, Judgments())
         after = made.plan(questions)
         assert (after.answered, after.requests) == (10, len(small) - 10)
         assert 0 < after.tokens < before.tokens

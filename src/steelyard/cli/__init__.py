@@ -24,7 +24,7 @@ VERBS = {
     "fuse": "fuse several runs into one, and tune the fusion",
     "pool": "choose documents to judge",
     "judge": "judge the documents of a pool, in the browser or by a model",
-    "agreement": "compare judges: do they agree, and do they rank runs alike?",
+    "agreement": "compare judges, or sets of queries: do they rank runs alike?",
     "evidence": "make qrels for chunks from evidence: spans, facts, pages",
     "explain": "show the exact definition of a measure in a dialect",
     "measures": "list the measures",

@@ -194,7 +194,7 @@ def _judge_by_model(made: ModelJudge, pool: Pool, dataset: Dataset, output: Path
     judgments = open_judgments(output)
     print_messages(f"{each}." for each in judgments.notes)
     with progress_bar() as progress:
-        stopped = made.run(
+        stopped = made.judge(
             questions, judgments, lambda done, total, tokens: progress(f"judging, {tokens:,} tokens", done, total)
         )
     without = [line for line in judgments.current if line.grade is None]

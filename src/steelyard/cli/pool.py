@@ -1,15 +1,20 @@
-"""steelyard pool: choose documents to judge. steelyard agreement: compare judges."""
+"""steelyard pool: choose documents to judge. steelyard agreement: compare judges, or sets of queries."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from steelyard.cli import arguments as args
 from steelyard.cli.arguments import Argument, Option, RunFile, UsageError
 from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables, with_progress
 from steelyard.errors import InputError
 from steelyard.run import Run
+
+if TYPE_CHECKING:
+    from steelyard.judging.agreement import Agreement
+    from steelyard.judging.query_sets import QuerySets
 
 
 def pool(
@@ -78,11 +83,21 @@ def pool(
 
 def agreement(
     judges: Annotated[
-        list[str],
+        list[str] | None,
         Argument("NAME=FILE", "Two or more judges: human=qrels.txt gpt=judgments.jsonl. The first is the reference."),
-    ],
+    ] = None,
     runs: Annotated[list[Path] | None, Option("Runs to rank by each judge. Repeat for more.", "RUN")] = None,
     measure: args.Measures = None,
+    scores: Annotated[
+        Path | None, Option("Compare sets of queries, not judges: a table of values per run and query.", "FILE")
+    ] = None,
+    queries: Annotated[
+        Path | None, Option("--scores: columns of the queries (JSONL, CSV, TSV or Parquet); default: of FILE.", "FILE")
+    ] = None,
+    by: Annotated[str, Option("--scores: the column that names the set of a query.", "COLUMN")] = "kind",
+    reference: Annotated[
+        str | None, Option("--scores: the set that the others are compared with, the real queries.", "NAME")
+    ] = None,
     resolve: Annotated[
         str, Option("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
     ] = "majority",
@@ -91,29 +106,49 @@ def agreement(
     output: args.Output = None,
 ) -> None:
     """Compare judges: do they give the same grades, and do they rank runs alike?
+    Or compare sets of queries: do synthetic queries rank runs as real ones do?
 
-    Example:
+    Examples:
 
       steelyard agreement human=qrels.txt gpt=judgments.jsonl -m nDCG@10 \\
           --runs bm25.run --runs dense.run
+
+      steelyard agreement --scores scores.csv --queries queries.tsv --by kind \\
+          --reference real -m nDCG@10
 
     Prints kappa (plain, linear, quadratic), Krippendorff's alpha, AC1, the
     confusion matrix and the bias of each judge compared with the first; with runs
     also Kendall's tau, tau_AP and RBO of the two rankings, and which significant
     differences are kept, lost or reversed. -o agreement.html adds a drawing: the
     score of every run by both judges.
+
+    With --scores: Kendall's tau of each set of queries with the reference, and the
+    tau that as many queries of the reference reach with the rest of them. Only a
+    set below that range ranks runs worse than real queries do.
     """
     from steelyard.judging.agreement import agreement as compared
 
-    named = dict(_judge(text) for text in judges)
+    if scores is not None:
+        if judges or runs:
+            raise UsageError("--scores compares sets of queries; leave out the judges and --runs.")
+        sets = compared(
+            scores=scores, queries=queries, by=by, reference=reference, measures=measure or ["nDCG@10"], seed=seed
+        )
+        return _emit(sets, sets.notes, format, output)
+    if queries is not None or reference is not None:
+        raise UsageError("--queries and --reference are for --scores, the table of values per run and query.")
+    named = dict(_judge(text) for text in judges or ())
     if len(named) < 2:
         raise InputError("agreement compares judges: give at least two, as in human=qrels.txt gpt=judgments.jsonl.")
     found = compared(named, runs=runs, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
+    _emit(found, found.remarks, format, output)
 
+
+def _emit(found: Agreement | QuerySets, remarks: Sequence[str], format: Format, output: Path | None) -> None:
     def show() -> None:
         print_message(found.verdict)
         print_tables(found.document().tables)
-        print_messages(found.remarks)
+        print_messages(remarks)
 
     emit_result(found, format, output, show)
 

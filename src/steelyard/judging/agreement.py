@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
+from steelyard.judging.query_sets import QuerySets, query_sets
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
 from steelyard.notes import shown_otherwise
@@ -24,6 +25,7 @@ from steelyard.report.documents import Document, Documented, frame_table, plain_
 from steelyard.report.tables import Table
 from steelyard.statistics import adjust
 from steelyard.statistics import agreement as statistics
+from steelyard.statistics.agreement import FEWEST_RUNS
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -51,17 +53,44 @@ class Panel:
     scores: Mapping[str, Array]
 
 
+@overload
 def agreement(
     judges: Any,
     runs: Any = None,
+    measures: str | Sequence[str] = ...,
+    *,
+    resolve: str = ...,
+    rbo_p: float = ...,
+    draws: int = ...,
+    seed: int = ...,
+) -> Agreement: ...
+@overload
+def agreement(
+    *,
+    scores: Any,
+    queries: Any = None,
+    by: str = ...,
+    reference: str | None = None,
+    measures: str | Sequence[str] = ...,
+    draws: int = ...,
+    seed: int = ...,
+) -> QuerySets: ...
+def agreement(
+    judges: Any = None,
+    runs: Any = None,
     measures: str | Sequence[str] = ("nDCG@10",),
     *,
+    scores: Any = None,
+    queries: Any = None,
+    by: str = "kind",
+    reference: str | None = None,
     resolve: str = "majority",
     rbo_p: float = statistics.RBO_P,
     draws: int = 1000,
     seed: int = 0,
-) -> Agreement:
-    """How far judges agree on the grades of documents and, with `runs`, on the ranking of the runs.
+) -> Agreement | QuerySets:
+    """How far judges agree on the grades of documents and, with `runs`, on the ranking of the runs; with `scores`,
+    how far sets of queries agree on the ranking of the runs.
 
     `judges` maps a name to judgments: Judgments, Qrels, a path, or anything that Qrels takes. The first is the
     reference of the verdict. Judgments of several judges under one name are resolved by the rule `resolve`.
@@ -71,11 +100,18 @@ def agreement(
     grades, over the queries that both judged; a document that a judge did not grade is not relevant. The
     intervals are bootstrap intervals over queries, the same for the same `seed`.
 
+    `scores` is a table of values per run and query (a file or a frame), and `by` a column of `queries` (a file, a frame
+    or a mapping; without them, of the table itself): its values name the sets, which are compared with `reference`.
+
     >>> human = {"q1": {"a": 2, "b": 0, "c": 1}, "q2": {"a": 0, "b": 2}}
     >>> model = {"q1": {"a": 2, "b": 1, "c": 1}, "q2": {"a": 0, "b": 2}}
     >>> agreement({"human": human, "model": model}).pairs.select("a", "b", "n").rows()
     [('human', 'model', 5)]
     """
+    if scores is not None:
+        if judges is not None or runs is not None:
+            raise InputError("scores compares sets of queries, judges compares judges; give one of the two.")
+        return query_sets(scores, queries, by, reference, measures, draws=draws, seed=seed)
     whole_number("seed", seed)
     given, notes = _labels(judges, resolve)
     if len(given) < 2:
@@ -346,8 +382,6 @@ class Agreement(Documented):
 SAME_RANKING = 0.8
 OTHER_RANKING = 0.6
 """tau from which the verdict calls two rankings alike, and below which it calls them different."""
-FEWEST_RUNS = 8
-"""With fewer runs, tau is one of a few values and says little: three runs have tau 1 in one of six orders."""
 FEWEST_DOCUMENTS = 20
 """With fewer documents graded by both, the verdict says nothing of kappa but that they are too few."""
 

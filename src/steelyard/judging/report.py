@@ -1,4 +1,4 @@
-"""The tables and drawings of an Agreement."""
+"""The tables and drawings of an Agreement and of QuerySets."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from html import escape
 from math import isnan
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from steelyard.judging.agreement import Agreement
+from steelyard.judging.query_sets import QuerySets
 from steelyard.report.documents import Document
 from steelyard.report.tables import Table
+from steelyard.statistics.query_sets import QuerySetAgreement
 
 
 def agreement_document(agreement: Agreement) -> Document:
@@ -96,6 +99,49 @@ def _favours_table(agreement: Agreement) -> Table | None:
     return Table(titles, rows, title=title, keys=3, note=note)
 
 
+def query_sets_document(sets: QuerySets) -> Document:
+    """The verdict, the tables, and for every set the splits of the reference and the runs' scores, drawn."""
+    title = f"Query sets {', '.join(sets.sets[1:])} compared with {sets.sets[0]}"
+    drawings = []
+    for (name, measure), found in sets.agreements.items():
+        drawings.append(_histogram(sets.sets[0], name, measure, found))
+        means = [sets.scores(each, measure).mean(axis=1).tolist() for each in (sets.sets[0], name)]
+        points = list(zip(sets.table.runs, *means, strict=True))
+        drawings.append(_scatter(points, f"{measure} with {sets.sets[0]}", f"{measure} with {name}"))
+    return Document(title, sets.verdict, [_rankings_table(sets), _differences_table(sets)], sets.notes, drawings)
+
+
+def _rankings_table(sets: QuerySets) -> Table:
+    rows = [
+        [
+            *(row[name] for name in ("set", "measure", "queries")),
+            *(_interval_text(row, name) for name in ("tau", "split")),
+            row["split_queries"],
+            _interval_text(row, "bias", "+.4f"),
+        ]
+        for row in sets.query_sets.rename({"split_tau": "split"}).iter_rows(named=True)
+    ]
+    reference, queries = sets.sets[0], max(sets.query_sets["reference_queries"].to_list())
+    note = (
+        f"{len(sets.table.runs):,} runs; tau is tau-b with the {queries:,} queries of {reference}, with a 95% "
+        f"bootstrap interval over queries. as many {reference}: tau of as many queries of {reference} (drawn) with the "
+        "rest, mean and middle 95% of random splits. bias: mean score with the set minus that with the reference."
+    )
+    titles = ["set", "measure", "queries", "tau", f"as many {reference}", "drawn", "bias"]
+    return Table(titles, rows, title=f"Rankings of runs compared with {reference}", keys=2, note=note)
+
+
+def _differences_table(sets: QuerySets) -> Table:
+    names = ["set", "measure", "run_pairs", "significant_reference", "significant_set", "significant_both"]
+    titles = ["set", "measure", "pairs", f"by {sets.sets[0]}", "by the set", "by both", "reversed", "opposite"]
+    note = (
+        "Paired t test over queries, p < 0.05, not corrected. reversed: significant by both, in opposite directions; "
+        f"opposite: significant by {sets.sets[0]}, and the set's means prefer the other run."
+    )
+    rows = sets.query_sets.select(*names, "reversed", "opposite").rows()
+    return Table(titles, rows, title="Pairs of runs with a significant difference", keys=2, note=note)
+
+
 SIDE, MARGIN = 320, 44
 """Width and height of a drawing and its margin, in pixels."""
 
@@ -150,6 +196,49 @@ def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> st
         f'{labels}{dots}<text x="{middle}" y="{SIDE - 6}" text-anchor="middle">{escape(across)}</text>'
         f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{escape(up)}</text>'
         "</svg>"
+    )
+
+
+BARS = 24
+"""Bars of a histogram at most."""
+
+
+def _histogram(reference: str, name: str, measure: str, found: QuerySetAgreement) -> str:
+    """The tau of random splits of the reference as bars in SVG, the middle 95% of them shaded, and the set's tau."""
+    taus, value = found.splits[~np.isnan(found.splits)], found.tau.value
+    if not len(taus) or isnan(value):
+        return ""
+    low, high = min(float(taus.min()), value), max(float(taus.max()), value)
+    low, width = low - 0.05 * (high - low or 1.0), 1.1 * (high - low or 1.0)
+    counts, edges = np.histogram(taus, bins=BARS, range=(low, low + width))
+    plot, end = SIDE - 2 * MARGIN, SIDE - MARGIN
+
+    def across(tau: float) -> float:
+        return MARGIN + plot * (tau - low) / width
+
+    bars = "".join(
+        f'<rect x="{across(left):.1f}" y="{end - plot * count / counts.max():.1f}" width="{plot / BARS - 1:.1f}" '
+        f'height="{plot * count / counts.max():.1f}" fill="#0072b2" fill-opacity="0.6"><title>{left:.2f} to '
+        f"{right:.2f}: {count:,} splits</title></rect>"
+        for count, left, right in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        if count
+    )
+    ticks = "".join(
+        f'<text x="{across(tick):.1f}" y="{end + 16}" text-anchor="middle">{tick:.2f}</text>'
+        for tick in (low + width * part for part in (0.1, 0.5, 0.9))
+    )
+    band, mark = found.split, across(value)
+    label = f"tau of {found.split_queries:,} {reference} queries with the rest ({measure})"
+    return (
+        f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" height="{SIDE}" role="img" '
+        f'aria-label="{escape(label)}; {escape(name)} has {value:.2f}" font-family="sans-serif" font-size="11" '
+        'fill="currentColor">'
+        f'<rect x="{across(band.low):.1f}" y="{MARGIN}" width="{across(band.high) - across(band.low):.1f}" '
+        f'height="{plot}" fill="currentColor" fill-opacity="0.08"><title>middle 95%</title></rect>{bars}'
+        f'<line x1="{mark:.1f}" y1="{MARGIN}" x2="{mark:.1f}" y2="{end}" stroke="#d55e00" stroke-width="2"/>'
+        f'<text x="{mark:.1f}" y="{MARGIN - 6}" text-anchor="middle">{escape(name)} {value:.2f}</text>'
+        f'<line x1="{MARGIN}" y1="{end}" x2="{SIDE - MARGIN}" y2="{end}" stroke="currentColor" stroke-opacity="0.4"/>'
+        f'{ticks}<text x="{SIDE / 2}" y="{SIDE - 6}" text-anchor="middle">{escape(label)}</text></svg>'
     )
 
 

@@ -29,6 +29,9 @@ RBO_P = 0.9
 DIGITS = 12
 """Resampled means are rounded to this many decimals, so that equal runs stay tied."""
 
+FEWEST_RUNS = 8
+"""With fewer runs, tau is one of a few values and says little: three runs have tau 1 in one of six orders."""
+
 VALUES_PER_BLOCK = 2**21
 
 
@@ -466,19 +469,19 @@ def rank_agreement(
     """
     first, second = _score_matrices(a, b)
     counts = resample_counts(first.shape[1], draws, seed)
-    means_a, means_b = _means(first, counts), _means(second, counts)
+    means_a, means_b = resampled_means(first, counts), resampled_means(second, counts)
     fallen = drops(means_a, means_b)
     return RankAgreement(
-        tau=_estimate(kendall_tau(means_a, means_b), level, (-1.0, 1.0)),
-        tau_ap=_estimate(tau_ap(means_a, means_b), level, (-1.0, 1.0)),
-        rbo=_estimate(rbo(means_a, means_b, p), level, (0.0, 1.0)),
-        drop=_estimate(fallen.max(axis=1), level, (0.0, math.inf)),
+        tau=estimate(kendall_tau(means_a, means_b), level, (-1.0, 1.0)),
+        tau_ap=estimate(tau_ap(means_a, means_b), level, (-1.0, 1.0)),
+        rbo=estimate(rbo(means_a, means_b, p), level, (0.0, 1.0)),
+        drop=estimate(fallen.max(axis=1), level, (0.0, math.inf)),
         dropped=int(fallen[0].argmax()),
-        bias=_estimate((means_b - means_a).mean(axis=1), level),
+        bias=estimate((means_b - means_a).mean(axis=1), level),
     )
 
 
-def resample_counts(queries: int, draws: int, seed: int) -> Array:
+def resample_counts(queries: int, draws: int, seed: int | tuple[int, ...]) -> Array:
     """How often each query is in each resample (resamples x queries); the first row is the sample itself."""
     if draws < 1:
         raise InputError(f"The number of draws must be at least 1, got {draws}.")
@@ -495,12 +498,13 @@ def _score_matrices(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
     return first, second
 
 
-def _means(scores: Array, counts: Array) -> Array:
-    means: Array = np.round(counts @ scores.T / scores.shape[1], DIGITS)
+def resampled_means(scores: Array, counts: Array) -> Array:
+    """The means of runs (runs x queries) in each resample (resamples x queries), resamples x runs."""
+    means: Array = np.round(counts @ scores.T / counts.sum(axis=1, keepdims=True), DIGITS)
     return means
 
 
-def _estimate(drawn: Array, level: float, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
+def estimate(drawn: Array, level: float, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
     """The first value, and the percentiles of the others shifted to it; NaN is left out."""
     value, kept = float(drawn[0]), drawn[1:][~np.isnan(drawn[1:])]
     if not len(kept) or math.isnan(value):
@@ -528,7 +532,11 @@ def significant_pairs(a: npt.ArrayLike, b: npt.ArrayLike, alpha: float = 0.05) -
     significant by both judges; `reversed` those of them where the judges prefer different runs.
     """
     first, second = _score_matrices(a, b)
-    one, other = (significant_signs(scores, alpha) for scores in (first, second))
+    return sign_agreement(significant_signs(first, alpha), significant_signs(second, alpha))
+
+
+def sign_agreement(one: Array, other: Array) -> SignificantPairs:
+    """Counts of the pairs of runs from their `significant_signs` by both judges."""
     return SignificantPairs(
         pairs=len(one),
         a=int(np.count_nonzero(one)),
@@ -539,7 +547,10 @@ def significant_pairs(a: npt.ArrayLike, b: npt.ArrayLike, alpha: float = 0.05) -
 
 
 def significant_signs(scores: Array, alpha: float = 0.05) -> Array:
-    """For every pair of rows i < j: the sign of the mean of row i - row j where it is significant, else 0."""
+    """For every pair of rows i < j: the sign of the mean of row i - row j where it is significant, otherwise 0.
+
+    alpha=inf: the sign of every mean difference, significant or not.
+    """
     signs = [_significant(row - scores[i + 1 :], alpha) for i, row in enumerate(scores)]
     return np.concatenate(signs)
 

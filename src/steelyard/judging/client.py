@@ -1,0 +1,285 @@
+"""The client of a model: questions to a chat-completions endpoint, cached, capped, several at a time, resumable.
+
+Model judges and the drafting of questions share it. Every answer is in the cache before it is used, so that nothing is
+asked twice, also after a crash.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from steelyard.checks import is_number, whole_number
+from steelyard.errors import InputError, PolicyError
+from steelyard.judging.chat import Endpoint, Reply, is_count
+from steelyard.judging.prompts import digest, stated_reason
+from steelyard.notes import Note, note
+from steelyard.safe_text import utf8
+from steelyard.wording import counted
+
+MOST_WORKERS = 256
+
+Reader = Callable[[str], tuple[int | None, str]]
+"""From the text of an answer to a grade, or None and why it has none; an answer without a grade is asked for again."""
+
+
+class CapReachedError(Exception):
+    """The next request could pass max_requests or max_tokens."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model answered: its grade with the reason, or None and why there is none; the text of the last answer.
+
+    tokens, seconds: of all attempts.
+    """
+
+    grade: int | None
+    reason: str
+    tokens: int | None
+    seconds: float | None
+    text: str = ""
+
+
+_COLUMNS = (
+    "key TEXT PRIMARY KEY, model TEXT, prompt TEXT, query_id TEXT, doc_id TEXT, repetition INTEGER, grade INTEGER, "
+    "tokens INTEGER, seconds REAL, raw TEXT"
+)
+
+
+class AnswerCache:
+    """Every answer in SQLite, by endpoint, model, prompt, texts and repetition; safe to kill at any time."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.damaged: set[str] = set()
+        try:
+            self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=30)
+            self._database.text_factory = lambda content: content.decode("utf-8", "replace")
+            self._refuse_other_tables()
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._database.execute(f"CREATE TABLE IF NOT EXISTS answers ({_COLUMNS})")
+            self._database.commit()
+        except sqlite3.Error as error:
+            raise InputError(f"the cache cannot be opened ({error}).", self.path) from None
+        self._lock = threading.Lock()
+
+    def _refuse_other_tables(self) -> None:
+        """Raise if the file is a database of something else, before anything is written to it."""
+        tables = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = [name for _, name, *_ in self._database.execute("PRAGMA table_info(answers)")]
+        if tables and columns != [column.split()[0] for column in _COLUMNS.split(", ")]:
+            self._database.close()
+            raise InputError(
+                f"this is a database of something else, with the table {tables[0]!r}; name another file for the cache.",
+                self.path,
+            )
+
+    def get(self, key: str, read: Reader) -> Answer | None:
+        """An answer; None if the question was never answered, or if the row is damaged.
+
+        The grade is read from the text of the answer again: a row whose grade is a different one is damaged.
+        """
+        with self._used():
+            row = self._database.execute(
+                "SELECT grade, tokens, seconds, raw FROM answers WHERE key = ?", (key,)
+            ).fetchone()
+        if row is None:
+            return None
+        grade, tokens, seconds, raw = row
+        try:
+            texts = json.loads(raw)
+            stated, reason = read(texts[-1])
+        except (ValueError, RecursionError, TypeError, LookupError, AttributeError):
+            stated, reason = None, "damaged"
+        whole = (tokens is None or is_count(tokens)) and (seconds is None or is_number(seconds))
+        if reason == "damaged" or stated != grade or not whole:
+            self.damaged.add(key)
+            return None
+        return Answer(stated, reason or stated_reason(texts[-1]), tokens, seconds, texts[-1])
+
+    def put(self, question: Question, answer: Answer, raw: Sequence[str]) -> None:
+        """Keep an answer, with the raw texts for audit."""
+        names = (question.model, question.prompt_name, question.query_id, question.doc_id)
+        values = (
+            *(question.key, *(utf8(name).decode() for name in names), question.repetition),
+            *(answer.grade, answer.tokens, answer.seconds, json.dumps(list(raw), ensure_ascii=False)),
+        )
+        with self._used():
+            self._database.execute(f"INSERT OR REPLACE INTO answers VALUES ({', '.join('?' * len(values))})", values)
+            self._database.commit()
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """One thread at a time uses the file. A full disk and a damaged file are errors; earlier answers are kept."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise InputError(
+                    f"the cache cannot be read or written ({error}); earlier answers are kept.", self.path
+                ) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question to the model: the user message `text`, the system message, and how the answer is read."""
+
+    query_id: str
+    doc_id: str
+    repetition: int
+    prompt_name: str
+    text: str
+    system: str
+    model: str
+    endpoint: str
+    read: Reader = field(compare=False, repr=False)
+
+    @property
+    def key(self) -> str:
+        """What an answer is cached by."""
+        return digest(self.endpoint.rstrip("/"), self.model, self.system, self.text, str(self.repetition))
+
+    @property
+    def tokens(self) -> int:
+        """Estimated tokens of the prompt: one per four characters."""
+        return (len(self.system) + len(self.text)) // 4 + 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What asking takes: questions, those answered already, requests to send, estimated tokens."""
+
+    questions: int
+    answered: int
+    requests: int
+    tokens: int
+
+    def __str__(self) -> str:
+        done = f", {self.answered:,} of them answered before" if self.answered else ""
+        return (
+            f"{counted(self.questions, 'question')}{done}: {counted(self.requests, 'request')}, "
+            f"about {self.tokens:,} tokens without the answers"
+        )
+
+
+class Client:
+    """An endpoint with a cache and caps. `plan` first, then `run`.
+
+    `retry`: ask again for what was answered without a grade. `longest`: tokens that an answer may have.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        cache: str | Path,
+        *,
+        max_requests: int | None = None,
+        max_tokens: int | None = None,
+        concurrency: int = 4,
+        retry: bool = False,
+        longest: int = 300,
+    ) -> None:
+        for label, cap in (("max_requests", max_requests), ("max_tokens", max_tokens)):
+            if cap is not None:
+                whole_number(label, cap, 0, error=PolicyError)
+        self.endpoint = endpoint
+        self.max_requests, self.max_tokens = max_requests, max_tokens
+        self.concurrency = whole_number("concurrency", concurrency, 1, high=MOST_WORKERS, error=PolicyError)
+        self.retry, self.longest = retry, longest
+        self.cache = AnswerCache(cache)
+        self.requests = self.tokens = 0
+        self._lock = threading.Lock()
+
+    def plan(self, questions: Sequence[Question]) -> Plan:
+        """What is left to ask."""
+        left = [question for question in questions if self.known(question) is None]
+        return Plan(len(questions), len(questions) - len(left), len(left), sum(question.tokens for question in left))
+
+    def notes(self) -> tuple[Note, ...]:
+        """Answers in the cache that are damaged."""
+        damaged = len(self.cache.damaged)
+        return (note("damaged-answers", file=self.cache.path.name, count=damaged),) if damaged else ()
+
+    def run(self, questions: Sequence[Question], use: Callable[[Question, Answer], None]) -> str | None:
+        """Ask what is not answered yet, and call `use` with every answer; the reason if a cap stopped it."""
+        if any(self.known(question) is None for question in questions):
+            self.endpoint.check()
+        todo = iter(questions)
+        stopped: str | None = None
+        with ThreadPoolExecutor(self.concurrency) as workers:
+            waiting: dict[Future[Answer], Question] = {}
+            try:
+                while True:
+                    for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
+                        waiting[workers.submit(self._answer, question)] = question
+                    if not waiting:
+                        return stopped
+                    finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        question = waiting.pop(future)
+                        try:
+                            answer = future.result()
+                        except CapReachedError as error:
+                            stopped = str(error)
+                            continue
+                        use(question, answer)
+            except BaseException:
+                for future in waiting:
+                    future.cancel()
+                raise
+
+    def known(self, question: Question) -> Answer | None:
+        """The answer in the cache; with `retry`, only if it has a grade."""
+        answer = self.cache.get(question.key, question.read)
+        return None if answer is None or (answer.grade is None and self.retry) else answer
+
+    def _answer(self, question: Question) -> Answer:
+        """The answer from the cache, or from the model: asked a second time if the first has no grade."""
+        known = self.known(question)
+        if known is not None:
+            return known
+        raw: list[str] = []
+        tokens, seconds, grade, reason = 0, 0.0, None, ""
+        for _ in range(2):
+            reply = self._ask(question)
+            raw.append(reply.text)
+            tokens += reply.tokens or question.tokens + len(reply.text) // 4
+            seconds += reply.seconds
+            grade, reason = question.read(reply.text)
+            if grade is not None:
+                break
+        answer = Answer(grade, reason or stated_reason(raw[-1]), tokens, seconds, raw[-1])
+        self.cache.put(question, answer, raw)
+        return answer
+
+    def _ask(self, question: Question) -> Reply:
+        reserved = question.tokens + self.longest
+
+        def allow() -> None:
+            with self._lock:
+                if self.max_requests is not None and self.requests >= self.max_requests:
+                    raise CapReachedError(f"max_requests={self.max_requests:,} is reached")
+                if self.max_tokens is not None and self.tokens + reserved > self.max_tokens:
+                    raise CapReachedError(
+                        f"the next request could pass max_tokens={self.max_tokens:,} ({self.tokens:,} used)"
+                    )
+                self.requests += 1
+                self.tokens += reserved
+
+        reply = self.endpoint.ask(question.text, system=question.system, allow=allow, longest_answer=self.longest)
+        with self._lock:
+            self.tokens += (reply.tokens if reply.tokens is not None else reserved) - reserved
+        return reply
