@@ -34,16 +34,18 @@ class Faiss(VectorEngine):
     id_path = "id"
 
     target: str | Path | None = setting(
-        None, "the file of an existing index; `model` or `of` embeds the queries", key=None, kw_only=False
+        "the file of an existing index; `model` or `of` embeds the queries", default=None, key=None, kw_only=False
     )
-    kind: str = setting("flat", "`flat`, `hnsw`, `ivf`, or any text of faiss.index_factory, such as `IVF64,PQ16`")
-    m: int = setting(32, LINKS, low=1, kinds=_HNSW)
-    ef_construction: int = setting(40, WHILE_BUILT, low=1, kinds=_HNSW)
-    ef_search: int = setting(16, WHILE_SEARCHED, low=1, kinds=_HNSW)
-    lists: int = setting(64, LISTS, low=1, kinds=_IVF)
-    probes: int = setting(1, PROBES, low=1, kinds=_IVF)
+    kind: str = setting(
+        "`flat`, `hnsw`, `ivf`, or any text of faiss.index_factory, such as `IVF64,PQ16`", default="flat"
+    )
+    m: int = setting(LINKS, default=32, low=1, kinds=_HNSW)
+    ef_construction: int = setting(WHILE_BUILT, default=40, low=1, kinds=_HNSW)
+    ef_search: int = setting(WHILE_SEARCHED, default=16, low=1, kinds=_HNSW)
+    lists: int = setting(LISTS, default=64, low=1, kinds=_IVF)
+    probes: int = setting(PROBES, default=1, low=1, kinds=_IVF)
     ids: str | Path | None = setting(
-        None, "a text file with the id of each row, by default the order of the corpus", only="target"
+        "a text file with the id of each row, by default the order of the corpus", default=None, only="target"
     )
 
     def _set_up(self) -> None:

@@ -41,26 +41,26 @@ class Milvus(VectorEngine):
     labelled_by = ("name", "collection")
 
     target: str | Path | None = setting(
-        None,
         "the URI of a server, or the file of Milvus Lite, with `collection`; nothing is written to it",
+        default=None,
         key=None,
         kw_only=False,
     )
-    kind: Literal["flat", "ivf", "hnsw"] = setting("flat", "the index of the vectors, flat is exact")
-    m: int = setting(16, LINKS, low=1, kinds=_HNSW)
-    ef_construction: int = setting(100, WHILE_BUILT, low=1, kinds=_HNSW)
-    ef_search: int = setting(100, WHILE_SEARCHED, low=1, kinds=_HNSW)
+    kind: Literal["flat", "ivf", "hnsw"] = setting("the index of the vectors, flat is exact", default="flat")
+    m: int = setting(LINKS, default=16, low=1, kinds=_HNSW)
+    ef_construction: int = setting(WHILE_BUILT, default=100, low=1, kinds=_HNSW)
+    ef_search: int = setting(WHILE_SEARCHED, default=100, low=1, kinds=_HNSW)
     probes: int = setting(
-        8, "the number of lists that are searched, of the 128 that Milvus Lite makes", low=1, kinds=_IVF
+        "the number of lists that are searched, of the 128 that Milvus Lite makes", default=8, low=1, kinds=_IVF
     )
-    collection: str | None = setting(None, "the name of the collection", only="target", needed=True)
-    column: str | None = setting(None, "the field of vectors, if it has several", only="target")
-    where: str | None = setting(None, "filter of Milvus, as in 'year == 2020'", only="target")
+    collection: str | None = setting("the name of the collection", default=None, only="target", needed=True)
+    column: str | None = setting("the field of vectors, if it has several", default=None, only="target")
+    where: str | None = setting("filter of Milvus, as in 'year == 2020'", default=None, only="target")
     id: str = setting(
-        "id", "path to the id: `id` is the primary key; `entity.KEY` another field", only="target", key=None
+        "path to the id: `id` is the primary key; `entity.KEY` another field", default="id", only="target", key=None
     )
-    api_key: str | None = setting(None, f"{API_KEY}; a token, or user:password", only="target", key=None)
-    timeout: float = setting(30.0, "seconds per request", low=1e-3, only="target", key=None)
+    api_key: str | None = setting(f"{API_KEY}; a token, or user:password", default=None, only="target", key=None)
+    timeout: float = setting("seconds per request", default=30.0, low=1e-3, only="target", key=None)
 
     def _set_up(self) -> None:
         # Its errors are raised; it would also print each of them, with a traceback.
