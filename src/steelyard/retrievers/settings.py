@@ -35,6 +35,27 @@ else:
 Scope = Literal["corpus", "target"]
 TEXT_WIDTH = 100
 
+USUAL_HELP = {
+    "api_key": "the key of a server; ${VARIABLE} is read from the environment",
+    "collection": "the name of the collection",
+    "concurrency": "the number of queries at the same time",
+    "ef_construction": "candidates while the index is built",
+    "ef_search": "candidates while it is searched",
+    "headers": "headers of every request; ${VARIABLE} in a header, in the body or in the URL is read from the "
+    "environment",
+    "id": "the column with the document id",
+    "lists": "the number of lists",
+    "m": "links per document",
+    "name": "its label in tables",
+    "probes": "the number of lists that are searched",
+    "retries": "number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504, "
+    "with a pause that doubles from 0.2 s",
+    "text": "path to the text of a document; by default text, page_content, content, contents or body, also in the "
+    "metadata",
+    "timeout": "seconds for one request, from the connection to the end of the response",
+}
+"""The help of settings that several retrievers have, by name; a declaration replaces it."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -111,7 +132,7 @@ class Setting:
 
 
 def setting(
-    help: str,
+    help: str = "",
     *,
     default: Any,
     low: float = 0,
@@ -125,6 +146,7 @@ def setting(
 ) -> Any:
     """Declare a setting in the body of a class; its type is the annotation.
 
+    help: by default that of USUAL_HELP for its name.
     default: its value if none is given; a keyword, as type checkers find it by this name.
     low, high: the lowest and the highest value of a number.
     kinds: the kinds of index that it is a parameter of; the others refuse it.
@@ -148,7 +170,13 @@ def _declared_settings(cls: type) -> dict[str, Setting]:
     for base in cls.__mro__:
         attributes = {**attributes, **{name: value for name, value in vars(base).items() if name not in attributes}}
     found = [
-        replace(value, attribute=attribute, types=_types(hint), optional=type(None) in get_args(hint))
+        replace(
+            value,
+            help=value.help or USUAL_HELP[value.alias or attribute],
+            attribute=attribute,
+            types=_types(hint),
+            optional=type(None) in get_args(hint),
+        )
         for attribute, value in attributes.items()
         if isinstance(value, Setting)
         for hint in [hints[attribute]]
@@ -186,7 +214,7 @@ class Declared:
     existing_by: ClassVar[str] = "target"
     """The setting with which an existing collection is searched, and the corpus is not indexed."""
 
-    name: str | None = setting("its label in tables", default=None, key=None)
+    name: str | None = setting(default=None, key=None)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

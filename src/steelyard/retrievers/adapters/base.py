@@ -88,17 +88,14 @@ class Wrapped(Declared):
         raise NotImplementedError
 
 
-TEXT = "path to the text of a document; by default text, page_content, content, contents or body, also in the metadata"
-
-
 class Called(Wrapped):
     """The settings of retrievers that call an object of the user's."""
 
     id: str = setting(
         "path to the id of a document: `id`, `metadata.KEY`, another path, or `hash`", default="id", key=None
     )
-    text: str | None = setting(TEXT, default=None, key=None)
-    concurrency: int = setting("the number of queries at the same time", default=1, low=1, key=None)
+    text: str | None = setting(default=None, key=None)
+    concurrency: int = setting(default=1, low=1, key=None)
     arguments: Mapping[str, Any] | None = setting(
         "keyword arguments of the class or of the function that makes the object, or of every call of a function; "
         "${VARIABLE} in them is read from the environment",

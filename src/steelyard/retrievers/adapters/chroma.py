@@ -9,17 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from steelyard.retrievers.adapters.engines import (
-    API_KEY,
-    LINKS,
-    PASSES,
-    WHILE_BUILT,
-    WHILE_SEARCHED,
-    Kept,
-    VectorEngine,
-    opened,
-    private_copy,
-)
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.dense import Dense
@@ -45,10 +35,10 @@ class Chroma(VectorEngine):
         key=None,
         kw_only=False,
     )
-    m: int = setting(LINKS, default=16, low=1, only="corpus")
-    ef_construction: int = setting(WHILE_BUILT, default=100, low=1, only="corpus")
-    ef_search: int = setting(WHILE_SEARCHED, default=100, low=1, only="corpus")
-    collection: str | None = setting("the name of the collection", default=None, only="target", needed=True)
+    m: int = setting(default=16, low=1, only="corpus")
+    ef_construction: int = setting(default=100, low=1, only="corpus")
+    ef_search: int = setting(default=100, low=1, only="corpus")
+    collection: str | None = setting(default=None, only="target", needed=True)
     where: Mapping[str, Any] | None = setting("filter of Chroma, as in {year: 2020}", default=None, only="target")
     id: str = setting(
         "path to the id: `id` is Chroma's; `metadata.KEY` a key of its metadata; or `hash`",
@@ -56,7 +46,7 @@ class Chroma(VectorEngine):
         only="target",
         key=None,
     )
-    api_key: str | None = setting(API_KEY, default=None, only="target", key=None)
+    api_key: str | None = setting(default=None, only="target", key=None)
 
     def _set_up(self) -> None:
         super()._set_up()

@@ -11,7 +11,7 @@ from steelyard.masking import from_environment
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.documents import DocIds, keys_of
-from steelyard.retrievers.adapters.http import HEADERS, RETRIES, TIMEOUT, JsonService, filled
+from steelyard.retrievers.adapters.http import JsonService, filled
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.settings import setting
@@ -45,10 +45,10 @@ class Elasticsearch(Wrapped):
         default="id",
         key=None,
     )
-    headers: Mapping[str, str] | None = setting(HEADERS, default=None, key=None)
-    timeout: float = setting(TIMEOUT, default=10.0, low=1e-3, key=None)
-    retries: int = setting(RETRIES, default=2, key=None)
-    concurrency: int = setting("the number of queries at the same time", default=1, low=1, key=None)
+    headers: Mapping[str, str] | None = setting(default=None, key=None)
+    timeout: float = setting(default=10.0, low=1e-3, key=None)
+    retries: int = setting(default=2, key=None)
+    concurrency: int = setting(default=1, low=1, key=None)
 
     def _label(self) -> str:
         at_url = urlsplit(self.target).path.strip("/") if self._is_url() else ""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import SteelyardError
 from steelyard.masking import from_environment, masked, remember_settings
-from steelyard.retrievers.adapters.base import TEXT, Wrapped
+from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import TEXT_NAMES, DocIds
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import Documents, Ranked, RetrieverError, checked_corpus, checked_index
@@ -49,7 +49,7 @@ class Engine(Wrapped):
     """Path to the id in an answer; by default the setting `id`, which an engine without an `id_path` has."""
 
     target: Any = setting("an existing collection; nothing is written to it", default=None, key=None, kw_only=False)
-    text: str | None = setting(TEXT, default=None, only="target", key=None)
+    text: str | None = setting(default=None, only="target", key=None)
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -206,14 +206,6 @@ class VectorEngine(Engine):
                 f"{self.label}: `of` is {source.label}, which has no vectors; expected a dense retriever."
             )
         return source
-
-
-LINKS = "links per document"
-WHILE_BUILT = "candidates while the index is built"
-WHILE_SEARCHED = "candidates while it is searched"
-LISTS = "the number of lists"
-PROBES = "the number of lists that are searched"
-API_KEY = "the key of a server; ${VARIABLE} is read from the environment"
 
 
 def opened(value: Any, label: str) -> Any:

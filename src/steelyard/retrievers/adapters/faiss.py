@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.retrievers.adapters.engines import LINKS, LISTS, PROBES, WHILE_BUILT, WHILE_SEARCHED, Kept, VectorEngine
+from steelyard.retrievers.adapters.engines import Kept, VectorEngine
 from steelyard.retrievers.base import Documents, RetrieverError, unknown
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
@@ -39,11 +39,11 @@ class Faiss(VectorEngine):
     kind: str = setting(
         "`flat`, `hnsw`, `ivf`, or any text of faiss.index_factory, such as `IVF64,PQ16`", default="flat"
     )
-    m: int = setting(LINKS, default=32, low=1, kinds=_HNSW)
-    ef_construction: int = setting(WHILE_BUILT, default=40, low=1, kinds=_HNSW)
-    ef_search: int = setting(WHILE_SEARCHED, default=16, low=1, kinds=_HNSW)
-    lists: int = setting(LISTS, default=64, low=1, kinds=_IVF)
-    probes: int = setting(PROBES, default=1, low=1, kinds=_IVF)
+    m: int = setting(default=32, low=1, kinds=_HNSW)
+    ef_construction: int = setting(default=40, low=1, kinds=_HNSW)
+    ef_search: int = setting(default=16, low=1, kinds=_HNSW)
+    lists: int = setting(default=64, low=1, kinds=_IVF)
+    probes: int = setting(default=1, low=1, kinds=_IVF)
     ids: str | Path | None = setting(
         "a text file with the id of each row, by default the order of the corpus", default=None, only="target"
     )

@@ -219,14 +219,6 @@ def _basic(url: str) -> dict[str, str]:
     return {"Authorization": f"Basic {encoded}"}
 
 
-HEADERS = "headers of every request; ${VARIABLE} in a header, in the body or in the URL is read from the environment"
-TIMEOUT = "seconds for one request, from the connection to the end of the response"
-RETRIES = (
-    "number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504, with a "
-    "pause that doubles from 0.2 s"
-)
-
-
 class Http(Wrapped):
     """A service over HTTP that returns JSON, with one request per query.
 
@@ -263,9 +255,9 @@ class Http(Wrapped):
         default=None,
         key=None,
     )
-    headers: Mapping[str, str] | None = setting(HEADERS, default=None, key=None)
-    timeout: float = setting(TIMEOUT, default=10.0, low=1e-3, key=None)
-    retries: int = setting(RETRIES, default=2, key=None)
+    headers: Mapping[str, str] | None = setting(default=None, key=None)
+    timeout: float = setting(default=10.0, low=1e-3, key=None)
+    retries: int = setting(default=2, key=None)
     concurrency: int = setting("the number of requests at the same time", default=1, low=1, key=None)
     version: str | None = setting(
         "version of the data behind the service; results are cached between benches while the settings are unchanged",

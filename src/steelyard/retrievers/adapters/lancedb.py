@@ -6,19 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from steelyard.retrievers.adapters.engines import (
-    API_KEY,
-    LINKS,
-    LISTS,
-    PASSES,
-    PROBES,
-    WHILE_BUILT,
-    WHILE_SEARCHED,
-    Kept,
-    VectorEngine,
-    opened,
-    text_column,
-)
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, text_column
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
@@ -51,16 +39,16 @@ class LanceDB(VectorEngine):
     kind: Literal["flat", "ivf-flat", "ivf-pq", "hnsw"] = setting(
         "the index of the vectors, flat is exact", default="flat", key=None
     )
-    lists: int = setting(LISTS, default=64, low=1, kinds=_IVF, key=None)
-    probes: int = setting(PROBES, default=20, low=1, kinds=_IVF, key=None)
-    m: int = setting(LINKS, default=20, low=1, kinds=_HNSW, key=None)
-    ef_construction: int = setting(WHILE_BUILT, default=300, low=1, kinds=_HNSW, key=None)
-    ef_search: int = setting(WHILE_SEARCHED, default=150, low=1, kinds=_HNSW, key=None)
+    lists: int = setting(default=64, low=1, kinds=_IVF, key=None)
+    probes: int = setting(default=20, low=1, kinds=_IVF, key=None)
+    m: int = setting(default=20, low=1, kinds=_HNSW, key=None)
+    ef_construction: int = setting(default=300, low=1, kinds=_HNSW, key=None)
+    ef_search: int = setting(default=150, low=1, kinds=_HNSW, key=None)
     table: str | None = setting("the name of the table", default=None, only="target", needed=True)
     column: str | None = setting("the column of vectors, or of text if search is text", default=None, only="target")
     where: str | None = setting("filter of LanceDB, in SQL", default=None, only="target")
-    id: str = setting("the column with the document id", default="id", only="target", key=None)
-    api_key: str | None = setting(API_KEY, default=None, only="target", key=None)
+    id: str = setting(default="id", only="target", key=None)
+    api_key: str | None = setting(default=None, only="target", key=None)
 
     def _label(self) -> str:
         by_search = self.retriever if self.search == "vector" else f"{self.retriever}-{self.search}"

@@ -14,20 +14,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters.engines import (
-    LINKS,
-    LISTS,
-    PASSES,
-    PROBES,
-    WHILE_BUILT,
-    WHILE_SEARCHED,
-    Engine,
-    Kept,
-    VectorEngine,
-    found_rows,
-    opened,
-    text_column,
-)
+from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine, found_rows, opened, text_column
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.settings import setting
@@ -66,7 +53,7 @@ class _Postgres(Engine):
         default=None,
         only="target",
     )
-    id: str = setting("the column with the document id", default="id", only="target", key="row")
+    id: str = setting(default="id", only="target", key="row")
     timeout: float = setting("seconds per query", default=30.0, low=1e-3, only="target", key=None)
 
     def _text_path(self) -> str | None:
@@ -224,11 +211,11 @@ class PgVector(_Postgres, VectorEngine):
     retriever = "pgvector"
 
     kind: Literal["exact", "hnsw", "ivfflat"] = setting("the index of the vectors", default="exact")
-    m: int = setting(LINKS, default=16, low=1, kinds=_HNSW)
-    ef_construction: int = setting(WHILE_BUILT, default=64, low=1, kinds=_HNSW)
-    ef_search: int = setting(WHILE_SEARCHED, default=40, low=1, kinds=_HNSW)
-    lists: int = setting(LISTS, default=64, low=1, kinds=_IVF)
-    probes: int = setting(PROBES, default=1, low=1, kinds=_IVF)
+    m: int = setting(default=16, low=1, kinds=_HNSW)
+    ef_construction: int = setting(default=64, low=1, kinds=_HNSW)
+    ef_search: int = setting(default=40, low=1, kinds=_HNSW)
+    lists: int = setting(default=64, low=1, kinds=_IVF)
+    probes: int = setting(default=1, low=1, kinds=_IVF)
     column: str = setting("the column of vectors", default="embedding", only="target")
     distance: Literal["cosine", "l2", "product"] = setting("the operator", default="cosine", only="target")
     where: str | None = setting("a condition in SQL", default=None, only="target")

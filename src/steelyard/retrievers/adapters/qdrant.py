@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.retrievers.adapters.engines import API_KEY, PASSES, WHILE_SEARCHED, Kept, VectorEngine, opened
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.dense import Dense
@@ -30,9 +30,9 @@ class Qdrant(VectorEngine):
         kw_only=False,
     )
     embed: Any = setting("another name of `model`", default=None, key=None)
-    collection: str | None = setting("the name of the collection", default=None, only="target", needed=True)
+    collection: str | None = setting(default=None, only="target", needed=True)
     using: str | None = setting("the name of the vector, if a collection has several", default=None, only="target")
-    ef_search: int | None = setting(f"{WHILE_SEARCHED} (hnsw_ef)", default=None, low=1, only="target")
+    ef_search: int | None = setting("candidates while it is searched (hnsw_ef)", default=None, low=1, only="target")
     exact: bool | None = setting("true for an exact search", default=None, only="target")
     where: Mapping[str, Any] | None = setting(
         "filter of Qdrant, as in {must: [{key: year, match: {value: 2020}}]}", default=None, only="target"
@@ -43,7 +43,7 @@ class Qdrant(VectorEngine):
         only="target",
         key=None,
     )
-    api_key: str | None = setting(API_KEY, default=None, only="target", key=None)
+    api_key: str | None = setting(default=None, only="target", key=None)
     timeout: float = setting("seconds per request to a URL", default=30.0, low=1e-3, only="target", key=None)
 
     def _set_up(self) -> None:

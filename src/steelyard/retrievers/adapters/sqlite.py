@@ -117,7 +117,7 @@ class SqliteFts(_Sqlite):
         only="corpus",
     )
     table: str | None = setting("the FTS5 table", default=None, only="target", needed=True)
-    id: str = setting("the column with the document id", default="rowid", only="target", key="column")
+    id: str = setting(default="rowid", only="target", key="column")
 
     def _package_version(self) -> dict[str, Any]:
         return {"package": sqlite3.sqlite_version}
@@ -158,7 +158,7 @@ class SqliteVec(_Sqlite, VectorEngine):
 
     table: str | None = setting("the vec0 table", default=None, only="target", needed=True)
     column: str = setting("the column of its vectors", default="embedding", only="target")
-    id: str = setting("the column with the document id", default="rowid", only="target", key="row")
+    id: str = setting(default="rowid", only="target", key="row")
 
     def _set_up(self) -> None:
         package(self.module, self.extra, self.retriever)  # The package that is missing is named before its driver.
