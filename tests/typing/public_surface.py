@@ -17,6 +17,7 @@ import steelyard as sy
 import steelyard.spark
 from steelyard.measures import P, R, nDCG
 from steelyard.retrievers import BM25, Dense, GraphFlow, Hybrid, Random, Ranked, Rerank, Retriever, SwarmRerank
+from steelyard.retrievers.adapters import Faiss, Http
 
 
 def qrels_and_runs(frame: pl.DataFrame) -> tuple[sy.Qrels, sy.Run]:
@@ -194,6 +195,7 @@ def retrieval() -> None:
         assert_type(score, float)
     retrievers: list[Retriever] = [Random(seed=42), Dense(), GraphFlow(), SwarmRerank(), FirstDocuments()]
     retrievers += [Hybrid(of=[bm25, Dense()], fuse="rrf"), Rerank(bm25, score="model-folder")]
+    retrievers += [Faiss(of="dense", kind="hnsw"), Http("http://127.0.0.1:8000/search", timeout=2.5)]
     names: Iterable[str] = sy.list_retrievers()
     print(*names, len(retrievers))
 
