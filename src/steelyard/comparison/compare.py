@@ -32,11 +32,11 @@ from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_do
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
-from steelyard.evaluation import judged_qrels, on_scale, scores_of, with_rel
+from steelyard.evaluation import judged_qrels, on_scale, scores_of
 from steelyard.frames import is_frame
 from steelyard.io.datasets import queries_beside
 from steelyard.io.files import distinct_names, names_file, streams_read_once
-from steelyard.measures.grammar import Measure
+from steelyard.measures.grammar import Measure, with_rel
 from steelyard.notes import Note, note, warn_of
 from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
