@@ -118,7 +118,13 @@ def judge_result(folder: str | Path, output: Path | None = None, budget: int = B
     """
     result = load_result(folder)
     file = output if output is not None else _judgments_file(result)
-    texts = {doc: {"title": title, "text": text} for doc, (title, text) in result.documents.items() if text}
+    ranges = result.qrels.ranges
+    chunks = {} if ranges is None else {row.pop("chunk_id"): row for row in ranges.chunks.iter_rows(named=True)}
+    texts = {
+        doc: {"title": title, "text": text, "metadata": chunks.get(doc, {})}
+        for doc, (title, text) in result.documents.items()
+        if text
+    }
     runs = {name: run for name, run in result.runs.items() if run.queries}
     if not runs:
         raise InputError(f"{folder}: every retriever of this bench failed; there is nothing to judge.")

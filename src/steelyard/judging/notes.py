@@ -12,7 +12,9 @@ WARNINGS: Texts = {
     "judging-stopped": "stopped: {reason}",
 }
 INFO: Texts = {
+    "graded-not-marked": "{count:,} {count:document has|documents have} a grade above 0 and no marked text: "
+    "{count:it counts|they count} as a whole",
     "spans-left-out": "{count:,} {count:marked span|marked spans} of documents without a grade above 0 "
-    "{count:was|were} left out"
+    "{count:was|were} left out",
 }
 declare(warning=WARNINGS, info=INFO)

@@ -37,6 +37,7 @@ from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judging.page import page_data, page_text, policy
 from steelyard.judging.pool import Pool, check_texts
+from steelyard.judging.spans import source_of
 from steelyard.judgments import Judgment, Judgments
 from steelyard.safe_text import has_lone_surrogate
 from steelyard.web import TimedFile
@@ -184,6 +185,7 @@ class Session:
             "seconds": _seconds(given.get("seconds")),
             "note": _note(given.get("note")),
             "spans": _spans(given.get("spans"), self.dataset.corpus.texts[doc]),
+            "source": source_of(self.dataset.corpus.metadata[doc]),
             "relevant_from": self.guidelines.relevant_from,
         }
         with self._file() as judgments:
