@@ -21,6 +21,7 @@ from steelyard.frames import as_polars, is_frame
 from steelyard.ids import kind_of
 from steelyard.io.beir import EXPECTED_DOCUMENT, beir_qrels, read_objects
 from steelyard.io.files import bare_name, errors_name, no_such_file, reading, streams_read_once
+from steelyard.io.judgments import is_judgments_file, read_judgments
 from steelyard.io.text import Source, bad_lines, parse_json, shortened
 from steelyard.lazy import looked_up
 from steelyard.notes import Note, note
@@ -66,7 +67,10 @@ def dataset_of_parts(parts: Mapping[str, Any], folder: Path, judged: bool = True
     qrels = Qrels({})
     if judged and parts.get("qrels") is not None:
         named = parts["qrels"]
-        qrels = Qrels.read(folder / named) if isinstance(named, (str, Path)) else Qrels.of(named)
+        if isinstance(named, (str, Path)) and is_judgments_file(folder / named):
+            qrels = read_judgments(folder / named).for_questions(queries).qrels()
+        else:
+            qrels = Qrels.read(folder / named) if isinstance(named, (str, Path)) else Qrels.of(named)
     named = parts["queries"].get("path") if isinstance(parts["queries"], Mapping) else parts["queries"]
     name = parts.get("name") or (bare_name(Path(named)).stem if isinstance(named, (str, Path)) else "questions")
     return Dataset(str(name), corpus, queries, qrels, (*notes, *qrels.notes), findings)

@@ -19,7 +19,7 @@ from steelyard.errors import InputError, PolicyError
 from steelyard.judging.chat import ChatError, Endpoint, Reply, is_count
 from steelyard.judging.pool import Pool, check_texts
 from steelyard.judging.prompts import Prompt, digest, speaks_to_judges, stated_reason
-from steelyard.judgments import Judgments
+from steelyard.judgments import ASKED, Judgments, asked
 from steelyard.notes import Note, note
 from steelyard.safe_text import utf8
 from steelyard.wording import counted
@@ -147,6 +147,7 @@ class Question:
     system: str
     model: str
     endpoint: str
+    asked: str = ""
 
     @property
     def key(self) -> str:
@@ -227,6 +228,7 @@ class ModelJudge:
                 self.prompt.system,
                 self.endpoint.model,
                 self.endpoint.url,
+                asked(dataset.queries[query]),
             )
             for query, doc in pairs
             for repetition in range(1, self.repeat + 1)
@@ -247,7 +249,8 @@ class ModelJudge:
 
     def run(self, questions: Sequence[Question], judgments: Judgments, progress: Progress | None = None) -> str | None:
         """Ask what is not answered yet and append every answer; the reason if a cap stopped it, otherwise None."""
-        judged = {line.key for line in judgments.current if line.grade is not None or not self.retry}
+        known = judgments.for_questions({question.query_id: question.asked for question in questions})
+        judged = {line.key for line in known.current if line.grade is not None or not self.retry}
         left = [each for each in questions if (self._judge(each), each.query_id, each.doc_id) not in judged]
         if any(self._known(question) is None for question in left):
             self.endpoint.check()
@@ -283,6 +286,7 @@ class ModelJudge:
         more |= {} if answer.tokens is None else {"tokens": answer.tokens}
         more |= {"reason": answer.reason} if answer.reason else {}
         more |= {} if self.prompt.relevant_from is None else {"relevant_from": self.prompt.relevant_from}
+        more |= {ASKED: question.asked}
         judgments.append(question.query_id, question.doc_id, answer.grade, self._judge(question), **more)
 
     def _judge(self, question: Question) -> str:
