@@ -173,11 +173,11 @@ class _Columns:
         text = find_column(row, QUESTION_NAMES, options.get("column"), "column", where)
         if text is None:
             shown = ", ".join(map(_in_message, row))
-            first = _in_message(next(iter(row), "NAME"))
+            longest = _in_message(max(row, key=lambda name: len(str(row[name])), default="NAME"))
             raise InputError(
                 f"no column of {where} holds the questions; its columns are {shown}. Call it question, or name it: "
-                f"queries: {{path: {where}, column: {first}}}. A file without a header line, with one question per "
-                "line, is read as plain text if its name ends in .txt."
+                f"--column {longest}, in bench.yaml queries: {{path: {where}, column: {longest}}}. A file without a "
+                "header line, with one question per line, is read as plain text if its name ends in .txt."
             )
         self.text = text
 
