@@ -143,7 +143,7 @@ def _load(path: Path) -> ResultFolder:
     comparison = _compare_again(record, qrels, _read_rules(path, qrels), runs, columns, notes)
     comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
     cached = tuple(str(row["run"]) for row in record["runs"] if row.get("cached"))
-    comparison = replace(comparison, failed=_failed(record), cached=cached)
+    comparison = replace(comparison, failed=_failed(record), cached=cached, judge_command=judge_command(path))
     notes += _changed_means(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
 

@@ -17,9 +17,9 @@ from steelyard.benchmark.comparison import chunking_notes, compare_runs, measure
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.costs import Row
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.folder import leftover_files, read_earlier_record, remove_files
+from steelyard.benchmark.folder import judge_command, leftover_files, read_earlier_record, remove_files
 from steelyard.benchmark.history import append_history
-from steelyard.benchmark.judged import JUDGMENTS_USED, with_judgments
+from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.lock import locked
 from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
@@ -148,6 +148,7 @@ def _bench(
         approximation: tuple[Approximation, ...] = ()
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
+            comparison = replace(comparison, judge_command=judge_command(folder))
             approximation = _approximation(config, chunkings, runs, rows, comparison)
         result = BenchResult(
             bench=config,
@@ -173,7 +174,8 @@ def _input_notes(
     config: Bench, runs: Mapping[str, Run], rows: Sequence[Row], dataset: Dataset, texts: ReturnedTexts
 ) -> list[Note]:
     """The notes on the questions, on the judgments, and on the texts that came back and their ids."""
-    read = [each for each in dataset.notes if config.queries is not None or each.code == JUDGMENTS_USED]
+    told = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
+    read = [each for each in dataset.notes if config.queries is not None or each.code in told]
     if len(dataset.corpus):
         return [*read, *texts.notes()]
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}

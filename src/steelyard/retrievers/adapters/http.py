@@ -105,6 +105,10 @@ def checked_headers(headers: Mapping[str, str] | None, label: str) -> dict[str, 
     return checked
 
 
+class UnreachableError(RetrieverError):
+    """A service that does not accept connections, or does not respond in time."""
+
+
 class JsonService:
     """A URL that returns JSON for a query. `shown` is the URL without its user and with ${VARIABLES} not replaced."""
 
@@ -141,6 +145,7 @@ class JsonService:
 
     def _answered(self, request: Request) -> bytes:
         """The body of the response, after up to `retries` retries."""
+        kind = RetrieverError
         for attempt in range(self._retries + 1):
             try:
                 with opened(request, self._timeout) as response:
@@ -152,15 +157,16 @@ class JsonService:
                 retry = error.code in _RETRIED
             except (URLError, OSError, HTTPException) as error:
                 problem, retry = self._broken(error), True
+                kind = UnreachableError if isinstance(error, (URLError, TimeoutError)) else RetrieverError
             if not retry:
                 break
             if attempt < self._retries:
                 time.sleep(_FIRST_PAUSE * 2**attempt)
         tried = f" (tried {attempt + 1} times)" if attempt else ""
-        raise self._error(f"{problem}{tried}")
+        raise self._error(f"{problem}{tried}", kind)
 
-    def _error(self, problem: str) -> RetrieverError:
-        return RetrieverError(masked(f"{self._label}: {self.shown} {problem}."))
+    def _error(self, problem: str, kind: type[RetrieverError] = RetrieverError) -> RetrieverError:
+        return kind(masked(f"{self._label}: {self.shown} {problem}."))
 
     def _broken(self, error: Exception) -> str:
         reason = getattr(error, "reason", None) or error
