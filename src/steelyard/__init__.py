@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from steelyard.measures.grammar import Measure, parse
     from steelyard.notes import Note
     from steelyard.qrels import Qrels
+    from steelyard.quality.check import Check, check
+    from steelyard.quality.effects import CheckFinding
     from steelyard.retrievers.base import Retriever, RetrieverError
     from steelyard.retrievers.registry import list_retrievers
     from steelyard.run import Run
@@ -59,6 +61,8 @@ __all__ = [
     "Bench",
     "BenchAcross",
     "BenchResult",
+    "Check",
+    "CheckFinding",
     "Comparison",
     "Corpus",
     "Coverage",
@@ -96,6 +100,7 @@ __all__ = [
     "across",
     "agreement",
     "bench",
+    "check",
     "compare",
     "compare_scores",
     "convert",
@@ -160,6 +165,8 @@ __getattr__, __dir__, _ = lazy_names(
         "measures.grammar": ("Measure", "parse"),
         "notes": ("Note",),
         "qrels": ("Qrels",),
+        "quality.check": ("Check", "check"),
+        "quality.effects": ("CheckFinding",),
         "retrievers.base": ("Retriever", "RetrieverError"),
         "retrievers.registry": ("list_retrievers",),
         "run": ("Run",),

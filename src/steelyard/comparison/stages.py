@@ -312,7 +312,7 @@ def stages(
     states = [union(live) for _, live in plan.steps]
     unknown = np.full(len(judged.judged.query_ids), np.nan)
     values = [scores[step].values(key) if step in scores else unknown for step, _ in plan.steps]
-    best, ceilings = ceiling(_judged_lists(states[0])), np.array([ceiling(state) for state in states])
+    best, ceilings = ceiling(judged_lists(states[0])), np.array([ceiling(state) for state in states])
     first = plan.steps[0][1] if len(plan.steps[0][1]) > 1 else ()
     others = {name: ceiling(union([other for other in first if other != name])) for name in first}
     kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
@@ -441,7 +441,7 @@ def _turns(a: Alignment, level: float | None) -> Floats:
     return turns
 
 
-def _judged_lists(a: Alignment) -> Alignment:
+def judged_lists(a: Alignment) -> Alignment:
     """Lists of all judged documents of each query."""
     number, query = np.arange(len(a.judged.query)), a.judged.query
     return replace(
