@@ -325,6 +325,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "datasets-merged": {"column": "dataset"},
     "documents-address-judge": {"documents": ("d12", "d40")},
     "texts-differ": {"documents": ("d12", "d40")},
+    "fewer-passages": {"drawn": 12, "wanted": 200},
     "judgments-used": {"judgments": 60, "judges": ("ann", "bob"), "file": "judgments.jsonl"},
     "mostly-tied": {"pairs": 3, "ties": 40},
     "long-questions": {"queries": ("q7",), "longest": 12_000},
