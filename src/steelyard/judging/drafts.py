@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 LONGEST_ANSWER = 600
 """Tokens that the answer with a draft may have."""
+MOST_DRAFTS = 1_000_000
 EXAMPLES = 8
 """Real questions that a prompt shows, of those in `like`."""
 NEIGHBOURS = 30
@@ -312,7 +313,7 @@ class Drafting:
         by: str | None = None,
         seed: int = 0,
     ) -> None:
-        whole_number("n", n, 1)
+        whole_number("n", n, 1, high=MOST_DRAFTS)
         whole_number("seed", seed)
         self.corpus = read_corpus(corpus)[0]
         self.client, self.critic = client, critic

@@ -23,8 +23,8 @@ WINDOW = 1000
 LONGEST = 6000
 """Characters of a window at most; a text without sentence ends has longer ones."""
 FEWEST_WORDS = 25
-MOST_DRAWS = 50
-"""Draws for every passage wanted, at most, before the drawing stops."""
+MOST_MISSES = 1000
+"""Draws in a row without a new passage that has content, after which the drawing stops."""
 
 _LEGAL = re.compile(
     r"all rights reserved|permission is hereby granted|without warrant(?:y|ies) of any kind|licensed under the"
@@ -94,12 +94,12 @@ class Sampler:
         """n different passages with content; fewer if the corpus does not have as many."""
         found = Drawn([])
         seen: set[tuple[str, int]] = set()
-        for _ in range(MOST_DRAWS * n + 100):
-            if len(found.passages) == n:
-                break
+        misses = 0
+        while len(found.passages) < n and misses < MOST_MISSES:
             passage = self.draw(generator)
             again = (passage.doc_id, passage.start) in seen
             reason = "drawn before" if again else without_content(passage.text)
+            misses = misses + 1 if reason else 0
             if reason:
                 found.passed_over[reason] += 1
             else:
