@@ -445,6 +445,8 @@ if (data.edit) {
   button.setAttribute("aria-keyshortcuts", "e");
   button.replaceChildren(make("kbd", {}, "e"), " Edit the question");
   document.querySelector("label[for=note]").textContent = "Question";
+  byId("note-key").replaceChildren(make("kbd", {}, "e"));
+  byId("note-help").textContent = "Edit the question. It is saved when you accept it.";
 }
 for (const each of grades) ACTIONS[each.key] = () => judge(each.grade);
 
