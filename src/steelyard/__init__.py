@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from steelyard.gating.result import GateResult
     from steelyard.io import convert, list_formats
     from steelyard.judging.agreement import Agreement, agreement
+    from steelyard.judging.drafts import Drafts, questions
     from steelyard.judging.estimates import sampled_scores
     from steelyard.judging.model import judge
     from steelyard.judging.pool import Pool, pool
@@ -68,6 +69,7 @@ __all__ = [
     "Coverage",
     "Dataset",
     "Dialect",
+    "Drafts",
     "Evidence",
     "Explanation",
     "GateResult",
@@ -118,6 +120,7 @@ __all__ = [
     "load_result",
     "parse",
     "pool",
+    "questions",
     "reconcile",
     "sampled_scores",
     "save_baseline",
@@ -156,6 +159,7 @@ __getattr__, __dir__, _ = lazy_names(
         "gating.result": ("GateResult",),
         "io": ("convert", "list_formats"),
         "judging.agreement": ("Agreement", "agreement"),
+        "judging.drafts": ("Drafts", "questions"),
         "judging.model": ("judge",),
         "judging.pool": ("Pool", "pool"),
         "judging.query_sets": ("QuerySets",),

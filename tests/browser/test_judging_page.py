@@ -15,7 +15,9 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer
+from steelyard.judging.approval import Approval
 from steelyard.judging.assignment import assigned
+from steelyard.judging.drafts import Draft, Drafts
 from steelyard.judging.guidelines import DEFAULT, Guidelines
 from steelyard.judging.page import html
 from steelyard.judging.pool import pool
@@ -57,9 +59,13 @@ def small(texts, query="weigh gold"):
     return pool({"run": {"q": list(texts)}}), dataset
 
 
-@contextmanager
 def serving(documents, dataset, path, judge="ann", guidelines=DEFAULT, **options):
-    with JudgingServer(Session(assigned(documents, judge, **options), dataset, path, judge, guidelines)) as server:
+    return running(JudgingServer(Session(assigned(documents, judge, **options), dataset, path, judge, guidelines)))
+
+
+@contextmanager
+def running(server):
+    with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -136,6 +142,37 @@ def test_thirty_judgments_by_keyboard(demo, demo_pool, visited, tmp_path):
     assert [(line["query_id"], line["doc_id"]) for line in found] == order[:30]
     assert [line["grade"] for line in found] == [0, 1, 2, 3, None] * 6
     assert all(line["judge"] == "ann" and line["seconds"] >= 0 for line in found)
+
+
+def test_drafted_questions_are_accepted_edited_and_rejected_by_keyboard(visited, tmp_path):
+    texts = {name: f"Nobody knows {name}. It is kept in the 🧪 northern hall of the town." for name in "abc"}
+    quote = "kept in the 🧪 northern hall"
+    drafts = []
+    for number, (doc, text) in enumerate(texts.items(), start=1):
+        start = text.index(quote)
+        span = {"quote": quote, "doc_id": doc, "start": start, "end": start + len(quote)}
+        passage = {"doc_id": doc, "start": 0, "end": len(text), "probability": 1 / 3}
+        drafts.append(Draft(f"q{number}", "fact", f"Where is {doc} kept?", (span,), (passage,)))
+    Drafts(tuple(drafts), sy.Corpus.of(texts)).write(tmp_path / "questions")
+    session = Approval(tmp_path / "questions", "ann")
+    with running(JudgingServer(session)) as server, visited(server.address) as tab:
+        assert "".join(tab.locator("#text mark.span").all_text_contents()) == quote
+        assert tab.locator("#query").text_content() == "Where is a kept?"
+        press(tab, "a", 1)
+        press(tab, "e")
+        assert tab.locator("#note").input_value() == "Where is b kept?"
+        tab.locator("#note").fill("Where in the town is b kept?")
+        tab.keyboard.press("Enter")
+        press(tab, "a", 2)
+        press(tab, "r", 3)
+        press(tab, "u", 2)
+        press(tab, "r", 3)
+        assert tab.locator("#counts tr").all_text_contents() == ["r Reject1", "a Accept2"]
+    found = session.finish()
+    assert found.accepted["question"].to_list() == ["Where is a kept?", "Where in the town is b kept?"]
+    assert found.accepted["quote"].to_list() == [quote, quote]
+    assert found.drafts[1].more["original"]["question"] == "Where is b kept?"
+    assert found.drafts[0].spans == drafts[0].spans
 
 
 def test_everything_judged_skipped_and_undone(visited, tmp_path):

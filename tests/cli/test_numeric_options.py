@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": ["qrels.txt", "a.trec", "b.trec"],
     "pool": ["a.trec", "b.trec", "-o", "pool-out.jsonl"],
     "judge": ["pool.jsonl", "--dataset", "data", "--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "--plan"],
+    "questions": ["data", "--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "-o", "questions", "--plan"],
     "agreement": ["a=qrels.txt", "b=other.txt", "--runs", "a.trec", "--runs", "b.trec"],
     "fuse": ["a.trec", "b.trec", "-o", "fused.trec"],
     "gate": ["scores.json", "--rule", "nDCG@10 >= 0.1"],

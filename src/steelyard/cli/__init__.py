@@ -23,6 +23,7 @@ VERBS = {
     "report": "write one self-contained HTML page for a result",
     "gate": "check rules and compare with a baseline; exit code 1 if one fails",
     "fuse": "fuse several runs into one, and tune the fusion",
+    "questions": "draft questions from a corpus with a model, checked, with evidence",
     "pool": "choose documents to judge",
     "judge": "judge the documents of a pool, in the browser or by a model",
     "agreement": "compare judges, or sets of queries: do they rank runs alike?",

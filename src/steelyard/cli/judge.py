@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from steelyard.datasets import Dataset
     from steelyard.judging.model import ModelJudge
     from steelyard.judging.pool import Pool
+    from steelyard.judging.server import JudgingServer
 
 
 _SHOWN = 10
@@ -28,7 +30,13 @@ _WIDE = 200
 
 
 def judge(
-    pool: Annotated[Path, Argument("RESULT|POOL", "The result folder of a bench, or what `steelyard pool` writes.")],
+    pool: Annotated[
+        Path,
+        Argument(
+            "RESULT|POOL|QUESTIONS",
+            "The result folder of a bench, what `steelyard pool` writes, or the folder of `steelyard questions`.",
+        ),
+    ],
     dataset: Annotated[
         str | None, Option("POOL: the texts of queries and documents: a folder, a file or a name.", "DIR")
     ] = None,
@@ -41,6 +49,9 @@ def judge(
         ),
     ] = None,
     budget: Annotated[int | None, Option("RESULT: documents to judge now; default 40.", "N")] = None,
+    sample: Annotated[
+        int | None, Option("QUESTIONS: look at a random sample of this many, to estimate the share of bad ones.", "N")
+    ] = None,
     judge: Annotated[
         str | None, Option("The judge's name; without it, the name of the computer's user.", "NAME")
     ] = None,
@@ -89,13 +100,20 @@ def judge(
       steelyard judge pool.jsonl --dataset data --judges ann,bob --judge bob \\
           --html for-bob.html
 
+      steelyard judge questions --sample 50
+
     For a RESULT, the documents that can decide between its runs are chosen, and
     when you stop, the runs are compared by what is judged so far. The page is
     served on 127.0.0.1 until Ctrl-C. Every judgment is written to the file before
     the next document is shown. With --html the judgments are kept in the browser
     and exported as a judgments file; without --judge the page asks for the name.
+
+    For QUESTIONS, the page shows each accepted draft with the text that answers it
+    marked: accept, edit, reject or skip. When you stop, the folder is written again
+    with the questions that are left.
     """
     from steelyard.datasets import Dataset
+    from steelyard.judging.approval import is_question_folder
     from steelyard.judging.pool import Pool
 
     if endpoint is not None and model is None:
@@ -105,6 +123,12 @@ def judge(
     if names is not None and judge is None:
         raise UsageError("--judges splits the pool; --judge says which of them you are.")
     work: ResultJudging | None = None
+    if is_question_folder(pool):
+        if endpoint is not None or html is not None or names is not None or dataset is not None or output is not None:
+            raise UsageError("QUESTIONS are approved on the page, in their own folder; leave out the other options.")
+        return _approve(pool, judge or getpass.getuser(), sample, seed, port, browse=not no_open)
+    if sample is not None:
+        raise UsageError("--sample is for a folder of `steelyard questions`.")
     if pool.is_dir():
         from steelyard.benchmark.judged import BUDGET, judge_result
 
@@ -248,7 +272,19 @@ def _serve(
     then: str,
     browse: bool,
 ) -> None:
-    from steelyard.judging.server import JudgingServer, serve
+    from steelyard.judging.server import serve
+
+    with ExitStack() as closing:
+        session = serve(
+            pool, dataset, output, judge,
+            judges=judges, overlap=overlap, guidelines=guidelines, port=port, seed=seed, then=then,
+            ready=_ready(output, browse, closing),
+        )  # fmt: skip
+    print_message(f"{output}: {session.summary()}")
+
+
+def _ready(output: Path, browse: bool, closing: ExitStack) -> Callable[[JudgingServer], None]:
+    """What is printed and opened once the server listens."""
 
     def ready(server: JudgingServer) -> None:
         print_messages(map(str, server.session.judgments.notes))
@@ -257,12 +293,19 @@ def _serve(
         if browse:
             _browse(server.address, closing)
 
+    return ready
+
+
+def _approve(folder: Path, judge: str, sample: int | None, seed: int, port: int, browse: bool) -> None:
+    """The page on the drafts of a question folder; then the folder by what was decided, and the share of bad ones."""
+    from steelyard.judging.approval import FILE, Approval
+    from steelyard.judging.server import serve_session
+
+    session = Approval(folder, judge, sample, seed)
     with ExitStack() as closing:
-        session = serve(
-            pool, dataset, output, judge,
-            judges=judges, overlap=overlap, guidelines=guidelines, port=port, seed=seed, then=then, ready=ready,
-        )  # fmt: skip
-    print_message(f"{output}: {session.summary()}")
+        serve_session(session, port, _ready(folder / FILE, browse, closing))
+    drafts = session.finish()
+    print_messages([session.estimate(), drafts.verdict])
 
 
 def _browse(address: str, closing: ExitStack) -> None:

@@ -14,7 +14,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from steelyard.datasets.corpus import HALF_CHARACTER, CorpusBuilder, QueriesBuilder, document_of, passage
+from steelyard.datasets.corpus import HALF_CHARACTER, Corpus, CorpusBuilder, QueriesBuilder, document_of, passage
 from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.datasets.findings import Finding
 from steelyard.errors import InputError, NoQrelsError, did_you_mean
@@ -228,13 +228,13 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
     except OSError as error:
         raise InputError(f"the folder cannot be created ({error.strerror}); name another.", folder) from None
     table = qrels_table(dataset.qrels).drop_nulls("doc_id").rename(_HEADER)
-    write_file(folder / "corpus.jsonl", json_lines(_document_records(dataset)))
+    write_file(folder / "corpus.jsonl", json_lines(document_records(dataset.corpus)))
     write_file(folder / "queries.jsonl", json_lines(_query_records(dataset)))
     write_file(folder / "qrels.tsv", table_bytes(table, "\t"))
 
 
-def _document_records(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    corpus = dataset.corpus
+def document_records(corpus: Corpus) -> Iterator[dict[str, Any]]:
+    """The lines of corpus.jsonl."""
     links = corpus.links.values() if corpus.links is not None else ([] for _ in corpus)
     columns = (corpus.titles.values(), corpus.texts.items(), links, corpus.metadata.values())
     for title, (doc_id, text), linked, metadata in zip(*columns, strict=True):

@@ -9,11 +9,15 @@ WARNINGS: Texts = {
     "again",
     "documents-address-judge": "{documents:count} {documents:document seems|documents seem} to address the judge, as "
     "in 'ignore previous instructions' or 'grade: 3': {documents:listed}; look at their grades",
+    "drafting-stopped": "stopped: {reason}; the same command continues",
+    "fewer-passages": "{drawn:,} of {wanted:,} passages were drawn: the corpus has no more different ones with content",
     "judging-stopped": "stopped: {reason}",
 }
 INFO: Texts = {
     "graded-not-marked": "{count:,} {count:document has|documents have} a grade above 0 and no marked text: "
     "{count:it counts|they count} as a whole",
+    "only-source-relevant": "only the passage that a question was drafted from is known to be relevant; "
+    "`steelyard pool` proposes what else to judge",
     "spans-left-out": "{count:,} {count:marked span|marked spans} of documents without a grade above 0 "
     "{count:was|were} left out",
 }

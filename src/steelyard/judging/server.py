@@ -104,11 +104,16 @@ def serve(
     """
     pairs = assigned(pool, judge, judges, overlap, seed)
     session = Session(pairs, dataset, output, judge, Guidelines.of(guidelines), then)
+    serve_session(session, port, ready)
+    return session
+
+
+def serve_session(session: Session, port: int = 0, ready: Callable[[JudgingServer], None] | None = None) -> None:
+    """Serve the page of a session until interrupted (Ctrl-C); see `serve`."""
     with JudgingServer(session, port) as server, _stopped_by_ctrl_c(server):
         if ready is not None:
             ready(server)
         server.serve_forever(poll_interval=0.2)
-    return session
 
 
 @contextlib.contextmanager
@@ -139,6 +144,9 @@ class RequestError(Exception):
 class Session:
     """One judge's work on a pool: the documents in the judge's order, and the judgments file."""
 
+    edit = False
+    """Whether the note is an edited query."""
+
     def __init__(
         self,
         pairs: Sequence[Pair],
@@ -167,9 +175,11 @@ class Session:
         with self._lock:
             log = [line.to_dict() for line in self._own_lines()]
         data = page_data(self.pairs, self.dataset, self.judge, self.guidelines)
-        return page_text({**data, "log": log, "file": str(self.judgments.path), "then": self.then}, "server")
+        return page_text(
+            {**data, "log": log, "file": str(self.judgments.path), "then": self.then, "edit": self.edit}, "server"
+        )
 
-    def item(self, number: int) -> dict[str, str]:
+    def item(self, number: int) -> dict[str, Any]:
         """Query, title and text of a document by its number in the judge's order, from 0."""
         query, doc = self.pairs[number]
         corpus = self.dataset.corpus

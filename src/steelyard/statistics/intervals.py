@@ -59,6 +59,21 @@ def mean_interval(
     return mean_intervals(one_series(values)[None, :], level, draws, seed, method)[0]
 
 
+def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
+    """(low, high) for a share of which `count` of n were seen: exact (Clopper and Pearson 1934), never too narrow.
+
+    >>> low, high = share_interval(3, 50)
+    >>> round(low, 4), round(high, 4)
+    (0.0125, 0.1655)
+    """
+    from scipy.special import betaincinv
+
+    tail = (1.0 - checked_level(level)) / 2.0
+    low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, n - count, 1.0 - tail)) if count < n else 1.0
+    return low, high
+
+
 def difference_interval(
     a: npt.ArrayLike,
     b: npt.ArrayLike,

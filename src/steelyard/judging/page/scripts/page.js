@@ -204,7 +204,7 @@ function restore() {
   const text = state.item.text;
   state.before = draft?.before;
   state.spans =
-    draft?.spans ?? (draft?.before?.spans ?? []).map((span) => [toUnits(text, span.start), toUnits(text, span.end)]);
+    draft?.spans ?? (draft?.before?.spans ?? state.item.spans ?? []).map((span) => [toUnits(text, span.start), toUnits(text, span.end)]);
   byId("note").value = draft?.note ?? "";
   openNote(Boolean(draft?.note), false);
 }
@@ -323,6 +323,7 @@ function say(text) {
 
 function openNote(open, focus = true) {
   byId("note-part").hidden = !open;
+  if (open && data.edit && !byId("note").value.trim()) byId("note").value = state.item.query;
   document.querySelector("[data-action=note]").setAttribute("aria-expanded", String(open));
   if (open && focus) byId("note").focus();
 }
@@ -438,6 +439,17 @@ const ACTIONS = {
   k: () => choose(-1),
   "?": () => byId("help").showModal(),
 };
+// Of drafted questions, the note is the question as it should be.
+if (data.edit) {
+  const button = document.querySelector("[data-action=note]");
+  ACTIONS.e = ACTIONS.n;
+  delete ACTIONS.n;
+  button.setAttribute("aria-keyshortcuts", "e");
+  button.replaceChildren(make("kbd", {}, "e"), " Edit the question");
+  document.querySelector("label[for=note]").textContent = "Question";
+  byId("note-key").replaceChildren(make("kbd", {}, "e"));
+  byId("note-help").textContent = "Edit the question. It is saved when you accept it.";
+}
 for (const each of grades) ACTIONS[each.key] = () => judge(each.grade);
 
 function pressed(event) {

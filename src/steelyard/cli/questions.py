@@ -1,0 +1,94 @@
+"""steelyard questions: draft questions from a corpus with a language model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli.output import print_message, print_messages, print_tables, progress_bar
+
+
+def questions(
+    corpus: Annotated[Path, Argument("CORPUS", "A folder of texts, corpus.jsonl, a table, or a dataset folder.")],
+    endpoint: Annotated[str, Option("The address of a chat-completions endpoint.", "URL")],
+    model: Annotated[str, Option("The name of the model.", "NAME")],
+    output: Annotated[Path, Option("The folder to write: a dataset, and every draft with its reason.", "DIR")],
+    n: Annotated[int, Option("Drafts to ask for; rejected ones count.", "N")] = 200,
+    kinds: Annotated[
+        str | None,
+        Option(
+            "Shares of fact, procedure, two-passage, unanswerable and prompt files with {passage}, as in "
+            "fact=0.6,procedure=0.4. Default: fact=0.75,procedure=0.25.",
+            "KIND=SHARE,...",
+        ),
+    ] = None,
+    like: Annotated[Path | None, Option("Real questions whose length, form and vocabulary to follow.", "FILE")] = None,
+    critic: Annotated[
+        str | None, Option("A model at the endpoint that must answer each question from its span.", "NAME")
+    ] = None,
+    by: Annotated[str | None, Option("Draw passages equally from each value of this field.", "FIELD")] = None,
+    api_key_env: Annotated[str, Option("The environment variable with the API key.", "NAME")] = "OPENAI_API_KEY",
+    cache: Annotated[Path, Option("Every answer; nothing is asked twice.", "FILE")] = Path("questions.sqlite"),
+    max_requests: Annotated[int | None, Option("Stop before more requests.", "N")] = None,
+    max_tokens: Annotated[int | None, Option("Stop before more tokens.", "N")] = None,
+    concurrency: Annotated[int, Option("Requests at a time.", "N")] = 4,
+    retry: Annotated[bool, Option("Ask again for answers that were malformed.")] = False,
+    timeout: Annotated[float, Option("Seconds that a request may take.", "S")] = 120.0,
+    plan: Annotated[bool, Option("Print what it would take, and ask nothing.")] = False,
+    seed: args.Seed = 0,
+) -> None:
+    """Draft questions from a corpus with a language model. Each has the exact words
+    that answer it as evidence, so that it holds for any chunking.
+
+    Example:
+
+      steelyard questions docs --endpoint http://127.0.0.1:11434/v1 \\
+          --model llama3 -n 200 -o questions
+
+    Passages are drawn at random, each document with the same probability. Drafts
+    are rejected if their span is not in the passage, if they point at the passage,
+    copy it, give the answer away, are too general or repeat each other; drafts.jsonl
+    has them all, with the reason. `steelyard judge questions` lets a person approve
+    them. Run the command again after a crash: what was answered is not asked again.
+    """
+    from steelyard.judging.drafts import Drafting, client
+
+    made = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
+    try:
+        drafting = Drafting(corpus, made, n, shares_of(kinds), like, critic, by, seed)
+        print_message(f"{drafting.plan()}.")
+        if critic is not None:
+            print_message(f"Then at most one request to {critic} for each accepted draft.")
+        if plan:
+            return
+        with progress_bar() as progress:
+            drafts = drafting.run(lambda done, total, tokens: progress(f"drafting, {tokens:,} tokens", done, total))
+    finally:
+        made.cache.close()
+    drafts.write(output)
+    print_message(drafts.verdict)
+    print_tables(drafts.document().tables)
+    print_messages(drafts.notes)
+    print_message(f"Written to {output}. Next: steelyard judge {output} (a person approves the questions)")
+
+
+def shares_of(text: str | None) -> dict[str, float] | None:
+    """The shares of the kinds.
+
+    >>> shares_of("fact=0.5,procedure=0.5")
+    {'fact': 0.5, 'procedure': 0.5}
+    """
+    if text is None:
+        return None
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, share = part.strip().rpartition("=")
+        try:
+            shares[name] = float(share)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise UsageError(f"--kinds is {text!r}; expected KIND=SHARE, as in fact=0.75,procedure=0.25.")
+    return shares

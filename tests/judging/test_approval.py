@@ -1,0 +1,133 @@
+"""The approval of drafted questions: the page on drafts, edits, undo, samples, and the folder afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from author import Author, corpus
+from test_judging_server import serving
+
+import steelyard as sy
+from steelyard.cli import run
+from steelyard.errors import InputError
+from steelyard.judging.approval import Approval, approved, original
+from steelyard.judging.drafts import Drafts
+from steelyard.judgments import Judgments
+from steelyard.statistics.intervals import share_interval
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with Author() as server:
+        drafts = sy.questions(
+            corpus(), endpoint=server.url, model="m", n=28, kinds={"fact": 1}, cache=tmp_path / "c.sqlite"
+        )
+    drafts.write(tmp_path / "questions")
+    return tmp_path / "questions"
+
+
+def queries(folder: Path) -> dict[str, str]:
+    lines = map(json.loads, (folder / "queries.jsonl").read_text().splitlines())
+    return {line["_id"]: line["text"] for line in lines}
+
+
+def drafts(folder: Path) -> dict[str, dict[str, object]]:
+    return {line["id"]: line for line in map(json.loads, (folder / "drafts.jsonl").read_text().splitlines())}
+
+
+def test_the_page_shows_accepted_drafts_with_the_span_marked(folder: Path) -> None:
+    before = drafts(folder)
+    with serving(Approval(folder, "ann")) as client:
+        data = client.page_data()
+        assert {pair[0] for pair in data["pairs"]} == set(queries(folder))
+        assert data["edit"] is True
+        assert [grade["key"] for grade in data["guidelines"]["grades"]] == ["r", "a"]
+        for number, (id, _) in enumerate(data["pairs"]):
+            item = client.ask("GET", f"item?n={number}")[1]
+            (span,) = item["spans"]
+            assert item["text"][span["start"] : span["end"]] == before[id]["quote"]
+            assert item["query"] == before[id]["question"]
+
+
+def test_decisions_change_the_folder_and_keep_the_original(folder: Path) -> None:
+    before, texts = drafts(folder), corpus()
+    session = Approval(folder, "ann")
+    with serving(session) as client:
+        pairs = client.page_data()["pairs"]
+        (good, edited, bad, marked, undone) = pairs[:5]
+        client.judge(good, 1)
+        client.judge(edited, 1, note="What did boats pay in tolls?")
+        client.judge(bad, 0)
+        client.judge(marked, 1, spans=[{"start": 4, "end": 13}])
+        client.judge(undone, 0)
+        client.ask("POST", "undo", {"query_id": undone[0], "doc_id": undone[1]})
+    found = session.finish()
+    after, asked = drafts(folder), queries(folder)
+    assert after[good[0]] == {**before[good[0]], "by": "ann"}
+    assert asked[edited[0]] == after[edited[0]]["question"] == "What did boats pay in tolls?"
+    assert after[edited[0]]["original"]["question"] == before[edited[0]]["question"]
+    assert bad[0] not in asked
+    assert (after[bad[0]]["status"], after[bad[0]]["reason"]) == ("rejected", "rejected by a person")
+    doc = after[marked[0]]
+    assert (doc["quote"], texts[doc["doc_id"]][doc["start"] : doc["end"]]) == ("merchants", "merchants")
+    assert after[undone[0]] == before[undone[0]]
+    evidence = sy.Evidence.read(folder / "evidence.jsonl")
+    assert set(evidence.queries) == set(asked)
+    assert f"Nobody has looked at {len(pairs) - 4:,} of the accepted questions." in found.verdict
+    assert tuple(map(original, found.drafts)) == tuple(map(original, session.drafts.drafts))
+
+
+def test_approval_continues_and_a_decision_can_be_withdrawn_later(folder: Path) -> None:
+    first = Approval(folder, "ann")
+    with serving(first) as client:
+        pair = client.page_data()["pairs"][0]
+        client.judge(pair, 0)
+    first.finish()
+    assert pair[0] not in queries(folder)
+    second = Approval(folder, "ann")
+    assert second.judged == 1
+    with serving(second) as client:
+        assert client.page_data()["pairs"][0] == pair
+        client.ask("POST", "undo", {"query_id": pair[0], "doc_id": pair[1]})
+    second.finish()
+    assert pair[0] in queries(folder)
+
+
+def test_decisions_do_not_apply_to_another_draft_of_the_same_id(folder: Path) -> None:
+    found = Drafts.read(folder)
+    lines = Judgments()
+    lines.append("q1", "another-draft", 0, "ann")
+    assert approved(found, lines).drafts == found.drafts
+
+
+def test_a_sample_is_random_and_estimates_the_share_of_bad_questions(folder: Path) -> None:
+    session = Approval(folder, "ann", sample=6, seed=1)
+    ids = [pair[0] for pair in session.pairs]
+    assert len(ids) == 6
+    assert ids == [pair[0] for pair in Approval(folder, "ann", sample=6, seed=1).pairs]
+    assert ids != [pair[0] for pair in Approval(folder, "ann", sample=6, seed=2).pairs]
+    assert session.estimate() == "Nothing is decided yet."
+    with serving(session) as client:
+        for number, pair in enumerate(client.page_data()["pairs"]):
+            client.judge(pair, 0 if number == 0 else 1)
+    assert session.estimate().startswith("1 of 6 questions rejected: 17% [0%, 64%] (95% interval).")
+
+
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson() -> None:
+    assert share_interval(0, 50) == pytest.approx((0, 0.0711), abs=1e-4)
+    assert share_interval(50, 50) == pytest.approx((0.9289, 1), abs=1e-4)
+    assert share_interval(10, 50) == pytest.approx((0.1003, 0.3372), abs=1e-4)
+
+
+def test_a_folder_without_accepted_drafts_is_an_error(tmp_path: Path) -> None:
+    Drafts((), sy.Corpus.of({"d": "text"})).write(tmp_path / "empty")
+    with pytest.raises(InputError, match="nothing to approve"):
+        Approval(tmp_path / "empty", "ann")
+
+
+def test_options_of_pools_are_refused_for_a_question_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["judge", str(folder), "--html", "page.html"]) == 2
+    assert "leave out the other options" in capsys.readouterr().err
+    assert run(["judge", "pool.jsonl", "--dataset", "demo", "--sample", "3"]) == 2
