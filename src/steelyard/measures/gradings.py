@@ -8,10 +8,10 @@ query of a larger alignment, so that the measure's own code is what computes eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
+from steelyard.qrels import Targets
 
 ABSENT = 1 << 40
 """The rank of a document that is not in a list."""
@@ -203,24 +204,8 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     order = np.argsort(owner * (int(ranks.max(initial=0)) + 1) + ranks, kind="stable")
     grades = np.concatenate([a.judged.grade[judged], grade])
     judged_query = np.concatenate([judged_of, virtual])
-    ranks, docs = ranks[order], docs[order]
-    return Alignment(
-        queries=(),
-        retrieved=a.retrieved[query],
-        answered=a.answered[query],
-        top_score=a.top_score[query],
-        query=owner[order],
-        rank=ranks,
-        grade=grades[docs],
-        doc=docs,
-        tie_first=ranks,
-        tie_size=np.ones_like(ranks),
-        judged=Judged(judged_query, grades, highest_judged(a)),
-        targets=replace(a.targets, **_own_targets(judged_query, grades)),
-        repeats=Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held),
-        doc_ids=[""] * len(grades),
-        judged_only=a.judged_only,
-    )
+    repeats = Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held)
+    return _untied(a, query, owner[order], ranks[order], docs[order], judged_query, grades, repeats)
 
 
 def alone(measure: Measure, a: Alignment, query: Ints, rank: Ints, grade: float) -> Floats:
@@ -236,34 +221,34 @@ def _one_each(a: Alignment, query: Ints, rank: Ints, grade: float) -> Alignment:
     It is what `graded` would make of an alignment without judgments, faster.
     """
     doc = np.flatnonzero(rank < ABSENT)
-    number, grades, nothing = np.arange(len(query)), np.full(len(query), grade), np.zeros(0, dtype=np.int64)
-    return replace(
-        a,
+    number, nothing = np.arange(len(query)), np.zeros(0, dtype=np.int64)
+    repeats = Repeats(nothing, nothing, a.repeats.held)
+    return _untied(a, query, doc, rank[doc], doc, number, np.full(len(query), grade), repeats)
+
+
+def _untied(
+    a: Alignment, query: Ints, owner: Ints, rank: Ints, doc: Ints, judged: Ints, grades: Floats, repeats: Repeats
+) -> Alignment:
+    """The alignment with these queries of `a`, the hits given and no ties; a document graded above 0 is its target."""
+    relevant = np.flatnonzero(grades > 0)
+    numbers, unnamed = np.arange(len(relevant)), [""] * len(relevant)
+    return Alignment(
         queries=(),
         retrieved=a.retrieved[query],
         answered=a.answered[query],
         top_score=a.top_score[query],
-        query=doc,
-        rank=rank[doc],
+        query=owner,
+        rank=rank,
         grade=grades[doc],
         doc=doc,
-        tie_first=rank[doc],
-        tie_size=np.ones_like(doc),
-        judged=Judged(number, grades, highest_judged(a)),
-        targets=replace(a.targets, **_own_targets(number, grades)),
-        repeats=Repeats(nothing, nothing, a.repeats.held),
-        doc_ids=[""] * len(query),
-        near_repeats=None,
-        tokens_through=None,
-        seconds=None,
+        tie_first=rank,
+        tie_size=np.ones_like(rank),
+        judged=Judged(judged, grades, highest_judged(a)),
+        targets=Targets(relevant, numbers, grades[relevant], judged[relevant], unnamed),
+        repeats=repeats,
+        doc_ids=[""] * len(grades),
+        judged_only=a.judged_only,
     )
-
-
-def _own_targets(query: Ints, grade: Floats) -> dict[str, Any]:
-    """The fields of `Targets` where each document graded above 0 is its own target."""
-    doc = np.flatnonzero(grade > 0)
-    target = np.arange(len(doc))
-    return {"doc": doc, "target": target, "grade": grade[doc], "query": query[doc], "name": [""] * len(doc)}
 
 
 def _costs(runs: Sequence[Alignment], docs: Unjudged) -> Ints:
