@@ -110,8 +110,8 @@ def test_a_scorer_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        ("no_such_module:f", "cannot import the scorer 'no_such_module:f'"),
-        ("json:nothing", "cannot import the scorer 'json:nothing'"),
+        ("no_such_module:f", "there is no module 'no_such_module'"),
+        ("json:nothing", "module 'json' has no 'nothing'"),
         (3, "expected a callable"),
         ("cross-encoder:/no/such/folder", "never downloaded"),
     ],

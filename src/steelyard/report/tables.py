@@ -316,22 +316,12 @@ def _csv_cell(cell: Cell) -> Cell:
     return "" if cell is None or cell != cell else cell
 
 
+_LATEX_NAMES = {
+    "~": "textasciitilde", "^": "textasciicircum", "\\": "textbackslash", "<": "textless", ">": "textgreater",
+    "|": "textbar",
+}  # fmt: skip
 _LATEX = str.maketrans(
-    {
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "\\": r"\textbackslash{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-    }
+    {sign: f"\\{sign}" for sign in "&%$#_{}"} | {sign: f"\\{name}{{}}" for sign, name in _LATEX_NAMES.items()}
 )
 _PARAGRAPH = r"p{0.3\linewidth}"
 _STARRED = re.compile(r"(?<=\d) (\*{1,3})$")

@@ -26,6 +26,7 @@ class LanceDB(VectorEngine):
 
     retriever = extra = "lancedb"
     module = "lancedb"
+    selects_texts = True
 
     target: str | Path | None = setting(
         "the folder or the URI of an existing database, with `table`; nothing is written to it",
@@ -62,9 +63,6 @@ class LanceDB(VectorEngine):
             self._key, self._address = opened([{"api_key": self.api_key}, str(self.target)], self.label)
             if "://" not in self._address:
                 self._address = str(self._path("database in", self._address))
-
-    def _text_path(self) -> str | None:
-        return None
 
     def _vector_source(self) -> Dense | None:
         return None if self.search == "text" else super()._vector_source()

@@ -40,6 +40,7 @@ class _Postgres(Engine):
     labelled_by = ("name", "table")
     existing_by = "table"
     id_path = "id"
+    selects_texts = True
 
     target: str | None = setting(
         "the URL of a server; ${VARIABLE} is read from the environment. Without it, a private server of the package "
@@ -55,10 +56,6 @@ class _Postgres(Engine):
     )
     id: str = setting(default="id", only="target", key="row")
     timeout: float = setting("seconds per query", default=30.0, low=1e-3, only="target", key=None)
-
-    def _text_path(self) -> str | None:
-        """The texts are selected by their column."""
-        return None
 
     def _set_up(self) -> None:
         if self._existing and self.target is None:

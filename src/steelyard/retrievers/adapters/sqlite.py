@@ -32,6 +32,7 @@ class _Sqlite(Engine):
     """A table of SQLite, of the corpus in a temporary folder, or of an existing database."""
 
     id_path = "id"
+    selects_texts = True
     _driver: Any = sqlite3
     _text: str | None = None
 
@@ -40,10 +41,6 @@ class _Sqlite(Engine):
     )
 
     table: str | None = setting("the table", default=None, only="target", needed=True)
-
-    def _text_path(self) -> str | None:
-        """The texts are selected by their column."""
-        return None
 
     def _set_up(self) -> None:
         super()._set_up()
