@@ -135,7 +135,10 @@ def formats() -> str:
     """Every format of runs and qrels."""
     return table(
         ("format", "reads", "writes", "content"),
-        ((code(each.name), ", ".join(each.reads), ", ".join(each.writes), each.description) for each in list_formats()),
+        (
+            (code(each.name), ", ".join(each.reads), ", ".join(each.writes), each.description)
+            for each in list_formats().values()
+        ),
     )
 
 

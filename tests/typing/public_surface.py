@@ -102,7 +102,7 @@ def definitions(qrels: sy.Qrels, run: sy.Run) -> None:
 
 
 def files() -> None:
-    for format in sy.list_formats():
+    for format in sy.list_formats().values():
         print(format.name, format.description)
     sy.convert("bm25.run", Path("bm25.parquet"))
 

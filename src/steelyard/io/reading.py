@@ -210,7 +210,7 @@ def _before(
     """The format to read, and whether it is a run or qrels."""
     if from_format is not None and kind is not None:
         return format_named(from_format, kind, "reads").name, kind
-    by_name = {known.name: known for known in list_formats()}
+    by_name = list_formats()
     if from_format in by_name and len(by_name[from_format].reads) == 1:
         return from_format, next(iter(by_name[from_format].reads))
     detected = detect(Source(in_path), columns, kind)

@@ -5,7 +5,7 @@
         m: int = setting("links per document", default=16, low=1)
 
 The declaration gives the constructor with its checks, the attribute `self.m`, the settings that results are cached by,
-and what `steelyard retrievers mine`, the errors of bench.yaml and the documentation show.
+and what `steelyard list retrievers mine`, the errors of bench.yaml and the documentation show.
 """
 
 from __future__ import annotations
