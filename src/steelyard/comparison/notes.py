@@ -118,8 +118,8 @@ WARNINGS: Texts = {
     "not-tested": "no test of {pairs:?{pairs:listed}|the pairs of runs}{measures:? on {measures:listed}|}: {reason}",
     "missing-values": "{count:,} {count:value is|values are} missing from the score table and "
     "{policy:zero?{count:scores|score} 0|{count:is|are} left out} (the first: {first})",
-    "qrels-made-from-run": "the qrels look as if they were made from the first {depth} of {run}: all judged "
-    "documents are there. Differences in favour of {run} are undecided",
+    "qrels-made-from-run": "the qrels look as if they were made from the first {depth} of {run}: all or nearly "
+    "all judged documents are there. Differences in favour of {run} are undecided",
     "undecided": "{pairs:,} {pairs:difference is|differences are} undecided: the outcome depends on unjudged "
     "documents{documents:?. {run} vs {baseline} on {measure} depends on {documents:,} "
     "{documents:document|documents}: `steelyard pool RUN RUN --qrels QRELS --strategy pair -o pool.jsonl` lists "
