@@ -314,6 +314,15 @@ SAMPLES: dict[str, Any] = {
 """Example values of notes, by name."""
 
 OF_A_NOTE: dict[str, dict[str, Any]] = {
+    "depends-on-overlap": {
+        "run": "bm25 on fixed-80",
+        "baseline": "bm25 on fixed-150",
+        "measure": "R(per=target, budget=600)",
+        "reason": "depends on how much of a passage a chunk must contain (any +0.1610***, majority -0.1200**, whole "
+        "-0.4530***)",
+    },
+    "relevance-level-decides": {"highest": 3.0, "measure": "P@10", "now": "better", "then": "not significant"},
+    "unjudged-by-people": {"share": 0.23, "k": 10},
     "across-left-out": {"source": "beir.csv"},
     "across-missing": {"runs": (("dense", ("scifact",)),)},
     "across-one-dataset-decides": {"pairs": (("bm25", "dense", "scifact", "reversed"),)},
