@@ -14,6 +14,7 @@ BENCHMARKS = {
     "report": "the page",
     "scale": "other formats, many runs, fusion, graphs and reports, with peers, at one, two and four times a size",
     "load": "time and memory at one, two and four times a size",
+    "returned_texts": "benches whose retrievers return texts, and ids alone",
     "spark": "a run in Parquet on Spark, where there are pyspark and Java",
 }
 

@@ -125,3 +125,30 @@ def test_labels_of_a_model_are_named_in_every_verdict(tmp_path: Path) -> None:
         assert "llama3:8b" in text
     assert "Judged by" not in sy.compare(sy.Judgments(people), runs, ["nDCG@2"]).verdict
     assert "Judged by llama3:8b and people" in sy.compare(sy.Judgments([*MODEL, *people]), runs, ["nDCG@2"]).verdict
+
+
+def test_outcomes_of_the_page_a_bench_and_the_gate_agree_on_what_is_relevant(tmp_path: Path) -> None:
+    from steelyard.comparison.failures import MISSED, NOTHING, run_failures
+
+    for name, run in {"one": sy.Run(RUN), "other": sy.Run({"q1": ["b", "a"], "q2": ["d"]})}.items():
+        run.write(tmp_path / f"{name}.run")
+    bench = {
+        "dataset": dataset(tmp_path),
+        "retrievers": [{"run": {"path": str(tmp_path / f"{name}.run"), "name": name}} for name in ("one", "other")],
+        "measures": ["Hit@1", "R@2"],
+        "baseline": "one",
+    }
+    result = sy.bench(bench, output=tmp_path / "out")
+    for comparison in (result.comparison, load_result(tmp_path / "out").comparison):
+        one = run_failures(comparison)[0]
+        assert one.relevant.tolist() == [1, 0]  # q1: b (3), not a (1); q2: nothing, since c has 1
+        assert (one.first.tolist(), one.found.tolist()) == ([2, 0], [0, 0])  # found within the cutoff of Hit@1
+        assert one.failures[1] & NOTHING
+        assert not one.failures[1] & MISSED
+        assert comparison.leaderboard.filter(run="one")["R@2"].to_list() == [0.5]
+    stated = sy.compare(sy.Judgments(LINES), {"one": RUN}, ["Hit@1"], rel=1)
+    assert run_failures(stated)[0].relevant.tolist() == [2, 1]
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert '"relevant":1,"hidden":0,"level":2' in page
+    assert sy.gate(tmp_path / "out", run="other", rules=["Hit@1 >= 0.5", "R@2 >= 0.5"]).passed
+    assert not sy.gate(tmp_path / "out", run="one", rules=["Hit@1 >= 0.5"]).passed

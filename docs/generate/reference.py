@@ -327,6 +327,8 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "texts-differ": {"documents": ("d12", "d40")},
     "fewer-passages": {"drawn": 12, "wanted": 200},
     "judgments-used": {"judgments": 60, "judges": ("ann", "bob"), "file": "judgments.jsonl"},
+    "questions-moved": {"count": 3, "before": "q4", "after": "q5"},
+    "questions-changed": {"count": 1, "judgments": 6, "query": "q4", "before": "Where is it?", "after": "Who is it?"},
     "mostly-tied": {"pairs": 3, "ties": 40},
     "long-questions": {"queries": ("q7",), "longest": 12_000},
     "exports-joined": {"judges": ("anna",), "conflicts": 2},

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steelyard.comparison.history import History
     from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
+    from steelyard.comparison.stages import Stages, stages
     from steelyard.coverage import Coverage
     from steelyard.datasets import Corpus, Dataset, Queries
     from steelyard.dialects import Dialect, list_dialects
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from steelyard.measures.grammar import Measure, parse
     from steelyard.notes import Note
     from steelyard.qrels import Qrels
+    from steelyard.quality.check import Check, check
+    from steelyard.quality.effects import CheckFinding
     from steelyard.retrievers.base import Retriever, RetrieverError
     from steelyard.retrievers.registry import list_retrievers
     from steelyard.run import Run
@@ -59,6 +62,8 @@ __all__ = [
     "Bench",
     "BenchAcross",
     "BenchResult",
+    "Check",
+    "CheckFinding",
     "Comparison",
     "Corpus",
     "Coverage",
@@ -89,6 +94,7 @@ __all__ = [
     "RollUp",
     "Run",
     "Scores",
+    "Stages",
     "SteelyardError",
     "SteelyardWarning",
     "Tuned",
@@ -96,6 +102,7 @@ __all__ = [
     "across",
     "agreement",
     "bench",
+    "check",
     "compare",
     "compare_scores",
     "convert",
@@ -117,6 +124,7 @@ __all__ = [
     "reconcile",
     "sampled_scores",
     "save_baseline",
+    "stages",
     "tune",
 ]
 
@@ -134,6 +142,7 @@ __getattr__, __dir__, _ = lazy_names(
         "comparison.history": ("History",),
         "comparison.lists": ("ListComparison",),
         "comparison.result": ("Comparison",),
+        "comparison.stages": ("Stages", "stages"),
         "coverage": ("Coverage",),
         "datasets": ("Corpus", "Dataset", "Queries"),
         "dialects": ("Dialect", "list_dialects"),
@@ -160,6 +169,8 @@ __getattr__, __dir__, _ = lazy_names(
         "measures.grammar": ("Measure", "parse"),
         "notes": ("Note",),
         "qrels": ("Qrels",),
+        "quality.check": ("Check", "check"),
+        "quality.effects": ("CheckFinding",),
         "retrievers.base": ("Retriever", "RetrieverError"),
         "retrievers.registry": ("list_retrievers",),
         "run": ("Run",),

@@ -17,7 +17,7 @@ from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
 from steelyard.measures.compute import QrelsTraits, values
-from steelyard.measures.grammar import Measure, build
+from steelyard.measures.grammar import Measure, build, with_rel
 from steelyard.notes import Note, Texts, declare, note, warn_of
 from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
@@ -148,14 +148,6 @@ def named_measures(
         if measure.definition.companion and str(text) == str(measure):
             named[f"{text} residual"] = _companion(measure)
     return named
-
-
-def with_rel(measure: Measure, rel: float | None) -> Measure:
-    """The measure at another relevance level, where it has one and does not state it."""
-    parameter = measure.definition.parameter("rel")
-    if rel is None or parameter is None or parameter.default is None or "rel" in measure.stated:
-        return measure
-    return measure(rel=rel)
 
 
 def on_scale(named: dict[_K, Measure], qrels: Qrels, dialect: Dialect) -> dict[_K, Measure]:

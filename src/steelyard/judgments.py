@@ -1,10 +1,10 @@
 """Judgments of several judges, in a file that is appended to and never rewritten.
 
 One JSON object per line: query_id, doc_id, grade, judge, at; note, spans, model, prompt, seconds, tokens and other
-fields may follow. `relevant_from` is the lowest grade of the judge's scale that answers the query. A grade of null
-means that the judge looked and gave no answer. A line with `"undo": true` withdraws this judge's last line for this
-pair: the line before it, if there is one, counts again. Of several lines of one judge for one pair the last one
-counts.
+fields may follow. `question` is the text of the query when it was judged. `relevant_from` is the lowest grade of the
+judge's scale that answers the query. A grade of null means that the judge looked and gave no answer. A line with
+`"undo": true` withdraws this judge's last line for this pair: the line before it, if there is one, counts again. Of
+several lines of one judge for one pair the last one counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,10 @@ Rule = Literal["majority", "mean", "max", "min", "last"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 FIRST_FIELDS = ("query_id", "doc_id", "grade", "judge", "at")
+ASKED = "question"
+"""The field with the text of the query, as it was when the document was judged."""
+_ASKED_CHARACTERS = 10_000
+_SHOWN_CHARACTERS = 60
 UNNAMED = "judge"
 """The judge of lines that name none."""
 
@@ -49,6 +53,12 @@ WARNINGS: Texts = {
     "scales-differ": "the judges use different scales (the lowest relevant grade is {levels:listed}); the highest of "
     "these counts for all",
     "torn-lines": _torn_lines,
+    "questions-moved": "{count:,} {count:question has|questions have} a different id than when {count:it was|they "
+    "were} judged ({before} is now {after}); judgments follow the text of their question. A column of ids in the file "
+    "of questions keeps ids as they are",
+    "questions-changed": "{judgments:,} {judgments:judgment is|judgments are} not used, as {count:a question|{count:,} "
+    "questions} changed after {count:it was|they were} judged: {query} was {before!r} and is "
+    "{after:?now {after!r}|no longer asked}. Judge again, or undo the change",
 }
 INFO: Texts = {
     "graded-by": "grades by {judge}{judges:|, one of {judges} judges}",
@@ -167,6 +177,45 @@ class Judgments:
     def undo(self, query_id: str, doc_id: str, judge: str) -> Judgment:
         """Withdraw the judge's last line for this pair; the line before it, if any, counts again."""
         return self.append(query_id, doc_id, None, judge, undo=True)
+
+    def for_questions(self, queries: Mapping[str, str]) -> Judgments:
+        """The judgments for queries as they are asked now, by id and text; `notes` report what changed.
+
+        A line that states its question follows it to the id that the question has now, and is left out if it is no
+        longer asked. Other lines stay as they are.
+        """
+        places: dict[str, str] = {}
+        for query, text in queries.items():
+            places.setdefault(asked(text), query)
+        followed: dict[tuple[str, str, str], str | None] = {}
+        moved: dict[str, str] = {}
+        lost: dict[str, list[str]] = {}
+        lines = []
+        for line in self.lines:
+            question = line.more.get(ASKED)
+            place: str | None = followed.get(line.key, line.query_id) if line.undo else line.query_id
+            if isinstance(question, str):
+                same = line.query_id in queries and asked(queries[line.query_id]) == question
+                place = line.query_id if same else places.get(question)
+                followed[line.key] = place
+                if place is None:
+                    lost.setdefault(line.query_id, []).append(question)
+                elif place != line.query_id:
+                    moved[line.query_id] = place
+            if place is not None:
+                lines.append(line if place == line.query_id else replace(line, query_id=place))
+        made = Judgments(lines)
+        made.path, made.notes = self.path, self.notes
+        if moved:
+            before, after = next(iter(moved.items()))
+            made.notes = (*made.notes, note("questions-moved", count=len(moved), before=before, after=after))
+        if lost:
+            query, texts = next(iter(lost.items()))
+            now = queries.get(query)
+            values = {"judgments": sum(map(len, lost.values())), "count": len(lost), "query": query}
+            shown = {"before": _in_note(texts[0]), "after": None if now is None else _in_note(now)}
+            made.notes = (*made.notes, note("questions-changed", **values, **shown))
+        return made
 
     @cached_property
     def current(self) -> tuple[Judgment, ...]:
@@ -299,6 +348,16 @@ class Judgments:
         if missing:
             parts.append(f"{missing:,} without a grade")
         return f"Judgments: {', '.join(parts)}"
+
+
+def asked(text: str) -> str:
+    """The text of a query as a line states it."""
+    return text[:_ASKED_CHARACTERS]
+
+
+def _in_note(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _SHOWN_CHARACTERS else f"{words[:_SHOWN_CHARACTERS]}..."
 
 
 def resolved(grades: Sequence[float], rule: str) -> float:

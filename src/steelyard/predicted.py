@@ -7,17 +7,21 @@ for others. The estimate uses the predictions for the other queries and the huma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.errors import InputError
-from steelyard.measures.compute import averaged
+from steelyard.measures.bounds import rank_cutoff
+from steelyard.measures.compute import averaged, values
+from steelyard.measures.gradings import is_fixed
 from steelyard.measures.grammar import Measure
+from steelyard.measures.registry import definitions
 from steelyard.notes import Note, Texts, by_severity, declare, note
 from steelyard.qrels import Qrels
 from steelyard.scores import Scores, key_of
@@ -41,6 +45,9 @@ WARNINGS: Texts = {
     "queries were} drawn at random; {pool:none?no pool records that|{pool:all?the queries of this pool were not "
     "drawn at random|not all of them are among the queries that this pool drew at random}} (steelyard pool "
     "--queries N draws queries)",
+    "unjudged-by-people": "people left {share:.0%} of the first {k} of {run} unjudged (on {measure}), in the queries "
+    "that they judged: human values are then too low, and the correction too. Differences of such runs are undecided; "
+    "judge the first {k} of every run completely",
     "no-predictions": "{count:,} {count:human-judged query has|human-judged queries have} no predicted judgments "
     "and {count:is|are} left out ({examples:joined})",
 }
@@ -49,7 +56,8 @@ INFO: Texts = {
     "predictions-worth": _predictions_worth,
 }
 SHORT: Texts = {
-    "not-a-random-sample": "the {count:,} {count:human-judged query|human-judged queries} may not be a random sample"
+    "unjudged-by-people": "people left {share:.0%} of the first {k} of {run} unjudged: undecided",
+    "not-a-random-sample": "the {count:,} {count:human-judged query|human-judged queries} may not be a random sample",
 }
 declare(warning=WARNINGS, info=INFO, short=SHORT)
 
@@ -194,11 +202,49 @@ def predicted_scores(human: Scores, qrels: Qrels, predicted: Scores, judge: str,
     notes = [note("predicted-judgments", judge=judge)]
     if first is not None:
         notes.append(note("predictions-worth", n=first.n, others=first.N, effective=first.effective_n))
+    if human.lists is not None:
+        worst = most_unjudged(predicted.name, human.measures.values(), human.lists, queries)
+        notes += unjudged_notes([] if worst is None else [worst])
     notes += sample_notes(human.queries, pool)
     if absent:
         notes.append(note("no-predictions", count=len(absent), examples=absent[:3]))
     object.__setattr__(made, "about", tuple(notes))
     return made
+
+
+MOST_UNJUDGED = 0.1
+"""The share of the first documents above which human values are too incomplete to correct predicted ones."""
+
+FIRST = 10
+"""The first documents of a measure without a cutoff."""
+
+
+class Unjudged(NamedTuple):
+    """The share of the first k documents of a run that people left unjudged, by a measure."""
+
+    share: float
+    k: int
+    run: str
+    measure: str
+
+
+def most_unjudged(run: str, measures: Iterable[Measure], a: Alignment, queries: Collection[str]) -> Unjudged | None:
+    """The largest share of a run's first documents that these queries' human judgments lack; None if it is small."""
+    kept = np.isin(np.array(a.queries, dtype=object), np.array(list(queries), dtype=object))
+    answered = a.answered & (a.retrieved > 0) & kept
+    found = []
+    for measure in measures:
+        if answered.any() and not is_fixed(measure):
+            k = rank_cutoff(measure) or FIRST
+            judged = values(Measure(definitions()["Judged"], cutoff=k), a)[answered].mean()
+            found.append(Unjudged(1.0 - float(judged), k, run, str(measure)))
+    most = max(found, default=None)
+    return most if most is not None and most.share > MOST_UNJUDGED + 1e-9 else None
+
+
+def unjudged_notes(found: Sequence[Unjudged]) -> list[Note]:
+    """A note on the largest share."""
+    return [note("unjudged-by-people", **max(found)._asdict())] if found else []
 
 
 def sample_notes(queries: Sequence[str], pool: Any) -> list[Note]:

@@ -238,3 +238,150 @@ def test_page_has_the_lists_of_every_chunking_with_their_ranks(dataset: sy.Datas
             assert (rank is None) == (not doc.startswith(name.split(" on ")[1] + ":"))
     whole = runs.index("bm25-okapi on whole")
     assert not (looks[whole].failures & PARTLY).any(), "chunks of another chunking are not counted as missed"
+
+
+def test_a_verdict_that_depends_on_the_overlap_rule_is_undecided(tmp_path: Path) -> None:
+    # Every query's passage is 60 words; small chunks contain a part of it, large ones all of it and one other half.
+    words = [f"w{number}" for number in range(120)]
+    texts = {
+        f"d{n}": " ".join(f"t{n} {word}" if at % 30 == 0 else word for at, word in enumerate(words)) for n in range(12)
+    }
+    start = {doc: text.index("w30") for doc, text in texts.items()}
+    key = {
+        f"q{n}": [{"doc_id": f"d{n}", "start": start[f"d{n}"], "end": texts[f"d{n}"].index("w90")}] for n in range(12)
+    }
+    dataset = sy.Dataset.of(texts, {f"q{n}": f"t{n}" for n in range(12)}, {f"q{n}": [f"d{n}"] for n in range(12)})
+    given = {
+        "dataset": dataset,
+        "evidence": sy.Evidence(key),
+        "chunkers": [{"fixed": {"tokens": 31}}, "whole"],
+        "retrievers": ["bm25-okapi"],
+        "measures": ["P@4", "SpanR@4"],
+        "warmup": 0,
+    }
+    result = sy.bench({**given}, output=tmp_path / "any")
+    pair, spans = result.comparison.tested_pairs
+    assert (pair.measure, pair.verdict, pair.stars) == ("P@4", "undecided", "")
+    assert "depends on how much of a passage a chunk must contain (any +" in pair.sentence
+    numbers = dict(re.findall(r"(any|majority|whole) ([-+]\d\.\d{4})", pair.reason))
+    for rule in ("any", "majority", "whole"):
+        own = sy.bench({**given, "overlap": rule}, output=tmp_path / rule).comparison
+        means = {row.run: row.means["P@4"] for row in own.leaderboard_rows}
+        assert f"{means[pair.run] - means[pair.baseline]:+.4f}" == numbers[rule]
+        assert {each.verdict for each in own.tested_pairs if each.measure == "P@4"} == {"undecided"}
+    assert spans.verdict != "undecided", "SpanR needs no rule"
+    assert "undecided: depends on how much of a passage a chunk must contain" in result.comparison.verdict
+    assert "Next: use" not in result.comparison.summary()
+    assert any(each.code == "depends-on-overlap" for each in result.comparison.notes)
+    again = load_result(tmp_path / "any").comparison
+    assert again.tested_pairs == result.comparison.tested_pairs
+    assert again.verdict == result.comparison.verdict
+    assert "depends on how much of a passage" in (tmp_path / "any" / "report.html").read_text("utf-8")
+
+
+def test_a_folder_without_spans_has_no_files_of_them(dataset: sy.Dataset, tmp_path: Path) -> None:
+    files = {"ranges.parquet", "overlaps.parquet"}
+    bench(dataset, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} >= files
+    bench(dataset, tmp_path, evidence=sy.Evidence({"q1": [{"fact": "weighs gold"}]}))
+    assert not {path.name for path in tmp_path.iterdir()} & files
+
+
+def halves(text: str) -> list[str]:
+    """A chunker of one's own: two chunks that share a word."""
+    words = text.split()
+    middle = len(words) // 2
+    return [" ".join(words[: middle + 1]), " ".join(words[middle:])]
+
+
+def test_a_chunker_of_ones_own(dataset: sy.Dataset, tmp_path: Path) -> None:
+    (tmp_path / "my_chunks.py").write_text(
+        "def cut(text):\n    middle = text.index(' ', len(text) // 2)\n    return [(0, middle), (middle, len(text))]\n"
+    )
+    made = {
+        "dataset": dataset,
+        "evidence": sy.Evidence(EVIDENCE),
+        "retrievers": ["bm25-okapi"],
+        "measures": ["R(per=target)@3"],
+        "warmup": 0,
+    }
+    yaml = {**made, "chunkers": [{"python": "my_chunks:cut", "name": "mine"}, "whole"]}
+    path = written(tmp_path, EVIDENCE, **{key: yaml[key] for key in ("chunkers", "retrievers", "measures")})
+    sizes = {str(row[0]): row[1] for row in sy.bench(path).chunk_table.rows}  # type: ignore[union-attr]
+    assert sizes == {"mine": 4, "whole": 2}
+    result = sy.bench({**made, "chunkers": [halves]}, output=tmp_path / "halves")
+    chunks = result.dataset.corpus.texts
+    assert list(chunks) == ["halves:a#1", "halves:a#2", "halves:b#1", "halves:b#2"]
+    assert chunks["halves:a#2"] == "never wrong. Boats are for rivers and lakes."
+    with pytest.raises(sy.SteelyardError, match="<lambda>: chunk 1 is 'GOLD IS .* which is not a part of the text"):
+        sy.bench({**made, "chunkers": [lambda text: [text.upper()]]}, output=tmp_path / "wrong")
+    with pytest.raises(sy.SteelyardError, match="no_such_module"):
+        sy.bench({**made, "chunkers": [{"python": "no_such_module:cut"}]}, output=tmp_path / "wrong")
+
+
+CHUNK_ROWS = [
+    {"chunk_id": f"c{number}", "doc_id": doc, "start": start, "end": end, "text": TEXTS[doc][start:end]}
+    for number, (doc, start, end) in enumerate([("a", 0, 21), ("a", 22, 79), ("b", 0, 43), ("b", 44, 75)])
+]
+
+
+def test_a_file_of_chunks_with_a_retriever_and_a_run_of_their_own(dataset: sy.Dataset, tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CHUNK_ROWS), "utf-8")
+    (tmp_path / "my_search.py").write_text("def search(query, k):\n    return ['c0', 'c3', 'c2'][:k]\n")
+    sy.Run({"q1": {"c3": 2.0, "c0": 1.0}, "q2": {"c2": 1.0}}).write(tmp_path / "finished.run")
+    path = written(
+        tmp_path,
+        EVIDENCE,
+        chunkers=[{"chunks": "mine.jsonl"}, "whole"],
+        retrievers=[
+            "bm25-okapi",
+            {"python": "my_search:search", "name": "search", "chunker": "mine"},
+            {"run": {"path": "finished.run", "chunker": "mine"}},
+        ],
+        measures=["RR@3", "R(per=target)@3", "SpanR@3"],
+    )
+    result = sy.bench(path)
+    assert list(result.runs) == ["bm25-okapi on mine", "search on mine", "finished on mine", "bm25-okapi on whole"]
+    chunks = [{**row, "chunk_id": f"mine:{row['chunk_id']}"} for row in CHUNK_ROWS]
+    qrels = sy.Evidence(EVIDENCE).judge(chunks)
+    lists = {
+        "search on mine": {query: ["mine:c0", "mine:c3", "mine:c2"] for query in QUERIES},
+        "finished on mine": {"q1": ["mine:c3", "mine:c0"], "q2": ["mine:c2"]},
+    }
+    board = {row["run"]: row for row in result.comparison.leaderboard.iter_rows(named=True)}
+    for name, run in lists.items():
+        alone = sy.evaluate(qrels, run, ["RR@3", "R(per=target)@3", "SpanR@3"]).means
+        assert {key: board[name][key] for key in alone} == pytest.approx(alone, abs=1e-12)
+    assert not [row for row in result.rows if row.unknown_documents]
+
+
+def test_problems_of_own_chunks(dataset: sy.Dataset, tmp_path: Path) -> None:
+    run = tmp_path / "x.run"
+    sy.Run({"q1": ["a"]}).write(run)
+    for more, expected in (
+        ({"chunkers": [{"chunks": "none.jsonl"}]}, "there is no file of chunks none.jsonl"),
+        ({"chunkers": [{"python": {"module": "x"}}]}, "python: expected `target` and `name`, got module"),
+        ({"retrievers": [{"run": str(run)}]}, "a finished run has chunks of its own; name their chunking"),
+        ({"retrievers": [{"bm25-okapi": {"chunker": "hole"}}]}, "unknown chunker 'hole'.*whole"),
+        (
+            {"retrievers": [{"bm25-okapi": {"chunker": "whole"}}], "chunkers": [], "evidence": None},
+            "`chunker` names a chunking, and there are no chunkers",
+        ),
+    ):
+        with pytest.raises(InputError, match=expected):
+            bench(dataset, tmp_path / "out", **more)
+    rows = [{key: row[key] for key in ("chunk_id", "doc_id", "text")} for row in CHUNK_ROWS]
+    (tmp_path / "bare.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    with pytest.raises(InputError, match="4 of 4 chunks have no start and end"):
+        bench(dataset, tmp_path / "out", chunkers=[{"chunks": str(tmp_path / "bare.jsonl")}])
+
+
+def test_span_measures_are_the_default_of_a_bench_of_chunkers(tmp_path: Path) -> None:
+    path = written(tmp_path, EVIDENCE, measures=[])
+    result = sy.bench(path)
+    named = [f"{name}(budget=1000)" for name in ("SpanR", "SpanP", "SpanIoU")]
+    assert result.comparison.keys == [*named, "R(per=target, budget=1000)"]
+    assert "on SpanR(budget=1000)" in result.comparison.verdict
+    (tmp_path / "facts").mkdir()
+    facts = sy.bench(written(tmp_path / "facts", {"q2": EVIDENCE["q2"]}, measures=[]))
+    assert facts.comparison.keys == ["R(per=target, budget=1000)"]

@@ -6,16 +6,19 @@ import json
 import shlex
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
+import polars as pl
 import pytest
 
 import steelyard as sy
 from needs import import_peer
+from steelyard.benchmark import documents, retrieval
 from steelyard.benchmark.judged import differences, judge_result
 from steelyard.cli import run as command
 from steelyard.judging.server import JudgingServer
@@ -381,3 +384,119 @@ def test_three_commands_with_a_chroma_and_a_pgvector_collection(
     stored = {"postgres": address, "table": "way_in_pages", "text": "content"}
     for source in (stored, {"chroma": "db", "collection": "pages"}):
         assert dict(sy.Dataset.of(queries=["Why?"], corpus=source).corpus) == DOCUMENTS
+
+
+class Counted(str):
+    """A text whose instances are counted while they are in memory."""
+
+    alive: ClassVar[weakref.WeakSet[Counted]] = weakref.WeakSet()
+    __hash__ = str.__hash__
+
+
+def test_texts_are_on_disk_and_not_in_memory(tmp_path: Path, monkeypatch: Any) -> None:
+    """However many questions there are, as many texts are in memory at a time."""
+    monkeypatch.setattr(retrieval, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(documents, "_ROWS", 50)
+    most: dict[int, int] = {}
+    parts: list[int] = []
+    made = documents._frame
+    monkeypatch.setattr(documents, "_frame", lambda rows: parts.append(len(rows)) or made(rows))
+
+    def search(query: str, k: int) -> list[dict[str, Any]]:
+        found = []
+        for rank in range(k):
+            text = Counted(f"{query} {rank}")
+            Counted.alive.add(text)
+            found.append({"id": f"{query} {rank}", "text": text})
+        most[len(questions)] = max(most.get(len(questions), 0), len(Counted.alive))
+        return found
+
+    for count in (60, 240):
+        questions = [f"question {number}" for number in range(count)]
+        retrievers = dict.fromkeys(("a", "b", "c"), search)
+        result = sy.bench(
+            {"queries": questions, "retrievers": retrievers, "depth": 5, "warmup": 0}, tmp_path / str(count)
+        )
+        assert result.documents.height == 5 * count
+        assert result.documents["text"].to_list() == result.documents["doc_id"].to_list()
+    assert most[240] == most[60] <= 3 * 5 * 10 + 100
+    assert parts == [50] * 6 + [50] * 24
+
+
+def test_long_texts_are_written_in_parts_of_few_rows(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(documents, "_CHARACTERS", 1000)
+    rows = [(f"d{number}", "x" * 400, "", "") for number in range(100)]
+    parts = list(documents._parts(rows))
+    assert {len(part) for part in parts[:-1]} == {3}
+    assert [row for part in parts for row in part] == rows
+    documents.write_documents(rows, tmp_path / "documents.parquet")
+    assert pl.read_parquet(tmp_path / "documents.parquet").rows() == rows
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["documents.parquet"]
+
+
+def judged_and_changed(folder: Path, judging: dict[str, Any], change: Any) -> list[str]:
+    """Bench and judge, change the rows of questions.csv, and bench again: what the judgments count for, and notes."""
+    retrievers = {"search": "way_in_app:search", "worse": "way_in_app:worse"}
+    bench = {"queries": "questions.csv", "retrievers": retrievers, "depth": 10}
+    sy.bench(bench)
+    assert command(["judge", "bench-result", "--no-open", "--judge", "ann"]) == 0
+    before = sy.bench(bench)
+    header, *rows = (folder / "questions.csv").read_text().splitlines()
+    (folder / "questions.csv").write_text("\n".join([header, *change(rows)]) + "\n")
+    after = sy.bench(bench)
+    grades = [
+        {(result.dataset.queries[query], doc): grade for query, doc, grade in rows.iter_rows()}
+        for result in (before, after)
+        for rows in [result.dataset.qrels.frame.select("query_id", "doc_id", "grade")]
+    ]
+    assert grades[1].items() <= grades[0].items(), "no judgment counts for another question"
+    judging["kept"] = len(grades[1])
+    return [note for note in after.notes if note.code.startswith("questions-")]
+
+
+def test_judgments_follow_questions_that_are_reordered(folder: Path, judging: dict[str, Any]) -> None:
+    notes = judged_and_changed(folder, judging, lambda rows: rows[::-1])
+    assert judging["kept"] == 20
+    moved = next(note for note in notes if note.code == "questions-moved")
+    assert moved["before"] != moved["after"]
+    assert "follow the text of their question" in str(moved)
+
+
+def test_judgments_of_questions_that_are_edited_or_removed_are_not_used(
+    folder: Path, judging: dict[str, Any], capsys: Any
+) -> None:
+    notes = judged_and_changed(folder, judging, lambda rows: [f"Edited {row}" for row in rows[:5]] + rows[6:])
+    changed = next(note for note in notes if note.code == "questions-changed")
+    assert changed["before"].startswith("Tell me of")
+    assert changed["after"].startswith("Edited Tell me of")
+    assert 0 < changed["judgments"] == 20 - judging["kept"]
+    # What the changed questions now ask is judged anew, and the page does not show it as judged.
+    capsys.readouterr()
+    assert command(["judge", "bench-result", "--no-open", "--judge", "ann"]) == 0
+    printed = capsys.readouterr().err
+    assert f"{changed['judgments']} judgments are not used" in printed
+    assert "ann: 0 of " in printed
+
+
+def test_judgments_of_a_file_that_the_bench_names_follow_questions_too(folder: Path) -> None:
+    asked = {"q1": "Why?", "q2": "Where?"}
+    lines = [
+        {"query_id": "q1", "doc_id": "p1", "grade": 3, "judge": "ann", "question": "Where?"},
+        {"query_id": "q2", "doc_id": "p1", "grade": 3, "judge": "ann", "question": "Where?"},
+        {"query_id": "q2", "doc_id": "p1", "grade": None, "judge": "ann", "undo": True},
+        {"query_id": "q1", "doc_id": "p2", "grade": 1, "judge": "ann", "question": "When?"},
+        {"query_id": "q1", "doc_id": "p3", "grade": 1, "judge": "ann"},
+    ]
+    (folder / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    dataset = sy.Dataset.of(queries=list(asked.values()), qrels="mine.jsonl")
+    assert set(dataset.qrels.frame.select("query_id", "doc_id").rows()) == {("q2", "p1"), ("q1", "p3")}
+    codes = [note.code for note in dataset.notes if note.code.startswith("questions-")]
+    assert codes == ["questions-have-made-ids", "questions-moved", "questions-changed"]
+
+
+def test_the_model_judge_asks_again_about_a_question_that_changed(folder: Path) -> None:
+    labels = sy.Judgments([{"query_id": "q1", "doc_id": "d", "grade": 1, "judge": "m", "question": "Why?"}])
+    assert len(labels.for_questions({"q1": "Why?"})) == 1
+    assert len(labels.for_questions({"q1": "Why not?"})) == 0
+    assert labels.for_questions({"q7": "Why?"}).current[0].query_id == "q7"
+    assert len(labels.for_questions({"q1": "Why?"}).notes) == 0

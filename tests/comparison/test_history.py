@@ -158,13 +158,18 @@ def test_the_tests_of_a_line_are_those_of_t_test():
     from steelyard.statistics import t_test
 
     rng = np.random.default_rng(5)
-    series = [rng.normal(size=n).round(digits) for n in (0, 1, 2, 3, 10, 10, 115, 115) for digits in (1, 16)]
-    series += [np.zeros(5), np.full(5, 0.1), np.full(5, -0.3), np.array([0.1, 0.1 + 1e-17])]
-    differences, p_values = t_tests(series)
-    for values, difference, p in zip(series, differences, p_values, strict=True):
-        expected = t_test(values).p if len(values) else float("nan")
-        assert np.array_equal(p, expected, equal_nan=True)
-        assert np.array_equal(difference, values.mean() if len(values) else float("nan"), equal_nan=True)
+    blocks = [np.array([rng.normal(size=n).round(digits) for digits in (1, 16)]) for n in (0, 1, 2, 3, 10, 115)]
+    blocks += [np.array([np.zeros(5), np.full(5, 0.1), np.full(5, -0.3)]), np.array([[0.1, 0.1 + 1e-17]])]
+    for block in blocks:
+        differences, p_values = t_tests(block)
+        for values, difference, p in zip(block, differences, p_values, strict=True):
+            expected = t_test(values).p if len(values) else float("nan")
+            assert np.array_equal(p, expected, equal_nan=True)
+            assert np.array_equal(difference, values.mean() if len(values) else float("nan"), equal_nan=True)
+    gaps = np.array([[0.1, np.nan, 0.3, 0.2], [np.nan, np.nan, np.nan, 0.5]])
+    differences, p_values = t_tests(gaps)
+    assert differences == pytest.approx([0.2, 0.5])
+    assert p_values == pytest.approx([t_test([0.1, 0.3, 0.2]).p, float("nan")], nan_ok=True)
 
 
 def test_a_long_line_has_intervals_of_student(monkeypatch):
@@ -173,11 +178,12 @@ def test_a_long_line_has_intervals_of_student(monkeypatch):
     from steelyard.comparison import history
     from steelyard.statistics import mean_interval
 
-    series = [np.random.default_rng(place).random(5 + place % 2) for place in range(6)]
-    assert history._intervals(series) == [mean_interval(values) for values in series]
+    steps = History.of(records()[:6]).lines["demo", "nDCG@10", "bm25"]
+    values = [list(step.point.values("bm25", "nDCG@10").values()) for step in steps]
+    assert [(step.low, step.high) for step in steps] == [mean_interval(each) for each in values]
     monkeypatch.setattr(history, "MOST_DRAWN", 5)
-    found = history._intervals(series)
-    assert np.allclose(found, [mean_interval(values, method="t") for values in series])
+    steps = History.of(records()[:6]).lines["demo", "nDCG@10", "bm25"]
+    assert np.allclose([(step.low, step.high) for step in steps], [mean_interval(each, method="t") for each in values])
 
 
 @pytest.mark.parametrize("output", ["to_text", "to_markdown", "to_json", "to_html"])

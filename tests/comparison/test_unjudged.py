@@ -18,6 +18,7 @@ from steelyard.comparison.unjudged import (
     Estimate,
     Floats,
     GradeDraws,
+    Noise,
     PairedLists,
     combined_test,
     imputed_differences,
@@ -26,6 +27,11 @@ from steelyard.comparison.unjudged import (
     pooled,
     verdict,
 )
+from steelyard.errors import MeasureError
+from steelyard.measures.compute import values
+from steelyard.measures.gradings import ABSENT, Unjudged, graded, graded_draws, reads_zeros
+from steelyard.measures.grammar import Measure
+from steelyard.measures.registry import definitions
 from steelyard.options import Options
 from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import comparison_subject
@@ -44,6 +50,10 @@ def ndcg(grades: Floats, judged: Floats) -> Floats:
 
 def precision(grades: Floats, judged: Floats) -> Floats:
     return (np.nan_to_num(grades[:, :CUTOFF]) >= 1).sum(axis=1) / CUTOFF
+
+
+def grade_draws(pair: PairedLists, draws: int, seed: int) -> GradeDraws:
+    return GradeDraws(pair, Noise(draws, pair.lengths.shape[1], seed))
 
 
 def plain_test(pair: PairedLists) -> Estimate:
@@ -115,16 +125,16 @@ def test_drawn_grades_are_grades_of_the_qrels_and_repeat_with_the_seed() -> None
     (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
     pair = paired_lists(one, other, first(one, 10, grades))
     wanted = pair.unjudged & pair.within(CUTOFF)
-    drawn = GradeDraws(pair, 25, seed=3).of(wanted)
+    drawn = grade_draws(pair, 25, seed=3).of(wanted)
     assert drawn.shape == (wanted.sum(), 25)
     assert set(np.unique(drawn)) <= {0.0, 1.0, 2.0}
-    np.testing.assert_array_equal(drawn, GradeDraws(pair, 25, seed=3).of(wanted))
+    np.testing.assert_array_equal(drawn, grade_draws(pair, 25, seed=3).of(wanted))
 
 
 def test_the_drawn_grades_of_a_document_do_not_depend_on_how_many_are_asked_for() -> None:
     (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
     pair = paired_lists(one, other, first(one, 10, grades))
-    draws = GradeDraws(pair, 25, seed=3)
+    draws = grade_draws(pair, 25, seed=3)
     few, many = pair.unjudged & pair.within(CUTOFF), pair.unjudged
     assert few.sum() < many.sum()
     np.testing.assert_array_equal(draws.of(few), draws.of(many)[few[many]])
@@ -137,8 +147,46 @@ def test_drawn_grades_are_nearer_to_the_true_ones_than_zero_or_the_mean_grade() 
         pair = paired_lists(one, other, judged)
         wanted = pair.unjudged & pair.within(CUTOFF)
         true = complete.grade[wanted].mean()
-        error = abs(GradeDraws(pair, 50, seed=0).of(wanted).mean() - true)
+        error = abs(grade_draws(pair, 50, seed=0).of(wanted).mean() - true)
         assert error < 0.5 * min(true, np.nanmean(pair.grade) - true)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_all_draws_at_once_are_the_gradings_one_by_one(zeros: bool) -> None:
+    """The alignments of all draws are those that `graded` makes of single gradings, and so is every measure."""
+    rng = np.random.default_rng(5)
+    qrels = {f"q{n}": {f"d{d}": int(rng.integers(-1, 4)) for d in rng.permutation(12)[:4]} for n in range(7)}
+    runs = [{q: [f"d{d}" for d in rng.permutation(12)[: 2 + n]] for n, q in enumerate(qrels)} for _ in range(2)]
+    known = sy.Qrels(qrels)
+    sides = [align(known, run, Options().ordering).alignment for run in runs]
+    names = known.judged.query_ids
+    unknown = [
+        (number, doc)
+        for number, query in enumerate(names)
+        for doc in dict.fromkeys((*runs[0][query], *runs[1][query]))
+        if doc not in qrels[query]
+    ]
+    ranks = tuple(
+        np.array([run[names[q]].index(d) + 1 if d in run[names[q]] else ABSENT for q, d in unknown]) for run in runs
+    )
+    docs = Unjudged(np.array([query for query, _ in unknown]), ranks, len(names))
+    levels = np.array([-1.0, 0.0, 1.0, 3.0])
+    numbers = rng.integers(0, len(levels), (6, len(unknown))).astype(np.uint8)
+    together = graded_draws(sides, docs, numbers, levels, zeros)
+    every = [Measure(definition) for definition in definitions().values() if definition.bounded != "fixed"]
+    measures = [each for each in every if zeros or not reads_zeros(each)]
+    compared = 0
+    for a, rank, drawn in zip(sides, ranks, together, strict=True):
+        for measure in measures:
+            try:
+                expected = [
+                    values(measure, graded(a, np.arange(a.size), docs.query, rank, levels[row])) for row in numbers
+                ]
+            except (MeasureError, TypeError):
+                continue  # It needs texts, times or a cutoff.
+            compared += 1
+            np.testing.assert_allclose(values(measure, drawn), np.concatenate(expected), 1e-14, err_msg=str(measure))
+    assert compared > 40
 
 
 def test_many_distinct_grades() -> None:
@@ -146,7 +194,7 @@ def test_many_distinct_grades() -> None:
     rng = np.random.default_rng(0)
     continuous = [{d: g + rng.random() / 2 for d, g in row.items()} for row in grades]
     pair = paired_lists(one, other, first(one, 10, continuous))
-    drawn = GradeDraws(pair, 5, seed=0).of(pair.unjudged & pair.within(10))
+    drawn = grade_draws(pair, 5, seed=0).of(pair.unjudged & pair.within(10))
     assert len(np.unique(drawn)) <= 10
 
 

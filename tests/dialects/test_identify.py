@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import log2
 
 import numpy as np
@@ -219,5 +220,49 @@ def test_other_orders_of_ties_are_left_out_only_where_they_cannot_give_the_numbe
         with monkeypatch.context() as patch:
             patch.setattr(identification.Means, "most_by_ties", lambda self, reading: np.inf)
             everything = sy.identify(qrels, run, value, **narrow)
-        assert found.matches == everything.matches
+        assert [replace(match, chance=1) for match in found.matches] == [
+            replace(match, chance=1) for match in everything.matches
+        ]
+        both = zip(found.matches, everything.matches, strict=True)
+        assert all(few.chance >= many.chance for few, many in both), "what was left out could give other numbers"
         assert found.tried <= everything.tried
+
+
+def graded_case():
+    rng = np.random.default_rng(5)
+    qrels, run = {}, {}
+    for q in range(20):
+        grades = rng.choice(4, size=30, p=[0.7, 0.15, 0.1, 0.05]).tolist()
+        qrels[f"q{q}"] = {f"d{n}": grade for n, grade in enumerate(grades)}
+        run[f"q{q}"] = {f"d{n}": float(rng.normal() + 0.8 * grade) for n, grade in enumerate(grades)}
+    return qrels, run
+
+
+@pytest.mark.slow
+def test_the_chance_that_a_random_number_fits_is_stated_and_limits_what_is_called_most_likely():
+    """Of all numbers with two digits, the stated share fits, and at most 5% are said to be most likely something."""
+    qrels, run = graded_case()
+    narrow = {"measures": ["nDCG", "AP", "P"], "dialects": ["trec_eval-9"]}
+    found = [sy.identify(qrels, run, f"{number / 100:.2f}", **narrow) for number in range(101)]
+    fitting = sum(bool(each.matches) for each in found) / 101
+    assert fitting > 0.2
+    assert all(abs(each.chance - fitting) < 0.1 for each in found)
+    likely = [each for each in found if "most likely" in str(each)]
+    assert 1 <= len(likely) <= 5
+    assert all(each.matches[0].chance <= 0.05 for each in likely)
+    chances = [match.chance for each in found for match in each.matches]
+    assert max(chances) <= max(each.chance for each in found)
+    unclear = next(each for each in found if each.matches and each.matches[0].chance > 0.05)
+    assert "it fits by chance, and no definition is more likely than another" in str(unclear)
+    assert unclear.to_dict()["chance"] == unclear.chance
+    assert unclear.to_dict()["matches"][0]["chance"] == unclear.matches[0].chance
+
+
+def test_trec_eval_with_another_relevance_level_is_found():
+    qrels, run = graded_case()
+    for name in ("map", "P_5", "recip_rank"):
+        value = sy.evaluate(qrels, run, name, dialect="trec_eval-9", rel=2)[name]
+        found = sy.identify(qrels, run, f"{value:.5f}", dialects=["trec_eval-9", "trec_eval-10"])
+        assert ("trec_eval-9", f"{name} -l2") in names(found)
+        assert ("trec_eval-10", f"{name} -l2") in names(found)
+    assert not any("ndcg" in name for _, name in names(found) if "-l" in name), "ndcg does not depend on -l"

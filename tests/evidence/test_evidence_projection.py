@@ -15,6 +15,8 @@ from plain_projection import contains, judged
 
 import steelyard as sy
 from needs import import_peer
+from steelyard.chunking import Fixed, chunk_documents
+from steelyard.errors import InputError
 from steelyard.evidence import facts as fact_matching
 from steelyard.evidence import intervals as interval_join
 from steelyard.evidence import text_hash
@@ -261,3 +263,26 @@ evidence_by_query = st.dictionaries(
 def test_any_evidence_on_any_chunking_equals_the_loop(evidence: Any, size: int, step: int, overlap: Any) -> None:
     chunks = [*chunks_of(BOOK, size, step, "a"), *chunks_of(BOOK.upper(), size + 1, step + 2, "b")]
     assert rows(sy.Evidence(evidence).judge(chunks, overlap=overlap)) == judged(evidence, chunks, overlap=overlap)
+
+
+def test_judged_chunks_become_spans_that_smaller_chunks_share() -> None:
+    text = " ".join(f"word{number}" for number in range(400))
+    large = [vars(chunk) for chunk in chunk_documents({"d": text}, Fixed(tokens=100))]
+    small = [vars(chunk) for chunk in chunk_documents({"d": text}, Fixed(tokens=30))]
+    qrels = {"q1": {"d#1": 1}, "q2": {"d#3": 2, "d#4": 1}}
+    texts = sy.Evidence.from_qrels(qrels, {chunk["chunk_id"]: chunk["text"] for chunk in large})
+    with pytest.raises(InputError, match="3 of 3 facts are whole texts of judged documents.*doc_id, start and end"):
+        texts.judge(small)
+    spans = sy.Evidence.from_qrels(qrels, large)
+    judged = {(query, doc): next(c for c in large if c["chunk_id"] == doc) for query in qrels for doc in qrels[query]}
+    expected = {
+        (query, chunk["chunk_id"])
+        for (query, _), old in judged.items()
+        for chunk in small
+        if chunk["start"] < old["end"] and old["start"] < chunk["end"]
+    }
+    found = spans.judge(small)
+    assert set(found.frame.select("query_id", "doc_id").rows()) == expected
+    assert "targets-not-found" not in {each.code for each in found.notes}
+    with pytest.raises(InputError, match="1 judged chunk has no start and end"):
+        sy.Evidence.from_qrels({"q": ["a"]}, [{"chunk_id": "a", "doc_id": "d", "text": "x"}, {**large[0]}])

@@ -638,14 +638,42 @@ def test_marked_spans_are_targets() -> None:
             {"query_id": "other", "doc_id": "d", "grade": 3, "judge": "ann"},
         ]
     )
-    assert repr(evidence) == "Evidence: 1 query, 2 targets (3 spans)"
+    assert repr(evidence) == "Evidence: 2 queries, 3 targets (3 spans, 1 document)"
     assert "2 marked spans" in str(evidence.notes[0])
+    assert "1 document has a grade above 0 and no marked text: it counts as a whole" in str(evidence.notes[1])
     chunks = [
         {"chunk_id": f"c{start}", "doc_id": "d", "start": start, "end": start + 10, "text": "x" * 10}
         for start in (0, 10, 20)
     ]
     found = evidence.judge(chunks).frame
     assert dict(found.select("doc_id", "grade").iter_rows()).keys() == {"c0", "c10", "c20"}
+
+
+def test_marks_in_chunks_are_spans_of_the_document_that_these_were_cut_from() -> None:
+    text = "The balance weighs gold. A boat floats."
+    source = {"c1": {"doc_id": "book", "start": 0, "end": 24}, "c2": {"doc_id": "book", "start": 12, "end": 39}}
+    lines = [
+        {**marked(2, (12, 23), doc="c1"), "source": source["c1"]},
+        {**marked(2, (0, 11), doc="c2", judge="bob"), "source": source["c2"]},
+        {"query_id": "q2", "doc_id": "c2", "grade": 3, "judge": "ann", "source": source["c2"]},
+    ]
+    evidence = evidence_of(lines)
+    assert repr(evidence) == "Evidence: 2 queries, 2 targets (3 spans)"
+    assert evidence.spans.rows() == [("q", 1, "book", 12, 23)] * 2 + [("q2", 1, "book", 12, 39)]
+    cut = [(0, 18), (18, 39)]
+    chunks = [{"chunk_id": f"n{a}", "doc_id": "book", "start": a, "end": b, "text": text[a:b]} for a, b in cut]
+    found = evidence.judge(chunks, overlap="majority").frame
+    assert found.select("query_id", "doc_id").rows() == [("q", "n0"), ("q2", "n18")]
+
+
+def test_a_judgment_of_a_chunk_states_where_it_was_cut_from(tmp_path: Path) -> None:
+    records = {"c2": {"text": "weighs gold. A boat", "doc_id": "book", "start": 12, "end": 31}, "d": {"text": "plain"}}
+    dataset = sy.Dataset.of(records, {"q": "what"}, {})
+    session = Session([("q", "c2"), ("q", "d")], dataset, tmp_path / "judgments.jsonl", "ann", DEFAULT)
+    line = session.add({"query_id": "q", "doc_id": "c2", "grade": 2, "spans": [{"start": 0, "end": 11}]})
+    assert line.more["source"] == {"doc_id": "book", "start": 12, "end": 31}
+    assert "source" not in session.add({"query_id": "q", "doc_id": "d", "grade": 2}).more
+    assert evidence_of(tmp_path / "judgments.jsonl").spans.rows() == [("q", 1, "book", 12, 23)]
 
 
 def test_spans_of_a_grade_below_0_are_distractors() -> None:

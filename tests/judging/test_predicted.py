@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from csv import DictReader
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ import steelyard as sy
 from steelyard.cli import run as steelyard
 from steelyard.judging.pool import pool
 from steelyard.predicted import PredictedScores
-from steelyard.statistics.prediction_powered import prediction_powered
+from steelyard.statistics.prediction_powered import prediction_powered, prediction_powered_differences, shared_weight
 
 
 @pytest.fixture(scope="module")
@@ -113,41 +116,114 @@ def runs(data):
     }
 
 
-def test_compare_gives_the_estimates_of_evaluate_and_of_the_differences(data, runs):
+def test_compare_gives_every_run_the_same_weight_of_the_predictions(data, runs):
     truth, predicted, _ = data
     human = {query: truth[query] for query in list(truth)[:25]}
     measures = ["P@5", "nDCG@10"]
     result = sy.compare(human, runs, measures, predicted=predicted)
-    scores = {name: sy.evaluate(human, run, measures, predicted=predicted) for name, run in runs.items()}
-    for row in result.leaderboard_rows:
-        for key in measures:
-            assert row.means[key] == scores[row.run][key]
-            assert row.intervals[key] == scores[row.run].interval(key)
     assert [row.run for row in result.leaderboard_rows] == ["good", "fair", "bad"]
     assert f"good leads fair on P@5 by {result.tested_pairs[0].difference:.4f} " in result.verdict
     assert "prediction-powered t test" in result.to_text()
-    values = {
-        name: {
-            by: np.array([each.values("P@5")[each.queries.index(q)] for q in truth])
-            for by, each in (
-                ("truth", sy.evaluate(truth, run, ["P@5"])),
-                ("predicted", sy.evaluate(predicted, run, ["P@5"])),
+    for key in measures:
+        y, f = (
+            np.array([[each.values(key)[each.queries.index(q)] for q in truth] for each in scores])
+            for scores in (
+                [sy.evaluate(truth, run, [key]) for run in runs.values()],
+                [sy.evaluate(predicted, run, [key]) for run in runs.values()],
             )
-        }
-        for name, run in runs.items()
-    }
-    p_values = []
-    for pair in result.tested_pairs:
-        if pair.measure == "P@5":
-            y = values[pair.run]["truth"] - values[pair.baseline]["truth"]
-            y[25:] = np.nan
-            f = values[pair.run]["predicted"] - values[pair.baseline]["predicted"]
-            (found,) = prediction_powered([y], [f], level=1 - 0.05 / 3)  # Bonferroni's level, for three pairs
-            assert (pair.difference, pair.low, pair.high, pair.p) == (found.estimate, found.low, found.high, found.p)
-            assert pair.verdict == ("better" if pair.p_adjusted < 0.05 else "not significant")
-            p_values.append(pair.p)
-    adjusted = [pair.p_adjusted for pair in result.tested_pairs if pair.measure == "P@5"]
-    assert adjusted == pytest.approx(sy.statistics.adjust(np.array(p_values), "holm"))
+        )
+        y[:, 25:] = np.nan
+        weight = shared_weight(y, f)
+        means = dict(zip(runs, prediction_powered(y, f, (0, 1), weight=weight), strict=True))
+        for row in result.leaderboard_rows:
+            each = means[row.run]
+            assert (row.means[key], row.intervals[key]) == (each.estimate, (each.low, each.high))
+        p_values, adjusted = [], []
+        for pair in result.tested_pairs:
+            if pair.measure == key:
+                places = (list(runs).index(pair.run), list(runs).index(pair.baseline))
+                level = 1 - 0.05 / 3  # Bonferroni's level, for three pairs
+                (found,) = prediction_powered_differences(y, f, [places], level, weight)
+                assert pair.difference == pytest.approx(found.estimate, abs=1e-12)
+                assert (pair.low, pair.high, pair.p) == (found.low, found.high, found.p)
+                assert pair.verdict == ("better" if pair.p_adjusted < 0.05 else "not significant")
+                p_values.append(pair.p)
+                adjusted.append(pair.p_adjusted)
+        assert adjusted == pytest.approx(sy.statistics.adjust(np.array(p_values), "holm"))
+
+
+def numbers_of(text: str) -> set[str]:
+    """The numbers with four digits after the point or more, as they are written."""
+    return set(re.findall(r"[-+]?\d\.\d{4,}", text))
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_every_difference_is_that_of_the_means_in_every_format(data, runs, tmp_path, gaps):
+    truth, predicted, _ = data
+    human = {query: truth[query] for query in list(truth)[:25]}
+    runs = {name: dict(run) for name, run in runs.items()}
+    if gaps:  # queries that one run lacks are left out of all
+        del runs["fair"]["q3"], runs["bad"]["q40"]
+    options = {"missing": "skip"} if gaps else {}
+    result = sy.compare(human, runs, ["P@5", "RR"], baseline="bad", predicted=predicted, **options)
+    means = {row.run: row.means for row in result.leaderboard_rows}
+    by_json = json.loads(result.to_json())
+    board = {row["run"]: row for row in by_json["leaderboard"]}
+    frame = {row["run"]: row for row in result.leaderboard.iter_rows(named=True)}
+    csv = {row["run"]: row for row in DictReader(StringIO(result.to_csv()))}
+    for pair in [*result.tested_pairs, *result.every_pair]:
+        assert pair.difference == pytest.approx(
+            means[pair.run][pair.measure] - means[pair.baseline][pair.measure], 0, 1e-12
+        )
+    for pair in by_json["pairs"]:
+        assert pair["difference"] == pytest.approx(
+            board[pair["run"]][pair["measure"]] - board[pair["baseline"]][pair["measure"]], rel=0, abs=1e-12
+        )
+        for values in (frame, csv):
+            mine, theirs = (float(values[pair[side]][pair["measure"]]) for side in ("run", "baseline"))
+            assert pair["difference"] == pytest.approx(mine - theirs, rel=0, abs=1e-12)
+    result.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    for text in (result.to_text(), result.to_latex(), result.to_html(), page):
+        shown = numbers_of(text)
+        for row in result.leaderboard_rows:
+            assert f"{row.means['P@5']:.4f}" in shown
+        for pair in result.tested_pairs:
+            if pair.measure == "P@5":
+                assert f"{pair.difference:+.4f}" in shown
+    shown = numbers_of(result.to_markdown())
+    assert {f"{row.means['P@5']:.6f}".rstrip("0") for row in result.leaderboard_rows} <= shown
+    assert {f"{pair.difference:+.4f}" for pair in result.tested_pairs if pair.measure == "P@5"} <= shown
+
+
+def test_queries_with_predictions_are_not_called_ignored(data, runs):
+    truth, predicted, _ = data
+    human = {query: truth[query] for query in list(truth)[:25]}
+    known = {query: predicted[query] for query in list(truth)[5:55]}
+    result = sy.compare(human, runs, ["P@5"], predicted=known)
+    counts = {each["count"] for each in result.coverage["good"].all_notes() if "ignored" in str(each)}
+    assert counts == {5}  # q55 to q59: neither judged nor predicted; q0 to q4 are reported as left out
+    assert sy.compare(human, runs, ["P@5"], predicted=predicted).coverage["good"].without_judgments == 0
+    assert "5 human-judged queries have no predicted judgments" in result.to_text()
+
+
+def test_first_documents_that_people_left_unjudged_make_differences_undecided(data, runs):
+    truth, predicted, _ = data
+    judged = list(truth)[:25]
+    first = {q: sorted(runs["good"][q], key=runs["good"][q].get, reverse=True)[0] for q in judged}
+    fewer = {q: {doc: g for doc, g in truth[q].items() if doc != first[q]} for q in judged}  # 1 of the first 5
+    result = sy.compare(fewer, runs, ["P@5"], predicted=predicted)
+    (found,) = [each for each in result.notes if each.code == "unjudged-by-people"]
+    assert (found["run"], found["k"], found.severity) == ("good", 5, "warning")
+    assert found["share"] == pytest.approx(0.2)
+    assert {pair.verdict for pair in result.tested_pairs if "good" in pair.names} == {"undecided"}
+    assert "People left 20% of the first 5 of good unjudged." in result.verdict
+    assert "Next: use" not in result.summary()
+    scores = sy.evaluate(fewer, runs["good"], ["P@5"], predicted=predicted)
+    assert [each["share"] for each in scores.notes if each.code == "unjudged-by-people"] == pytest.approx([0.2])
+    some = {q: fewer[q] if place < 12 else truth[q] for place, q in enumerate(judged)}  # 12 of 125: under a tenth
+    codes = {each.code for each in sy.compare(some, runs, ["P@5"], predicted=predicted).notes}
+    assert "unjudged-by-people" not in codes
 
 
 def test_compare_reports_the_judge_in_every_output(data, runs, tmp_path):

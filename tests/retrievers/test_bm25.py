@@ -214,8 +214,8 @@ def test_retrieving_before_indexing_is_refused() -> None:
     ("wrong", "message"),
     [
         ({"variant": "okapy"}, "Did you mean okapi"),
-        ({"k1": -1}, "k1 is -1; expected a number from 0 to 1e"),
-        ({"b": 1.5}, "b is 1.5; expected a number from 0 to 1"),
+        ({"k1": -1}, "`k1` is -1; expected a number from 0 to 1e"),
+        ({"b": 1.5}, "`b` is 1.5; expected a number from 0 to 1"),
         ({"b": "0.75"}, "expected a number"),
         ({"k1": float("nan")}, "expected a number"),
         ({"variant": "okapi", "delta": 1.0}, "only the variants plus and l have delta"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import SteelyardError
-from steelyard.retrievers.graph import checked_source, document_graph, from_links, from_neighbours
+from steelyard.retrievers.graph import GraphFlow, document_graph, from_links, from_neighbours
 
 LINKS = {"a": ["b", "c", "b", "a", "gone"], "b": ["d"], "d": ["a"]}
 
@@ -96,7 +96,7 @@ def test_an_unknown_graph_suggests_the_nearest_name():
         SteelyardError,
         match="unknown graph 'neighbors'; expected one of auto, links, neighbours. Did you mean neighbours",
     ):
-        checked_source("neighbors", "graph-flow")
+        GraphFlow(graph="neighbors")
 
 
 def test_blocks_do_not_change_the_neighbours(monkeypatch):

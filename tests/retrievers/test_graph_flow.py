@@ -186,15 +186,15 @@ def test_it_has_a_name_settings_and_a_size():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"walks": 0}, "walks is 0; expected a whole number, 1 or more"),
-        ({"steps": -1}, "steps is -1"),
-        ({"steps": 2.5}, "steps is 2.5"),
-        ({"temperature": float("nan")}, "temperature is nan; expected a number"),
-        ({"restart": 1.5}, "restart is 1.5; expected a number from 0 to 1"),
-        ({"seeds": True}, "seeds is True"),
-        ({"neighbours": 0}, "neighbours is 0"),
+        ({"walks": 0}, "`walks` is 0; expected a whole number, 1 or more"),
+        ({"steps": -1}, "`steps` is -1"),
+        ({"steps": 2.5}, "`steps` is 2.5"),
+        ({"temperature": float("nan")}, "`temperature` is nan; expected a number"),
+        ({"restart": 1.5}, "`restart` is 1.5; expected a number from 0 to 1"),
+        ({"seeds": True}, "`seeds` is True"),
+        ({"neighbours": 0}, "`neighbours` is 0"),
         ({"graph": "link"}, "unknown graph 'link'; expected one of auto, links, neighbours. Did you mean links"),
-        ({"seed": -1}, "seed is -1"),
+        ({"seed": -1}, "`seed` is -1"),
     ],
 )
 def test_wrong_settings_are_refused(wrong, message):

@@ -289,13 +289,13 @@ def test_it_has_a_name_settings_and_a_size():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"candidates": 0}, "candidates is 0; expected a whole number, 1 or more"),
-        ({"agents": -1}, "agents is -1"),
-        ({"decay": 2}, "decay is 2; expected a number from 0 to 1"),
+        ({"candidates": 0}, "`candidates` is 0; expected a whole number, 1 or more"),
+        ({"agents": -1}, "`agents` is -1"),
+        ({"decay": 2}, "`decay` is 2; expected a number from 0 to 1"),
         ({"leap_when": "deadend"}, "unknown reason to leap 'deadend'; expected one of .* Did you mean dead-end"),
         ({"leap_when": ["irrelevant", "bored"]}, "unknown reason to leap 'bored'"),
         ({"votes": 0, "quality": 0, "dense": 0}, "all 0; give one of them a weight"),
-        ({"temperature": "hot"}, "temperature is 'hot'; expected a number"),
+        ({"temperature": "hot"}, "`temperature` is 'hot'; expected a number"),
     ],
 )
 def test_wrong_settings_are_refused(wrong, message):

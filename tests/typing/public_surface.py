@@ -17,6 +17,7 @@ import steelyard as sy
 import steelyard.spark
 from steelyard.measures import P, R, nDCG
 from steelyard.retrievers import BM25, Dense, GraphFlow, Hybrid, Random, Ranked, Rerank, Retriever, SwarmRerank
+from steelyard.retrievers.adapters import Faiss, Http
 
 
 def qrels_and_runs(frame: pl.DataFrame) -> tuple[sy.Qrels, sy.Run]:
@@ -201,6 +202,7 @@ def retrieval() -> None:
         assert_type(score, float)
     retrievers: list[Retriever] = [Random(seed=42), Dense(), GraphFlow(), SwarmRerank(), FirstDocuments()]
     retrievers += [Hybrid(of=[bm25, Dense()], fuse="rrf"), Rerank(bm25, score="model-folder")]
+    retrievers += [Faiss(of="dense", kind="hnsw"), Http("http://127.0.0.1:8000/search", timeout=2.5)]
     names: Iterable[str] = sy.list_retrievers()
     print(*names, len(retrievers))
 
@@ -237,6 +239,15 @@ def several_datasets(result: sy.BenchResult, comparison: sy.Comparison) -> sy.Ac
         assert_type(result.across, sy.Across)
         print(*result.results)
     return many
+
+
+def by_stage(qrels: sy.Qrels, run: sy.Run) -> sy.Stages:
+    flow = sy.stages(qrels, {"retrieve": run, "rerank": "b.run"}, measure="nDCG@10", inputs={"rerank": ["retrieve"]})
+    assert_type(flow.table, pl.DataFrame)
+    assert_type(flow.per_query, pl.DataFrame)
+    fates: Mapping[str, int] = flow.fates
+    print(fates, flow.verdict, flow.to_html("stages.html"), flow.to_json(), flow.to_markdown(), flow.to_csv())
+    return flow
 
 
 def over_time() -> sy.History:

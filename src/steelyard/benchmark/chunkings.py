@@ -6,29 +6,36 @@ Chunk ids are `label:document#number`, so that the chunkings can be in one resul
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from steelyard.alignment.ranges import Ranges
+from steelyard.benchmark.own_chunks import ChunkFile, own_chunks
 from steelyard.benchmark.specs import NAME, Problem, Spec, grid_points
-from steelyard.chunking import Chunker, chunk_documents, chunker
+from steelyard.checks import unknown_name
+from steelyard.chunking import Chunk, Chunker, chunk_documents, chunker
 from steelyard.comparison.slices import COMPLEXITY
 from steelyard.datasets import Dataset
 from steelyard.datasets.corpus import Corpus
-from steelyard.errors import InputError
+from steelyard.errors import InputError, SteelyardError
 from steelyard.evidence.evidence import Evidence
 from steelyard.qrels import Qrels
 from steelyard.user_code import run_user_code
+
+OVERLAPS = ("any", "majority", "whole")
+"""How much of a span a chunk must contain to be relevant."""
 
 
 @dataclass(frozen=True)
 class Chunking:
     """One chunking of a dataset: its chunks by id, their qrels, and their mean number of tokens.
+
+    `rules` are the qrels by each of OVERLAPS, if the evidence has spans.
 
     A bench without chunkers has one chunking without a label: the documents.
     """
@@ -38,13 +45,22 @@ class Chunking:
     qrels: Qrels
     fingerprint: str
     mean_tokens: float | None = None
+    rules: Mapping[str, Qrels] = field(default_factory=dict)
 
-    def spec(self, spec: Spec) -> Spec:
-        """The retriever for this chunking, with its own index and label."""
+    def specs(self, specs: Sequence[Spec]) -> list[Spec]:
+        """The retrievers for this chunking, each with its own index and label."""
+        return [self._own(spec) for spec in specs if _runs_on(spec, self.label)]
+
+    def _own(self, spec: Spec) -> Spec:
         if self.label is None:
             return spec
         own = run_user_code(lambda: deepcopy(spec.retriever), spec.label)
         return replace(spec, label=row_label(spec.label, self.label), retriever=own)
+
+    def chunk_id(self, doc: str) -> str:
+        """The id of a chunk that a retriever returned: with the label of the chunking, if it has its own ids."""
+        own = f"{self.label}:{doc}"
+        return own if self.label is not None and doc not in self.corpus and own in self.corpus else doc
 
 
 def row_label(retriever: str, chunking: str) -> str:
@@ -56,21 +72,29 @@ def row_label(retriever: str, chunking: str) -> str:
     return f"{retriever} on {chunking}"
 
 
-def row_labels(chunkers: Sequence[Any], specs: Sequence[Spec]) -> tuple[str, ...]:
-    """The labels of all rows: every retriever on every chunking."""
+def _runs_on(spec: Spec, label: str | None) -> bool:
+    """Whether a retriever is run on a chunking: on all of them, unless it names its own."""
+    return label is None or not spec.chunkers or label in spec.chunkers
+
+
+def row_labels(chunkers: Sequence[Any], specs: Sequence[Spec], folder: Path = Path()) -> tuple[str, ...]:
+    """The labels of all rows: every retriever on every chunking, or on those that it names."""
     if not chunkers:
         return tuple(spec.label for spec in specs)
-    return tuple(row_label(spec.label, each.label) for each in _chunkers(chunkers) for spec in specs)
+    labels = [each.label for each in _chunkers(chunkers, folder)]
+    return tuple(row_label(spec.label, label) for label in labels for spec in specs if _runs_on(spec, label))
 
 
-def chunker_problems(chunkers: Sequence[Any], specs: Sequence[Spec], by: str | None) -> list[Problem]:
+def chunker_problems(
+    chunkers: Sequence[Any], specs: Sequence[Spec], by: str | None, folder: Path = Path()
+) -> list[Problem]:
     """The problems of the chunkers of a bench."""
     problems: list[Problem] = []
     seen: set[str] = set()
     for number, entry in enumerate(chunkers):
         try:
-            labels = [each.label for each in _entry_chunkers(entry)]
-        except InputError as error:
+            labels = [each.label for each in _entry_chunkers(entry, folder)]
+        except SteelyardError as error:
             problems.append((("chunkers", number), str(error)))
             continue
         for label in labels:
@@ -78,15 +102,11 @@ def chunker_problems(chunkers: Sequence[Any], specs: Sequence[Spec], by: str | N
                 text = f"two chunkers are called {label!r}; give one of them another name (name: ...)"
                 problems.append((("chunkers", number), text))
             seen.add(label)
-    if chunkers:
-        problems += [
-            (
-                ("retrievers", spec.entry),
-                f"{spec.label}: a finished run cannot be used with chunkers, because its chunks are other ones",
-            )
-            for spec in specs
-            if spec.run is not None
-        ]
+    problems += [
+        (("retrievers", spec.entry), problem)
+        for spec in specs
+        if (problem := _spec_problem(spec, seen if len(problems) == 0 else None))
+    ]
     if chunkers and by == COMPLEXITY:
         problems.append(
             (("by",), "complexity counts relevant documents, which differ by chunking; name a column of the queries")
@@ -94,12 +114,30 @@ def chunker_problems(chunkers: Sequence[Any], specs: Sequence[Spec], by: str | N
     return problems
 
 
-def _chunkers(entries: Sequence[Any]) -> list[Chunker]:
-    return [each for entry in entries for each in _entry_chunkers(entry)]
+def _spec_problem(spec: Spec, known: Collection[str] | None) -> str:
+    """What is wrong with the chunkings of a retriever; `known` are their labels, None if they are not all known."""
+    if known and spec.run is not None and not spec.chunkers:
+        return (
+            f"{spec.label}: a finished run has chunks of its own; name their chunking (`chunker: LABEL`), which may be "
+            "`chunks: FILE` among the chunkers"
+        )
+    unknown = [label for label in spec.chunkers if known is not None and label not in known]
+    if not unknown:
+        return ""
+    if not known:
+        return f"{spec.label}: `chunker` names a chunking, and there are no chunkers"
+    return f"{spec.label}: {unknown_name('chunker', unknown[0], list(known))}"
 
 
-def _entry_chunkers(entry: Any) -> list[Chunker]:
+def _chunkers(entries: Sequence[Any], folder: Path) -> list[Chunker | ChunkFile]:
+    return [each for entry in entries for each in _entry_chunkers(entry, folder)]
+
+
+def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
     """The chunkers of an entry: one, or one per combination of settings that are lists."""
+    own = own_chunks(entry, folder)
+    if own is not None:
+        return [own]
     if not isinstance(entry, Mapping) or len(entry) != 1 or not isinstance(next(iter(entry.values())), Mapping):
         return [chunker(entry)]
     name, settings = next(iter(entry.items()))
@@ -127,7 +165,7 @@ def chunkings_of(
     if not chunkers:
         return [Chunking(None, dataset.corpus, dataset.qrels, fingerprint)]
     found = Evidence.from_qrels(dataset.qrels) if evidence is None else _evidence(evidence, folder)
-    return [_chunking(dataset, each, found, overlap, fingerprint) for each in _chunkers(chunkers)]
+    return [_chunking(dataset, each, found, overlap, fingerprint) for each in _chunkers(chunkers, folder)]
 
 
 def _content_fingerprint(dataset: Dataset) -> str:
@@ -148,14 +186,33 @@ def _evidence(source: Any, folder: Path) -> Evidence:
     return Evidence.of(source)
 
 
-def _chunking(dataset: Dataset, each: Chunker, evidence: Evidence, overlap: str, fingerprint: str) -> Chunking:
-    chunks = run_user_code(lambda: chunk_documents(dataset.corpus.texts, each), f"chunker {each.label}")
+def _chunking(
+    dataset: Dataset, each: Chunker | ChunkFile, evidence: Evidence, overlap: str, fingerprint: str
+) -> Chunking:
+    texts = dataset.corpus.texts
+    if isinstance(each, ChunkFile):
+        chunks = each.chunks(texts)
+    else:
+        chunks = run_user_code(lambda: chunk_documents(texts, each), f"chunker {each.label}")
     if not chunks:
         raise InputError(
             f"chunker {each.label}: there are no chunks, because the documents of {dataset.name!r} are empty."
         )
     prefix = f"{each.label}:"
     chunks = [replace(chunk, chunk_id=f"{prefix}{chunk.chunk_id}") for chunk in chunks]
+    used = OVERLAPS if evidence.spans.height else (overlap,)
+    by_rule = {rule: _judged(evidence, chunks, rule, dataset, prefix) for rule in used}
+    digest = hashlib.sha256(fingerprint.encode())
+    for chunk in chunks:
+        digest.update(f"{chunk.chunk_id}\0{chunk.start}\0{chunk.end}\n".encode())
+    tokens = sum(len(chunk.text.split()) for chunk in chunks) / len(chunks)
+    corpus = {chunk.chunk_id: chunk.text for chunk in chunks}
+    rules = by_rule if len(by_rule) > 1 else {}
+    return Chunking(each.label, corpus, by_rule[overlap], digest.hexdigest()[:16], tokens, rules)
+
+
+def _judged(evidence: Evidence, chunks: Sequence[Chunk], overlap: str, dataset: Dataset, prefix: str) -> Qrels:
+    """The qrels of the chunks by one overlap rule; placeholders for targets in no chunk have the prefix, too."""
     judged = evidence.judge(chunks, overlap=overlap, documents=dataset.corpus.texts)  # type: ignore[arg-type]
     rows = [
         (query, doc if doc.startswith(prefix) else f"{prefix}{doc}", grade, target)
@@ -163,12 +220,7 @@ def _chunking(dataset: Dataset, each: Chunker, evidence: Evidence, overlap: str,
     ]
     qrels = Qrels.from_rows(rows, judged.queries).on_scale_of(judged)
     qrels.notes = judged.notes
-    digest = hashlib.sha256(fingerprint.encode())
-    for chunk in chunks:
-        digest.update(f"{chunk.chunk_id}\0{chunk.start}\0{chunk.end}\n".encode())
-    tokens = sum(len(chunk.text.split()) for chunk in chunks) / len(chunks)
-    corpus = {chunk.chunk_id: chunk.text for chunk in chunks}
-    return Chunking(each.label, corpus, qrels, digest.hexdigest()[:16], tokens)
+    return qrels
 
 
 def all_chunks(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
@@ -177,6 +229,11 @@ def all_chunks(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
         return dataset
     corpus = {chunk: text for chunking in chunkings for chunk, text in chunking.corpus.items()}
     return replace(dataset, corpus=Corpus.of(corpus), qrels=merged_qrels([chunking.qrels for chunking in chunkings]))
+
+
+def merged_rules(chunkings: Sequence[Chunking]) -> dict[str, Qrels]:
+    """The qrels of all chunkings by each overlap rule; none if the evidence has no spans."""
+    return {rule: merged_qrels([each.rules[rule] for each in chunkings]) for rule in chunkings[0].rules}
 
 
 def merged_qrels(parts: Sequence[Qrels]) -> Qrels:

@@ -40,13 +40,15 @@ def compare_runs(
     columns: Mapping[str, Mapping[str, Any]],
     unmeasured: Mapping[str, str],
     sessions: Mapping[str, str],
+    rules: Mapping[str, Mapping[str, Qrels]] | None = None,
 ) -> Comparison:
     """Compare the runs of a bench by its settings, which have their names in bench.yaml.
 
     qrels: with chunkers, those of every chunking by its label; each run is evaluated with those of its own chunking.
     chunking_of: the chunking of each run. columns: of the queries. unmeasured: see `unmeasured_runs`.
     sessions: when the times of each run were measured. A run with document ids that differ from those of the qrels is
-    no error: the other runs still have their result.
+    no error: the other runs still have their result. rules: as `qrels` with chunkers, by each overlap rule: a verdict
+    on which these do not agree is undecided.
     """
     chosen = {name: value for name, value in settings.items() if value is not None}
     tested = {name: chosen[name] for name in _TEST_SETTINGS if name in chosen}
@@ -60,22 +62,39 @@ def compare_runs(
     measures = chosen.get("measures") or None
     notes: tuple[Note, ...] = ()
     if isinstance(qrels, Mapping):
-        parts = [
-            evaluate_runs(
-                _without_notes(own),
-                {name: run for name, run in runs.items() if chunking_of[name] == label},
-                measures,
-                **options,
-            )
-            for label, own in qrels.items()
-        ]
-        evaluated = _merged(parts, merged_qrels(list(qrels.values())), runs)
+        evaluated = _on_chunkings(qrels, runs, chunking_of, measures, options)
+        by_rule = {
+            rule: evaluated if own == qrels else _on_chunkings(own, runs, chunking_of, measures, options)
+            for rule, own in (rules or {}).items()
+        }
+        if len({each.tables[0].runs for each in by_rule.values()}) == 1:
+            evaluated = replace(evaluated, rules={rule: each.tables for rule, each in by_rule.items()})
         notes = (note("chunkings-have-own-qrels"),)
     else:
         evaluated = evaluate_runs(qrels, runs, measures, **options)
     by, judged = chosen.get("by"), evaluated.source.qrels
     sliced = None if by is None else (by, slice_values(columns if by in columns else None, None, by, judged))
     return compare_evaluated(evaluated, ComparisonPlan(**tested).checked(), chosen.get("baseline"), sliced, notes)
+
+
+def _on_chunkings(
+    qrels: Mapping[str, Qrels],
+    runs: Mapping[str, Run],
+    chunking_of: Mapping[str, str],
+    measures: Sequence[str] | None,
+    options: Mapping[str, Any],
+) -> EvaluatedRuns:
+    """Every run evaluated with the qrels of its own chunking."""
+    parts = [
+        evaluate_runs(
+            _without_notes(own),
+            {name: run for name, run in runs.items() if chunking_of[name] == label},
+            measures,
+            **options,
+        )
+        for label, own in qrels.items()
+    ]
+    return _merged(parts, merged_qrels(list(qrels.values())), runs)
 
 
 def measure_options(settings: Mapping[str, Any]) -> dict[str, Any]:

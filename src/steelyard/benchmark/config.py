@@ -145,7 +145,10 @@ class Bench(_Policies):
         "is a list is a sweep.",
     )
     chunkers: list[Any] = Field(
-        default=[], description="Cut the documents into chunks, and run every retriever on every chunking."
+        default=[],
+        description="Cut the documents into chunks, and run every retriever on every chunking: `fixed`, `sentence`, "
+        "`recursive`, `whole` with settings, `python: module:function`, or `chunks: FILE` (chunk_id, doc_id, start, "
+        "end, text). A retriever with `chunker: NAME` is run on that chunking only.",
     )
     evidence: Any = Field(
         None,
@@ -158,7 +161,8 @@ class Bench(_Policies):
     measures: list[str] = Field(
         default=[],
         description="As in `[nDCG@10, R@20]`; the first ranks the runs. Optional if the dialect has measures of its "
-        "own, and with `queries`, where it is nDCG@10.",
+        "own, with `queries` (nDCG@10), and with `chunkers` (SpanR, SpanP, SpanIoU and R(per=target), within 1,000 "
+        "tokens).",
     )
     depth: int = Field(100, ge=1, description="Number of documents that every retriever returns per query.")
     dialect: str = Field("steelyard", description="Whose definitions of the measures are used.")
@@ -225,6 +229,9 @@ NO_RETRIEVER = object()
 DEFAULT_MEASURES = ["nDCG@10"]
 """The measures of a bench with `queries` that names none."""
 
+CHUNK_MEASURES = [f"{name}budget=1000)" for name in ("SpanR(", "SpanP(", "SpanIoU(", "R(per=target, ")]
+"""The measures of a bench of chunkers that names none; those of spans if the evidence has spans."""
+
 
 def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
     """The checked bench of a YAML file, and its retrievers."""
@@ -248,7 +255,7 @@ def check_bench(
     entries = [entry for entry in bench.retrievers if entry is not NO_RETRIEVER]
     specs, found = specs_of(entries, folder)
     problems += [(("retrievers", *place), text) for place, text in found]
-    problems += _setting_problems(bench, specs)
+    problems += _setting_problems(bench, specs, folder)
     problems += _file_problems(bench, folder)
     if not any(place[:1] in (("dataset",), ("datasets",)) for place, _ in problems):
         problems += _datasets_problems(bench, specs)
@@ -258,7 +265,7 @@ def check_bench(
         known = {place[:1] for place, _ in problems}
         raise _report(where, located, [*problems, *_dataset_problems(bench, folder, known)])
     if not bench.measures and not dialect(bench.dialect).measures:
-        bench = bench.model_copy(update={"measures": DEFAULT_MEASURES})
+        bench = bench.model_copy(update={"measures": CHUNK_MEASURES if bench.chunkers else DEFAULT_MEASURES})
     return bench, specs
 
 
@@ -327,7 +334,7 @@ def _validation_text(error: Any) -> str:
     return f"{key}: {error['msg']}, got {shortened(repr(masked_settings(error['input'])), _QUOTED)}"
 
 
-def _setting_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
+def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list[Problem]:
     """Problems of values: unknown measures, chunkers, tests, rules, a baseline that is not a row."""
     problems: list[Problem] = []
 
@@ -346,14 +353,14 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
             check(("measures", number), _measures, chosen, text)
         for name, policy in bench.policies().items():
             check((name,), resolve, chosen.policies, {name: policy})
-        if not bench.measures and not chosen.measures and bench.queries is None:
+        if not bench.measures and not chosen.measures and bench.queries is None and not bench.chunkers:
             problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
         if isinstance(bench.composite, Mapping):
             for text in bench.composite:
                 check(("composite", text), chosen.measure, text)
-    faults = chunker_problems(bench.chunkers, specs, bench.by)
+    faults = chunker_problems(bench.chunkers, specs, bench.by, folder)
     problems += faults
-    labels = () if faults else row_labels(bench.chunkers, specs)
+    labels = () if faults else row_labels(bench.chunkers, specs, folder)
     if bench.evidence is not None and not bench.chunkers:
         problems.append(
             (
@@ -383,7 +390,8 @@ def _measures(chosen: Dialect, text: str) -> list[Measure]:
 
 def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
     """Raise for a rule on a measure that the bench does not have."""
-    texts = [*(bench.measures or chosen.measures), *([COMPOSITE] if bench.composite is not None else [])]
+    default = CHUNK_MEASURES if bench.chunkers and not chosen.measures else chosen.measures
+    texts = [*(bench.measures or default), *([COMPOSITE] if bench.composite is not None else [])]
     keys = [f"{text} at {k}" for text in texts for k in bench.at] if bench.at else texts
     if rule.measure.lower() in map(str.lower, keys):
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,9 +28,13 @@ FILE = "documents.sqlite"
 COLUMNS = ("doc_id", "text", "title", "metadata")
 """The columns of documents.parquet; the metadata is JSON, or empty."""
 
-_RECENT = 50_000
-"""Documents whose texts are known to be in the file; the others are looked up."""
-_BATCH = 20_000
+_KNOWN = 1 << 20
+"""Places for hashes of documents and texts that are known to be in the file; the others are looked up."""
+_ROWS = 4_000
+_CHARACTERS = 4_000_000
+"""The size of a part of documents.parquet."""
+_COMPARED = 20_000
+"""Documents of a retriever whose texts are compared with those of the others."""
 _EXAMPLES = 4
 
 
@@ -41,9 +46,9 @@ class ReturnedTexts:
 
     def __init__(self, cache: Path, corpus: Collection[str], fresh: bool = False) -> None:
         self.path = cache / FILE
-        self._corpus = corpus
+        self._corpus: Collection[str] = corpus or ()
         self._session = uuid4().hex
-        self._recent: dict[str, int] = {}
+        self._known = array("q")
         self._database: sqlite3.Connection | None = None
         self._different: dict[str, Counter[str]] = {}
         if fresh:
@@ -53,29 +58,35 @@ class ReturnedTexts:
     def keeper(self, run: str) -> Keep:
         """A function that keeps the texts that one retriever returns."""
 
+        # A place for each hash, which a later one takes: eight megabytes, however many documents there are.
+        known = self._known = self._known or array("q", bytes(8 * _KNOWN))
+
         def keep(doc: str, text: str, document: Any) -> None:
-            if self._recent.get(doc) != hash(text) and doc not in self._corpus:
-                self._add(run, doc, text, document)
+            both = hash((doc, text))
+            if known[both % _KNOWN] != both and doc not in self._corpus and self._add(run, doc, text, document):
+                known[both % _KNOWN] = both
 
         return keep
 
-    def _add(self, run: str, doc: str, text: str, document: Any) -> None:
-        if len(self._recent) >= _RECENT:
-            self._recent.clear()
+    def _add(self, run: str, doc: str, text: str, document: Any) -> bool:
+        """Whether the file has this text of the document now; the first text of a bench stays."""
         raw, key = utf8(text), utf8(doc).decode()
-        digest = blake2b(raw, digest_size=12).digest()
-        row = self._execute("select digest, session from documents where doc_id = ?", (key,)).fetchone()
-        if row is not None and row[0] != digest and row[1] == self._session:
+        digest = blake2b(raw.strip(), digest_size=12).digest()
+        title, metadata = title_and_metadata(document)
+        shown = utf8(json.dumps(metadata, ensure_ascii=False, default=str)).decode() if metadata else ""
+        values = (key, digest, raw.decode(), utf8(title).decode(), shown, self._session)
+        statement = "insert into documents values (?, ?, ?, ?, ?, ?) on conflict (doc_id) do nothing"
+        if self._execute(statement, values).rowcount:
+            return True
+        known, session = self._execute("select digest, session from documents where doc_id = ?", (key,)).fetchone()
+        if known != digest and session == self._session:
             self._different.setdefault(run, Counter())[doc] += 1
-            return
-        self._recent[doc] = hash(text)
-        if row is None or row[0] != digest:
-            title, metadata = title_and_metadata(document)
-            shown = utf8(json.dumps(metadata, ensure_ascii=False, default=str)).decode() if metadata else ""
-            values = (key, digest, raw.decode(), utf8(title).decode(), shown, self._session)
+            return False
+        if known != digest:
             self._execute("insert or replace into documents values (?, ?, ?, ?, ?, ?)", values)
-        elif row[1] != self._session:
+        elif session != self._session:
             self._execute("update documents set session = ? where doc_id = ?", (self._session, key))
+        return True
 
     def flush(self) -> None:
         """Write what was added, so that it is there if the process ends."""
@@ -95,7 +106,13 @@ class ReturnedTexts:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._database = sqlite3.connect(self.path, check_same_thread=False, isolation_level="DEFERRED")
                 # What the process has written is safe if it is killed; after a power failure the bench starts afresh.
-                for setting in ("journal_mode = wal", "synchronous = off", "cache_size = -8000"):
+                settings = (
+                    "locking_mode = exclusive",
+                    "journal_mode = wal",
+                    "synchronous = off",
+                    "cache_size = -16000",
+                )
+                for setting in settings:
                     self._database.execute(f"pragma {setting}")
                 self._database.execute(
                     "create table if not exists documents (doc_id text primary key, digest blob, text text, "
@@ -109,17 +126,20 @@ class ReturnedTexts:
 
     def rows(self, ids: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
         """Id, text, title and metadata of the documents that have a text."""
+        return self._rows("doc_id, text, title, metadata", ids)
+
+    def digests(self, ids: Iterable[str]) -> dict[bytes, str]:
+        """The id of each text among the documents, by a hash of the text."""
+        return dict(self._rows("digest, doc_id", ids))
+
+    def _rows(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
         if self._database is None and not self.path.exists():
             return
-        wanted = iter(ids)
-        while batch := list(islice(wanted, 500)):
-            places = ", ".join("?" * len(batch))
-            found = self._execute(
-                f"select doc_id, text, title, metadata from documents where doc_id in ({places})",
-                [utf8(doc).decode() for doc in batch],
-            )
-            by_id = {row[0]: row for row in found}
-            yield from (by_id[doc] for doc in batch if doc in by_id)
+        for doc in ids:
+            statement = f"select {columns} from documents where doc_id = ?"
+            row = self._execute(statement, (utf8(doc).decode(),)).fetchone()
+            if row is not None:
+                yield row
 
     def notes(self) -> list[Note]:
         """Documents whose texts changed while the bench ran."""
@@ -130,27 +150,45 @@ class ReturnedTexts:
 
 
 def write_documents(rows: Iterable[tuple[str, str, str, str]], path: Path) -> None:
-    """Write documents.parquet, in parts that are joined at the end; the file is replaced when it is complete."""
+    """Write documents.parquet, in parts that are joined at the end; the file is replaced when it is complete.
+
+    A part is a few megabytes, and so is a row group of the file: both are in memory while they are written.
+    """
     import polars as pl
 
     parts: list[Path] = []
-    remaining = iter(rows)
+    count = 0
+    made = path.with_name(f"{path.name}.new")
     try:
-        while batch := list(islice(remaining, _BATCH)):
+        for part in _parts(rows):
             parts.append(path.with_name(f"{path.name}.part{len(parts)}"))
-            _frame(batch).write_parquet(parts[-1])
-        made = path.with_name(f"{path.name}.new")
+            _frame(part).write_parquet(parts[-1])
+            count += len(part)
         if len(parts) < 2:
             _frame([]).write_parquet(made) if not parts else os.replace(parts.pop(), made)
         else:
-            pl.scan_parquet(parts).sink_parquet(made)
+            pl.scan_parquet(parts).sink_parquet(made, row_group_size=-(-count // len(parts)))
         os.replace(made, path)
     except OSError as error:
         raise not_written(path, error) from None
     finally:
-        for part in parts:
+        for file in parts:
             with suppress(OSError):
-                part.unlink()
+                file.unlink()
+
+
+def _parts(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[list[tuple[str, str, str, str]]]:
+    """Rows in parts with at most `_ROWS` rows, and not many more than `_CHARACTERS` characters."""
+    part: list[tuple[str, str, str, str]] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += sum(map(len, row))
+        if len(part) == _ROWS or size >= _CHARACTERS:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def _frame(rows: Sequence[tuple[str, str, str, str]]) -> pl.DataFrame:
@@ -169,7 +207,7 @@ def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_t
         made = 0 if run in by_text else sum(doc.startswith(MADE) for doc in docs)
         if made:
             notes.append(note("ids-made", run=run, count=made))
-    digests = {run: _text_digests(islice(docs, _BATCH), returned) for run, docs in lists.items()}
+    digests = {run: returned.digests(islice(docs, _COMPARED)) for run, docs in lists.items()}
     names = [run for run, texts in digests.items() if texts]
     for place, run in enumerate(names):
         for other in names[place + 1 :]:
@@ -180,7 +218,3 @@ def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_t
                 pair = (digests[run][first], digests[other][first])
                 notes.append(note("same-texts-different-ids", run=run, other=other, count=len(apart), ids=pair))
     return notes
-
-
-def _text_digests(docs: Iterable[str], returned: ReturnedTexts) -> dict[bytes, str]:
-    return {blake2b(text.strip().encode(), digest_size=12).digest(): doc for doc, text, _, _ in returned.rows(docs)}

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 RANGES = "ranges.parquet"
-EVALUATION_FILES = ("scores.parquet", "pairs.parquet", "qrels.parquet", RANGES, "report.html")
+OVERLAPS_FILE = "overlaps.parquet"
+EVALUATION_FILES = ("scores.parquet", "pairs.parquet", "qrels.parquet", RANGES, OVERLAPS_FILE, "report.html")
 """The files that a result without qrels does not have."""
 
 DOCUMENTS = "documents.parquet"
@@ -139,10 +140,10 @@ def _load(path: Path) -> ResultFolder:
     if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
         texts = {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
         runs = {name: Run(run, texts=texts) for name, run in runs.items()}
-    comparison = _compare_again(record, qrels, runs, columns, notes)
+    comparison = _compare_again(record, qrels, _read_rules(path, qrels), runs, columns, notes)
     comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
     cached = tuple(str(row["run"]) for row in record["runs"] if row.get("cached"))
-    comparison = replace(comparison, failed=_failed(record), cached=cached)
+    comparison = replace(comparison, failed=_failed(record), cached=cached, judge_command=judge_command(path))
     notes += _changed_means(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
 
@@ -192,6 +193,25 @@ def read_qrels(path: Path, relevant_from: float | None = None) -> Qrels:
     ranges = read_frame(path / RANGES)
     qrels.ranges = None if ranges is None else Ranges.of_frame(ranges)
     return qrels
+
+
+def rules_frame(rules: Mapping[str, Qrels]) -> pl.DataFrame:
+    """The qrels by each overlap rule in one frame: overlap, and the columns of the qrels."""
+    import polars as pl
+
+    return pl.concat(qrels.frame.with_columns(overlap=pl.lit(rule)) for rule, qrels in rules.items())
+
+
+def _read_rules(path: Path, qrels: Qrels) -> dict[str, Qrels]:
+    """The qrels by each overlap rule; none if the folder has none."""
+    import polars as pl
+
+    frame = read_frame(path / OVERLAPS_FILE)
+    if frame is None:
+        return {}
+    rules = frame["overlap"].unique(maintain_order=True).to_list()
+    parts = {rule: frame.filter(pl.col("overlap") == rule).drop("overlap").drop_nulls("doc_id") for rule in rules}
+    return {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
 
 
 def _read_runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
@@ -247,6 +267,7 @@ def read_frame(file: Path) -> pl.DataFrame | None:
 def _compare_again(
     record: Mapping[str, Any],
     qrels: Qrels,
+    rules: Mapping[str, Qrels],
     runs: Mapping[str, Run],
     columns: Mapping[str, Mapping[str, Any]],
     notes: list[Note],
@@ -259,6 +280,7 @@ def _compare_again(
         settings["by"] = None
     chunkers = settings.get("chunkers")
     own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
+    by_rule = {rule: {label: chunking_qrels(each, label) for label in chunkers} for rule, each in rules.items()}
     chunking_of = {str(row["run"]): str(row.get("chunker")) for row in record["runs"]}
     unmeasured = unmeasured_runs(
         (str(row["run"]), runs[str(row["run"])], int(row.get("unknown_documents") or 0)) for row in record["runs"]
@@ -266,7 +288,7 @@ def _compare_again(
     weights = record["comparison"].get("weights")
     sessions = {str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")}
     try:
-        return compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured, sessions)
+        return compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured, sessions, by_rule)
     except SteelyardError as error:
         raise InputError(f"the comparison of this folder cannot be computed again: {error}") from None
 

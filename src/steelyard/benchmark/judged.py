@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from steelyard.benchmark.folder import ResultFolder, load_result
+from steelyard.benchmark.folder import ResultFolder, judge_command, load_result
 from steelyard.comparison.compare import compare
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
@@ -20,13 +20,15 @@ from steelyard.judging.candidates import rank_weights
 from steelyard.judging.forecast import Forecast, forecast
 from steelyard.judging.pool import Pool, pool
 from steelyard.judgments import Judgments
-from steelyard.notes import note, shown_otherwise
+from steelyard.notes import Note, note, shown_otherwise
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
 JUDGMENTS = "judgments.jsonl"
 JUDGMENTS_USED = "judgments-used"
 """The code of the note on them."""
+ABOUT_QUESTIONS = ("questions-moved", "questions-changed")
+"""The codes of the notes on judgments of questions that changed."""
 
 
 def with_judgments(dataset: Dataset, folder: Path) -> Dataset:
@@ -34,20 +36,14 @@ def with_judgments(dataset: Dataset, folder: Path) -> Dataset:
     file = folder / JUDGMENTS
     if len(dataset.qrels.queries) or not file.is_file():
         return dataset
-    judgments = Judgments.read(file)
+    judgments = Judgments.read(file).for_questions(dataset.queries)
     qrels = judgments.qrels()
-    known = set(dataset.queries)
-    other = [query for query in qrels.queries if query not in known]
-    used = note(
-        JUDGMENTS_USED,
-        file=str(file),
-        judgments=len(judgments),
-        judges=judgments.judges,
-        queries=len(qrels.queries) - len(other),
-    )
-    if len(other) == len(qrels.queries):
-        return dataset
-    return replace(dataset, qrels=qrels, notes=(*dataset.notes, used))
+    used = sum(query in dataset.queries for query in qrels.queries)
+    notes = (*dataset.notes, *(each for each in judgments.notes if each.code in ABOUT_QUESTIONS))
+    if not used:
+        return replace(dataset, notes=notes)
+    told = note(JUDGMENTS_USED, file=str(file), judgments=len(judgments), judges=judgments.judges, queries=used)
+    return replace(dataset, qrels=qrels, notes=(*notes, told))
 
 
 BUDGET = 40
@@ -70,12 +66,32 @@ class ResultJudging:
 
     @property
     def next_command(self) -> str:
-        """The command that uses the judgments."""
-        bench = self.result.record["settings"].get("bench")
-        if bench is None:
-            return f"steelyard judge {shlex.quote(str(self.result.path))}"
-        path = Path(bench) if Path(bench).is_absolute() else _tidy(self.result.path / bench)
-        return f"steelyard bench {shlex.quote(str(path))}"
+        """The command that uses the judgments: the bench, unless it has qrels of its own, or no file."""
+        bench = _bench_file(self.result)
+        if bench is None or self.own_qrels:
+            return judge_command(self.result.path)
+        return f"steelyard bench {shlex.quote(str(bench))}"
+
+    @property
+    def next_step(self) -> str:
+        """What uses the judgments, as a sentence."""
+        if self.own_qrels:
+            return f"The bench has qrels of its own and does not read {self.file}; this verdict counts both."
+        what = "the leaderboard, tests and the report, with these judgments"
+        if _bench_file(self.result) is None:
+            return f"Next: run the bench again in Python ({what})."
+        return f"Next: {self.next_command} ({what})"
+
+    @property
+    def own_qrels(self) -> bool:
+        """Whether the bench has qrels of its own, so that it does not use the judgments file."""
+        notes = self.result.record.get("notes", ())
+        return self.result.evaluated is not None and not any(each.get("code") == JUDGMENTS_USED for each in notes)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The notes on judgments of questions that changed."""
+        return tuple(each for each in _judgments(self.result, self.file).notes if each.code in ABOUT_QUESTIONS)
 
     def qrels(self) -> Qrels:
         """The qrels of the result with the judgments of the file, which replace its own."""
@@ -118,7 +134,13 @@ def judge_result(folder: str | Path, output: Path | None = None, budget: int = B
     """
     result = load_result(folder)
     file = output if output is not None else _judgments_file(result)
-    texts = {doc: {"title": title, "text": text} for doc, (title, text) in result.documents.items() if text}
+    ranges = result.qrels.ranges
+    chunks = {} if ranges is None else {row.pop("chunk_id"): row for row in ranges.chunks.iter_rows(named=True)}
+    texts = {
+        doc: {"title": title, "text": text, "metadata": chunks.get(doc, {})}
+        for doc, (title, text) in result.documents.items()
+        if text
+    }
     runs = {name: run for name, run in result.runs.items() if run.queries}
     if not runs:
         raise InputError(f"{folder}: every retriever of this bench failed; there is nothing to judge.")
@@ -146,8 +168,17 @@ def judge_result(folder: str | Path, output: Path | None = None, budget: int = B
 
 def _judgments_file(result: ResultFolder) -> Path:
     """Beside bench.yaml, or beside the folder if the bench has no file."""
-    bench = result.record["settings"].get("bench")
-    return _tidy(result.path / (Path(bench).parent if bench is not None else "..") / JUDGMENTS)
+    bench = _bench_file(result)
+    return _tidy(result.path.parent / JUDGMENTS) if bench is None else bench.parent / JUDGMENTS
+
+
+def _bench_file(result: ResultFolder) -> Path | None:
+    """The bench.yaml of a result; None if there is none, or if it is that of the demo, which is in the package."""
+    named = result.record["settings"].get("bench")
+    if named is None:
+        return None
+    path = (result.path / named).resolve()
+    return _tidy(path) if path.is_file() and not path.is_relative_to(Path(__file__).resolve().parents[1]) else None
 
 
 def _tidy(path: Path) -> Path:
@@ -158,13 +189,16 @@ def _tidy(path: Path) -> Path:
 
 def _joined(result: ResultFolder, file: Path) -> Qrels:
     rows = {(query, doc): float(grade) for query, doc, grade in _rows(result.qrels)}
-    if file.is_file():
-        rows |= {(query, doc): float(grade) for query, doc, grade in _rows(Judgments.read(file).qrels())}
+    rows |= {(query, doc): float(grade) for query, doc, grade in _rows(_judgments(result, file).qrels())}
     queries: dict[str, dict[str, float]] = {}
     for (query, doc), grade in rows.items():
         if query in result.queries:
             queries.setdefault(query, {})[doc] = grade
     return Qrels(queries)
+
+
+def _judgments(result: ResultFolder, file: Path) -> Judgments:
+    return Judgments.read(file).for_questions(result.queries) if file.is_file() else Judgments()
 
 
 def _rows(qrels: Qrels) -> Any:

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -19,12 +19,14 @@ from steelyard.benchmark.documents import ReturnedTexts, write_documents
 from steelyard.benchmark.folder import (
     DOCUMENTS,
     EVALUATION_FILES,
+    OVERLAPS_FILE,
     RANGES,
     judge_command,
     lists_of,
     read_frame,
     remove_files,
     required_comparison,
+    rules_frame,
     run_files,
     subject_of,
 )
@@ -37,6 +39,7 @@ from steelyard.frames import parquet_bytes
 from steelyard.io.files import write_file
 from steelyard.masking import masked_settings
 from steelyard.notes import Note, note, sentence
+from steelyard.qrels import Qrels
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import COSTS
@@ -64,9 +67,9 @@ class BenchResult:
 
     evaluated: the comparison, or None if the dataset has no qrels. problems: errors in the dataset. removed: files of
     earlier results that were removed from the folder. chunk_notes: the notes on the chunkings, which are also among
-    those of the comparison. approximation: what approximate search costs, for every run over the vectors of a dense
-    one. input_notes: the notes on the questions, the judgments, and the texts
-    that retrievers returned. source: the bench.yaml.
+    those of the comparison. rules: the qrels of all chunkings by each overlap rule. approximation: what approximate
+    search costs, for every run over the vectors of a dense one. input_notes: the notes on the questions, the
+    judgments, and the texts that retrievers returned. source: the bench.yaml.
     """
 
     bench: Bench
@@ -78,6 +81,7 @@ class BenchResult:
     problems: tuple[Note, ...] = ()
     removed: tuple[Path, ...] = ()
     chunk_notes: tuple[Note, ...] = ()
+    rules: Mapping[str, Qrels] = field(default_factory=dict)
     approximation: tuple[Approximation, ...] = ()
     input_notes: tuple[Note, ...] = ()
     source: Path | None = None
@@ -316,8 +320,15 @@ class BenchResult:
             write_file(folder / "scores.parquet", parquet_bytes(scores))
             write_file(folder / "pairs.parquet", parquet_bytes(self.evaluated.pairs))
             self.dataset.qrels.write(folder / "qrels.parquet")
-            if self.dataset.qrels.ranges is not None:
-                write_file(folder / RANGES, parquet_bytes(self.dataset.qrels.ranges.frame))
+            ranges = self.dataset.qrels.ranges
+            frames = {
+                RANGES: None if ranges is None else ranges.frame,
+                OVERLAPS_FILE: rules_frame(self.rules) if self.rules else None,
+            }
+            for name, frame in frames.items():
+                if frame is not None:
+                    write_file(folder / name, parquet_bytes(frame))
+            remove_files([folder / name for name, frame in frames.items() if frame is None])
             write_page(self._subject(json.loads(record)), folder / "report.html")
         removed = remove_files(leftovers)
         write_file(folder / "result.json", utf8(record))

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
 from steelyard.benchmark.cache import Answers, AnswerStore, cache_key
-from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of
+from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
 from steelyard.benchmark.comparison import chunking_notes, compare_runs, measure_options, unmeasured_runs, with_notes
-from steelyard.benchmark.config import Bench, check_bench, check_by, read_bench
+from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.costs import Row
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.folder import leftover_files, read_earlier_record, remove_files
+from steelyard.benchmark.folder import judge_command, leftover_files, read_earlier_record, remove_files
 from steelyard.benchmark.history import append_history
-from steelyard.benchmark.judged import JUDGMENTS_USED, with_judgments
+from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.lock import locked
 from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
@@ -136,6 +136,8 @@ def _bench(
     dataset = _read_dataset(config, specs, beside)
     problems = _qrels_problems(dataset, config, strict)
     chunkings = chunkings_of(dataset, config.chunkers, config.evidence, config.overlap, beside)
+    if config.measures == CHUNK_MEASURES and chunkings[0].qrels.ranges is None:
+        config = config.model_copy(update={"measures": CHUNK_MEASURES[-1:]})
     queries = _queries_to_run(dataset, chunkings[0])
     with locked(folder), closing(ReturnedTexts(folder / CACHE, dataset.corpus, fresh)) as texts:
         jobs, cached = _retrieve(specs, chunkings, queries, config, folder / CACHE, fresh, texts, progress)
@@ -146,6 +148,7 @@ def _bench(
         approximation: tuple[Approximation, ...] = ()
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
+            comparison = replace(comparison, judge_command=judge_command(folder))
             approximation = _approximation(config, chunkings, runs, rows, comparison)
         result = BenchResult(
             bench=config,
@@ -156,6 +159,7 @@ def _bench(
             folder=folder,
             problems=problems,
             chunk_notes=notes,
+            rules=merged_rules(chunkings),
             approximation=approximation,
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
             source=path,
@@ -170,7 +174,8 @@ def _input_notes(
     config: Bench, runs: Mapping[str, Run], rows: Sequence[Row], dataset: Dataset, texts: ReturnedTexts
 ) -> list[Note]:
     """The notes on the questions, on the judgments, and on the texts that came back and their ids."""
-    read = [each for each in dataset.notes if config.queries is not None or each.code == JUDGMENTS_USED]
+    told = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
+    read = [each for each in dataset.notes if config.queries is not None or each.code in told]
     if len(dataset.corpus):
         return [*read, *texts.notes()]
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}
@@ -263,7 +268,7 @@ def _jobs(
     specs: Sequence[Spec], chunking: Chunking, depth: int, cache: Path, fresh: bool, texts: ReturnedTexts
 ) -> list[Job]:
     jobs = []
-    for spec in map(chunking.spec, specs):
+    for spec in chunking.specs(specs):
         if spec.retriever is None:
             continue
         store = AnswerStore(cache, cache_key(chunking.fingerprint, spec.name, spec.settings, depth))
@@ -295,18 +300,21 @@ def _collect(
     for chunking in chunkings:
         texts = dict(chunking.corpus) if reads_texts else None
         known = set(chunking.corpus)
-        for spec in map(chunking.spec, specs):
+        for spec in chunking.specs(specs):
             job = by_label.get(spec.label)
             if spec.run is not None:
-                finished = Run.read(spec.run, name=spec.label, **spec.reading)
+                finished = _own_ids(Run.read(spec.run, name=spec.label, **spec.reading), chunking)
                 run = Run(finished, seconds=finished.seconds or {}, texts=texts)
                 answers = Answers()
                 retrieved = finished.table["doc_id"].to_list()
             else:
                 assert job is not None
                 answers = job.answers
-                run = Run(answers.lists, name=spec.label, seconds=answers.seconds, texts=texts)
-                retrieved = [doc for listed in answers.lists.values() for doc, _ in listed]
+                lists = answers.lists
+                if chunking.label is not None:
+                    lists = {q: [(chunking.chunk_id(doc), score) for doc, score in of] for q, of in lists.items()}
+                run = Run(lists, name=spec.label, seconds=answers.seconds, texts=texts)
+                retrieved = [doc for listed in lists.values() for doc, _ in listed]
             unknown = [doc for doc in retrieved if doc not in known] if known else []
             if reads_texts and not known:
                 run = Run(run, texts={doc: text for doc, text, _, _ in returned.rows(dict.fromkeys(retrieved))})
@@ -320,6 +328,17 @@ def _collect(
             runs[spec.label] = run
             rows.append(row)
     return runs, rows
+
+
+def _own_ids(run: Run, chunking: Chunking) -> Run:
+    """A finished run with the ids of its chunking, in place of those in the file of chunks."""
+    if chunking.label is None:
+        return run
+    import polars as pl
+
+    ids = [chunking.chunk_id(doc) for doc in run.table["doc_id"].to_list()]
+    table = run.table.with_columns(pl.Series("doc_id", ids, dtype=pl.String))
+    return Run.from_table(table, run.ordered, name=run.name, empty=run.empty, notes=run.notes)
 
 
 def _compare(
@@ -340,6 +359,7 @@ def _compare(
         dataset.queries.columns,
         unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
         {row.run: row.session for row in rows if row.session is not None},
+        {rule: {str(each.label): each.rules[rule] for each in chunkings} for rule in chunkings[0].rules},
     )
     notes: tuple[Note, ...] = ()
     if config.chunkers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -34,6 +34,9 @@ Problem: TypeAlias = tuple[Place, str]
 """A problem of a bench: where it is, and what is wrong."""
 
 NAME = "name"
+
+CHUNKER = "chunker"
+"""The setting of a retriever that names the chunkings that it is run on; without it, all."""
 
 LISTS = frozenset({"of", "weights"})
 """Settings whose value is a list: they are not swept over."""
@@ -106,13 +109,17 @@ def _differs(key: Any, mappings: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Spec:
-    """One retriever of a bench: its name, its settings, its label, and the number of its entry in bench.yaml."""
+    """One retriever of a bench: its name, its settings, its label, and the number of its entry in bench.yaml.
+
+    `chunkers` are the chunkings that it is run on; empty: all of them.
+    """
 
     name: str
     settings: dict[str, Any]
     label: str
     entry: int
     retriever: Retriever | None = field(default=None, compare=False)
+    chunkers: tuple[str, ...] = ()
 
     @property
     def run(self) -> Path | None:
@@ -171,6 +178,8 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
         except SteelyardError as error:
             problems.append(((number,), str(error)))
             continue
+        own = settings.pop(CHUNKER, None)
+        chunkers = tuple(map(str, own)) if isinstance(own, (list, tuple)) else () if own is None else (str(own),)
         unknown = _unknown_settings(name, settings)
         problems += [((number, name, key), text) for key, text in unknown.items()]
         settings = {key: value for key, value in settings.items() if key not in unknown}
@@ -181,7 +190,8 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
             continue
         for point in points:
             try:
-                specs.append(run_user_code(partial(_spec, name, point, number, folder, entries), name))
+                spec = run_user_code(partial(_spec, name, point, number, folder, entries), name)
+                specs.append(replace(spec, chunkers=chunkers))
             except SteelyardError as error:
                 problems.append(((number, name), str(error)))
     return specs, [*problems, *_repeated_labels(specs)]
@@ -239,7 +249,7 @@ def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, A
         raise InputError(f"the settings of {name} are {masked_settings(settings)!r}; expected `setting: value` pairs")
     if isinstance(settings.get(NAME), Mapping):
         raise InputError(f"the name of {name} is {settings[NAME]!r}; expected text")
-    if set(others) - {NAME} and not set(settings) <= {"path", "target"}:
+    if set(others) - {NAME, CHUNKER} and not set(settings) <= {"path", "target"}:
         raise InputError(f"one entry has {', '.join(map(str, entry))}; expected one name with its settings per entry")
     return str(name), {**settings, **others}
 
@@ -283,7 +293,7 @@ def _referenced(part: Any, entries: Sequence[Any]) -> Any:
             continue
         label = str(settings.get(NAME, name))
         for point in grid_points(settings, LISTS):
-            own = {key: value for key, value in point.settings.items() if key != NAME}
+            own = {key: value for key, value in point.settings.items() if key not in (NAME, CHUNKER)}
             by_label.setdefault(point.label(label), {name: own} if own else name)
             by_retriever.setdefault(name, []).append(point.label(label))
             if point.suffix and NAME in settings:

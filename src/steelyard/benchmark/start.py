@@ -22,6 +22,7 @@ from steelyard.io.unpacking import load_yaml
 from steelyard.notes import Note
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import MADE, read_lists
+from steelyard.retrievers.adapters.http import UnreachableError
 from steelyard.retrievers.adapters.targets import load_target
 from steelyard.retrievers.registry import adapter_of, retriever_names
 from steelyard.user_code import run_user_code
@@ -157,6 +158,8 @@ def _first_answer(text: str, question: str, has_corpus: bool, taken: set[str]) -
             try:
                 answer = _asked(replace(spec, label=wanted), entry, question)
             except SteelyardError as error:
+                if isinstance(error.__cause__, UnreachableError):
+                    raise InputError(f"{error} Is the service running?") from None
                 problems.append(str(error))
                 continue
             if answer.documents:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from steelyard.checks import whole_number
 from steelyard.cli.arguments import Argument, Option, UsageError
 from steelyard.cli.output import print_message, print_messages, progress_bar
 from steelyard.io.text import shortened
+from steelyard.notes import sentence
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def judge(
         read, texts, output = work.pool, work.dataset, work.file
         if work.left_out:
             print_message(f"{counted(work.left_out, 'document has', 'documents have')} no text and cannot be judged.")
+        print_messages(map(sentence, work.notes))
         if not len(read):
             print_message("Every document that the runs have in their first ranks is judged.")
             return _print_verdict(work)
@@ -176,19 +177,22 @@ def judge(
 
 def _print_verdict(work: ResultJudging) -> None:
     """The verdict by what is judged so far, how many more judgments would decide it, and the next command."""
-    comparison = work.comparison()
+    from steelyard.benchmark.folder import judge_command
+
+    comparison, judged = work.comparison(), work.qrels()
     if comparison is None:
-        print_message(f"Nothing is judged yet, or there is one run only: no verdict. Next: {work.next_command}")
+        why = "there is one run, and nothing to compare it with" if len(judged) else "nothing is judged yet"
+        command = work.next_command if len(judged) else judge_command(work.result.path)
+        print_message(f"No verdict: {why}. Next: {command}")
         return
-    judged = work.qrels()
     print_message(
         f"By {counted(len(judged), 'judgment')} of {counted(len(judged.queries), 'question')}: {comparison.verdict}"
     )
     expected = work.forecast(comparison)
     if expected is not None:
         print_message(str(expected))
-        print_message(f"Go on judging: steelyard judge {shlex.quote(str(work.result.path))}")
-    print_message(f"Next: {work.next_command} (the leaderboard, tests and the report, with these judgments)")
+        print_message(f"Go on judging: {judge_command(work.result.path)}")
+    print_message(work.next_step)
 
 
 def share_of(text: str) -> float:

@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import combinations
 
 from steelyard.comparison.judged import JudgedDocuments, Part, with_conventions
+from steelyard.comparison.overlap import Rules, by_every_rule
 from steelyard.comparison.pairs import Pair, PairTest, tested_pairs
 from steelyard.comparison.predicted import Predictions
 from steelyard.comparison.scores import ScoreTable
@@ -27,7 +28,7 @@ class Claims:
     """The pairs of a comparison, each decided once.
 
     orders: the runs of every table, best first. judged: the documents of the runs; None where they are unknown.
-    parts: the measures of every column, by its key and the cutoff of its table.
+    parts: the measures of every column, by its key and the cutoff of its table. rules: see `overlap`.
     """
 
     tables: Sequence[ScoreTable]
@@ -36,6 +37,7 @@ class Claims:
     judged: JudgedDocuments | None = None
     parts: Mapping[tuple[str, int | None], Sequence[Part]] = field(default_factory=dict)
     predictions: Predictions | None = None
+    rules: Rules = field(default_factory=dict)
     _every: dict[tuple[str, int | None], list[Pair]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -70,8 +72,10 @@ class Claims:
     def _decided(self, tests: Sequence[PairTest]) -> list[Pair]:
         """The pairs of some families: tested, corrected and checked."""
         pairs = tested_pairs(tests, self.plan)
+        if self.rules:
+            pairs = by_every_rule(pairs, tests, self.rules, self.plan)
         if self.judged is not None:
             pairs = with_conventions(pairs, self.parts, self.tables, self.plan, self.judged)
         if self.predictions is not None:
-            pairs = self.predictions.pairs(pairs, self.plan, () if self.judged is None else self.judged.edges)
+            pairs = self.predictions.pairs(pairs, self.plan, self.judged, self.parts)
         return pairs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -32,11 +32,11 @@ from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_do
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
-from steelyard.evaluation import judged_qrels, on_scale, scores_of, with_rel
+from steelyard.evaluation import judged_qrels, on_scale, scores_of
 from steelyard.frames import is_frame
 from steelyard.io.datasets import queries_beside
 from steelyard.io.files import distinct_names, names_file, streams_read_once
-from steelyard.measures.grammar import Measure
+from steelyard.measures.grammar import Measure, with_rel
 from steelyard.notes import Note, note, warn_of
 from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
@@ -168,7 +168,10 @@ def compare(
         judge = judge_of(predicted)
         predictions = Predictions.of(evaluated.source.qrels, evaluated.tables, other.tables, judge, pool, plan)
         evaluated = replace(
-            evaluated, tables=predictions.human, components=tuple(map(predictions.kept, evaluated.components))
+            evaluated,
+            tables=predictions.human,
+            components=tuple(map(predictions.kept, evaluated.components)),
+            coverage=predictions.coverage(evaluated.coverage, other.coverage, evaluated.source.alignments),
         )
     result = compare_evaluated(evaluated, plan, baseline, sliced, predictions=predictions)
     warn_of({"": result.notes, **{name: covered.all_notes() for name, covered in result.coverage.items()}})
@@ -180,7 +183,7 @@ class EvaluatedRuns:
     """Runs that were evaluated to be compared.
 
     `tables` and `components` are as in Comparison, of the runs that were measured; `unmeasured` gives the reason for
-    each of the others. `coverage` and `source` have all runs.
+    each of the others. `coverage` and `source` have all runs. `rules`: the tables by each rule of `overlap`.
     """
 
     tables: tuple[ScoreTable, ...]
@@ -191,6 +194,7 @@ class EvaluatedRuns:
     notes: tuple[Note, ...]
     dialect: str
     source: Source
+    rules: Mapping[str, tuple[ScoreTable, ...]] = field(default_factory=dict)
 
 
 def compare_evaluated(
@@ -229,6 +233,7 @@ def compare_evaluated(
         source=runs.source,
         unmeasured=runs.unmeasured,
         predictions=predictions,
+        rules=runs.rules,
     )
 
 

@@ -89,7 +89,7 @@ class ComparisonData:
     `components` are the measures of the composite. `notes` are the `input_notes` and those of the comparison itself.
     `failed` gives, for runs that failed on some queries of a bench, on how many, as in `2 of 6`. `unmeasured` gives
     the runs whose values mean nothing, with the reason: they are shown, and neither ranked nor tested. `cached` are
-    the runs whose answers and times are from the cache of a bench.
+    the runs whose answers and times are from the cache of a bench. `judge_command` judges the result of a bench.
     """
 
     score_tables: tuple[ScoreTable, ...]
@@ -109,6 +109,7 @@ class ComparisonData:
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     predicted_by: str = ""
     cached: tuple[str, ...] = ()
+    judge_command: str = ""
 
     @property
     def policies(self) -> dict[str, Any] | None:

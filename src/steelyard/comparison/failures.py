@@ -20,7 +20,8 @@ DEFAULT_CUTOFF = 10
 @dataclass(frozen=True)
 class RunFailures:
     """A run joined with its qrels, by query: its failures, the rank of its first relevant document (0: none), the
-    number of relevant documents within the cutoff, and the number of all relevant documents.
+    number of relevant documents within the cutoff, and the number of all relevant documents. `level` is the lowest
+    relevant grade; None: any grade above 0.
     """
 
     alignment: Alignment
@@ -28,6 +29,7 @@ class RunFailures:
     first: Ints
     found: Ints
     relevant: Ints
+    level: float | None = None
 
 
 def run_failures(comparison: ComparisonData) -> list[RunFailures]:
@@ -35,8 +37,11 @@ def run_failures(comparison: ComparisonData) -> list[RunFailures]:
     source = comparison.source
     if source is None:
         return []
-    cutoff = low_cutoff(comparison)
-    return [failures_of(source.alignments[name], cutoff) for name in comparison.runs]
+    cutoff, options = low_cutoff(comparison), comparison.options
+    level = None if options is None else options.rel
+    if level is None and comparison.dialect == "steelyard":
+        level = source.qrels.relevant_from
+    return [failures_of(source.alignments[name], cutoff, level) for name in comparison.runs]
 
 
 def low_cutoff(comparison: ComparisonData) -> int:
@@ -49,16 +54,17 @@ def low_cutoff(comparison: ComparisonData) -> int:
     return whole[0] if whole else DEFAULT_CUTOFF
 
 
-def failures_of(a: Alignment, cutoff: int) -> RunFailures:
-    """The failures of one run.
+def failures_of(a: Alignment, cutoff: int, level: float | None = None) -> RunFailures:
+    """The failures of one run; `level` is the lowest relevant grade.
 
     Unanswered: the list is empty. Missed: no relevant document in the whole list. Low: the first one is below the
     cutoff. Partly: fewer relevant documents are within the cutoff than could be. Distracted: a distractor is above the
     first relevant document. Repeated: a document is repeated within the cutoff. Unjudged: the first document has no
     judgment. Nothing: no document is relevant.
     """
-    relevant, distractor = a.grade > 0, a.grade < 0
-    total = a.judged_per_query(a.judged.grade > 0)
+    distractor = a.grade < 0
+    relevant, judged = ((g > 0) & (g >= (level or 0)) for g in (a.grade, a.judged.grade))
+    total = a.judged_per_query(judged)
     first = a.first(relevant)
     retrieved = a.per_query(relevant & (a.rank <= cutoff))
     judged_top = np.zeros(a.size, dtype=bool)
@@ -78,7 +84,7 @@ def failures_of(a: Alignment, cutoff: int) -> RunFailures:
     )
     rank = np.where(np.isfinite(first), first, 0)
     first_rank, found, relevant_total = (np.minimum(each, 65535).astype(np.int64) for each in (rank, retrieved, total))
-    return RunFailures(a, failures.astype(np.int64), first_rank, found, relevant_total)
+    return RunFailures(a, failures.astype(np.int64), first_rank, found, relevant_total, level)
 
 
 def places_of(failures: Sequence[RunFailures], names: Sequence[str]) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,7 @@ from steelyard.report.documents import Document, Documented, frame_table, plain_
 from steelyard.report.tables import Table
 from steelyard.statistics import adjust, best_of_p, fall_tests, mean_interval
 from steelyard.version import __version__
-from steelyard.wording import listed
+from steelyard.wording import counted, listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,36 +66,40 @@ class Point:
 
     def mean(self, run: str, measure: str) -> float:
         """The recorded mean; NaN if there is none."""
-        value = self._of(run, "means").get(measure)
+        means = (self.record["runs"].get(run) or {}).get("means") or {}
+        value = means.get(measure)
         return math.nan if value is None else float(value)
 
     def values(self, run: str, measure: str) -> dict[str, float]:
         """The value of every query that has one."""
-        values = self.recorded(run, measure)
+        _, values = self.recorded(run, measure) or (math.nan, ())
         return {
             str(query): float(value)
             for query, value in zip(self.record["queries"], values, strict=False)
             if value is not None
         }
 
-    def recorded(self, run: str, measure: str) -> Sequence[float | None]:
-        """The values in the order of the queries, as they are in the record; None for a query that has none."""
-        values = self._of(run, "values").get(measure) or ()
+    def recorded(self, run: str, measure: str) -> tuple[float, Sequence[float | None]] | None:
+        """The mean and the values in the order of the queries, None for a query without one; None if there are none."""
+        of_run = self.record["runs"].get(run)
+        try:
+            mean, values = of_run["means"][measure], of_run["values"][measure]
+        except (KeyError, TypeError):
+            return None
         queries = len(self.record["queries"])
-        return values if len(values) <= queries else values[:queries]
-
-    def _of(self, run: str, what: str) -> Mapping[str, Any]:
-        recorded = self.record["runs"].get(run)
-        part = recorded.get(what) if isinstance(recorded, dict) else None
-        return part if isinstance(part, dict) else {}
+        values = values if len(values or ()) <= queries else values[:queries]
+        empty = mean is None or not values or all(value is None for value in values)
+        return None if empty else (float(mean), values)
 
     def breaks(self, other: Point, measure: str) -> list[str]:
         """What changed between two points so that their values cannot be compared."""
-        mine, theirs = self.record["fingerprints"], other.record["fingerprints"]
+        mine, theirs = self.record, other.record
+        same = mine.get("settings") == theirs.get("settings")
         # Records of one file share what is equal in them.
-        changed = [] if mine is theirs else [name for name in BREAKING if mine.get(name) != theirs.get(name)]
-        same = self.record["measures"].get(measure) == other.record["measures"].get(measure)
-        same = same and self.record.get("settings") == other.record.get("settings")
+        if same and mine["fingerprints"] is theirs["fingerprints"] and mine["measures"] is theirs["measures"]:
+            return []
+        changed = [name for name in BREAKING if mine["fingerprints"].get(name) != theirs["fingerprints"].get(name)]
+        same = same and mine["measures"].get(measure) == theirs["measures"].get(measure)
         return changed if same else [*changed, "definition"]
 
 
@@ -272,7 +276,7 @@ class HistoryData:
     @property
     def verdict(self) -> str:
         """How many points there are, and the last significant change of every line that has one."""
-        first = f"{len(self.points)} points from {self.points[0].time} to {self.points[-1].time} (UTC)"
+        first = f"{counted(len(self.points), 'point')} from {self.points[0].time} to {self.points[-1].time} (UTC)"
         latest = {(step.dataset, step.measure, step.run): step for step in self.changed}
         if not latest:
             return f"{first}: no significant change."
@@ -318,92 +322,77 @@ class History(Documented, HistoryData):
 
 def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> list[LinePoint]:
     """The steps of a line, each with the uncorrected p-value of its change; NaN if nothing was tested."""
-    pairs = [(point, mean) for point in points if not math.isnan(mean := point.mean(run, measure))]
-    arrays = _as_arrays([point.recorded(run, measure) for point, _ in pairs])
-    measured = [(*pair, values, present) for pair, (values, present) in zip(pairs, arrays, strict=True) if present]
-    broken: list[tuple[str, ...]] = [()] * len(measured)
-    gaps = [np.empty(0)] * len(measured)
-    for place, ((before, _, old, old_present), (point, _, new, present)) in enumerate(pairwise(measured), start=1):
-        broken[place] = tuple(point.breaks(before, measure))
-        if broken[place]:
-            continue
-        old_queries, queries = before.record["queries"], point.record["queries"]
-        if len(old) == len(new) and (old_queries is queries or old_queries == queries):
-            gaps[place] = new - old if old_present == present == len(new) else _present(new - old)
-        else:
-            gaps[place] = _gap(before, point, run, measure)
-    intervals = _intervals([v if present == len(v) else _present(v) for _, _, v, present in measured])
-    differences, p_values = t_tests(gaps)
-    steps = zip(measured, intervals, broken, differences, p_values, strict=True)
+    measured = [(point, *recorded) for point in points if (recorded := point.recorded(run, measure))]
+    breaks = (tuple(after.breaks(before, measure)) for (before, *_), (after, *_) in pairwise(measured))
+    broken = [(), *breaks] if measured else []
+    low, high, differences, p_values = (np.full(len(measured), math.nan) for _ in range(4))
+    drawn = len(measured) <= MOST_DRAWN
+    for start, stop in _blocks([(point.record["queries"], len(values)) for point, _, values in measured]):
+        values = np.array([recorded for _, _, recorded in measured[start:stop]], dtype=np.float64)
+        low[start:stop], high[start:stop] = _intervals(values, drawn)
+        gaps = np.diff(values, axis=0)
+        differences[start + 1 : stop], p_values[start + 1 : stop] = t_tests(gaps)
+        if start:
+            gap = _gap(measured[start - 1][0], measured[start][0], run, measure)
+            differences[start], p_values[start] = np.ravel(t_tests(gap[None, :]))
+    untested = np.array(list(map(bool, broken)), dtype=bool)
+    differences[untested] = p_values[untested] = math.nan
+    steps = zip(
+        measured, broken, low.tolist(), high.tolist(), differences.tolist(), p_values.tolist(), strict=True
+    )  # fmt: skip
     return [
-        LinePoint(point, dataset, run, measure, mean, low, high, breaks, difference, p)
-        for (point, mean, _, _), (low, high), breaks, difference, p in steps
+        LinePoint(point, dataset, run, measure, mean, lowest, highest, breaks, difference, p)
+        for (point, mean, _), breaks, lowest, highest, difference, p in steps
     ]
 
 
-def _as_arrays(lists: Sequence[Sequence[float | None]]) -> list[tuple[Floats, int]]:
-    """Lists of values as arrays, NaN for None, each with the number of its values; those of one length at once."""
-    made = [(np.empty(0), 0)] * len(lists)
-    for places in _places_by_length(lists).values():
-        matrix = np.array([lists[place] for place in places], dtype=np.float64)
-        present = np.count_nonzero(~np.isnan(matrix), axis=1).tolist()
-        for place, values, count in zip(places, matrix, present, strict=True):
-            made[place] = values, count
-    return made
+def _blocks(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
+    """The first and the last place (exclusive) of every group of equal neighbours."""
+    start = 0
+    for place in range(1, len(keys) + 1):
+        if place == len(keys) or keys[place] != keys[start]:
+            yield start, place
+            start = place
 
 
-def _present(values: Floats) -> Floats:
-    return values[~np.isnan(values)]
-
-
-def _intervals(series: Sequence[Floats]) -> list[tuple[float, float]]:
-    """The interval of every mean: the bootstrap's, or Student's in a long line, where drawing would take minutes."""
+def _intervals(matrix: Floats, drawn: bool) -> tuple[Floats, Floats]:
+    """The interval of the mean of every row: the bootstrap's if `drawn`, or Student's: drawing would take minutes."""
     from scipy.special import stdtrit
 
-    if len(series) <= MOST_DRAWN:
-        return [mean_interval(values) for values in series]
-    made = [(math.nan, math.nan)] * len(series)
-    for n, places, means, deviations in _by_length(series):
-        margins = float(stdtrit(n - 1, 0.975)) * deviations / math.sqrt(n)
-        for place, mean, margin in zip(places, means.tolist(), margins.tolist(), strict=True):
-            made[place] = (mean - margin, mean + margin)
-    return made
+    if drawn:
+        low, high = np.array([mean_interval(row[~np.isnan(row)]) for row in matrix]).T
+        return low, high
+    n, means, deviations = _moments(matrix)
+    margins = stdtrit(n - 1.0, 0.975) * deviations / np.sqrt(n)
+    return means - margins, means + margins
 
 
-def t_tests(series: Sequence[Floats]) -> tuple[list[float], list[float]]:
-    """The mean of every series and the p-value of `t_test`; NaN for no value, and for fewer than two.
+def t_tests(matrix: Floats) -> tuple[Floats, Floats]:
+    """The mean of every row and the p-value of `t_test`; NaN for no value, and for fewer than two.
 
     They are computed together: a call for every point of a long history would take most of its time.
     """
     from scipy.special import stdtr
 
-    differences = [float(values[0]) if len(values) == 1 else math.nan for values in series]
-    p_values = [math.nan] * len(series)
-    for n, places, means, deviations in _by_length(series):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            p = 2.0 * stdtr(n - 1, -np.abs(means / (deviations / math.sqrt(n))))
-        equal = deviations == 0.0
-        p[equal] = np.where(means[equal] == 0.0, 1.0, 2.0 * 0.5**n)
-        for place, mean, value in zip(places, means.tolist(), p.tolist(), strict=True):
-            differences[place], p_values[place] = mean, value
-    return differences, p_values
+    n, means, deviations = _moments(matrix)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2.0 * stdtr(n - 1.0, -np.abs(means / (deviations / np.sqrt(n))))
+    equal = deviations == 0.0
+    p[equal] = np.where(means[equal] == 0.0, 1.0, 2.0 * 0.5 ** n[equal])
+    return means, p
 
 
-def _by_length(series: Sequence[Floats]) -> Iterator[tuple[int, list[int], Floats, Floats]]:
-    """For every length of at least 2: the places of the series of this length, their means and standard deviations."""
-    for n, places in _places_by_length(series).items():
-        if n > 1:
-            matrix = np.stack([series[place] for place in places])
-            means, deviations = matrix.mean(axis=1), matrix.std(axis=1, ddof=1)
-            # A deviation that is only rounding is 0, as in `mean_and_deviation`.
-            yield n, places, means, np.where(deviations <= 1e-14 * np.abs(means), 0.0, deviations)
-
-
-def _places_by_length(series: Sequence[Sized]) -> dict[int, list[int]]:
-    places: dict[int, list[int]] = {}
-    for place, values in enumerate(series):
-        places.setdefault(len(values), []).append(place)
-    return places
+def _moments(matrix: Floats) -> tuple[Floats, Floats, Floats]:
+    """The number, the mean and the standard deviation of the values of every row, without NaN."""
+    present = ~np.isnan(matrix)
+    n = np.count_nonzero(present, axis=1).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.where(present, matrix, 0.0).sum(axis=1) / n
+        squares = np.where(present, matrix - means[:, None], 0.0) ** 2
+        deviations = np.sqrt(squares.sum(axis=1) / (n - 1.0))
+    deviations[n < 2] = math.nan
+    # A deviation that is only rounding is 0, as in `mean_and_deviation`.
+    return n, means, np.where(deviations <= 1e-14 * np.abs(means), 0.0, deviations)
 
 
 def _corrected(steps: Sequence[LinePoint], alpha: float) -> Iterator[LinePoint]:
@@ -424,7 +413,8 @@ def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure
     """The p-value of a loss of the last point against the best of them, on the queries that all of them have."""
     first = points[0].record["queries"]
     if all(point.record["queries"] == first for point in points):
-        values = np.array([point.recorded(run, measure) for point in points], dtype=np.float64)
+        recorded = (point.recorded(run, measure) for point in points)
+        values = np.array([each[1] for each in recorded if each], dtype=np.float64)
     else:
         by_query = [point.values(run, measure) for point in points]
         shared = [query for query in by_query[-1] if all(query in each for each in by_query)]

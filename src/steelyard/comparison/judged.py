@@ -9,7 +9,7 @@ were made from the run that the difference favours (`provenance`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress
@@ -32,6 +32,7 @@ from steelyard.comparison.unjudged import (
     RANK_TESTS,
     Estimate,
     GradeDraws,
+    Noise,
     combined_rank_test,
     combined_test,
     moved_p,
@@ -40,7 +41,7 @@ from steelyard.comparison.unjudged import (
 from steelyard.errors import MeasureError
 from steelyard.measures.bounds import bounds, judged_share, rank_cutoff
 from steelyard.measures.compute import values
-from steelyard.measures.gradings import ABSENT, graded, is_fixed, zero_counts
+from steelyard.measures.gradings import ABSENT, Unjudged, graded_draws, is_fixed, reads_zeros
 from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
 from steelyard.notes import Note, note
@@ -61,7 +62,7 @@ ALL_JUDGED = 0.995
 MOST_DOCUMENTS = 5_000_000
 """Documents of two runs' lists up to which bounds of the difference and estimates are computed."""
 
-MOST_BOUNDED = 10_000_000
+MOST_BOUNDED = 5_000_000
 """Documents, over all pairs and measures, up to which the bounds of differences are computed: some seconds."""
 
 
@@ -138,21 +139,28 @@ class GradedLists:
     Each draw is a query of a larger alignment, so that a measure is computed for all draws at once.
     """
 
-    def __init__(self, lists: JoinedLists, seed: int) -> None:
+    def __init__(self, lists: JoinedLists, noise: Noise) -> None:
         self.lists = lists
-        self._seed = seed
+        self._noise = noise
         self._alignments: dict[tuple[int, bool], tuple[Alignment, Alignment]] = {}
+        self._pooled: dict[tuple[int, float], bool] = {}
 
     @cached_property
     def _draws(self) -> GradeDraws:
-        return GradeDraws(self.lists.pair, DRAWS, self._seed)
+        return GradeDraws(self.lists.pair, self._noise)
+
+    def pooled(self, depth: int, rel: float) -> bool:
+        """Whether the qrels were pooled, by the first `depth` documents."""
+        if (depth, rel) not in self._pooled:
+            self._pooled[depth, rel] = pooled(self.lists.pair, depth, rel)
+        return self._pooled[depth, rel]
 
     def values(self, part: Part, sides: tuple[Alignment, Alignment], depth: int) -> tuple[Floats, Floats]:
         """A measure of both runs, draws x queries; drawn grades down to a depth."""
         if is_fixed(part.measure):
             first, second = (np.tile(values(part.measure, a), (DRAWS, 1)) for a in sides)
         else:
-            drawn = self._drawn(sides, depth, zero_counts(part.measure))
+            drawn = self._drawn(sides, depth, reads_zeros(part.measure))
             first, second = (values(part.measure, a).reshape(DRAWS, -1) for a in drawn)
         return first, second
 
@@ -161,16 +169,9 @@ class GradedLists:
         if (depth, zeros) not in self._alignments:
             pair = self.lists.pair
             wanted = pair.unjudged & pair.within(depth)
-            grades = self._draws.of(wanted)
-            document, draw = np.nonzero(np.ones_like(grades) if zeros else grades)
-            size = sides[0].size
-            query = draw * size + pair.query[wanted][document]
-            every = np.tile(np.arange(size), DRAWS)
             ranks = [np.where(np.isfinite(r[wanted]), r[wanted], ABSENT).astype(np.int64) for r in pair.ranks]
-            first, second = (
-                graded(a, every, query, rank[document], grades[document, draw])
-                for a, rank in zip(sides, ranks, strict=True)
-            )
+            docs = Unjudged(pair.query[wanted], (ranks[0], ranks[1]), sides[0].size)
+            first, second = graded_draws(sides, docs, self._draws.numbers(wanted), self._draws.levels, zeros)
             self._alignments[depth, zeros] = first, second
         return self._alignments[depth, zeros]
 
@@ -193,6 +194,7 @@ class JudgedDocuments:
     without_bounds: int = 0
     _lists: dict[str, RunLists] = field(default_factory=dict, repr=False)
     _pairs: dict[tuple[str, str], GradedLists] = field(default_factory=dict, repr=False)
+    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def edges(self) -> dict[str, Edge]:
@@ -251,7 +253,9 @@ class JudgedDocuments:
         if not graded_parts:
             return None
         deepest = max(graded_parts, key=lambda part: rank_cutoff(part.measure) or ABSENT)
-        shares = judged_share(deepest.measure, self.alignments[run])
+        shares = self._once(
+            ("share", run, deepest.measure), lambda: judged_share(deepest.measure, self.alignments[run])
+        )
         answered = self.alignments[run].answered & (self.alignments[run].retrieved > 0)
         answered = answered if kept is None else answered & kept
         return float(shares[answered].mean()) if answered.any() else None
@@ -298,7 +302,7 @@ class JudgedDocuments:
         if (a.query.tobytes(), a.rank.tobytes()) > (b.query.tobytes(), b.rank.tobytes()):
             reverse = self.conventions(parts, baseline, run, kept, whole, lambda known: decisive(known.negated()))
             return reverse.negated()
-        condensed = _if_computable(lambda: self._condensed(parts, a, b, kept))
+        condensed = _if_computable(lambda: self._condensed(parts, run, baseline, kept))
         if condensed is not None:
             known = replace(known, condensed=condensed.difference, condensed_p=condensed.p)
         if self.options.unjudged == "remove":
@@ -334,10 +338,22 @@ class JudgedDocuments:
         test = cast(PairedTest, self.test if self.test in RANK_TESTS else "t")
         return max(result.p for result in paired_tests(np.array([low, high]), test))
 
-    def _condensed(self, parts: Sequence[Part], a: Alignment, b: Alignment, kept: Bools) -> Estimate:
+    def _condensed(self, parts: Sequence[Part], run: str, baseline: str, kept: Bools) -> Estimate:
         """The difference with condensed lists."""
-        run, baseline = (_combined(parts, [values(part.measure, _judged_only(x)) for part in parts]) for x in (a, b))
-        return _tested(_column(parts), run[None, kept], baseline[None, kept], self.test)
+        one, other = (
+            _combined(parts, [self._condensed_values(part.measure, name) for part in parts]) for name in (run, baseline)
+        )
+        return _tested(_column(parts), one[None, kept], other[None, kept], self.test)
+
+    def _condensed_values(self, measure: Measure, run: str) -> Floats:
+        lists = self._once(("condensed", run), lambda: _judged_only(self.alignments[run]))
+        return self._once(("condensed", run, measure), lambda: values(measure, lists))
+
+    def _once(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """What `compute` returns, computed once per key: runs are in many pairs."""
+        if key not in self._known:
+            self._known[key] = compute()
+        return cast(Result, self._known[key])
 
     def _depth(self, parts: Sequence[Part]) -> int:
         cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
@@ -348,7 +364,7 @@ class JudgedDocuments:
     ) -> Estimate | None:
         """The difference with estimated grades; None where the qrels were not pooled."""
         level = self.options.rel if self.options.rel is not None else 1.0
-        if not pooled(drawn.lists.pair, depth, level):
+        if not drawn.pooled(depth, level):
             return None
         parts_of_both = [drawn.values(part, (a, b), depth) for part in parts]
         sides = [_combined(parts, [both[side] for both in parts_of_both])[:, kept] for side in (0, 1)]
@@ -388,7 +404,8 @@ class JudgedDocuments:
             self._pairs.clear()
             size = len(self.qrels.judged.query_ids)
             joined = join_lists(self._top(run), self._top(baseline), size)
-            self._pairs[run, baseline] = GradedLists(joined, self.seed)
+            noise = self._once("noise", lambda: Noise(DRAWS, size, self.seed))
+            self._pairs[run, baseline] = GradedLists(joined, noise)
         return self._pairs[run, baseline]
 
 

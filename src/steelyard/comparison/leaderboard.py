@@ -95,7 +95,8 @@ class Verdict(str):
     """The verdict of a comparison: which run leads, on what, by how much, and whether that is significant.
 
     `headline` is the first sentence, `tied` the runs that are not significantly below the leader, the leader first,
-    `undecided` those whose difference from it depends on unjudged documents, and `unmeasured` those without values.
+    `undecided` those whose difference from it depends on unjudged documents or on the overlap rule of chunks, and
+    `unmeasured` those without values.
     `lead` has the parts of the headline where one run leads another. `labels` says which models judged.
     """
 
@@ -190,6 +191,9 @@ def verdict_of(
     if not tied and not undecided and len(rest) > 1:
         others = "the difference is significant, and so are its differences from every other run"
         outcomes = [others, "significant, and so is its lead over every other run", "significant"]
+    elif second.run in undecided and lead_pair.reason:
+        short = lead_pair.reason.partition(" (")[0]
+        outcomes = [f"undecided: {lead_pair.reason}", f"undecided: {short}", "undecided (overlap rule)"]
     elif second.run in undecided:
         outcomes = ["undecided, since it depends on unjudged documents", "undecided (unjudged documents)"]
     elif second.run in tied and predicted:
@@ -203,7 +207,8 @@ def verdict_of(
         details.append(f"{NOT_BELOW}: {listed(tied, SHOWN_NAMES)}.")
     others_undecided = [row.run for row in rest if row.run in undecided] if undecided - {second.run} else []
     if others_undecided:
-        details.append(f"Undecided (unjudged documents): {listed(others_undecided, SHOWN_NAMES)}.")
+        why = "the overlap rule" if any(of_top[run].reason for run in others_undecided) else "unjudged documents"
+        details.append(f"Undecided ({why}): {listed(others_undecided, SHOWN_NAMES)}.")
     lead = Lead(
         leaders=tuple(equal),
         second=second.run,

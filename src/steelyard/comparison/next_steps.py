@@ -170,7 +170,7 @@ def _judge(comparison: ComparisonData, rows: list[LeaderboardRow]) -> NextStep |
         return None
     values = {"run": run, "other": other, "count": count, "most": BUDGET, "depth": depth}
     return NextStep(
-        note("step-judge", **values, undecided=bool(undecided)),
+        note("step-judge", **values, undecided=bool(undecided), command=comparison.judge_command),
         {"run": run, "against": other, "pool": str(min(count, BUDGET))},
     )
 

@@ -124,6 +124,9 @@ WARNINGS: Texts = {
     "documents{documents:?. {run} vs {baseline} on {measure} depends on {documents:,} "
     "{documents:document|documents}: `steelyard pool RUN RUN --qrels QRELS --strategy pair -o pool.jsonl` lists "
     "them, the most useful first|}",
+    "depends-on-overlap": "{pairs:,} {pairs:difference is|differences are} undecided: the outcome depends on how much "
+    "of a passage a chunk must contain to be relevant. {run} vs {baseline} on {measure} {reason}. SpanR needs no such "
+    "rule: it counts the text itself",
     "unequal-spread": "the tukey test assumes that the differences of all pairs vary alike. On {measure} those of "
     "{wide[0]} vs {wide[1]} have {ratio:.1f} times the standard deviation of those of {narrow[0]} vs {narrow[1]}: more "
     "than {alpha:.0%} of equal runs may be called different. test='max-t' (--test max-t) does not assume this",
@@ -150,8 +153,8 @@ INFO: Texts = {
     "ranking-differs-in-slices": _ranking_differs_in_slices,
     "repetitions": "{count:,} {count:repetition|repetitions} of each query (column {column!r}): "
     "{averaged:?averaged|paired by repetition and averaged} before testing",
-    "estimated-separately": "each difference is estimated directly, so it may not equal the difference of the two "
-    "means",
+    "estimated-together": "the predictions have one weight for all runs of the comparison, so that every difference is "
+    "that of the two means; the mean of a run alone (evaluate) has a weight of its own, and may differ",
     "relevant-documents-only": "the qrels list relevant documents only; every other document counts as not relevant",
     "documents-chosen": "the judged documents look chosen rather than pooled from the first ranks of runs, so "
     "differences are not checked for unjudged documents: every other document counts as not relevant",
@@ -165,6 +168,8 @@ SHORT: Texts = {
     "compared-on-shared-queries": "compared on the {shared:,} of {queries:,} {queries:query|queries} that every run "
     "has a value for",
     "qrels-made-from-run": "the qrels look made from the first {depth} of {run}: its leads are undecided",
+    "depends-on-overlap": "{pairs:,} {pairs:difference depends|differences depend} on how much of a passage a chunk "
+    "must contain",
     "undecided": "{pairs:,} {pairs:difference is|differences are} undecided{documents:?: judge {documents:,} "
     "{documents:document|documents} (--notes)| (unjudged documents)}",
 }

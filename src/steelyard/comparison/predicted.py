@@ -1,26 +1,31 @@
 """compare(predicted=): runs compared by few human judgments and many predicted ones.
 
 The values by human judgments are corrected with those by predicted judgments, as in `evaluate(predicted=)`: means,
-differences, intervals and p-values are prediction-powered estimates.
+differences, intervals and p-values are prediction-powered estimates. All runs of a comparison share the weight of the
+predictions, so that differences are those of the means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
+from steelyard.comparison.judged import JudgedDocuments, Part
 from steelyard.comparison.leaderboard import LeaderboardRow, best_first
 from steelyard.comparison.pairs import Pair, equivalence_of, verdict_of_test
 from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
+from steelyard.coverage import Coverage
 from steelyard.errors import InputError, PolicyError
 from steelyard.notes import Note, note
-from steelyard.predicted import human_judged, sample_notes, value_bounds
+from steelyard.predicted import Unjudged, human_judged, most_unjudged, sample_notes, unjudged_notes, value_bounds
 from steelyard.qrels import Qrels
 from steelyard.statistics import adjust, relative_change, stars
 from steelyard.statistics.corrections import interval_level
@@ -28,8 +33,28 @@ from steelyard.statistics.prediction_powered import (
     PredictionPowered,
     prediction_powered,
     prediction_powered_differences,
+    shared_weight,
 )
 from steelyard.wording import listed, worded
+
+PartsOf = Mapping[tuple[str, int | None], Sequence[Part]]
+"""The measures of every column, by its key and the cutoff of its table."""
+
+
+class Series(NamedTuple):
+    """What a measure is estimated from, runs x queries: human values (NaN if there is none) and predicted ones.
+
+    `weight` is the weight of the predictions, the same for all runs, so that the estimate of a difference is the
+    difference of the estimates.
+    """
+
+    human: Floats
+    predicted: Floats
+    weight: Floats
+
+    def differences(self, pairs: Sequence[tuple[int, int]], level: float = 0.95) -> list[PredictionPowered]:
+        """The estimates of the differences of these runs."""
+        return prediction_powered_differences(self.human, self.predicted, pairs, level, self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,27 +105,32 @@ class Predictions:
         """Another table of the same queries, restricted to those of the human tables."""
         return None if table is None else _only(table, self.human[0].queries)
 
-    def _values(self, number: int) -> tuple[Floats, Floats]:
-        """The values of one table, runs x measures x queries: human ones (NaN if there is none), and predicted ones."""
-        human, predicted = self.human[number], self.predicted[number]
-        place = {query: at for at, query in enumerate(predicted.queries)}
-        values = np.full_like(predicted.values, np.nan)
-        values[:, :, [place[query] for query in human.queries]] = human.values
-        return values, predicted.values
+    @cached_property
+    def _series(self) -> list[list[Series]]:
+        """What every measure of every table is estimated from."""
+        made = []
+        for human, predicted in zip(self.human, self.predicted, strict=True):
+            place = {query: at for at, query in enumerate(predicted.queries)}
+            places = [place[query] for query in human.queries]
+            made.append([])
+            for column in human.columns:
+                y, f = np.full((len(human.runs), len(place)), np.nan), predicted.compared(column.key)
+                y[:, places] = human.compared(column.key)
+                # A run without any value of the measure does not count.
+                counted = ~np.isnan(y).all(axis=1) & ~np.isnan(f).all(axis=1)
+                made[-1].append(Series(y, f, shared_weight(y[counted], f[counted])))
+        return made
 
     @cached_property
     def estimates(self) -> list[list[list[PredictionPowered]]]:
         """The estimate of every table, measure and run."""
-        made = []
-        for number, table in enumerate(self.human):
-            human, predicted = self._values(number)
-            made.append(
-                [
-                    prediction_powered(human[:, place], predicted[:, place], _bounds(column))
-                    for place, column in enumerate(table.columns)
-                ]
-            )
-        return made
+        return [
+            [
+                prediction_powered(each.human, each.predicted, _bounds(column), weight=each.weight)
+                for column, each in zip(table.columns, series, strict=True)
+            ]
+            for table, series in zip(self.human, self._series, strict=True)
+        ]
 
     def orders(self) -> list[list[int]]:
         """The runs of every table best first, by the estimates of the first measure."""
@@ -109,16 +139,20 @@ class Predictions:
             for table, found in zip(self.human, self.estimates, strict=True)
         ]
 
-    def pairs(self, pairs: Sequence[Pair], plan: ComparisonPlan, suspected: Collection[str] = ()) -> list[Pair]:
+    def pairs(
+        self, pairs: Sequence[Pair], plan: ComparisonPlan, judged: JudgedDocuments | None, parts: PartsOf
+    ) -> list[Pair]:
         """The pairs with prediction-powered differences, intervals, p-values and verdicts.
 
         A significant difference is undecided if it is so by human judgments alone, or if it favours a run that the
-        qrels look to be made from (`suspected`).
+        qrels look to be made from; any difference is if people left too many of a run's first documents unjudged.
         """
         made = list(pairs)
+        suspected: Collection[str] = () if judged is None else judged.edges
         for number, table in enumerate(self.human):
-            human, predicted = self._values(number)
             for place, column in enumerate(table.columns):
+                series = self._series[number][place]
+                gone = self._unjudged(judged, parts.get((column.key, table.k), ()))
                 places = {
                     at: (table.runs.index(pair.run), table.runs.index(pair.baseline))
                     for at, pair in enumerate(made)
@@ -126,23 +160,26 @@ class Predictions:
                 }
                 chosen = [at for at, both in places.items() if table.comparable(column, *both)]
                 runs = [places[at] for at in chosen]
-                found = prediction_powered_differences(human[:, place], predicted[:, place], runs)
+                found = series.differences(runs)
                 adjusted = adjust(np.array([each.p for each in found]), plan.correction)  # type: ignore[arg-type]
                 share = interval_level(adjusted, plan.correction, plan.alpha)  # type: ignore[arg-type]
-                found = prediction_powered_differences(
-                    human[:, place], predicted[:, place], runs, 1 - plan.alpha * share
-                )
+                found = series.differences(runs, 1 - plan.alpha * share)
                 means = [each.estimate for each in self.estimates[number][place]]
-                gaps = human[:, place]
+                gaps = series.human
                 for at, (i, j), each, p in zip(chosen, runs, found, adjusted.tolist(), strict=True):
                     gap = gaps[i] - gaps[j]
                     by_test = verdict_of_test(column, each.estimate, gap[~np.isnan(gap)], p, plan)
                     winner = {"better": made[at].run, "worse": made[at].baseline}.get(by_test)
+                    left = max((gone[run] for run in (made[at].run, made[at].baseline) if run in gone), default=None)
                     undecided = winner is not None and (made[at].verdict == "undecided" or winner in suspected)
+                    undecided = undecided or (left is not None and by_test not in ("equal", "not tested"))
+                    sentence = each.summary()
+                    if left is not None:
+                        sentence = f"People left {left.share:.0%} of the first {left.k} of {left.run} unjudged."
                     made[at] = replace(
                         made[at],
-                        difference=each.estimate,
-                        relative=relative_change(means[j] + each.estimate, means[j]),
+                        difference=means[i] - means[j],
+                        relative=relative_change(means[i], means[j]),
                         p=each.p,
                         p_adjusted=p,
                         stars="" if p != p or undecided else stars(p),
@@ -150,9 +187,9 @@ class Predictions:
                         high=each.high,
                         smallest=float("nan"),
                         needed=None,
-                        sentence=each.summary(),
+                        sentence=sentence,
                         verdict="undecided" if undecided else by_test,
-                        equivalent=None if undecided else equivalence_of(each.low, each.high, plan),
+                        equivalent=None if undecided or left else equivalence_of(each.low, each.high, plan),
                     )
         return made
 
@@ -172,19 +209,38 @@ class Predictions:
             )
         return made
 
-    def notes(self) -> list[Note]:
+    def _unjudged(self, judged: JudgedDocuments | None, parts: Sequence[Part]) -> dict[str, Unjudged]:
+        """The runs of whose first documents people left too many unjudged, by a measure."""
+        if judged is None:
+            return {}
+        measures, queries = [part.measure for part in parts], self.human[0].queries
+        found = {run: most_unjudged(run, measures, judged.alignments[run], queries) for run in self.human[0].runs}
+        return {run: each for run, each in found.items() if each is not None}
+
+    def notes(self, judged: JudgedDocuments | None, parts: PartsOf) -> list[Note]:
         """Whose labels these are, what they add to the comparison of the first two runs, and what they need."""
-        human, predicted = self._values(0)
         order = self.orders()[0]
         made = [note("predicted-judgments", judge=self.judge)]
         if len(order) > 1:
-            (found,) = prediction_powered_differences(human[:, 0], predicted[:, 0], [(order[0], order[1])])
+            (found,) = self._series[0][0].differences([(order[0], order[1])])
             made.append(note("predictions-worth", n=found.n, others=found.N, effective=found.effective_n))
             if found.helped:
-                made.append(note("estimated-separately"))
+                made.append(note("estimated-together"))
+        made += unjudged_notes([each for of in parts.values() for each in self._unjudged(judged, of).values()])
         made += sample_notes(self.human[0].queries, self.pool)
         if self.left_out:
             made.append(note("no-predictions", count=len(self.left_out), examples=self.left_out[:3]))
+        return made
+
+    def coverage(
+        self, human: Mapping[str, Coverage], predicted: Mapping[str, Coverage], lists: Mapping[str, Alignment]
+    ) -> dict[str, Coverage]:
+        """The coverage of every run by human judgments; a query with predictions is not one without judgments."""
+        made = {}
+        for run, covered in human.items():
+            answered = compress(lists[run].queries, lists[run].answered.tolist())
+            ignored = predicted[run].without_judgments - len(set(answered) & set(self.left_out))
+            made[run] = replace(covered, without_judgments=min(ignored, covered.without_judgments))
         return made
 
 

@@ -15,6 +15,7 @@ from steelyard.comparison.columns import board_rows
 from steelyard.comparison.data import ComparisonData, Source, judged_documents
 from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
+from steelyard.comparison.overlap import Rules, overlap_notes
 from steelyard.comparison.pairs import Pair, assumption_notes, disagreement_notes, untested_notes
 from steelyard.comparison.scores import ScoreTable, label, shared_query_notes
 from steelyard.comparison.slices import reversal_notes, slices_of
@@ -55,10 +56,12 @@ class Comparison(Documented, ComparisonData):
         source: Source | None,
         unmeasured: Mapping[str, str] | None = None,
         predictions: Predictions | None = None,
+        rules: Rules | None = None,
     ) -> Comparison:
         """Rank, test and slice the values. `sliced` is a column's name and its value for every query.
 
-        With `predictions`, the tables have the human-judged queries, and ranks and tests are corrected.
+        With `predictions`, the tables have the human-judged queries, and ranks and tests are corrected. `rules`: see
+        `overlap`.
         """
         first = score_tables[0]
         about_queries = shared_query_notes(score_tables)
@@ -69,7 +72,7 @@ class Comparison(Documented, ComparisonData):
             for table, inside in zip(score_tables, components, strict=True)
             for column in table.columns
         }
-        claims = Claims(score_tables, orders, plan, judged, parts, predictions)
+        claims = Claims(score_tables, orders, plan, judged, parts, predictions, rules or {})
         pairs = claims.asked
         rows = [
             leaderboard_rows(table, order, plan, claims.every(table.columns[0].key, table.k))
@@ -91,9 +94,10 @@ class Comparison(Documented, ComparisonData):
             input_notes=notes,
             notes=(
                 *notes,
-                *(() if predictions is None else predictions.notes()),
+                *(() if predictions is None else predictions.notes(judged, parts)),
                 *about_queries,
                 *_geometric_notes(score_tables, pairs),
+                *overlap_notes(pairs),
                 *disagreement_notes(pairs, plan),
                 *assumption_notes(pairs, plan),
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),

@@ -59,6 +59,7 @@ DRAWS = 50
 QUERY_VARIANCE = 1.0
 SHIFT = 0.25
 RIDGE = 0.25
+FEATURES = 3
 MOST_LEVELS = 10
 FEWEST_JUDGED = 2
 LOWEST_SHARE = 0.05
@@ -180,74 +181,108 @@ def pooled(pair: PairedLists, depth: int | None = None, rel: float = 1.0) -> boo
 def _pooled_in(rank: Floats, grade: Floats, depth: int | None, rel: float) -> bool:
     """`pooled`, in one of the two runs."""
     there = np.isfinite(rank)
-    rank, grade = rank[there], grade[there]
-    not_relevant = (grade >= 0) & (grade < rel)
-    last = int(rank.max(initial=0)) if depth is None else depth
-    judged = _counts_through(rank[not_relevant], last)
-    share = judged / np.maximum(judged + _counts_through(rank[np.isnan(grade)], last), 1)
+    rank, grade = rank[there].astype(np.int64), grade[there]
+    last = int(rank.max(initial=0))
+    unjudged, not_relevant, relevant = (
+        np.bincount(rank[kept], minlength=last + 1)
+        for kept in (np.isnan(grade), (grade >= 0) & (grade < rel), grade >= rel)
+    )
+    judged, unknown = (
+        np.cumsum(counts)[1 : None if depth is None else depth + 1] for counts in (not_relevant, unjudged)
+    )
+    share = judged / np.maximum(judged + unknown, 1)
     if not np.any((judged >= FEWEST_JUDGED) & (share >= LOWEST_SHARE)):
         return False
-    return _rank_sum(rank[not_relevant], rank[grade >= rel]) >= LOWEST_Z
+    return _rank_sum(not_relevant, relevant) >= LOWEST_Z
 
 
-def _counts_through(rank: Floats, last: int) -> Ints:
-    """How many of these ranks are at most 1, 2, ... `last`."""
-    return np.searchsorted(np.sort(rank), np.arange(1, last + 1), side="right").astype(np.int64)
+def _rank_sum(these: Ints, others: Ints) -> float:
+    """The z of the rank-sum test of two samples, each as how often it has 0, 1, 2 ...
 
-
-def _rank_sum(these: Floats, others: Floats) -> float:
-    """The z of the rank-sum test; negative if `these` are smaller than the `others`, 0 if there are none."""
-    if not len(these) or not len(others):
+    It is negative if `these` are smaller than the `others`, and 0 if one of them is empty.
+    """
+    few, many = int(these.sum()), int(others.sum())
+    if not few or not many:
         return 0.0
-    both = np.concatenate([these, others])
-    _, place, size = np.unique(both, return_inverse=True, return_counts=True)
+    size, total = (these + others).astype(np.float64), few + many
     middle = np.cumsum(size) - (size - 1) / 2
-    total = len(both)
-    excess = middle[place[: len(these)]].sum() - len(these) * (total + 1) / 2
-    ties = float((size.astype(np.float64) ** 3 - size).sum()) / (total * (total - 1))
-    variance = len(these) * len(others) / 12 * (total + 1 - ties)
+    excess = float(these @ middle) - few * (total + 1) / 2
+    ties = float((size**3 - size).sum()) / (total * (total - 1))
+    variance = few * many / 12 * (total + 1 - ties)
     return float(excess / np.sqrt(variance)) if variance > 0 else 0.0
+
+
+class Noise:
+    """The random numbers of drawn grades. They do not depend on the runs: all pairs of a comparison share them."""
+
+    def __init__(self, draws: int, queries: int, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self.coefficients = self._random.standard_normal((draws, FEATURES))
+        self.effects = self._random.standard_normal((draws, queries))
+        self.shift = SHIFT * self._random.standard_normal(draws)
+        self._thresholds = np.empty((0, draws))
+
+    def thresholds(self, count: int) -> Floats:
+        """Logits of uniform numbers for this many documents, documents x draws.
+
+        A grade is reached if a uniform number is below its probability, that is, if its logit is below the log-odds.
+        """
+        known, draws = self._thresholds.shape
+        if known < count:
+            chance = self._random.random((count - known, draws))
+            with np.errstate(divide="ignore"):
+                self._thresholds = np.concatenate([self._thresholds, np.log(chance) - np.log1p(-chance)])
+        return self._thresholds[:count]
 
 
 class GradeDraws:
     """Grades for the unjudged documents of two runs, drawn from the model that is fitted on the judged ones.
 
     The random numbers of a document do not depend on how many of the documents are asked for: the grades of the first
-    10 are the same whether a measure reads 10 documents or 100.
+    10 are the same whether a measure reads 10 documents or 100, and each is drawn once.
     """
 
-    def __init__(self, pair: PairedLists, draws: int, seed: int) -> None:
+    def __init__(self, pair: PairedLists, noise: Noise) -> None:
         known = ~pair.unjudged
         queries = pair.lengths.shape[1]
         self._pair = pair
-        self._levels = _levels(pair.grade[known])
+        self._noise = noise
+        self.levels = _levels(pair.grade[known])
         self._features = _features(pair)
         self._features[:, 1:] -= self._features[known, 1:].mean(axis=0)
         self._models = [
             _fit(self._features[known], pair.query[known], queries, pair.grade[known] >= level)
-            for level in self._levels[1:]
+            for level in self.levels[1:]
         ]
-        rng = np.random.default_rng(seed)
-        self._coefficient_noise = rng.standard_normal((draws, self._features.shape[1]))
-        self._query_noise = rng.standard_normal((draws, queries))
-        self._shift = SHIFT * rng.standard_normal(draws)
-        # A grade is reached if a uniform number is below its probability, that is, if its logit is below the log-odds.
-        chance = rng.random((int(pair.unjudged.sum()), draws))
-        with np.errstate(divide="ignore"):
-            self._thresholds = np.log(chance) - np.log1p(-chance)
+        self._thresholds = noise.thresholds(int(pair.unjudged.sum()))
+        self._drawn = np.zeros(self._thresholds.shape, dtype=np.uint8)
+        self._known = np.zeros(len(pair.query), dtype=bool)
 
     def of(self, wanted: Bools) -> Floats:
         """The grades of the `wanted` documents, all of them unjudged: documents x draws."""
-        pair = self._pair
-        thresholds = self._thresholds[wanted[pair.unjudged]]
-        drawn = np.full(thresholds.shape, self._levels[0])
-        lowest = np.full(thresholds.shape, np.inf)
-        features, query = self._features[wanted], pair.query[wanted]
-        for level, model in zip(self._levels[1:], self._models, strict=True):
-            odds = model.log_odds(features, query, self._coefficient_noise, self._query_noise)
-            odds += self._shift
-            np.minimum(lowest, odds, out=lowest)
-            drawn[thresholds < lowest] = level
+        return self.levels[self.numbers(wanted).T]
+
+    def numbers(self, wanted: Bools) -> NDArray[np.uint8]:
+        """The same as places in `levels`, draws x documents."""
+        unjudged = self._pair.unjudged
+        new = wanted & ~self._known
+        if new.any():
+            self._drawn[new[unjudged]] = self._of_new(new)
+            self._known |= new
+        return np.ascontiguousarray(self._drawn[wanted[unjudged]].T)
+
+    def _of_new(self, wanted: Bools) -> NDArray[np.uint8]:
+        """A level is reached if the level below is and its log-odds are above the document's threshold."""
+        thresholds = self._thresholds[wanted[self._pair.unjudged]]
+        features, query = self._features[wanted], self._pair.query[wanted]
+        drawn = np.zeros(thresholds.shape, dtype=np.uint8)
+        reached = np.ones(thresholds.shape, dtype=bool)
+        for model in self._models:
+            coefficients, effects = model.drawn(self._noise)
+            odds = features[:, 1:] @ coefficients
+            odds += effects[query]
+            reached &= thresholds < odds
+            drawn += reached
         return drawn
 
 
@@ -283,14 +318,16 @@ class _Model:
     cross: Floats
     query_precision: Floats
 
-    def log_odds(self, features: Floats, query: Ints, coefficient_noise: Floats, query_noise: Floats) -> Floats:
-        """Log-odds with coefficients and effects drawn from the normal approximation, documents x draws."""
+    def drawn(self, noise: Noise) -> tuple[Floats, Floats]:
+        """Coefficients of the features (features x draws) and of the queries (queries x draws).
+
+        They are drawn from the normal approximation; those of the queries contain the constant and the shift.
+        """
         root = np.linalg.cholesky(np.linalg.inv(self.precision))
-        moved = coefficient_noise @ root.T
-        effects = -(moved @ self.cross.T) / self.query_precision + query_noise / np.sqrt(self.query_precision)
-        odds = features @ (self.coefficients + moved).T
-        odds += (self.effects + effects).T[query]
-        return np.asarray(odds)
+        moved = noise.coefficients @ root.T
+        effects = -(moved @ self.cross.T) / self.query_precision + noise.effects / np.sqrt(self.query_precision)
+        coefficients = (self.coefficients + moved).T
+        return coefficients[1:], (self.effects + effects).T + (coefficients[0] + noise.shift)
 
 
 def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
@@ -329,7 +366,7 @@ def imputed_differences(
 ) -> Floats:
     """Differences (first run - second run) with drawn grades, draws x queries."""
     wanted = pair.unjudged & pair.within(depth)
-    drawn = GradeDraws(pair, draws, seed).of(wanted)
+    drawn = GradeDraws(pair, Noise(draws, pair.lengths.shape[1], seed)).of(wanted)
     query = pair.query[wanted]
     place = _places(query)
     extra = np.full((len(pair.judged), int(place.max(initial=-1)) + 1), np.nan)

@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.dialects.dialect import Dialect, dialects, filled, placeholders
 from steelyard.dialects.dialect import dialect as named_dialect
 from steelyard.errors import MeasureError
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import Measure, parse, with_rel
 from steelyard.measures.registry import Definition, definitions
 
 CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 15, 20, 25, 30, 50, 100, 200, 500, 1000)
@@ -52,9 +52,19 @@ def measures_of(dialect: Dialect, names: Sequence[str] | None, grades: Sequence[
     """The measures of a dialect, each with its first name there: those of the given names, or all."""
     seen: set[Measure] = set()
     for name, measure in _every_name(dialect, grades) if names is None else _of_these(dialect, names):
-        if measure not in seen:
-            seen.add(measure)
-            yield name, measure
+        for each in ((name, measure), *_with_levels(dialect, name, measure, grades)):
+            if each[1] not in seen:
+                seen.add(each[1])
+                yield each
+
+
+def _with_levels(dialect: Dialect, name: str, measure: Measure, grades: Sequence[int]) -> Iterator[tuple[str, Measure]]:
+    """The measure of trec_eval with its option -l: another lowest grade of relevant documents."""
+    if dialect.name.startswith("trec_eval"):
+        for grade in grades:
+            other = with_rel(measure, grade)
+            if other != measure:
+                yield f"{name} -l{grade}", other
 
 
 def _of_these(dialect: Dialect, names: Sequence[str]) -> Iterator[tuple[str, Measure]]:

@@ -191,6 +191,9 @@ class Means:
 SHOWN = 10
 """How many matches the text shows; the frame has all of them."""
 
+LIKELY = 0.05
+"""A definition is called the most likely one if at most this share of random numbers fits as well."""
+
 
 class Name(NamedTuple):
     """The name of a definition in a dialect, and the measure it means."""
@@ -214,13 +217,15 @@ class Match:
     """One definition and its value: its names in the dialects, and the clauses that matter.
 
     `names` includes other cutoffs with the same value; `but` is the one policy that differs from the dialect's, or
-    empty.
+    empty. `chance` is that of a random number with the same digits to be given by this definition or one that is listed
+    before it.
     """
 
     value: float
     names: tuple[Name, ...]
     but: str
     clauses: tuple[Instead, ...]
+    chance: float = 1.0
 
     @property
     def means(self) -> tuple[str, ...]:
@@ -230,11 +235,15 @@ class Match:
 
 @dataclass(frozen=True)
 class Identification:
-    """The definitions that give a number at its printed digits; if there are none, the nearest ones."""
+    """The definitions that give a number at its printed digits; if there are none, the nearest ones.
+
+    `chance` is that of a random number with the same digits to be given by some definition.
+    """
 
     run: str
     value: str
     tried: int
+    chance: float
     matches: tuple[Match, ...]
     nearest: tuple[Match, ...]
     refused: tuple[str, ...]
@@ -262,6 +271,7 @@ class Identification:
             "run": self.run,
             "value": self.value,
             "definitions_tried": self.tried,
+            "chance": self.chance,
             "matches": [_plain(match) for match in self.matches],
             "nearest": [_plain(match) for match in self.nearest],
             "refused": list(self.refused),
@@ -274,9 +284,15 @@ class Identification:
             count = len(self.matches)
             give = counted(count, "definition gives it", "definitions give it")
             first = self.matches[0]
-            likeliest = f"most likely {first.names[0].name} of {first.names[0].dialect}"
             but = f", but {first.but}" if first.but else ""
-            lines = [f"{number}: {likeliest}{but}. {give[:1].upper()}{give[1:]}, {tried}."]
+            likeliest = f"most likely {first.names[0].name} of {first.names[0].dialect}{but}"
+            if first.chance > LIKELY:
+                likeliest = "it fits by chance, and no definition is more likely than another"
+            lines = [
+                f"{number}: {likeliest}. {give[:1].upper()}{give[1:]}, {tried}.",
+                f"A random number with these digits fits as well in {_percent(first.chance)} of cases; some "
+                f"definition gives it in {_percent(self.chance)}.",
+            ]
         else:
             lines = [f"{number}: no definition gives it, {tried}. The nearest:"]
         for match in (self.matches or self.nearest)[:SHOWN]:
@@ -290,6 +306,10 @@ class Identification:
         return "\n".join([*lines, *([""] if self.refused else []), *self.refused])
 
     __repr__ = __str__
+
+
+def _percent(chance: float) -> str:
+    return f"{100 * chance:.{0 if chance >= 0.1 else 1 if chance >= 0.01 else 2}f}%"
 
 
 def _lines(match: Match) -> list[str]:
@@ -322,6 +342,7 @@ def _plain(match: Match) -> dict[str, Any]:
         "names": [name._asdict() for name in match.names],
         "but": match.but,
         "clauses": [clause._asdict() for clause in match.clauses],
+        "chance": match.chance,
     }
 
 
@@ -370,6 +391,8 @@ def identify(
             other_ties = changed.options.ties != reading.options.ties
             if not other_ties or found.within(reading, means.most_by_ties(reading)):
                 found.add(changed, name, but, parent=reading)
+            else:
+                found.left_out += 1
     own = [reading for reading, _ in found.readings if reading.dialect == "steelyard"]
     for reading in watched("other parameters", own):
         for measure in other_parameters(reading.measure, means.grades):
@@ -379,6 +402,7 @@ def identify(
         run=means.name,
         value=str(value),
         tried=found.tried,
+        chance=found.chance(),
         matches=matches,
         nearest=() if matches else found.nearest(),
         refused=means.refused,
@@ -399,7 +423,7 @@ class _Search:
     def __init__(self, means: Means, printed: list[Printed]) -> None:
         self.means, self.printed = means, printed
         self.readings: list[tuple[Reading, str]] = []
-        self.tried = 0
+        self.tried = self.left_out = 0
         self._groups: dict[tuple[str, float, str], _Group] = {}
 
     def add(self, reading: Reading, name: str, but: str = "", parent: Reading | None = None) -> None:
@@ -423,6 +447,21 @@ class _Search:
         """The definitions that give the number, the likeliest first: unchanged policies, common measures and tools."""
         fitting = [group for group in self._groups.values() if self._fits(group.value)]
         return tuple(self._match(group) for group in sorted(fitting, key=_unlikeliness))
+
+    def chance(self, last: tuple[Any, ...] | None = None) -> float:
+        """The share of the numbers with these digits that some definition gives, from 0 to 1 or the highest value.
+
+        last: only definitions that are at least as likely as this key. Those that were left out, since another order of
+        ties cannot give this number, could each give another one.
+        """
+        values = [group.value for group in self._groups.values() if last is None or _unlikeliness(group) <= last]
+        left_out = self.left_out if last is None or last[0] else 0
+        total = 0.0
+        for value, half in self.printed:
+            highest = max([value, 1.0, *values]) if value > 1 else 1.0
+            given = {round(each / (2 * half)) for each in values if 0 <= each <= highest}
+            total += (len(given) + left_out) / (highest / (2 * half) + 1)
+        return min(1.0, total)
 
     def nearest(self, most: int = 5) -> tuple[Match, ...]:
         """The definitions with the values nearest to the number."""
@@ -455,6 +494,7 @@ class _Search:
             ),
             but=group.but,
             clauses=tuple(self._clauses(reading, group.value)),
+            chance=self.chance(_unlikeliness(group)),
         )
 
     def _clauses(self, reading: Reading, value: float) -> Iterator[Instead]:

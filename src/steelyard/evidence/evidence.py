@@ -27,6 +27,25 @@ if TYPE_CHECKING:
     from steelyard.evidence.spans import Unit
 
 
+def _conditions(corpus: Any) -> dict[str, dict[str, Any]] | None:
+    """What a chunk must contain, for every document of a corpus: its text, or its place in its document."""
+    if corpus is None:
+        return None
+    if isinstance(corpus, Mapping) and all(isinstance(text, str) for text in corpus.values()):
+        return {str(doc): {"fact": text} for doc, text in corpus.items()}
+    from steelyard.evidence.chunks import chunk_table
+
+    table = chunk_table(corpus)
+    without = table.filter(table["start"].is_null())["chunk_id"].to_list()
+    if without:
+        raise InputError(
+            f"{counted(len(without), 'judged chunk has', 'judged chunks have')} no start and end ({without[0]!r}); "
+            "expected chunk_id, doc_id, start and end, in characters of the document, end exclusive."
+        )
+    rows = table.select("chunk_id", "doc_id", "start", "end").iter_rows(named=True)
+    return {str(row.pop("chunk_id")): row for row in rows}
+
+
 class Evidence:
     """Each query's targets, each with the alternatives that satisfy it, independent of the chunking.
 
@@ -53,6 +72,7 @@ class Evidence:
         self, source: Mapping[Any, Any] | Evidence, null: Iterable[str] = (), *, notes: Iterable[Note] = ()
     ) -> None:
         self.notes: tuple[Note, ...] = tuple(notes)
+        self._facts_are_documents = False
         if isinstance(source, Evidence):
             self.__dict__.update(source.__dict__)
             return
@@ -83,8 +103,12 @@ class Evidence:
         return cls.read(source) if isinstance(source, (str, Path)) else cls(source)
 
     @classmethod
-    def from_qrels(cls, qrels: Any, corpus: Mapping[str, str] | None = None) -> Evidence:
+    def from_qrels(cls, qrels: Any, corpus: Any = None) -> Evidence:
         """Existing qrels as evidence: every relevant document is a target, by id, or (with `corpus`) by its text.
+
+        `corpus` is a mapping of id to text; or, if the judged documents are chunks, these chunks as `judge` takes
+        them, with doc_id, start and end: then each is a span of its document, which chunks of any size can share.
+        A text is found only in chunks that contain all of it.
 
         Targets of the qrels stay targets, satisfied by any of their documents; documents with a grade
         below 0 stay distractors; a query without relevant documents is null. Documents of grade 0
@@ -92,17 +116,21 @@ class Evidence:
 
         >>> Evidence.from_qrels({"q1": {"a": 2, "b": 1, "c": -1}, "q2": []})
         Evidence: 2 queries, 2 targets (2 documents), 1 distractor, 1 null query
+        >>> Evidence.from_qrels({"q1": ["c2"]}, [{"chunk_id": "c2", "doc_id": "book", "start": 18, "end": 40}])
+        Evidence: 1 query, 1 target (1 span)
         """
         judged = Qrels.of(qrels)
         names, pairs = judged.judged.doc_ids, judged.targets
+        conditions = _conditions(corpus)
 
         def condition(doc: int, grade: float) -> dict[str, Any]:
-            if corpus is not None and names[doc] not in corpus:
+            if conditions is None:
+                return {"doc_id": names[doc], "grade": grade}
+            if names[doc] not in conditions:
                 raise InputError(
                     f"document {names[doc]!r} is judged and is not in the corpus; its text cannot be a fact."
                 )
-            found = {"doc_id": names[doc]} if corpus is None else {"fact": corpus[names[doc]]}
-            return {**found, "grade": grade}
+            return {**conditions[names[doc]], "grade": grade}
 
         targets: dict[str, dict[int, list[dict[str, Any]]]] = {query: {} for query in judged.queries}
         distractors: dict[str, list[dict[str, Any]]] = {query: [] for query in judged.queries}
@@ -115,13 +143,15 @@ class Evidence:
             query = judged.queries[judged.doc_query[doc]]
             distractors[query].append(condition(doc, float(judged.grades[doc])))
         zeros = int(np.sum(judged.grades == 0))
-        return cls(
+        made = cls(
             {
                 query: {"targets": list(own.values()) or None, "distractors": distractors[query]}
                 for query, own in targets.items()
             },
             notes=[note("grade-0-dropped", count=zeros)] if zeros else [],
         )
+        made._facts_are_documents = any(one.kind == "fact" for one in made.alternatives.alternative)
+        return made
 
     def judge(
         self,
@@ -185,6 +215,13 @@ class Evidence:
         matching = Matching(share, case, spaces)
         table = chunk_table(chunks, parent, documents)
         projection = project(self.queries, self.alternatives, table, overlap, matching, documents, self.notes)
+        lost, facts = projection.lost_facts.height, sum(one.kind == "fact" for one in self.alternatives.alternative)
+        if self._facts_are_documents and 2 * lost > facts:
+            raise InputError(
+                f"{lost:,} of {facts:,} facts are whole texts of judged documents, and no chunk contains them: the "
+                "chunks are smaller. Give Evidence.from_qrels the judged documents as chunks with doc_id, start and "
+                "end (dicts or a frame), so that they become spans of their documents."
+            )
         projection.qrels.ranges = ranges_of(self.alternatives, table, unit, tokenizer, documents)
         return projection
 

@@ -15,14 +15,14 @@ import polars as pl
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, MeasureError, did_you_mean
-from steelyard.evaluation import evaluate, with_rel
+from steelyard.evaluation import evaluate
 from steelyard.fusion.candidates import CandidatePool, JudgedPool, PooledRuns, judged_pool, pool_runs
 from steelyard.fusion.fuse import fused_name, fused_run, read_runs
 from steelyard.fusion.methods import Method, Recipe, method_named, recipe
 from steelyard.fusion.normalise import NORMS, normalise
 from steelyard.measures.compute import summary
 from steelyard.measures.compute import values as values_of_measure
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import Measure, parse, with_rel
 from steelyard.notes import Note, note, shown_otherwise
 from steelyard.qrels import Qrels
 from steelyard.run import Run

@@ -19,9 +19,9 @@ from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, column_na
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
-from steelyard.evaluation import named_measures, with_rel
+from steelyard.evaluation import named_measures
 from steelyard.io.files import is_stream, read_bytes, reading
-from steelyard.measures.grammar import Measure
+from steelyard.measures.grammar import Measure, with_rel
 from steelyard.options import POLICIES, resolve
 from steelyard.run import Run
 from steelyard.scores import Scores

@@ -21,6 +21,7 @@ from steelyard.frames import as_polars, is_frame
 from steelyard.ids import kind_of
 from steelyard.io.beir import EXPECTED_DOCUMENT, beir_qrels, read_objects
 from steelyard.io.files import bare_name, errors_name, no_such_file, reading, streams_read_once
+from steelyard.io.judgments import is_judgments_file, read_judgments
 from steelyard.io.text import Source, bad_lines, parse_json, shortened
 from steelyard.lazy import looked_up
 from steelyard.notes import Note, note
@@ -66,7 +67,10 @@ def dataset_of_parts(parts: Mapping[str, Any], folder: Path, judged: bool = True
     qrels = Qrels({})
     if judged and parts.get("qrels") is not None:
         named = parts["qrels"]
-        qrels = Qrels.read(folder / named) if isinstance(named, (str, Path)) else Qrels.of(named)
+        if isinstance(named, (str, Path)) and is_judgments_file(folder / named):
+            qrels = read_judgments(folder / named).for_questions(queries).qrels()
+        else:
+            qrels = Qrels.read(folder / named) if isinstance(named, (str, Path)) else Qrels.of(named)
     named = parts["queries"].get("path") if isinstance(parts["queries"], Mapping) else parts["queries"]
     name = parts.get("name") or (bare_name(Path(named)).stem if isinstance(named, (str, Path)) else "questions")
     return Dataset(str(name), corpus, queries, qrels, (*notes, *qrels.notes), findings)
@@ -169,11 +173,11 @@ class _Columns:
         text = find_column(row, QUESTION_NAMES, options.get("column"), "column", where)
         if text is None:
             shown = ", ".join(map(_in_message, row))
-            first = _in_message(next(iter(row), "NAME"))
+            longest = _in_message(max(row, key=lambda name: len(str(row[name])), default="NAME"))
             raise InputError(
                 f"no column of {where} holds the questions; its columns are {shown}. Call it question, or name it: "
-                f"queries: {{path: {where}, column: {first}}}. A file without a header line, with one question per "
-                "line, is read as plain text if its name ends in .txt."
+                f"--column {longest}, in bench.yaml queries: {{path: {where}, column: {longest}}}. A file without a "
+                "header line, with one question per line, is read as plain text if its name ends in .txt."
             )
         self.text = text
 

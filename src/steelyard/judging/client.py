@@ -146,6 +146,7 @@ class Question:
     model: str
     endpoint: str
     read: Reader = field(compare=False, repr=False)
+    asked: str = ""
 
     @property
     def key(self) -> str:

@@ -13,7 +13,7 @@ from steelyard.judging.chat import ChatError, Endpoint
 from steelyard.judging.client import Answer, AnswerCache, Client, Plan, Question
 from steelyard.judging.pool import Pool, check_texts
 from steelyard.judging.prompts import Prompt, speaks_to_judges
-from steelyard.judgments import Judgments
+from steelyard.judgments import ASKED, Judgments, asked
 from steelyard.notes import Note, note
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class ModelJudge(Client):
                 self.endpoint.model,
                 self.endpoint.url,
                 self.prompt.graded,
+                asked(dataset.queries[query]),
             )
             for query, doc in pairs
             for repetition in range(1, self.repeat + 1)
@@ -84,7 +85,8 @@ class ModelJudge(Client):
         self, questions: Sequence[Question], judgments: Judgments, progress: Progress | None = None
     ) -> str | None:
         """Ask what is not judged yet and append every answer; the reason if a cap stopped it, otherwise None."""
-        judged = {line.key for line in judgments.current if line.grade is not None or not self.retry}
+        known = judgments.for_questions({question.query_id: question.asked for question in questions})
+        judged = {line.key for line in known.current if line.grade is not None or not self.retry}
         left = [each for each in questions if (self._judge(each), each.query_id, each.doc_id) not in judged]
         done = len(questions) - len(left)
 
@@ -103,6 +105,7 @@ class ModelJudge(Client):
         more |= {} if answer.tokens is None else {"tokens": answer.tokens}
         more |= {"reason": answer.reason} if answer.reason else {}
         more |= {} if self.prompt.relevant_from is None else {"relevant_from": self.prompt.relevant_from}
+        more |= {ASKED: question.asked}
         judgments.append(question.query_id, question.doc_id, answer.grade, self._judge(question), **more)
 
     def _judge(self, question: Question) -> str:

@@ -14,6 +14,8 @@ WARNINGS: Texts = {
     "judging-stopped": "stopped: {reason}",
 }
 INFO: Texts = {
+    "graded-not-marked": "{count:,} {count:document has|documents have} a grade above 0 and no marked text: "
+    "{count:it counts|they count} as a whole",
     "only-source-relevant": "only the passage that a question was drafted from is known to be relevant; "
     "`steelyard pool` proposes what else to judge",
     "spans-left-out": "{count:,} {count:marked span|marked spans} of documents without a grade above 0 "

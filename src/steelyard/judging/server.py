@@ -37,7 +37,8 @@ from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judging.page import page_data, page_text, policy
 from steelyard.judging.pool import Pool, check_texts
-from steelyard.judgments import Judgment, Judgments
+from steelyard.judging.spans import source_of
+from steelyard.judgments import ASKED, Judgment, Judgments, asked
 from steelyard.safe_text import has_lone_surrogate
 from steelyard.web import TimedFile
 from steelyard.wording import counted, worded
@@ -194,7 +195,9 @@ class Session:
             "seconds": _seconds(given.get("seconds")),
             "note": _note(given.get("note")),
             "spans": _spans(given.get("spans"), self.dataset.corpus.texts[doc]),
+            "source": source_of(self.dataset.corpus.metadata[doc]),
             "relevant_from": self.guidelines.relevant_from,
+            ASKED: asked(self.dataset.queries[query]),
         }
         with self._file() as judgments:
             return judgments.append(
@@ -249,10 +252,10 @@ class Session:
         return found
 
     def _own_lines(self) -> list[Judgment]:
-        """The lines of this judge on documents of this session."""
+        """The lines of this judge on documents of this session, as its questions are asked now."""
         return [
             line
-            for line in self.judgments.lines
+            for line in self.judgments.for_questions(self.dataset.queries).lines
             if line.judge == self.judge and (line.query_id, line.doc_id) in self._places
         ]
 

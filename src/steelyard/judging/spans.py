@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
@@ -20,7 +21,11 @@ def evidence_of(judgments: Any) -> Evidence:
     Every marked span of a document with a grade above 0 is a target of its query, worth that grade. Spans of one
     document that overlap, as those of several judges do, are alternatives of one target: any of them is enough.
     Spans of a grade below 0 are distractors. Spans of grade 0, or of a judgment without a grade, are left out and
-    counted in `notes`. Queries without a marked span are not in the evidence.
+    counted in `notes`. A document with a grade above 0 in which no judge marked anything is a target as a whole, and
+    is counted in `notes`. Queries without any of these are not in the evidence.
+
+    If a judged document is a chunk whose place is known (`source` of the judgment), its spans are those of the
+    document that it was cut from, and overlapping marks in two chunks are one target.
 
     `judgments` is anything that `Judgments.of` takes.
 
@@ -34,27 +39,55 @@ def evidence_of(judgments: Any) -> Evidence:
     targets: dict[str, dict[str, list[Span]]] = {}
     distractors: dict[str, list[Span]] = {}
     left_out = 0
-    for line in Judgments.of(judgments).current:
+    unmarked: dict[tuple[str, str], Span] = {}
+    lines = Judgments.of(judgments).current
+    marked = {(line.query_id, line.doc_id) for line in lines if line.more.get("spans")}
+    for line in lines:
+        if line.grade is not None and line.grade > 0 and (line.query_id, line.doc_id) not in marked:
+            unmarked.setdefault((line.query_id, line.doc_id), _whole(line))
         for span in _spans(line):
             if not line.grade:
                 left_out += 1
             elif line.grade > 0:
-                targets.setdefault(line.query_id, {}).setdefault(line.doc_id, []).append(span)
+                targets.setdefault(line.query_id, {}).setdefault(span["doc_id"], []).append(span)
             else:
                 distractors.setdefault(line.query_id, []).append(span)
     made = Evidence(
         {
             query: {
-                "targets": [target for spans in targets.get(query, {}).values() for target in _overlapping(spans)]
+                "targets": [
+                    *(target for spans in targets.get(query, {}).values() for target in _overlapping(spans)),
+                    *([whole] for (of, _), whole in unmarked.items() if of == query),
+                ]
                 or None,
                 "distractors": distractors.get(query, []),
             }
-            for query in dict.fromkeys([*targets, *distractors])
+            for query in dict.fromkeys([*targets, *distractors, *(query for query, _ in unmarked)])
         }
     )
-    if left_out:
-        made.notes = (note("spans-left-out", count=left_out),)
+    counts = {"spans-left-out": left_out, "graded-not-marked": len(unmarked)}
+    made.notes = tuple(note(code, count=count) for code, count in counts.items() if count)
     return made
+
+
+def source_of(metadata: Mapping[str, Any]) -> Span | None:
+    """Where a chunk is in the document that it was cut from, if its metadata has doc_id, start and end."""
+    found = {name: metadata.get(name) for name in ("doc_id", "start", "end")}
+    return found if isinstance(found["doc_id"], str) and _is_span(found) else None
+
+
+def _placed(line: Judgment) -> tuple[str, int]:
+    """The document of a judgment's spans, and where in it the judged text starts."""
+    source = line.more.get("source")
+    known = source_of(source) if isinstance(source, Mapping) else None
+    return (line.doc_id, 0) if known is None else (known["doc_id"], known["start"])
+
+
+def _whole(line: Judgment) -> Span:
+    """A judged document as a whole: its place in the document that it was cut from, or the document."""
+    source = line.more.get("source")
+    known = source_of(source) if isinstance(source, Mapping) else None
+    return {**(known or {"doc_id": line.doc_id}), "grade": line.grade}
 
 
 def _spans(line: Judgment) -> list[Span]:
@@ -66,8 +99,16 @@ def _spans(line: Judgment) -> list[Span]:
             "expected a list of objects with start and end."
         )
     graded = {} if not line.grade else {"grade": line.grade}
+    doc, first = _placed(line)
     return [
-        {"doc_id": line.doc_id, **{k: span.get(k) for k in ("start", "end", "content")}, **graded} for span in given
+        {
+            "doc_id": doc,
+            "start": span["start"] + first,
+            "end": span["end"] + first,
+            "content": span.get("content"),
+            **graded,
+        }
+        for span in given
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,15 @@ from steelyard.measures.tie_groups import (
     row_by_row,
 )
 
+_KENT_1955 = "Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955"
+_RIJSBERGEN_1979 = "van Rijsbergen, Information Retrieval, 1979"
+_KANTOR_2000 = "Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000"
+_HARMAN_1992 = "Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992"
+
+Per: TypeAlias = Literal["document", "target"]
+PrecisionOver: TypeAlias = Literal["k", "retrieved"]
+AveragedOver: TypeAlias = Literal["relevant", "min", "found"]
+
 
 def share(part: Floats, whole: Floats) -> Floats:
     """Part divided by whole; 0 if the whole is 0."""
@@ -40,16 +49,9 @@ def f_of(p: Floats, r: Floats, beta: float) -> Floats:
 
 
 @measure(
-    "P",
-    aliases=("Precision", "precision_score"),
-    tail=False,
-    cites="Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955",
-    bounded="additive",
-    expected="linear",
+    "P", aliases=("Precision", "precision_score"), tail=False, cites=_KENT_1955, bounded="additive", expected="linear"
 )
-def precision(
-    a: Alignment, k: int | None = None, rel: float = 1, denominator: Literal["k", "retrieved"] = "k"
-) -> Floats:
+def precision(a: Alignment, k: int | None = None, rel: float = 1, denominator: PrecisionOver = "k") -> Floats:
     """Share of the first k that is relevant.
 
     P@k = |relevant in the first k| / the denominator below.
@@ -65,12 +67,7 @@ def precision(
 
 
 def mean_recall(
-    a: Alignment,
-    k: int | None,
-    rel: float,
-    per: Literal["document", "target"] = "document",
-    cap: bool = False,
-    budget: int | None = None,
+    a: Alignment, k: int | None, rel: float, per: Per = "document", cap: bool = False, budget: int | None = None
 ) -> Floats:
     """The mean number of relevant documents, or of targets, in the first k, over the same denominator."""
     if budget is not None:
@@ -85,7 +82,7 @@ def mean_recall(
     "R",
     aliases={"Recall": {}, "R_cap": {"cap": True}, "capped_recall": {"cap": True}},
     ideal=1.0,
-    cites="Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955",
+    cites=_KENT_1955,
     bounded="counts",
     expected=mean_recall,
 )
@@ -93,7 +90,7 @@ def recall(
     a: Alignment,
     k: int | None = None,
     rel: float = 1,
-    per: Literal["document", "target"] = "document",
+    per: Per = "document",
     cap: bool = False,
     budget: int | None = None,
 ) -> Floats:
@@ -119,13 +116,7 @@ def recall(
 
 
 def _mean_f(
-    a: Alignment,
-    k: int | None,
-    beta: float,
-    rel: float,
-    denominator: Literal["k", "retrieved"],
-    per: Literal["document", "target"],
-    cap: bool,
+    a: Alignment, k: int | None, beta: float, rel: float, denominator: PrecisionOver, per: Per, cap: bool
 ) -> Floats:
     """Per document F is a multiple of the number found, so that it is linear.
 
@@ -142,20 +133,15 @@ def _mean_f(
 
 
 @measure(
-    "F",
-    aliases=("F1", "F_score", "F1_score"),
-    tail=False,
-    cites="van Rijsbergen, Information Retrieval, 1979",
-    bounded="counts",
-    expected=_mean_f,
+    "F", aliases=("F1", "F_score", "F1_score"), tail=False, cites=_RIJSBERGEN_1979, bounded="counts", expected=_mean_f
 )
 def f_measure(
     a: Alignment,
     k: int | None = None,
     beta: float = 1,
     rel: float = 1,
-    denominator: Literal["k", "retrieved"] = "k",
-    per: Literal["document", "target"] = "document",
+    denominator: PrecisionOver = "k",
+    per: Per = "document",
     cap: bool = False,
 ) -> Floats:
     """Harmonic mean of precision and recall.
@@ -173,7 +159,7 @@ def f_measure(
     return f_of(precision(a, k, rel, denominator), recall(a, k, rel, per, cap), beta)
 
 
-def _mean_reciprocal_rank(a: Alignment, k: int | None, rel: float, per: Literal["document", "target"]) -> Floats:
+def _mean_reciprocal_rank(a: Alignment, k: int | None, rel: float, per: Per) -> Floats:
     """The mean of 1 / the first relevant rank: it lies in the first group with a relevant document."""
     if per == "target":
         alone, owner = a.by_target(rel)
@@ -190,13 +176,11 @@ def _mean_reciprocal_rank(a: Alignment, k: int | None, rel: float, per: Literal[
     "RR",
     aliases=("MRR", "recip_rank", "reciprocal_rank", "mean_reciprocal_rank"),
     ideal=1.0,
-    cites="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000",
+    cites=_KANTOR_2000,
     bounded="best document",
     expected=_mean_reciprocal_rank,
 )
-def reciprocal_rank(
-    a: Alignment, k: int | None = None, rel: float = 1, per: Literal["document", "target"] = "document"
-) -> Floats:
+def reciprocal_rank(a: Alignment, k: int | None = None, rel: float = 1, per: Per = "document") -> Floats:
     """One over the rank of the first relevant document.
 
     RR@k = 1 / rank of the first relevant document in the first k.
@@ -212,11 +196,7 @@ def reciprocal_rank(
 
 
 def mean_average_precision(
-    a: Alignment,
-    k: int | None,
-    rel: float,
-    denominator: Literal["relevant", "min", "found"] = "relevant",
-    per: Literal["document", "target"] = "document",
+    a: Alignment, k: int | None, rel: float, denominator: AveragedOver = "relevant", per: Per = "document"
 ) -> Floats:
     """The mean of the precisions at relevant ranks; over the number found, averaged given that number."""
     if per == "target":
@@ -252,16 +232,12 @@ def _mean_precision_over_found(g: Groups, size: int) -> Floats:
     "AP",
     aliases=("MAP", "average_precision", "mean_average_precision"),
     ideal=1.0,
-    cites="Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992",
+    cites=_HARMAN_1992,
     bounded="precision sums",
     expected=mean_average_precision,
 )
 def average_precision(
-    a: Alignment,
-    k: int | None = None,
-    rel: float = 1,
-    denominator: Literal["relevant", "min", "found"] = "relevant",
-    per: Literal["document", "target"] = "document",
+    a: Alignment, k: int | None = None, rel: float = 1, denominator: AveragedOver = "relevant", per: Per = "document"
 ) -> Floats:
     """Precision at the rank of each relevant document, averaged.
 

@@ -6,6 +6,7 @@ The diversity measures are defined as in ndeval, the tool of the TREC Web tracks
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -18,19 +19,27 @@ from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
 from steelyard.measures.tie_groups import contents, mean_targets_found
 
+_CLARKE_2008 = "Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008"
+_CHAPELLE_2011 = "Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011"
+_CLARKE_2009 = "Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009"
+_AGRAWAL_2009 = "Agrawal et al., Diversifying search results, WSDM 2009"
+_ZHAI_2003 = "Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003"
+
 Discount: TypeAlias = Callable[[Ints], Floats]
+
+over_targets = partial(measure, over_targets=True, bounded="ranks")
+"""Registers a measure of this family."""
 
 
 def _mean_target_recall(a: Alignment, k: int | None, rel: float) -> Floats:
     return mean_recall(a, k, rel, per="target")
 
 
-@measure(
+@over_targets(
     "DR",
     aliases=("deduplicated_recall", "deduplicate_recall", "DedupRecall"),
     ideal=1.0,
     bounded="counts",
-    over_targets=True,
     expected=_mean_target_recall,
 )
 def deduplicated_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
@@ -43,12 +52,11 @@ def deduplicated_recall(a: Alignment, k: int | None = None, rel: float = 1) -> F
     return recall(a, k, rel, per="target")
 
 
-@measure(
+@over_targets(
     "Diversity",
     aliases=("DiversityCount", "diversity_count"),
     high=np.inf,
     bounded="additive",
-    over_targets=True,
     expected=mean_targets_found,
 )
 def diversity(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
@@ -64,13 +72,8 @@ def _chance_of_all_targets(a: Alignment, k: int | None, rel: float) -> Floats:
     return states.mean(complete.astype(np.float64), a.size)
 
 
-@measure(
-    "AllTargets",
-    aliases=("all_hops", "AllHops"),
-    ideal=1.0,
-    bounded="counts",
-    over_targets=True,
-    expected=_chance_of_all_targets,
+@over_targets(
+    "AllTargets", aliases=("all_hops", "AllHops"), ideal=1.0, bounded="counts", expected=_chance_of_all_targets
 )
 def all_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Whether every target is found in the first k ('all hops').
@@ -90,7 +93,7 @@ def targets_found(a: Alignment, k: int | None, rel: float) -> Floats:
     return np.bincount(a.targets.query[found], minlength=a.size).astype(np.float64)
 
 
-@measure("NewTargets", aliases=("new_targets",), high=np.inf, bounded="ranks", over_targets=True)
+@over_targets("NewTargets", aliases=("new_targets",), high=np.inf)
 def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Sum over ranks of the new targets divided by the rank, over the number of targets.
 
@@ -107,14 +110,7 @@ def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     return share(gained, needed if k is None else np.minimum(needed, k))
 
 
-@measure(
-    "alpha_DCG",
-    aliases=("α_DCG",),
-    cutoff="required",
-    cites="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
-    bounded="ranks",
-    over_targets=True,
-)
+@over_targets("alpha_DCG", aliases=("α_DCG",), cutoff="required", cites=_CLARKE_2008)
 def alpha_dcg(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
     """Discounted gain of the first k, each target gaining less each time it is repeated.
 
@@ -127,15 +123,7 @@ def alpha_dcg(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Float
     return share(_gained(a, k, alpha, rel, _log), _most_possible(a, k, alpha, rel, _log))
 
 
-@measure(
-    "alpha_nDCG",
-    aliases=("α_nDCG",),
-    high=np.inf,
-    ideal=1.0,
-    cites="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
-    bounded="ranks",
-    over_targets=True,
-)
+@over_targets("alpha_nDCG", aliases=("α_nDCG",), high=np.inf, ideal=1.0, cites=_CLARKE_2008)
 def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Floats:
     """Discounted gain of the first k, each target gaining less each time it is repeated, over that of the ideal list.
 
@@ -149,14 +137,7 @@ def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: floa
     return share(_gained(a, k, alpha, rel, _log), _ideal(a, k, alpha, rel, _log))
 
 
-@measure(
-    "ERR_IA",
-    aliases=("intent_aware_ERR",),
-    cutoff="required",
-    cites="Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011",
-    bounded="ranks",
-    over_targets=True,
-)
+@over_targets("ERR_IA", aliases=("intent_aware_ERR",), cutoff="required", cites=_CHAPELLE_2011)
 def err_ia(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
     """Expected reciprocal rank averaged over targets: a document satisfies each of its targets with probability alpha.
 
@@ -169,15 +150,7 @@ def err_ia(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
     return share(_gained(a, k, alpha, rel, _one_over), _most_possible(a, k, alpha, rel, _one_over))
 
 
-@measure(
-    "nERR_IA",
-    aliases=("normalized_intent_aware_ERR",),
-    high=np.inf,
-    ideal=1.0,
-    cites="Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011",
-    bounded="ranks",
-    over_targets=True,
-)
+@over_targets("nERR_IA", aliases=("normalized_intent_aware_ERR",), high=np.inf, ideal=1.0, cites=_CHAPELLE_2011)
 def nerr_ia(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Floats:
     """Expected reciprocal rank averaged over targets, over that of the ideal list.
 
@@ -190,13 +163,7 @@ def nerr_ia(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float =
     return share(_gained(a, k, alpha, rel, _one_over), _ideal(a, k, alpha, rel, _one_over))
 
 
-@measure(
-    "NRBP",
-    cutoff="none",
-    cites="Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009",
-    bounded="ranks",
-    over_targets=True,
-)
+@over_targets("NRBP", cutoff="none", cites=_CLARKE_2009)
 def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Floats:
     """Novelty- and rank-biased precision: targets found by a user who continues with probability beta.
 
@@ -210,15 +177,7 @@ def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) ->
     return (1 - (1 - alpha) * beta) * share(total, a.target_counts(rel))
 
 
-@measure(
-    "nNRBP",
-    cutoff="none",
-    high=np.inf,
-    ideal=1.0,
-    cites="Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009",
-    bounded="ranks",
-    over_targets=True,
-)
+@over_targets("nNRBP", cutoff="none", high=np.inf, ideal=1.0, cites=_CLARKE_2009)
 def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Floats:
     """Novelty- and rank-biased precision over that of the ideal list.
 
@@ -236,14 +195,7 @@ def _mean_target_precision(a: Alignment, k: int | None, rel: float) -> Floats:
     return mean_average_precision(a, k, rel, per="target")
 
 
-@measure(
-    "AP_IA",
-    aliases=("MAP_IA", "intent_aware_AP"),
-    cites="Agrawal et al., Diversifying search results, WSDM 2009",
-    bounded="ranks",
-    over_targets=True,
-    expected=_mean_target_precision,
-)
+@over_targets("AP_IA", aliases=("MAP_IA", "intent_aware_AP"), cites=_AGRAWAL_2009, expected=_mean_target_precision)
 def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Average precision of each target, averaged over targets: AP(per=target).
 
@@ -254,13 +206,12 @@ def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     return average_precision(a, k, rel, per="target")
 
 
-@measure(
+@over_targets(
     "P_IA",
     aliases=("intent_aware_P", "Precision_IA"),
     tail=False,
-    cites="Agrawal et al., Diversifying search results, WSDM 2009",
+    cites=_AGRAWAL_2009,
     bounded="counts",
-    over_targets=True,
     expected="linear",
 )
 def p_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
@@ -275,13 +226,12 @@ def p_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     return share(pairs, a.target_counts(rel) * (a.returned() if k is None else k))
 
 
-@measure(
+@over_targets(
     "StRecall",
     aliases=("strec", "subtopic_recall", "S_Recall"),
     ideal=1.0,
-    cites="Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003",
+    cites=_ZHAI_2003,
     bounded="counts",
-    over_targets=True,
     expected=_mean_target_recall,
 )
 def subtopic_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:

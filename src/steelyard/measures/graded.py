@@ -11,12 +11,15 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Floats, Ints
-from steelyard.measures.binary import share
+from steelyard.measures.binary import Per, share
 from steelyard.measures.registry import GainTable, measure
 from steelyard.measures.tie_groups import groups_of, mean_over_ranks, refuse_many_states
 
+JARVELIN_2002 = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
+
 Gain: TypeAlias = Literal["linear", "exp", "binary"] | GainTable
 Discount: TypeAlias = Literal["log2", "reciprocal", "jk"]
+Ideal: TypeAlias = Literal["judged", "all", "retrieved", "found"]
 
 
 def gain_of(grades: Floats, gain: Gain, rel: float | None) -> Floats:
@@ -48,7 +51,7 @@ def _mean_dcg(a: Alignment, k: int | None, gain: Gain, discount: Discount, rel: 
     "DCG",
     aliases=("discounted_cumulative_gain",),
     high=np.inf,
-    cites="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002",
+    cites=JARVELIN_2002,
     bounded="additive",
     expected=_mean_dcg,
 )
@@ -67,13 +70,7 @@ def dcg(
 
 
 def _mean_ndcg(
-    a: Alignment,
-    k: int | None,
-    gain: Gain,
-    discount: Discount,
-    ideal: Literal["judged", "all", "retrieved", "found"],
-    per: Literal["document", "target"],
-    rel: float | None,
+    a: Alignment, k: int | None, gain: Gain, discount: Discount, ideal: Ideal, per: Per, rel: float | None
 ) -> Floats:
     """The mean DCG over that of the ideal list; if the ideal list depends on what is found, averaged over that."""
     result = share(_mean_dcg(a, k, gain, discount, rel), ideal_dcg(a, k, gain, discount, ideal, per, rel))
@@ -116,7 +113,7 @@ def _over_found_ideals(a: Alignment, k: int, gains: Floats, discount: Discount) 
     "nDCG",
     aliases={"NDCG": {}, "normalized_discounted_cumulative_gain": {}},
     ideal=1.0,
-    cites="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002",
+    cites=JARVELIN_2002,
     bounded="gain ratio",
     expected=_mean_ndcg,
 )
@@ -125,8 +122,8 @@ def ndcg(
     k: int | None = None,
     gain: Gain = "linear",
     discount: Discount = "log2",
-    ideal: Literal["judged", "all", "retrieved", "found"] = "judged",
-    per: Literal["document", "target"] = "document",
+    ideal: Ideal = "judged",
+    per: Per = "document",
     rel: float | None = None,
 ) -> Floats:
     """Discounted gain of the first k as a share of the best possible.
@@ -146,13 +143,7 @@ def ndcg(
 
 
 def ideal_dcg(
-    a: Alignment,
-    k: int | None,
-    gain: Gain,
-    discount: Discount,
-    ideal: Literal["judged", "all", "retrieved", "found"],
-    per: Literal["document", "target"],
-    rel: float | None,
+    a: Alignment, k: int | None, gain: Gain, discount: Discount, ideal: Ideal, per: Per, rel: float | None
 ) -> Floats:
     """The DCG of the ideal list of each query; once per qrels where it depends on nothing else."""
 

@@ -14,6 +14,7 @@ from math import isnan
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.alignment.alignment import Alignment, Judged, Repeats, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
@@ -223,6 +224,72 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     )
 
 
+def graded_draws(
+    runs: Sequence[Alignment], docs: Unjudged, numbers: NDArray[np.uint8], levels: Floats, zeros: bool
+) -> list[Alignment]:
+    """The alignments of runs with the same qrels in which the documents `docs` have drawn grades.
+
+    `numbers` (draws x documents) are places in `levels`, the grades. Query d x size + q of a result is query q in draw
+    d: what `graded` makes of all queries, once per draw. The places of the documents are the same in all draws, so
+    that nothing is sorted per draw, and the runs share the judgments with what is computed from them.
+    zeros: whether documents graded 0 are kept.
+    """
+    bases = [a if zeros else a.without_zeros() for a in runs]
+    judged, draws, size = bases[0].judged, len(numbers), docs.size
+    grades = np.unique(np.concatenate([levels, judged.grade]))
+    small = np.min_scalar_type(len(grades))
+    drawn = np.searchsorted(grades, levels).astype(small)[numbers]
+
+    def placed(query: Ints, rank: Ints, grade: Floats, of: Ints) -> tuple[Ints, Ints, Ints, Floats]:
+        """Known documents and those of `of`, by query and rank, once per draw: draw, which one, query, grade."""
+        owner = np.concatenate([query, docs.query[of]])
+        order = np.lexsort((rank, owner))
+        known = np.broadcast_to(np.searchsorted(grades, grade).astype(small), (draws, len(grade)))
+        which = np.concatenate([known, drawn[:, of]], axis=1).take(order, axis=1)
+        kept = np.ones(which.shape, dtype=bool) if zeros else (grades != 0)[which]
+        draw = np.repeat(np.arange(draws), kept.sum(axis=1))
+        place = np.flatnonzero(kept)
+        at = order[place - draw * len(order)]
+        return draw, at, draw * size + owner[at], grades[which.ravel()[place]]
+
+    every = np.arange(len(docs.query))
+    width = len(judged.query) + len(every)
+    draw, at, owner, grade = placed(judged.query, np.zeros(width, dtype=np.int64), judged.grade, every)
+    number = np.empty(draws * width, dtype=np.int64)
+    number[draw * width + at] = np.arange(len(at))
+    shared = Judged(owner, grade, highest_judged(runs[0]))
+    targets = _own_targets(shared.query, shared.grade)
+    ids = [""] * len(grade)
+    query = np.tile(np.arange(size), draws)
+    made = []
+    for a, ranks in zip(bases, docs.ranks, strict=True):
+        listed = np.flatnonzero(ranks < ABSENT)
+        rank = np.concatenate([a.rank, ranks[listed]])
+        draw, at, owner, grade = placed(a.query, rank, a.grade, listed)
+        rank, document = rank[at], np.concatenate([a.doc, len(judged.query) + listed])[at]
+        repeats = np.arange(draws)[:, None] * size + a.repeats.query
+        made.append(
+            Alignment(
+                queries=(),
+                retrieved=a.retrieved[query],
+                answered=a.answered[query],
+                top_score=a.top_score[query],
+                query=owner,
+                rank=rank,
+                grade=grade,
+                doc=number[draw * width + document],
+                tie_first=rank,
+                tie_size=np.ones_like(rank),
+                judged=shared,
+                targets=replace(a.targets, **targets),
+                repeats=Repeats(repeats.ravel(), np.tile(a.repeats.rank, draws), a.repeats.held),
+                doc_ids=ids,
+                judged_only=a.judged_only,
+            )
+        )
+    return made
+
+
 def alone(measure: Measure, a: Alignment, query: Ints, rank: Ints, grade: float) -> Floats:
     """The values of lists as long as those of the given queries in which one document is judged, and no other is."""
     if grade == 0 and not zero_counts(measure):
@@ -261,7 +328,11 @@ def _one_each(a: Alignment, query: Ints, rank: Ints, grade: float) -> Alignment:
 
 def _own_targets(query: Ints, grade: Floats) -> dict[str, Any]:
     """The fields of `Targets` where each document graded above 0 is its own target."""
-    doc = np.flatnonzero(grade > 0)
+    above = grade > 0
+    if above.all():
+        target = np.arange(len(grade))
+        return {"doc": target, "target": target, "grade": grade, "query": query, "name": [""] * len(grade)}
+    doc = np.flatnonzero(above)
     target = np.arange(len(doc))
     return {"doc": doc, "target": target, "grade": grade[doc], "query": query[doc], "name": [""] * len(doc)}
 

@@ -273,3 +273,11 @@ def _as_number(value: Any, where: str) -> int | float:
     if abs(number) > LARGEST:
         raise MeasureError(f"{where}: expected a number up to {LARGEST:g}.")
     return int(number) if number.is_integer() else number
+
+
+def with_rel(measure: Measure, rel: float | None) -> Measure:
+    """The measure at another relevance level, where it has one and does not state it."""
+    parameter = measure.definition.parameter("rel")
+    if rel is None or parameter is None or parameter.default is None or "rel" in measure.stated:
+        return measure
+    return measure(rel=rel)

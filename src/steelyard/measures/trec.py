@@ -11,22 +11,21 @@ from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import average_precision, share
-from steelyard.measures.graded import Gain, discount_of, gain_of
+from steelyard.measures.graded import JARVELIN_2002, Gain, discount_of, gain_of
 from steelyard.measures.registry import measure
-from steelyard.measures.user_models import rbp_weights, running
+from steelyard.measures.user_models import MOFFAT_2008, rbp_weights, running
+
+_BUCKLEY_2005 = "Buckley and Voorhees, Retrieval system evaluation, in TREC: Experiment and Evaluation, 2005"
+_BUCKLEY_2004 = "Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004"
+_YILMAZ_2006 = "Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006"
+_ROBERTSON_2006 = "Robertson, On GMAP, and other transformations, CIKM 2006"
+_ROBERTSON_2012 = "Robertson, On smoothing average precision, ECIR 2012"
 
 EPSILON = 1e-5
 """Added to the counts of infAP, as in trec_eval."""
 
 
-@measure(
-    "Rprec",
-    aliases=("R_precision",),
-    cutoff="none",
-    ideal=1.0,
-    cites="Buckley and Voorhees, Retrieval system evaluation, in TREC: Experiment and Evaluation, 2005",
-    bounded="R-precision",
-)
+@measure("Rprec", aliases=("R_precision",), cutoff="none", ideal=1.0, cites=_BUCKLEY_2005, bounded="R-precision")
 def r_precision(a: Alignment, rel: float = 1) -> Floats:
     """Precision after as many documents as there are relevant ones.
 
@@ -90,15 +89,7 @@ def interpolated_average(
     return sum(_interpolated(a, levels, rel, rounding), start=np.zeros(a.size)) / len(levels)
 
 
-@measure(
-    "Bpref",
-    cutoff="none",
-    ideal=1.0,
-    needs="not relevant",
-    cites="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004",
-    bounded="ranks",
-    zeros=True,
-)
+@measure("Bpref", cutoff="none", ideal=1.0, needs="not relevant", cites=_BUCKLEY_2004, bounded="ranks", zeros=True)
 def bpref(a: Alignment, rel: float = 1, negative: Literal["unjudged", "nonrelevant"] = "unjudged") -> Floats:
     """How rarely judged non-relevant documents are ranked above relevant ones.
 
@@ -118,13 +109,7 @@ def bpref(a: Alignment, rel: float = 1, negative: Literal["unjudged", "nonreleva
     return share(a.per_query(np.where(a.grade >= rel, kept, 0.0)), whole)
 
 
-@measure(
-    "infAP",
-    cutoff="none",
-    cites="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006",
-    bounded="relevance",
-    zeros=True,
-)
+@measure("infAP", cutoff="none", cites=_YILMAZ_2006, bounded="relevance", zeros=True)
 def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     """Average precision inferred from judgments of a sample of the pool.
 
@@ -150,7 +135,7 @@ def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     cutoff="none",
     summary="geometric",
     ideal=1.0,
-    cites="Robertson, On GMAP, and other transformations, CIKM 2006",
+    cites=_ROBERTSON_2006,
     bounded="precision sums",
 )
 def geometric_average_precision(a: Alignment, rel: float = 1) -> Floats:
@@ -174,15 +159,7 @@ def geometric_bpref(a: Alignment, rel: float = 1) -> Floats:
     return bpref(a, rel)
 
 
-@measure(
-    "Yaap",
-    cutoff="none",
-    low=-np.inf,
-    high=np.inf,
-    empty=np.nan,
-    cites="Robertson, On smoothing average precision, ECIR 2012",
-    bounded="precision sums",
-)
+@measure("Yaap", cutoff="none", low=-np.inf, high=np.inf, empty=np.nan, cites=_ROBERTSON_2012, bounded="precision sums")
 def yaap(a: Alignment, rel: float = 1) -> Floats:
     """Average precision as log odds, which average better at the extremes.
 
@@ -209,12 +186,7 @@ def binary_gain(a: Alignment, rel: float = 1) -> Floats:
     return share(a.per_query(worth), a.relevant(rel))
 
 
-@measure(
-    "ScaledRBP",
-    cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
-    cutoff="none",
-    bounded="scaled grades",
-)
+@measure("ScaledRBP", cites=MOFFAT_2008, cutoff="none", bounded="scaled grades")
 def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     """Rank-biased precision, with the grades of each query divided by its highest.
 
@@ -230,13 +202,7 @@ def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
 
 
 @measure(
-    "UnjudgedRBP",
-    cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
-    cutoff="none",
-    better="less",
-    tail=False,
-    needs_relevant=False,
-    bounded="fixed",
+    "UnjudgedRBP", cites=MOFFAT_2008, cutoff="none", better="less", tail=False, needs_relevant=False, bounded="fixed"
 )
 def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
     """How much rank-biased precision would rise if every unjudged document were relevant.
@@ -350,13 +316,7 @@ class _Ideal:
         return totals[np.where(reached > 0, self.starts[query] + reached - 1, len(values))]
 
 
-@measure(
-    "Rndcg",
-    cutoff="none",
-    ideal=1.0,
-    tail=False,
-    cites="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002",
-)
+@measure("Rndcg", cutoff="none", ideal=1.0, tail=False, cites=JARVELIN_2002)
 def ndcg_at_levels(a: Alignment, gain: Gain = "linear", rel: float = 1) -> Floats:
     """nDCG averaged over the depths at which the gain of the ideal list drops.
 
@@ -379,13 +339,7 @@ def ndcg_at_levels(a: Alignment, gain: Gain = "linear", rel: float = 1) -> Float
     return np.where(a.relevant(rel) > 0, mean, 0.0)
 
 
-@measure(
-    "nDCGRel",
-    aliases=("ndcg_rel",),
-    cutoff="none",
-    ideal=1.0,
-    cites="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002",
-)
+@measure("nDCGRel", aliases=("ndcg_rel",), cutoff="none", ideal=1.0, cites=JARVELIN_2002)
 def ndcg_at_relevant(a: Alignment, gain: Gain = "linear") -> Floats:
     """nDCG averaged over the ranks of the documents that gain something.
 

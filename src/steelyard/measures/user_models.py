@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
 from steelyard.measures.tie_groups import mean_over_ranks
 
+_CHAPELLE_2009 = "Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009"
+MOFFAT_2008 = "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008"
+_MOFFAT_2012 = "Moffat, Scholer and Thomas, Models and metrics: IR evaluation as a user process, ADCS 2012"
+_ZHANG_2017 = "Zhang et al., Evaluating web search with a bejeweled player model, SIGIR 2017"
+_AZZOPARDI_2019 = "Azzopardi, Thomas and Moffat, cwl_eval: an evaluation tool for information retrieval, SIGIR 2019"
+_CLARKE_2021 = "Clarke, Vtyurina and Smucker, Assessing top-k preferences, TOIS 39(3), 2021"
+
+RBPGain: TypeAlias = Literal["binary", "linear", "grade"]
+
 READ = 1000
 """The last rank that the users of INST and INSQ read, as in cwl_eval."""
 
@@ -24,7 +33,7 @@ NEARLY = 1e-6
 @measure(
     "ERR",
     aliases=("expected_reciprocal_rank",),
-    cites="Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009",
+    cites=_CHAPELLE_2009,
     bounded="monotone",
     scaled=True,
     first_k_only=True,
@@ -45,7 +54,7 @@ def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: floa
     "nERR",
     aliases=("normalized_expected_reciprocal_rank",),
     ideal=1.0,
-    cites="Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009",
+    cites=_CHAPELLE_2009,
     bounded="graded ranks",
     scaled=True,
 )
@@ -62,7 +71,7 @@ def normalized_expected_reciprocal_rank(a: Alignment, k: int | None = None, max_
     return share(expected_reciprocal_rank(a, k, max_grade), _satisfied(query, rank, stops, a.size))
 
 
-def _mean_rbp(a: Alignment, k: int | None, p: float, rel: float, gain: Literal["binary", "linear", "grade"]) -> Floats:
+def _mean_rbp(a: Alignment, k: int | None, p: float, rel: float, gain: RBPGain) -> Floats:
     """The sum of each document's gain times the mean weight of its group's ranks."""
     return a.per_query(rbp_gains(a, rel, gain) * mean_over_ranks(a, k, lambda rank: rbp_weights(rank, p)))
 
@@ -71,17 +80,13 @@ def _mean_rbp(a: Alignment, k: int | None, p: float, rel: float, gain: Literal["
     "RBP",
     aliases=("rank_biased_precision",),
     companion="RBPResidual",
-    cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
+    cites=MOFFAT_2008,
     bounded="additive",
     scaled=True,
     expected=_mean_rbp,
 )
 def rank_biased_precision(
-    a: Alignment,
-    k: int | None = None,
-    p: float = 0.8,
-    rel: float = 1,
-    gain: Literal["binary", "linear", "grade"] = "binary",
+    a: Alignment, k: int | None = None, p: float = 0.8, rel: float = 1, gain: RBPGain = "binary"
 ) -> Floats:
     """Rank-biased precision: the gain of a user who continues to the next document with probability p.
 
@@ -109,7 +114,7 @@ def _mean_residual(a: Alignment, k: int | None, p: float) -> Floats:
     better="neither",
     empty=1.0,
     needs_relevant=False,
-    cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
+    cites=MOFFAT_2008,
     bounded="fixed",
     expected=_mean_residual,
 )
@@ -142,7 +147,7 @@ def rbp_weights(rank: Ints, p: float) -> Floats:
     return weights
 
 
-def rbp_gains(a: Alignment, rel: float, gain: Literal["binary", "linear", "grade"]) -> Floats:
+def rbp_gains(a: Alignment, rel: float, gain: RBPGain) -> Floats:
     """The gain of each hit: from 0 to 1, unless it is the grade itself."""
     if gain == "binary":
         return (a.grade >= rel).astype(np.float64)
@@ -169,13 +174,7 @@ def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     return share(total, weight)
 
 
-@measure(
-    "INSQ",
-    cutoff="none",
-    cites="Moffat, Scholer and Thomas, Models and metrics: IR evaluation as a user process, ADCS 2012",
-    bounded="additive",
-    scaled=True,
-)
+@measure("INSQ", cutoff="none", cites=_MOFFAT_2012, bounded="additive", scaled=True)
 def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
     """Gain per document read, by a user who wants a gain of T and is more likely to continue further down.
 
@@ -192,12 +191,7 @@ def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
 
 
 @measure(
-    "BPM",
-    aliases=("bejeweled_player_model",),
-    cutoff="required",
-    cites="Zhang et al., Evaluating web search with a bejeweled player model, SIGIR 2017",
-    scaled=True,
-    first_k_only=True,
+    "BPM", aliases=("bejeweled_player_model",), cutoff="required", cites=_ZHANG_2017, scaled=True, first_k_only=True
 )
 def bejeweled_player_model(
     a: Alignment, k: int, T: float = 1, min_rel: float = 0, max_rel: float | None = None
@@ -219,7 +213,7 @@ def bejeweled_player_model(
     "SDCG",
     aliases=("scaled_discounted_cumulative_gain",),
     cutoff="required",
-    cites="Azzopardi, Thomas and Moffat, cwl_eval: an evaluation tool for information retrieval, SIGIR 2019",
+    cites=_AZZOPARDI_2019,
     bounded="additive",
     scaled=True,
 )
@@ -239,15 +233,10 @@ def scaled_dcg(
     return a.per_query(np.where(a.within(k), worth, 0.0)) / whole
 
 
-@measure(
-    "Compat",
-    aliases=("Compatibility",),
-    cutoff="none",
-    tail=False,
-    ideal=1.0,
-    cites="Clarke, Vtyurina and Smucker, Assessing top-k preferences, TOIS 39(3), 2021",
-)
-def compatibility(a: Alignment, p: float = 0.95, normalize: bool = True) -> Floats:
+@measure("Compat", aliases=("Compatibility",), cutoff="none", tail=False, ideal=1.0, cites=_CLARKE_2021)
+def compatibility(
+    a: Alignment, p: float = 0.95, normalize: bool = True, order: Literal["list", "qrels"] = "list"
+) -> Floats:
     """Compatibility: the rank-biased overlap of the list with the ideal list that is most similar to it.
 
     Compat = sum of p^(d-1) x overlap(d) / d over depths d / sum of p^(d-1)
@@ -256,14 +245,20 @@ def compatibility(a: Alignment, p: float = 0.95, normalize: bool = True) -> Floa
 
     p: the weight of each depth relative to the one above it, from 0 to 1.
     normalize: divided by the overlap of the ideal list with itself, so that the ideal list scores 1.
+    order=list: documents of equal grade and equal score are in the order of the list, which is most similar to it.
+    order=qrels: they are in the order of the qrels, as in ir_measures.
     Nothing relevant, or an empty list: 0.
     """
     if not 0 <= p <= 1:
         raise MeasureError(f"p is {p}; expected a number from 0 to 1, as in Compat(p=0.95).")
     ranks = np.full(len(a.judged.grade), np.inf)
     ranks[a.doc] = a.rank
+    tied = ranks
+    if order == "qrels":
+        tied = np.full(len(ranks), np.inf)
+        tied[a.doc] = a.tie_first
     relevant = np.flatnonzero(a.judged.grade > 0)
-    relevant = relevant[np.lexsort((ranks[relevant], -a.judged.grade[relevant], a.judged.query[relevant]))]
+    relevant = relevant[np.lexsort((tied[relevant], -a.judged.grade[relevant], a.judged.query[relevant]))]
     query = a.judged.query[relevant]
     size = np.bincount(query, minlength=a.size)
     place = np.arange(len(query)) - (np.cumsum(size) - size)[query] + 1

@@ -16,6 +16,8 @@ from steelyard.statistics import shown_p
 
 SHOWN_MOVERS = 5
 """Queries that are shown for a change."""
+SHOWN_POINTS = 200
+"""Points of a table, the last ones; a file of data has all of them."""
 
 
 def history_tables(result: HistoryData) -> list[Table]:
@@ -33,11 +35,11 @@ def history_tables(result: HistoryData) -> list[Table]:
 def _points_table(result: HistoryData, dataset: str, measure: str) -> Table:
     runs = [run for name, key, run in result.lines if (name, key) == (dataset, measure)]
     steps = {(id(step.point), run): step for run in runs for step in result.lines[dataset, measure, run]}
+    measured = {point for point, _ in steps}
+    points = [point for point in result.points if id(point) in measured]
     rows: list[list[Cell]] = []
-    for point in result.points:
+    for point in points[-SHOWN_POINTS:]:
         at_point = [steps[id(point), run] for run in runs if (id(point), run) in steps]
-        if not at_point:
-            continue
         broken = list(dict.fromkeys(name for step in at_point for name in step.broken))
         changes = [f"{step.change} of {step.run} (p {shown_p(step.p_adjusted)})" for step in at_point if step.change]
         remarks = [*([f"new {' and '.join(broken)}"] if broken else []), *changes]
@@ -48,6 +50,8 @@ def _points_table(result: HistoryData, dataset: str, measure: str) -> Table:
         "corrected for all steps of the measure); nothing is tested where the corpus, the queries, the qrels or the "
         "definition changed. *: with uncommitted changes."
     )
+    if len(points) > SHOWN_POINTS:
+        note += f" The last {SHOWN_POINTS} of {len(points):,} points; a .csv, .json or .parquet file has all of them."
     head = ["time (UTC)", "commit", "branch", *runs, "changes"]
     return Table(head, rows, title=f"{measure} on {dataset}", keys=2, note=note)
 

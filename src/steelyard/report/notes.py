@@ -13,16 +13,18 @@ def _step_faster(run: str, leader: str, ratio: float, seconds: tuple[float, floa
     return f"consider {run}: it is tied with {leader} on {measure} and {ratio:.2g} times faster ({times})"
 
 
-def _step_judge(run: str, other: str, count: int, most: int, depth: int, undecided: bool) -> str:
+def _step_judge(run: str, other: str, count: int, most: int, depth: int, undecided: bool, command: str = "") -> str:
     which = (
         f"the {counted(count, 'unjudged document')}" if count <= most else f"{most} of the {count:,} unjudged documents"
     )
     why = "the outcome depends on them" if undecided else "they can change which of the two is better"
-    return f"judge {which} that only one of {run} and {other} has in its first {depth}: {why}"
+    how = f" ({command})" if command else ""
+    return f"judge {which} that only one of {run} and {other} has in its first {depth}: {why}{how}"
 
 
-def _step_judge_short(run: str, other: str, count: int, most: int, **_: Any) -> str:
-    return f"judge {min(count, most):,} unjudged documents of {run} and {other} (steelyard pool)"
+def _step_judge_short(run: str, other: str, count: int, most: int, command: str = "", **_: Any) -> str:
+    documents = f"{counted(min(count, most), 'unjudged document')} of {run} and {other}"
+    return f"{command} ({documents})" if command else f"judge {documents} (steelyard pool)"
 
 
 def _step_more_queries(run: str, other: str, queries: int, needed: int, difference: float) -> str:

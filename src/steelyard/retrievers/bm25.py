@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +22,10 @@ import numpy.typing as npt
 from steelyard.datasets.packed import PackedIds, PackedTexts
 from steelyard.errors import InputError
 from steelyard.io.files import required_file
-from steelyard.retrievers.base import (
-    Ranked,
-    RetrieverError,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-    number,
-    unknown,
-)
+from steelyard.retrievers.base import Ranked, RetrieverError, checked_corpus, checked_index, checked_queries
 from steelyard.retrievers.index_file import IndexFile, SavedIndex, write_index
 from steelyard.retrievers.postings import Postings, SparseIndex, file_postings, search, text_postings
+from steelyard.retrievers.settings import Declared, setting
 from steelyard.retrievers.tokenizers import describe_tokenizer, tokenizer_of
 from steelyard.wording import counted
 
@@ -124,21 +117,10 @@ def idfs(variant: Variant, frequencies: npt.NDArray[np.int64], documents: int, e
     return values + 0.0
 
 
-class BM25:
+class BM25(Declared):
     """BM25: the terms that a document shares with the query, weighted by rarity.
 
     The score is the sum over the query's terms of IDF(term) x the term's weight in the document.
-
-    variant: `okapi`, `plus` and `l` give the scores of rank_bm25 0.2.2; `lucene`, `robertson` and `atire`
-        those of bm25s.
-    k1: term frequency saturation, up to 1,000,000; 0 uses only the presence of a term.
-    b: length normalisation, from 0 (none) to 1.
-    delta: what plus and l add to a term's weight (1 and 0.5 by default); not for the other variants.
-    epsilon: in okapi, the IDF of a term in more than half of the documents is epsilon x the mean IDF.
-    tokenizer: `default`, `words`, `whitespace`, `ngrams`, `ngrams:3`, or a callable str -> list of tokens.
-    fill: if fewer than k documents share a term with the query, documents without a shared term follow in
-        document order, as in a sort of all scores; False leaves them out.
-    name: its label in tables.
 
     `index` also takes the path of a corpus.jsonl, or of a folder with one: its texts are not held. `save` writes the
     index to a file, and `load` opens it.
@@ -151,33 +133,49 @@ class BM25:
     [('d1', 0.814), ('d2', 0.814), ('d3', 0.0)]
     """
 
-    def __init__(
-        self,
-        variant: VariantName = "okapi",
-        k1: float = 1.5,
-        b: float = 0.75,
-        delta: float | None = None,
-        epsilon: float = 0.25,
-        tokenizer: str | Callable[[str], Sequence[str]] = "default",
-        fill: bool = True,
-        name: str | None = None,
-    ) -> None:
-        if variant not in VARIANTS:
-            raise unknown("bm25", "variant", variant, get_args(VariantName))
-        self.variant = variant
-        self.label = name or f"bm25-{variant}"
-        self._formula = VARIANTS[variant]
-        if delta is not None and not self._formula.delta:
+    retriever = "bm25"
+
+    variant: VariantName = setting(
+        "`okapi`, `plus` and `l` give the scores of rank_bm25 0.2.2, the others those of bm25s",
+        default="okapi",
+        kw_only=False,
+    )
+    k1: float = setting(
+        "term frequency saturation, up to 1,000,000; 0 uses only the presence of a term", default=1.5, high=_LARGEST
+    )
+    b: float = setting("length normalisation, from 0 (none) to 1", default=0.75, high=1.0)
+    delta: float | None = setting(
+        "what plus and l add to a term's weight (1 and 0.5 by default); not for the other variants",
+        default=None,
+        high=_LARGEST,
+    )
+    epsilon: float = setting(
+        "in okapi, the IDF of a term in more than half of the documents is epsilon x the mean IDF",
+        default=0.25,
+        low=-_LARGEST,
+        high=_LARGEST,
+    )
+    tokenizer: str | Callable[[str], Sequence[str]] = setting(
+        "`default`, `words`, `whitespace`, `ngrams`, `ngrams:3`, or a callable str -> list of tokens",
+        default="default",
+        key=None,
+    )
+    fill: bool = setting(
+        "if fewer than k documents share a term with the query, documents without a shared term follow in document "
+        "order, as in a sort of all scores; False leaves them out",
+        default=True,
+    )
+
+    def _label(self) -> str:
+        return self.name or (f"bm25-{self.variant}" if self.variant in VARIANTS else self.retriever)
+
+    def _set_up(self) -> None:
+        self._formula = VARIANTS[self.variant]
+        if self.delta is not None and not self._formula.delta:
             raise RetrieverError(f"{self.label}: only the variants plus and l have delta; leave it out.")
-        self._constants = Constants(
-            number(self.label, "k1", k1, 0.0, _LARGEST),
-            number(self.label, "b", b, 0.0, 1.0),
-            number(self.label, "delta", self._formula.delta if delta is None else delta, 0.0, _LARGEST),
-            number(self.label, "epsilon", epsilon, -_LARGEST, _LARGEST),
-        )
-        self.fill = fill
-        self._tokenizer_given = tokenizer
-        self._tokenize = tokenizer_of(tokenizer, self.label)
+        delta = self._formula.delta if self.delta is None else self.delta
+        self._constants = Constants(self.k1, self.b, delta, self.epsilon)
+        self._tokenize = tokenizer_of(self.tokenizer, self.label)
         self._ids: Sequence[str] | None = None
         self._index: SparseIndex | None = None
         self._file: IndexFile | None = None
@@ -274,16 +272,8 @@ class BM25:
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
-        return {
-            "retriever": "bm25",
-            "variant": self.variant,
-            "k1": self._constants.k1,
-            "b": self._constants.b,
-            "delta": self._constants.delta,
-            "epsilon": self._constants.epsilon,
-            "tokenizer": describe_tokenizer(self._tokenizer_given),
-            "fill": self.fill,
-        }
+        described = {"delta": self._constants.delta, "tokenizer": describe_tokenizer(self.tokenizer)}
+        return {"retriever": self.retriever, **self._declared_values(), **described}
 
     def size_in_bytes(self) -> int:
         """The postings with weights, and the vocabulary."""
@@ -297,9 +287,9 @@ class BM25:
         try:
             return work()
         except TypeError as error:
-            if not callable(self._tokenizer_given):
+            if not callable(self.tokenizer):
                 raise
             raise RetrieverError(
-                f"{self.label}: the tokenizer {describe_tokenizer(self._tokenizer_given)} failed or did not "
+                f"{self.label}: the tokenizer {describe_tokenizer(self.tokenizer)} failed or did not "
                 f"return a list of tokens ({error}); expected a callable from a text to a list of texts."
             ) from error

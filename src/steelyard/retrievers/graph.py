@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,11 @@ from steelyard.retrievers.base import (
     checked_corpus,
     checked_index,
     checked_queries,
-    number,
     top_k,
-    unknown,
-    whole,
 )
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.neighbours import Floats, Integers, nearest
+from steelyard.retrievers.settings import Declared, setting
 from steelyard.retrievers.shared_vectors import Embedder
 
 if TYPE_CHECKING:
@@ -133,14 +131,6 @@ def document_graph(
     return from_links(ids, links, both_ways)
 
 
-def checked_source(source: str, label: str) -> GraphSource:
-    """The source of a graph, checked."""
-    for known in get_args(GraphSource):
-        if source == known:
-            return known  # type: ignore[no-any-return]
-    raise unknown(label, "graph", source, get_args(GraphSource))
-
-
 def _of_edges(edges: Integers, documents: int) -> DocumentGraph:
     numbers = np.unique(edges[:, 0] * documents + edges[:, 1])
     counts = np.bincount(numbers // documents, minlength=documents)
@@ -168,25 +158,34 @@ class GraphIndex:
         return np.round(np.array(rows, dtype=np.float64).reshape(len(rows), len(self)), 6) + 0.0
 
 
-class GraphRetriever:
+class GraphRetriever(Declared):
     """The common part of retrievers on a document graph. A subclass has the scores in `_scores`."""
 
-    def __init__(
-        self, label: str, graph: str, neighbours: int, both_ways: bool, embedding: str | Embedder | Dense, seed: int
-    ) -> None:
-        self.label = label
-        self.source: GraphSource = checked_source(graph, label)
-        self.neighbours = whole(label, "neighbours", neighbours, 1)
-        self.both_ways = bool(both_ways)
-        self.seed = whole(label, "seed", seed)
-        self._dense = embedding if isinstance(embedding, Dense) else Dense(model=embedding)
+    graph: GraphSource = setting(
+        "links of the corpus, nearest neighbours by embedding, or `auto`: links if the corpus has any", default="auto"
+    )
+    neighbours: int = setting(
+        "neighbours per document in a graph of nearest neighbours, which is approximate above 20,000 documents",
+        default=10,
+        low=1,
+    )
+    both_ways: bool = setting("a link is an edge in both directions", default=False)
+    embedding: str | Embedder | Dense = setting(
+        "the embedding for similarity: a model name or a callable as for Dense, or a Dense", default="lsa", key=None
+    )
+    seed: int = setting(
+        "seed of the walks; those of a query depend only on the seed and its text, not on other queries", default=0
+    )
+
+    def _set_up(self) -> None:
+        self._dense = self.embedding if isinstance(self.embedding, Dense) else Dense(model=self.embedding)
         self._index: GraphIndex | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Embed a corpus and build its graph; a second call replaces the first index."""
         documents = checked_corpus(corpus, self.label)
         vectors = self._dense.index(corpus).vectors
-        graph = document_graph(documents.ids, corpus, vectors, self.source, self.neighbours, self.both_ways, self.label)
+        graph = document_graph(documents.ids, corpus, vectors, self.graph, self.neighbours, self.both_ways, self.label)
         self._index = GraphIndex(documents, self._dense, graph)
         return self
 
@@ -205,14 +204,9 @@ class GraphRetriever:
         """The embeddings and the graph."""
         return 0 if self._index is None else self._dense.size_in_bytes() + self._index.graph.nbytes
 
-    def _graph_settings(self) -> dict[str, Any]:
-        return {
-            "embedding": self._dense.settings(),
-            "graph": self.source,
-            "neighbours": self.neighbours,
-            "both_ways": self.both_ways,
-            "seed": self.seed,
-        }
+    def settings(self) -> dict[str, Any]:
+        """Everything that its results depend on."""
+        return {"retriever": self.retriever, **self._declared_values(), "embedding": self._dense.settings()}
 
     def _draws(self, queries: Sequence[str], shape: tuple[int, ...]) -> Floats:
         """Random numbers for each query."""
@@ -291,18 +285,6 @@ class GraphFlow(GraphRetriever):
     probability proportional to exp(temperature x reward), where the reward is the similarity to the query.
     Documents are ranked by number of visits.
 
-    walks, steps: the number of walks per query, and of steps per walk.
-    temperature: 0 makes all neighbours equally likely; a higher value prefers the best neighbour.
-    seeds: the number of documents that walks may start at.
-    restart: the probability of starting again at each step; a document without neighbours always restarts.
-    graph: `links` of the corpus, nearest `neighbours` by embedding, or `auto`: links if the corpus has any.
-    neighbours: the number of neighbours per document in a graph of nearest neighbours, which is approximate above
-        20,000 documents.
-    both_ways: a link is an edge in both directions.
-    embedding: the embedding for similarity: a model name or a callable as for Dense, or a Dense.
-    seed: seed of the walks. The walks of a query depend only on the seed and its text, not on other queries.
-    name: its label in tables.
-
     A document's score is its number of visits plus (1 + similarity) / 4, which is below 1: equal visits are ranked by
     similarity, and so are documents without a visit. An empty query, or one of unknown words, is equally similar to
     all documents: its walks start at the first documents and choose neighbours with equal probability.
@@ -313,38 +295,19 @@ class GraphFlow(GraphRetriever):
     ['d2', 'd3', 'd1']
     """
 
-    def __init__(
-        self,
-        walks: int = 100,
-        steps: int = 10,
-        temperature: float = 10.0,
-        seeds: int = 10,
-        restart: float = 0.15,
-        graph: str = "auto",
-        neighbours: int = 10,
-        both_ways: bool = False,
-        embedding: str | Embedder | Dense = "lsa",
-        seed: int = 0,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name or "graph-flow", graph, neighbours, both_ways, embedding, seed)
-        self.walks = whole(self.label, "walks", walks, 1)
-        self.steps = whole(self.label, "steps", steps)
-        self.temperature = number(self.label, "temperature", temperature)
-        self.seeds = whole(self.label, "seeds", seeds, 1)
-        self.restart = number(self.label, "restart", restart, 0.0, 1.0)
+    retriever = "graph-flow"
 
-    def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
-        return {
-            "retriever": "graph-flow",
-            "walks": self.walks,
-            "steps": self.steps,
-            "temperature": self.temperature,
-            "seeds": self.seeds,
-            "restart": self.restart,
-            **self._graph_settings(),
-        }
+    walks: int = setting("walks per query", default=100, low=1)
+    steps: int = setting("steps per walk", default=10)
+    temperature: float = setting(
+        "0 makes all neighbours equally likely; a higher value prefers the best one", default=10.0
+    )
+    seeds: int = setting("the number of documents that walks may start at", default=10, low=1)
+    restart: float = setting(
+        "the probability of starting again at each step; a document without neighbours always restarts",
+        default=0.15,
+        high=1.0,
+    )
 
     def _cells(self, index: GraphIndex) -> int:
         most_neighbours = int(index.graph.degrees.max(initial=1))

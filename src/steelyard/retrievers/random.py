@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.retrievers.base import Documents, Ranked, best, checked_corpus, checked_index, checked_queries, whole
+from steelyard.retrievers.base import Documents, Ranked, best, checked_corpus, checked_index, checked_queries
+from steelyard.retrievers.settings import Declared, setting
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Random:
+class Random(Declared):
     """Every document at a random rank: scores are uniform from 0 to 1.
 
     The scores depend only on the seed, the query and the number of documents: the same query gets the same list,
     whatever was retrieved before, and a shorter list is the start of a longer one. With one relevant document
     among N, the expected recall at k is k / N.
 
-    seed: seed of the random scores.
-    name: its label in tables.
-
     >>> chance = Random(seed=42).index({"d1": "one", "d2": "two", "d3": "three"})
     >>> chance.retrieve(["which?"], k=2) == chance.retrieve(["which?"], k=2)
     True
     """
 
-    def __init__(self, seed: int = 0, name: str | None = None) -> None:
-        self.label = name or "random"
-        self.seed = whole(self.label, "seed", seed)
+    retriever = "random"
+
+    seed: int = setting("seed of the random scores", default=0, kw_only=False)
+
+    def _set_up(self) -> None:
         self._documents: Documents | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
@@ -46,7 +46,7 @@ class Random:
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
-        return {"retriever": "random", "seed": self.seed}
+        return {"retriever": self.retriever, **self._declared_values()}
 
     def size_in_bytes(self) -> int:
         """0: only the ids are kept."""

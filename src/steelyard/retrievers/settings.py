@@ -1,8 +1,8 @@
-"""Settings of adapters: each is declared once, in the class of its retriever.
+"""Settings of retrievers: each is declared once, in the class of its retriever.
 
     class Mine(Engine):
         retriever = "mine"
-        m: int = setting(16, "links per document", low=1)
+        m: int = setting("links per document", default=16, low=1)
 
 The declaration gives the constructor with its checks, the attribute `self.m`, the settings that results are cached by,
 and what `steelyard retrievers mine`, the errors of bench.yaml and the documentation show.
@@ -14,6 +14,7 @@ import inspect
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
@@ -34,6 +35,27 @@ else:
 Scope = Literal["corpus", "target"]
 TEXT_WIDTH = 100
 
+USUAL_HELP = {
+    "api_key": "the key of a server; ${VARIABLE} is read from the environment",
+    "collection": "the name of the collection",
+    "concurrency": "the number of queries at the same time",
+    "ef_construction": "candidates while the index is built",
+    "ef_search": "candidates while it is searched",
+    "headers": "headers of every request; ${VARIABLE} in a header, in the body or in the URL is read from the "
+    "environment",
+    "id": "the column with the document id",
+    "lists": "the number of lists",
+    "m": "links per document",
+    "name": "its label in tables",
+    "probes": "the number of lists that are searched",
+    "retries": "number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504, "
+    "with a pause that doubles from 0.2 s",
+    "text": "path to the text of a document; by default text, page_content, content, contents or body, also in the "
+    "metadata",
+    "timeout": "seconds for one request, from the connection to the end of the response",
+}
+"""The help of settings that several retrievers have, by name; a declaration replaces it."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -42,6 +64,7 @@ class Setting:
     default: Any
     help: str
     low: float
+    high: float
     kinds: tuple[str, ...]
     only: Scope | None
     needed: bool
@@ -66,6 +89,13 @@ class Setting:
         return any(get_origin(kind) is Mapping for kind in self.types)
 
     @property
+    def _is_plain(self) -> bool:
+        """Whether its type can be checked here; a class checks objects and functions itself."""
+        return all(
+            kind in (bool, int, float, str, Path) or get_origin(kind) in (Literal, Mapping) for kind in self.types
+        )
+
+    @property
     def meaning(self) -> str:
         """The help, with where the setting applies and its choices."""
         where = f"of {' and '.join(self.kinds)}; " if self.kinds else ""
@@ -75,20 +105,17 @@ class Setting:
 
     def checked(self, value: Any, label: str) -> Any:
         """The value after a check of its type; an error otherwise."""
-        if (value is None and self.optional) or Any in self.types or value in self.choices:
+        if (value is None and self.optional) or not self._is_plain or value in self.choices:
             return value
-        if isinstance(value, bool):
-            if bool in self.types:
-                return value
-        elif int in self.types:
+        if isinstance(value, bool) and bool in self.types:
+            return value
+        if int in self.types:
             return whole(label, f"`{self.name}`", value, int(self.low))
-        elif float in self.types:
-            number(label, f"`{self.name}`", value, self.low)
+        if float in self.types:
+            return number(label, f"`{self.name}`", value, self.low, self.high)
+        if (isinstance(value, str | Path) or is_number(value)) and str in self.types:
             return value
-        elif isinstance(value, str | Path) or is_number(value):
-            if str in self.types:
-                return value
-        elif isinstance(value, Mapping) and self._is_mapping:
+        if isinstance(value, Mapping) and self._is_mapping:
             return value
         if self.choices and bool not in self.types:
             raise unknown(label, self.name, value, self.choices)
@@ -105,10 +132,11 @@ class Setting:
 
 
 def setting(
-    default: Any,
-    help: str,
+    help: str = "",
     *,
+    default: Any,
     low: float = 0,
+    high: float = inf,
     kinds: Iterable[str] = (),
     only: Scope | None = None,
     needed: bool = False,
@@ -118,7 +146,9 @@ def setting(
 ) -> Any:
     """Declare a setting in the body of a class; its type is the annotation.
 
-    low: the lowest value of a number.
+    help: by default that of USUAL_HELP for its name.
+    default: its value if none is given; a keyword, as type checkers find it by this name.
+    low, high: the lowest and the highest value of a number.
     kinds: the kinds of index that it is a parameter of; the others refuse it.
     only: `corpus` or `target`, if it applies to one of them; the other refuses it.
     needed: a target needs it.
@@ -127,7 +157,7 @@ def setting(
     alias: its name, if the attribute cannot have that name.
     kw_only: for type checkers; the target may be given by position.
     """
-    return Setting(default, help, low, tuple(kinds), only, needed, key, alias)
+    return Setting(default, help, low, high, tuple(kinds), only, needed, key, alias)
 
 
 def _declared_settings(cls: type) -> dict[str, Setting]:
@@ -140,7 +170,13 @@ def _declared_settings(cls: type) -> dict[str, Setting]:
     for base in cls.__mro__:
         attributes = {**attributes, **{name: value for name, value in vars(base).items() if name not in attributes}}
     found = [
-        replace(value, attribute=attribute, types=_types(hint), optional=type(None) in get_args(hint))
+        replace(
+            value,
+            help=value.help or USUAL_HELP[value.alias or attribute],
+            attribute=attribute,
+            types=_types(hint),
+            optional=type(None) in get_args(hint),
+        )
         for attribute, value in attributes.items()
         if isinstance(value, Setting)
         for hint in [hints[attribute]]
@@ -178,7 +214,7 @@ class Declared:
     existing_by: ClassVar[str] = "target"
     """The setting with which an existing collection is searched, and the corpus is not indexed."""
 
-    name: str | None = setting(None, "its label in tables", key=None)
+    name: str | None = setting(default=None, key=None)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

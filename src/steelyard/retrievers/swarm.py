@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from steelyard.retrievers.base import RetrieverError, number, top_k, unknown, whole
-from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.base import RetrieverError, top_k, unknown
 from steelyard.retrievers.graph import Bools, GraphIndex, GraphRetriever, draw
 from steelyard.retrievers.neighbours import Floats, Integers
-from steelyard.retrievers.shared_vectors import Embedder
+from steelyard.retrievers.settings import setting
 
 IRRELEVANT, DEAD_END, OVER_VISITED = "irrelevant", "dead-end", "over-visited"
 REASONS = (IRRELEVANT, DEAD_END, OVER_VISITED)
@@ -127,12 +126,6 @@ class SwarmRerank(GraphRetriever):
     linked with it + dense x its own fit. Fit is the similarity to the query, scaled from 0 for the last
     candidate to 1 for the first.
 
-    candidates, agents, steps: the number of each; with 0 agents there are no votes.
-    leap_when: reasons to leap, any of `irrelevant` (the fit of the path is below `relevance`), `dead-end` (no edge
-        to another candidate) and `over-visited` (more pheromone than `crowding`); `always`; or none.
-    votes, quality, dense: the weights of the final score.
-    graph, neighbours, both_ways, embedding, seed, name: as for GraphFlow.
-
     Plain semantic search is agents=0, quality=0; only leaping is leap_when="always", quality=0. Documents that are
     not candidates follow by similarity, with scores of 0 or less. The walks of a query depend only on the seed and
     its text, not on other queries.
@@ -143,64 +136,40 @@ class SwarmRerank(GraphRetriever):
     ['d1', 'd2']
     """
 
-    def __init__(
-        self,
-        candidates: int = 50,
-        agents: int = 20,
-        steps: int = 10,
-        temperature: float = 20.0,
-        reward: float = 1.0,
-        similarity: float = 0.5,
-        diversity: float = 0.5,
-        leap_when: str | Sequence[str] = REASONS,
-        relevance: float = 0.4,
-        crowding: float = 2.0,
-        decay: float = 0.5,
-        votes: float = 0.25,
-        quality: float = 0.5,
-        dense: float = 0.25,
-        graph: str = "auto",
-        neighbours: int = 10,
-        both_ways: bool = False,
-        embedding: str | Embedder | Dense = "lsa",
-        seed: int = 0,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name or "swarm-rerank", graph, neighbours, both_ways, embedding, seed)
-        label = self.label
-        self.candidates = whole(label, "candidates", candidates, 1)
-        self.agents = whole(label, "agents", agents)
-        self.steps = whole(label, "steps", steps)
-        self.moves = Moves(
-            temperature=number(label, "temperature", temperature),
-            reward=number(label, "reward", reward),
-            similarity=number(label, "similarity", similarity),
-            diversity=number(label, "diversity", diversity),
-            leap_when=_reasons(leap_when, label),
-            relevance=number(label, "relevance", relevance),
-            crowding=number(label, "crowding", crowding),
-            decay=number(label, "decay", decay, 0.0, 1.0),
-        )
-        self.weights = {
-            "votes": number(label, "votes", votes),
-            "quality": number(label, "quality", quality),
-            "dense": number(label, "dense", dense),
-        }
-        if not any(self.weights.values()):
-            raise RetrieverError(f"{label}: votes, quality and dense are all 0; give one of them a weight.")
+    retriever = "swarm-rerank"
+
+    candidates: int = setting("the number of candidates", default=50, low=1)
+    agents: int = setting("the number of agents; with 0 there are no votes", default=20)
+    steps: int = setting("steps per agent", default=10)
+    temperature: float = setting(
+        "0 makes all moves equally likely; a higher value prefers the best", default=Moves.temperature
+    )
+    reward: float = setting("the weight of the fit of a document, in the score of a move", default=Moves.reward)
+    similarity: float = setting("the weight of its similarity to the current document", default=Moves.similarity)
+    diversity: float = setting("the weight of 1 / (1 + its pheromone)", default=Moves.diversity)
+    leap_when: str | Sequence[str] = setting(
+        "reasons to leap, any of `irrelevant` (the fit of the path is below `relevance`), `dead-end` (no edge to "
+        "another candidate) and `over-visited` (more pheromone than `crowding`); `always`; or none",
+        default=REASONS,
+        key=None,
+    )
+    relevance: float = setting("the fit below which a path is irrelevant", default=Moves.relevance)
+    crowding: float = setting("the pheromone above which a document is over-visited", default=Moves.crowding)
+    decay: float = setting("the share of pheromone that remains after each step", default=Moves.decay, high=1.0)
+    votes: float = setting("the weight of the votes, in the final score", default=0.25)
+    quality: float = setting("the weight of the mean fit of a candidate and those linked with it", default=0.5)
+    dense: float = setting("the weight of the fit of a candidate", default=0.25)
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        chosen = {field.name: getattr(self, field.name) for field in fields(Moves)}
+        self.moves = Moves(**{**chosen, "leap_when": _reasons(self.leap_when, self.label)})
+        if not (self.votes or self.quality or self.dense):
+            raise RetrieverError(f"{self.label}: votes, quality and dense are all 0; give one of them a weight.")
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
-        return {
-            "retriever": "swarm-rerank",
-            "candidates": self.candidates,
-            "agents": self.agents,
-            "steps": self.steps,
-            **vars(self.moves),
-            "leap_when": list(self.moves.leap_when),
-            **self.weights,
-            **self._graph_settings(),
-        }
+        return {**super().settings(), "leap_when": list(self.moves.leap_when)}
 
     def _cells(self, index: GraphIndex) -> int:
         candidates = min(self.candidates, len(index))
@@ -213,12 +182,12 @@ class SwarmRerank(GraphRetriever):
         span = nearest[:, :1] - nearest[:, -1:]
         fit = (similarities - nearest[:, -1:]) / np.where(span > 0, span, 1.0)
         candidate_fit = np.take_along_axis(fit, chosen, axis=1)
-        scores = self.weights["dense"] * fit
-        if self.agents or self.weights["quality"]:
+        scores = self.dense * fit
+        if self.agents or self.quality:
             edges = np.stack([index.graph.among(positions) for positions in chosen])
-            added = self.weights["quality"] * quality(edges, candidate_fit)
+            added = self.quality * quality(edges, candidate_fit)
             if self.agents:
-                added += self.weights["votes"] * self._votes(index, queries, chosen, edges, candidate_fit)
+                added += self.votes * self._votes(index, queries, chosen, edges, candidate_fit)
             np.put_along_axis(scores, chosen, np.take_along_axis(scores, chosen, axis=1) + added, axis=1)
         return scores
 

@@ -78,7 +78,11 @@ def _queries(n: int) -> str:
 
 
 def prediction_powered(
-    human: npt.ArrayLike, predicted: npt.ArrayLike, bounds: tuple[float, float] | None = None, level: float = 0.95
+    human: npt.ArrayLike,
+    predicted: npt.ArrayLike,
+    bounds: tuple[float, float] | None = None,
+    level: float = 0.95,
+    weight: npt.ArrayLike | None = None,
 ) -> list[PredictionPowered]:
     """Prediction-powered estimates of the mean of every row of a matrix series x queries.
 
@@ -96,6 +100,8 @@ def prediction_powered(
     corrected for skewness and never leaves the bounds. For differences leave `bounds` out; `p` is the p-value
     of the mean difference being 0.
 
+    `weight` is the lambda of every query, as `shared_weight` gives it; by default each row has its own.
+
     >>> nan = float("nan")
     >>> human = [0.31, 0.52, 0.88, 0.64, 0.12, 0.47, nan, nan, nan, nan, nan, nan]
     >>> predicted = [0.35, 0.60, 0.95, 0.69, 0.20, 0.50, 0.45, 0.70, 0.30, 0.55, 0.80, 0.62]
@@ -109,19 +115,45 @@ def prediction_powered(
     if bounds is not None and not bounds[0] < bounds[1]:
         raise InputError(f"The bounds must be a lower and a higher value, got {bounds}.")
     size = max(1, VALUES_PER_BLOCK // max(1, y.shape[1]))
+    shared = None if weight is None else np.asarray(weight, dtype=np.float64)
     found: list[PredictionPowered] = []
     for start in range(0, len(y), size):
-        found += _block(y[start : start + size], f[start : start + size], bounds, level)
+        found += _block(y[start : start + size], f[start : start + size], bounds, level, shared)
     return found
 
 
 def prediction_powered_differences(
-    human: npt.ArrayLike, predicted: npt.ArrayLike, pairs: Sequence[tuple[int, int]], level: float = 0.95
+    human: npt.ArrayLike,
+    predicted: npt.ArrayLike,
+    pairs: Sequence[tuple[int, int]],
+    level: float = 0.95,
+    weight: npt.ArrayLike | None = None,
 ) -> list[PredictionPowered]:
     """`prediction_powered` of row i minus row j for every pair (i, j); matrices are runs x queries."""
     y, f = _matrices(human, predicted)
     first, second = [i for i, _ in pairs], [j for _, j in pairs]
-    return prediction_powered(y[first] - y[second], f[first] - f[second], None, level)
+    return prediction_powered(y[first] - y[second], f[first] - f[second], None, level, weight)
+
+
+def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:
+    """One lambda per query for all rows, so that the estimate of a difference is the difference of the estimates.
+
+    It minimises the sum of the variances of the rows' differences from their mean, and with it the sum over all
+    pairs of rows; that of the mean for a single row. Each query's weight is from all other queries, shrunk as for
+    one row; 0 for all where the sum of the variances is not smaller.
+    A query counts if every row has its human and its predicted value.
+    """
+    y, f = _matrices(human, predicted)
+    known = ~np.isnan(f).any(axis=0, keepdims=True)
+    asked = ~np.isnan(y).any(axis=0, keepdims=True)
+    sample, others = asked & known, ~asked & known
+    y0, f0 = np.where(sample, y, 0.0), np.where(known, f, 0.0)
+    if len(y) > 1:
+        y0, f0 = y0 - y0.mean(axis=0), f0 - f0.mean(axis=0)
+    inside = np.where(sample, f0, 0.0)
+    weight = _cross_fitted(y0, inside, np.where(others, f0, 0.0), sample, others, shared=True)
+    human_only, powered = (_parts(y0, inside, f0, sample, others, each).variance.sum() for each in (0 * weight, weight))
+    return weight[0] if powered < human_only else np.zeros(y.shape[1])
 
 
 def _matrices(human: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Array, Array]:
@@ -157,7 +189,9 @@ class Parts:
         return self.of_mean + self.of_predictions
 
 
-def _block(y: Array, f: Array, bounds: tuple[float, float] | None, level: float) -> list[PredictionPowered]:
+def _block(
+    y: Array, f: Array, bounds: tuple[float, float] | None, level: float, shared: Array | None
+) -> list[PredictionPowered]:
     known = ~np.isnan(f)
     asked = ~np.isnan(y)
     # Where no human-judged query has a prediction, the human values alone are used.
@@ -165,11 +199,13 @@ def _block(y: Array, f: Array, bounds: tuple[float, float] | None, level: float)
     sample = asked & (known | useless)
     others = ~asked & known & ~useless
     y0, f0 = np.where(sample, y, 0.0), np.where(sample & known, f, 0.0)
-    weight = _cross_fitted(y0, f0, np.where(others, f, 0.0), sample, others)
-    human = _parts(y0, f0, f, sample, others, np.zeros_like(weight))
-    powered = _parts(y0, f0, f, sample, others, weight)
-    worse = ~(powered.variance < human.variance)
-    weight = np.where(worse[:, None], 0.0, weight)
+    human = _parts(y0, f0, f, sample, others, np.zeros_like(y0))
+    if shared is None:
+        weight = _cross_fitted(y0, f0, np.where(others, f, 0.0), sample, others)
+        worse = ~(_parts(y0, f0, f, sample, others, weight).variance < human.variance)
+        weight = np.where(worse[:, None], 0.0, weight)
+    else:
+        weight = np.where(sample, shared, 0.0)
     powered = _parts(y0, f0, f, sample, others, weight)
     low, high, p = _intervals(powered, y0, bounds, level)
     human_low, human_high, _ = _intervals(human, y0, bounds, level)
@@ -197,11 +233,16 @@ def _block(y: Array, f: Array, bounds: tuple[float, float] | None, level: float)
 
 
 def _cross_fitted(
-    y: Array, f: Array, other_f: Array, sample: npt.NDArray[np.bool_], others: npt.NDArray[np.bool_]
+    y: Array,
+    f: Array,
+    other_f: Array,
+    sample: npt.NDArray[np.bool_],
+    others: npt.NDArray[np.bool_],
+    shared: bool = False,
 ) -> Array:
     """lambda for every query with a human value, from all other queries; 0 elsewhere.
 
-    Without query i: cov(y, f) / (var(f) (1 + n / N)), shrunk by 1 - 1 / t^2.
+    Without query i: cov(y, f) / (var(f) (1 + n / N)), shrunk by 1 - 1 / t^2; `shared`: of the sums over all rows.
     """
     n, more = sample.sum(axis=1, keepdims=True), others.sum(axis=1, keepdims=True)
     usable = sample & (n >= FEWEST) & (more >= 2)
@@ -221,6 +262,10 @@ def _cross_fitted(
     total = without(fc, gc.sum(axis=1, keepdims=True))
     squares = without(fc**2, (gc**2).sum(axis=1, keepdims=True))
     pooled = (squares - total**2 / together) / (together - 1.0)
+    if shared:
+        covariance, of_y, of_f, pooled = (
+            np.broadcast_to(each.sum(axis=0, keepdims=True), y.shape) for each in (covariance, of_y, of_f, pooled)
+        )
     usable = usable & (pooled > 0.0) & (of_f > 0.0) & (of_y > 0.0) & (covariance > 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         best = covariance / (pooled * (1.0 + n / more))

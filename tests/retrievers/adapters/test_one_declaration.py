@@ -26,11 +26,11 @@ class Shortest(Engine):
 
     retriever = "shortest"
 
-    kind: Literal["words", "letters"] = setting("words", "the unit of length")
-    pause: int = setting(3, "letters of a pause", low=1, kinds=["letters"])
-    case: bool = setting(False, "true if upper and lower case differ")
-    table: str | None = setting(None, "the table", only="target", needed=True)
-    id: str = setting("id", "the column of the ids", only="target", key=None)
+    kind: Literal["words", "letters"] = setting("the unit of length", default="words")
+    pause: int = setting("letters of a pause", default=3, low=1, kinds=["letters"])
+    case: bool = setting("true if upper and lower case differ", default=False)
+    table: str | None = setting("the table", default=None, only="target", needed=True)
+    id: str = setting("the column of the ids", default="id", only="target", key=None)
 
     def _build(self, documents: Any, vectors: Any, kept: Any) -> None:
         self._client = [text if self.case else text.lower() for text in documents.texts]

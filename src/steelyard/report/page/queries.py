@@ -199,6 +199,7 @@ class _Judgments:
     grades: list[float]
     targets: dict[int, list[str]]
     ranks: list[list[int | None]]
+    level: float
 
     @classmethod
     def of(cls, qrels: Any, failures: Sequence[RunFailures]) -> _Judgments:
@@ -216,6 +217,7 @@ class _Judgments:
             grades=qrels.grades.tolist(),
             targets=named,
             ranks=ranks,
+            level=(failures[0].level if failures else None) or 0.0,
         )
 
     def entry(
@@ -227,8 +229,9 @@ class _Judgments:
         hidden = relevant = absent = 0
         for number in self._numbers(query):
             doc, grade = self.doc_ids[number], self.grades[number]
-            relevant += grade > 0
-            if doc not in shown and grade <= 0:
+            is_relevant = grade > 0 and grade >= self.level
+            relevant += is_relevant
+            if doc not in shown and not is_relevant:
                 continue
             if doc not in shown:
                 absent += 1
@@ -243,7 +246,7 @@ class _Judgments:
                     [rank[number] for rank in self.ranks],
                 ]
             )
-        return {"judged": rows, "relevant": int(relevant), "hidden": hidden}
+        return {"judged": rows, "relevant": int(relevant), "hidden": hidden, "level": self.level}
 
     def _numbers(self, query: str) -> Iterator[int]:
         number = self.place[query]

@@ -270,7 +270,8 @@ def lead(comparison: ComparisonData) -> list[tuple[str, str]]:
         if each.verdict == "undecided" and top in (each.run, each.baseline)
     ]
     if undecided:
-        facts.append(("Undecided (unjudged documents)", listed(undecided, NAMED)))
+        why = "overlap rule" if pair.reason else "unjudged documents"
+        facts.append((f"Undecided ({why})", listed(undecided, NAMED)))
     if pair.needed and not pair.p_adjusted < comparison.plan.alpha:
         facts.append((f"Queries needed for {names}", f"about {float(f'{pair.needed:.2g}'):,.0f}"))
     return facts

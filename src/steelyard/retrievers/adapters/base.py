@@ -26,12 +26,12 @@ class Wrapped(Declared):
     """Path to the score of a document."""
 
     folder: str | Path | None = setting(
-        None, "the folder of relative paths and of modules; the working directory by default", key=None
+        "the folder of relative paths and of modules; the working directory by default", default=None, key=None
     )
     version: str | None = setting(
-        None,
         "version of the data that is searched; results are cached between benches while the settings and the code of "
         "the target are unchanged",
+        default=None,
         key=None,
     )
 
@@ -88,19 +88,18 @@ class Wrapped(Declared):
         raise NotImplementedError
 
 
-TEXT = "path to the text of a document; by default text, page_content, content, contents or body, also in the metadata"
-
-
 class Called(Wrapped):
     """The settings of retrievers that call an object of the user's."""
 
-    id: str = setting("id", "path to the id of a document: `id`, `metadata.KEY`, another path, or `hash`", key=None)
-    text: str | None = setting(None, TEXT, key=None)
-    concurrency: int = setting(1, "the number of queries at the same time", low=1, key=None)
+    id: str = setting(
+        "path to the id of a document: `id`, `metadata.KEY`, another path, or `hash`", default="id", key=None
+    )
+    text: str | None = setting(default=None, key=None)
+    concurrency: int = setting(default=1, low=1, key=None)
     arguments: Mapping[str, Any] | None = setting(
-        None,
         "keyword arguments of the class or of the function that makes the object, or of every call of a function; "
         "${VARIABLE} in them is read from the environment",
+        default=None,
         key=None,
     )
 
@@ -114,8 +113,8 @@ class LibraryRetriever(Called):
     """The target has one of these methods."""
 
     target: Any = setting(
-        None,
         "the object, or `package.module:attribute`; a class or a function is called to create it",
+        default=None,
         key=None,
         kw_only=False,
     )

@@ -22,12 +22,12 @@ class BM25S(Declared):
 
     retriever = extra = "bm25s"
 
-    method: Literal["lucene", "robertson", "atire", "bm25l", "bm25+"] = setting("lucene", "the formula")
-    k1: float = setting(1.5, "saturation of term counts")
-    b: float = setting(0.75, "influence of a document's length")
-    delta: float = setting(0.5, "lower bound of a term's weight, of bm25l and bm25+")
-    stopwords: str | None = setting("english", "the language whose stop words are removed, or None")
-    stemmer: str | None = setting(None, "the language of PyStemmer's stemmer, such as `english`, or None")
+    method: Literal["lucene", "robertson", "atire", "bm25l", "bm25+"] = setting("the formula", default="lucene")
+    k1: float = setting("saturation of term counts", default=1.5)
+    b: float = setting("influence of a document's length", default=0.75)
+    delta: float = setting("lower bound of a term's weight, of bm25l and bm25+", default=0.5)
+    stopwords: str | None = setting("the language whose stop words are removed, or None", default="english")
+    stemmer: str | None = setting("the language of PyStemmer's stemmer, such as `english`, or None", default=None)
 
     def _set_up(self) -> None:
         self._package = package("bm25s", self.extra, self.retriever)

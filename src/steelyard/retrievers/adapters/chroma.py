@@ -9,17 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from steelyard.retrievers.adapters.engines import (
-    API_KEY,
-    LINKS,
-    PASSES,
-    WHILE_BUILT,
-    WHILE_SEARCHED,
-    Kept,
-    VectorEngine,
-    opened,
-    private_copy,
-)
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.dense import Dense
@@ -39,24 +29,24 @@ class Chroma(VectorEngine):
     labelled_by = ("name", "collection")
 
     target: Any = setting(
-        None,
         "a client, the URL of a server, the folder of an existing database, or `package.module:attribute`, with "
         "`collection`; nothing is written to it",
+        default=None,
         key=None,
         kw_only=False,
     )
-    m: int = setting(16, LINKS, low=1, only="corpus")
-    ef_construction: int = setting(100, WHILE_BUILT, low=1, only="corpus")
-    ef_search: int = setting(100, WHILE_SEARCHED, low=1, only="corpus")
-    collection: str | None = setting(None, "the name of the collection", only="target", needed=True)
-    where: Mapping[str, Any] | None = setting(None, "filter of Chroma, as in {year: 2020}", only="target")
+    m: int = setting(default=16, low=1, only="corpus")
+    ef_construction: int = setting(default=100, low=1, only="corpus")
+    ef_search: int = setting(default=100, low=1, only="corpus")
+    collection: str | None = setting(default=None, only="target", needed=True)
+    where: Mapping[str, Any] | None = setting("filter of Chroma, as in {year: 2020}", default=None, only="target")
     id: str = setting(
-        "id",
         "path to the id: `id` is Chroma's; `metadata.KEY` a key of its metadata; or `hash`",
+        default="id",
         only="target",
         key=None,
     )
-    api_key: str | None = setting(None, API_KEY, only="target", key=None)
+    api_key: str | None = setting(default=None, only="target", key=None)
 
     def _set_up(self) -> None:
         super()._set_up()

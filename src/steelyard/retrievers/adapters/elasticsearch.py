@@ -11,7 +11,7 @@ from steelyard.masking import from_environment
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.documents import DocIds, keys_of
-from steelyard.retrievers.adapters.http import HEADERS, RETRIES, TIMEOUT, JsonService, filled
+from steelyard.retrievers.adapters.http import JsonService, filled
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.settings import setting
@@ -27,28 +27,28 @@ class Elasticsearch(Wrapped):
     labelled_by = ("name", "index_name")
 
     target: Any = setting(
-        None,
         "the URL of the index, `http://localhost:9200/passages`, which needs no package; or a client, as an object or "
         "`package.module:attribute`, with `index`",
+        default=None,
         key=None,
         kw_only=False,
     )
-    index_name: str | None = setting(None, "the name of the index, for a client", alias="index")
-    field: str = setting("text", "the field that is searched, by a `match` query", key=None)
+    index_name: str | None = setting("the name of the index, for a client", default=None, alias="index")
+    field: str = setting("the field that is searched, by a `match` query", default="text", key=None)
     query: Mapping[str, Any] | None = setting(
-        None,
         "the whole body of the search instead, with {query} and {k} filled in; its size is k unless it has its own",
+        default=None,
         key=None,
     )
     id: str = setting(
-        "id",
         "`id` is the hit's `_id`; or `metadata.KEY`, a field of its `_source`; or `hash`, of the field searched",
+        default="id",
         key=None,
     )
-    headers: Mapping[str, str] | None = setting(None, HEADERS, key=None)
-    timeout: float = setting(10.0, TIMEOUT, low=1e-3, key=None)
-    retries: int = setting(2, RETRIES, key=None)
-    concurrency: int = setting(1, "the number of queries at the same time", low=1, key=None)
+    headers: Mapping[str, str] | None = setting(default=None, key=None)
+    timeout: float = setting(default=10.0, low=1e-3, key=None)
+    retries: int = setting(default=2, key=None)
+    concurrency: int = setting(default=1, low=1, key=None)
 
     def _label(self) -> str:
         at_url = urlsplit(self.target).path.strip("/") if self._is_url() else ""

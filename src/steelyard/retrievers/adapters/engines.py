@@ -15,7 +15,7 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import SteelyardError
 from steelyard.masking import from_environment, masked, remember_settings
-from steelyard.retrievers.adapters.base import TEXT, Wrapped
+from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import TEXT_NAMES, DocIds
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import Documents, Ranked, RetrieverError, checked_corpus, checked_index
@@ -48,8 +48,8 @@ class Engine(Wrapped):
     id_path: ClassVar[str] = ""
     """Path to the id in an answer; by default the setting `id`, which an engine without an `id_path` has."""
 
-    target: Any = setting(None, "an existing collection; nothing is written to it", key=None, kw_only=False)
-    text: str | None = setting(None, TEXT, only="target", key=None)
+    target: Any = setting("an existing collection; nothing is written to it", default=None, key=None, kw_only=False)
+    text: str | None = setting(default=None, only="target", key=None)
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -167,10 +167,12 @@ class Engine(Wrapped):
 class VectorEngine(Engine):
     """A search engine for vectors, of a dense retriever or of a model."""
 
-    of: Any = setting(None, "the dense retriever whose vectors are used, such as `dense`", key=None)
-    model: Any = setting(None, "the model as for `dense`, instead of `of`", key=None)
-    vectors: Any = setting(None, "the vectors of the documents as for `dense`, instead of `of`", key=None)
-    filter: Any = setting(None, "search only among some of the documents, as for `dense`", only="corpus", key=None)
+    of: Any = setting("the dense retriever whose vectors are used, such as `dense`", default=None, key=None)
+    model: Any = setting("the model as for `dense`, instead of `of`", default=None, key=None)
+    vectors: Any = setting("the vectors of the documents as for `dense`, instead of `of`", default=None, key=None)
+    filter: Any = setting(
+        "search only among some of the documents, as for `dense`", default=None, only="corpus", key=None
+    )
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -204,14 +206,6 @@ class VectorEngine(Engine):
                 f"{self.label}: `of` is {source.label}, which has no vectors; expected a dense retriever."
             )
         return source
-
-
-LINKS = "links per document"
-WHILE_BUILT = "candidates while the index is built"
-WHILE_SEARCHED = "candidates while it is searched"
-LISTS = "the number of lists"
-PROBES = "the number of lists that are searched"
-API_KEY = "the key of a server; ${VARIABLE} is read from the environment"
 
 
 def opened(value: Any, label: str) -> Any:

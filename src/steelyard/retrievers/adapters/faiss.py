@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.retrievers.adapters.engines import LINKS, LISTS, PROBES, WHILE_BUILT, WHILE_SEARCHED, Kept, VectorEngine
+from steelyard.retrievers.adapters.engines import Kept, VectorEngine
 from steelyard.retrievers.base import Documents, RetrieverError, unknown
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
@@ -34,16 +34,18 @@ class Faiss(VectorEngine):
     id_path = "id"
 
     target: str | Path | None = setting(
-        None, "the file of an existing index; `model` or `of` embeds the queries", key=None, kw_only=False
+        "the file of an existing index; `model` or `of` embeds the queries", default=None, key=None, kw_only=False
     )
-    kind: str = setting("flat", "`flat`, `hnsw`, `ivf`, or any text of faiss.index_factory, such as `IVF64,PQ16`")
-    m: int = setting(32, LINKS, low=1, kinds=_HNSW)
-    ef_construction: int = setting(40, WHILE_BUILT, low=1, kinds=_HNSW)
-    ef_search: int = setting(16, WHILE_SEARCHED, low=1, kinds=_HNSW)
-    lists: int = setting(64, LISTS, low=1, kinds=_IVF)
-    probes: int = setting(1, PROBES, low=1, kinds=_IVF)
+    kind: str = setting(
+        "`flat`, `hnsw`, `ivf`, or any text of faiss.index_factory, such as `IVF64,PQ16`", default="flat"
+    )
+    m: int = setting(default=32, low=1, kinds=_HNSW)
+    ef_construction: int = setting(default=40, low=1, kinds=_HNSW)
+    ef_search: int = setting(default=16, low=1, kinds=_HNSW)
+    lists: int = setting(default=64, low=1, kinds=_IVF)
+    probes: int = setting(default=1, low=1, kinds=_IVF)
     ids: str | Path | None = setting(
-        None, "a text file with the id of each row, by default the order of the corpus", only="target"
+        "a text file with the id of each row, by default the order of the corpus", default=None, only="target"
     )
 
     def _set_up(self) -> None:

@@ -23,22 +23,22 @@ class Haystack(LibraryRetriever):
     methods = ("run",)
 
     inputs: Mapping[str, Any] | None = setting(
-        None,
         'the inputs of `run`, with {query} and {k} filled in, as in {embedder: {text: "{query}"}}; by default every '
         "open input named query or text gets the query, and every top_k gets k",
+        default=None,
     )
     output: str | None = setting(
-        None,
         "path to the documents in the output of `run`, as in `ranker.documents`; by default those of the last "
         "component that returns documents",
+        default=None,
     )
     id: str = setting(
-        "id",
         "`id`, `metadata.KEY` (Haystack's meta), or `hash`; Haystack's own ids are hashes of the document, so the ids "
         "of a dataset are usually in the metadata",
+        default="id",
         key=None,
     )
-    own_k: bool = setting(False, "true leaves the number of documents to the component", key=None)
+    own_k: bool = setting("true leaves the number of documents to the component", default=False, key=None)
 
     def _set_up(self) -> None:
         super()._set_up()

@@ -105,6 +105,10 @@ def checked_headers(headers: Mapping[str, str] | None, label: str) -> dict[str, 
     return checked
 
 
+class UnreachableError(RetrieverError):
+    """A service that does not accept connections, or does not respond in time."""
+
+
 class JsonService:
     """A URL that returns JSON for a query. `shown` is the URL without its user and with ${VARIABLES} not replaced."""
 
@@ -141,6 +145,7 @@ class JsonService:
 
     def _answered(self, request: Request) -> bytes:
         """The body of the response, after up to `retries` retries."""
+        kind = RetrieverError
         for attempt in range(self._retries + 1):
             try:
                 with opened(request, self._timeout) as response:
@@ -152,15 +157,16 @@ class JsonService:
                 retry = error.code in _RETRIED
             except (URLError, OSError, HTTPException) as error:
                 problem, retry = self._broken(error), True
+                kind = UnreachableError if isinstance(error, (URLError, TimeoutError)) else RetrieverError
             if not retry:
                 break
             if attempt < self._retries:
                 time.sleep(_FIRST_PAUSE * 2**attempt)
         tried = f" (tried {attempt + 1} times)" if attempt else ""
-        raise self._error(f"{problem}{tried}")
+        raise self._error(f"{problem}{tried}", kind)
 
-    def _error(self, problem: str) -> RetrieverError:
-        return RetrieverError(masked(f"{self._label}: {self.shown} {problem}."))
+    def _error(self, problem: str, kind: type[RetrieverError] = RetrieverError) -> RetrieverError:
+        return kind(masked(f"{self._label}: {self.shown} {problem}."))
 
     def _broken(self, error: Exception) -> str:
         reason = getattr(error, "reason", None) or error
@@ -219,14 +225,6 @@ def _basic(url: str) -> dict[str, str]:
     return {"Authorization": f"Basic {encoded}"}
 
 
-HEADERS = "headers of every request; ${VARIABLE} in a header, in the body or in the URL is read from the environment"
-TIMEOUT = "seconds for one request, from the connection to the end of the response"
-RETRIES = (
-    "number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504, with a "
-    "pause that doubles from 0.2 s"
-)
-
-
 class Http(Wrapped):
     """A service over HTTP that returns JSON, with one request per query.
 
@@ -238,36 +236,38 @@ class Http(Wrapped):
     retriever = "http"
 
     target: Any = setting(
-        None,
         "its URL, with {query} and {k} filled in: `http://localhost:8000/search?q={query}&k={k}`",
+        default=None,
         key=None,
         kw_only=False,
     )
     body: Any = setting(
-        None, "the JSON body, with {query}, {k} and {vector} filled in; without a body the request is a GET"
+        "the JSON body, with {query}, {k} and {vector} filled in; without a body the request is a GET", default=None
     )
     id: str | None = setting(
-        None,
         "JSON path to the ids, as in `results[*].id` or `hits.hits[*]._source.key`; or `hash`, by the texts. Without a "
         "path, the response is read as the result of a function",
+        default=None,
         key=None,
     )
     score: str | None = setting(
-        None, "JSON path to the scores, or to distances (`distance`); without one, they are 1/rank"
+        "JSON path to the scores, or to distances (`distance`); without one, they are 1/rank", default=None
     )
     text: str | None = setting(
-        None, "JSON path to the texts, as in `results[*].text`; by default they are found by the usual names"
+        "JSON path to the texts, as in `results[*].text`; by default they are found by the usual names", default=None
     )
     model: Any = setting(
-        None, "embeds the query for {vector}: a model as for `dense`, such as `package.module:attribute`", key=None
+        "embeds the query for {vector}: a model as for `dense`, such as `package.module:attribute`",
+        default=None,
+        key=None,
     )
-    headers: Mapping[str, str] | None = setting(None, HEADERS, key=None)
-    timeout: float = setting(10.0, TIMEOUT, low=1e-3, key=None)
-    retries: int = setting(2, RETRIES, key=None)
-    concurrency: int = setting(1, "the number of requests at the same time", low=1, key=None)
+    headers: Mapping[str, str] | None = setting(default=None, key=None)
+    timeout: float = setting(default=10.0, low=1e-3, key=None)
+    retries: int = setting(default=2, key=None)
+    concurrency: int = setting("the number of requests at the same time", default=1, low=1, key=None)
     version: str | None = setting(
-        None,
         "version of the data behind the service; results are cached between benches while the settings are unchanged",
+        default=None,
     )
 
     def _label(self) -> str:

@@ -6,19 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from steelyard.retrievers.adapters.engines import (
-    API_KEY,
-    LINKS,
-    LISTS,
-    PASSES,
-    PROBES,
-    WHILE_BUILT,
-    WHILE_SEARCHED,
-    Kept,
-    VectorEngine,
-    opened,
-    text_column,
-)
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, text_column
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
@@ -40,27 +28,27 @@ class LanceDB(VectorEngine):
     module = "lancedb"
 
     target: str | Path | None = setting(
-        None,
         "the folder or the URI of an existing database, with `table`; nothing is written to it",
+        default=None,
         key=None,
         kw_only=False,
     )
     search: Literal["vector", "text", "hybrid"] = setting(
-        "vector", "by vectors, by words (BM25), or both, fused by RRF"
+        "by vectors, by words (BM25), or both, fused by RRF", default="vector"
     )
     kind: Literal["flat", "ivf-flat", "ivf-pq", "hnsw"] = setting(
-        "flat", "the index of the vectors, flat is exact", key=None
+        "the index of the vectors, flat is exact", default="flat", key=None
     )
-    lists: int = setting(64, LISTS, low=1, kinds=_IVF, key=None)
-    probes: int = setting(20, PROBES, low=1, kinds=_IVF, key=None)
-    m: int = setting(20, LINKS, low=1, kinds=_HNSW, key=None)
-    ef_construction: int = setting(300, WHILE_BUILT, low=1, kinds=_HNSW, key=None)
-    ef_search: int = setting(150, WHILE_SEARCHED, low=1, kinds=_HNSW, key=None)
-    table: str | None = setting(None, "the name of the table", only="target", needed=True)
-    column: str | None = setting(None, "the column of vectors, or of text if search is text", only="target")
-    where: str | None = setting(None, "filter of LanceDB, in SQL", only="target")
-    id: str = setting("id", "the column with the document id", only="target", key=None)
-    api_key: str | None = setting(None, API_KEY, only="target", key=None)
+    lists: int = setting(default=64, low=1, kinds=_IVF, key=None)
+    probes: int = setting(default=20, low=1, kinds=_IVF, key=None)
+    m: int = setting(default=20, low=1, kinds=_HNSW, key=None)
+    ef_construction: int = setting(default=300, low=1, kinds=_HNSW, key=None)
+    ef_search: int = setting(default=150, low=1, kinds=_HNSW, key=None)
+    table: str | None = setting("the name of the table", default=None, only="target", needed=True)
+    column: str | None = setting("the column of vectors, or of text if search is text", default=None, only="target")
+    where: str | None = setting("filter of LanceDB, in SQL", default=None, only="target")
+    id: str = setting(default="id", only="target", key=None)
+    api_key: str | None = setting(default=None, only="target", key=None)
 
     def _label(self) -> str:
         by_search = self.retriever if self.search == "vector" else f"{self.retriever}-{self.search}"

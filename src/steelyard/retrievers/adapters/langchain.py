@@ -21,9 +21,9 @@ class LangChain(LibraryRetriever):
     methods = ("invoke",)
 
     own_k: bool = setting(
-        False,
         "true leaves the number of documents to the retriever; by default it is set to k: for a vector store through "
         "its search arguments, for another retriever through its field `k`",
+        default=False,
     )
 
     def _set_up(self) -> None:

@@ -23,13 +23,13 @@ class LlamaIndex(LibraryRetriever):
     methods = ("retrieve", "as_retriever")
 
     id: str = setting(
-        "id",
         "`id` is the id of the node; `document` is the id of the document that the node was cut from; or "
         "`metadata.KEY`, or `hash`",
+        default="id",
         key=None,
     )
     own_k: bool = setting(
-        False, "true leaves the number of nodes to the retriever; by default `similarity_top_k` is set to k"
+        "true leaves the number of nodes to the retriever; by default `similarity_top_k` is set to k", default=False
     )
 
     def _set_up(self) -> None:

@@ -7,17 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from steelyard.retrievers.adapters.engines import (
-    API_KEY,
-    LINKS,
-    PASSES,
-    WHILE_BUILT,
-    WHILE_SEARCHED,
-    Kept,
-    VectorEngine,
-    opened,
-    private_copy,
-)
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import Documents
 from steelyard.retrievers.settings import setting
@@ -41,26 +31,31 @@ class Milvus(VectorEngine):
     labelled_by = ("name", "collection")
 
     target: str | Path | None = setting(
-        None,
         "the URI of a server, or the file of Milvus Lite, with `collection`; nothing is written to it",
+        default=None,
         key=None,
         kw_only=False,
     )
-    kind: Literal["flat", "ivf", "hnsw"] = setting("flat", "the index of the vectors, flat is exact")
-    m: int = setting(16, LINKS, low=1, kinds=_HNSW)
-    ef_construction: int = setting(100, WHILE_BUILT, low=1, kinds=_HNSW)
-    ef_search: int = setting(100, WHILE_SEARCHED, low=1, kinds=_HNSW)
+    kind: Literal["flat", "ivf", "hnsw"] = setting("the index of the vectors, flat is exact", default="flat")
+    m: int = setting(default=16, low=1, kinds=_HNSW)
+    ef_construction: int = setting(default=100, low=1, kinds=_HNSW)
+    ef_search: int = setting(default=100, low=1, kinds=_HNSW)
     probes: int = setting(
-        8, "the number of lists that are searched, of the 128 that Milvus Lite makes", low=1, kinds=_IVF
+        "the number of lists that are searched, of the 128 that Milvus Lite makes", default=8, low=1, kinds=_IVF
     )
-    collection: str | None = setting(None, "the name of the collection", only="target", needed=True)
-    column: str | None = setting(None, "the field of vectors, if it has several", only="target")
-    where: str | None = setting(None, "filter of Milvus, as in 'year == 2020'", only="target")
+    collection: str | None = setting(default=None, only="target", needed=True)
+    column: str | None = setting("the field of vectors, if it has several", default=None, only="target")
+    where: str | None = setting("filter of Milvus, as in 'year == 2020'", default=None, only="target")
     id: str = setting(
-        "id", "path to the id: `id` is the primary key; `entity.KEY` another field", only="target", key=None
+        "path to the id: `id` is the primary key; `entity.KEY` another field", default="id", only="target", key=None
     )
-    api_key: str | None = setting(None, f"{API_KEY}; a token, or user:password", only="target", key=None)
-    timeout: float = setting(30.0, "seconds per request", low=1e-3, only="target", key=None)
+    api_key: str | None = setting(
+        "the key of a server, a token or user:password; ${VARIABLE} is read from the environment",
+        default=None,
+        only="target",
+        key=None,
+    )
+    timeout: float = setting("seconds per request", default=30.0, low=1e-3, only="target", key=None)
 
     def _set_up(self) -> None:
         # Its errors are raised; it would also print each of them, with a traceback.

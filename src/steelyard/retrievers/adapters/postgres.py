@@ -14,20 +14,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters.engines import (
-    LINKS,
-    LISTS,
-    PASSES,
-    PROBES,
-    WHILE_BUILT,
-    WHILE_SEARCHED,
-    Engine,
-    Kept,
-    VectorEngine,
-    found_rows,
-    opened,
-    text_column,
-)
+from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine, found_rows, opened, text_column
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.settings import setting
@@ -55,19 +42,19 @@ class _Postgres(Engine):
     id_path = "id"
 
     target: str | None = setting(
-        None,
         "the URL of a server; ${VARIABLE} is read from the environment. Without it, a private server of the package "
         "pgserver is started",
+        default=None,
         key=None,
         kw_only=False,
     )
     table: str | None = setting(
-        None,
         "an existing table; nothing is written to it. Without it, the corpus is indexed in a temporary table",
+        default=None,
         only="target",
     )
-    id: str = setting("id", "the column with the document id", only="target", key="row")
-    timeout: float = setting(30.0, "seconds per query", low=1e-3, only="target", key=None)
+    id: str = setting(default="id", only="target", key="row")
+    timeout: float = setting("seconds per query", default=30.0, low=1e-3, only="target", key=None)
 
     def _text_path(self) -> str | None:
         """The texts are selected by their column."""
@@ -164,11 +151,11 @@ class PostgresFts(_Postgres):
     retriever = "postgres-fts"
     folder = None
 
-    config: str = setting("english", "the text search configuration, such as english or simple")
-    rank: Literal["ts_rank", "ts_rank_cd"] = setting("ts_rank", "the ranking function")
-    normalization: int = setting(0, "normalization of the rank; 0: a document's length has no influence")
-    match: Literal["any", "all"] = setting("any", "which words of the query a document must have")
-    column: str = setting("text", "the column of text or tsvector", only="target")
+    config: str = setting("the text search configuration, such as english or simple", default="english")
+    rank: Literal["ts_rank", "ts_rank_cd"] = setting("the ranking function", default="ts_rank")
+    normalization: int = setting("normalization of the rank; 0: a document's length has no influence", default=0)
+    match: Literal["any", "all"] = setting("which words of the query a document must have", default="any")
+    column: str = setting("the column of text or tsvector", default="text", only="target")
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -223,15 +210,15 @@ class PgVector(_Postgres, VectorEngine):
 
     retriever = "pgvector"
 
-    kind: Literal["exact", "hnsw", "ivfflat"] = setting("exact", "the index of the vectors")
-    m: int = setting(16, LINKS, low=1, kinds=_HNSW)
-    ef_construction: int = setting(64, WHILE_BUILT, low=1, kinds=_HNSW)
-    ef_search: int = setting(40, WHILE_SEARCHED, low=1, kinds=_HNSW)
-    lists: int = setting(64, LISTS, low=1, kinds=_IVF)
-    probes: int = setting(1, PROBES, low=1, kinds=_IVF)
-    column: str = setting("embedding", "the column of vectors", only="target")
-    distance: Literal["cosine", "l2", "product"] = setting("cosine", "the operator", only="target")
-    where: str | None = setting(None, "a condition in SQL", only="target")
+    kind: Literal["exact", "hnsw", "ivfflat"] = setting("the index of the vectors", default="exact")
+    m: int = setting(default=16, low=1, kinds=_HNSW)
+    ef_construction: int = setting(default=64, low=1, kinds=_HNSW)
+    ef_search: int = setting(default=40, low=1, kinds=_HNSW)
+    lists: int = setting(default=64, low=1, kinds=_IVF)
+    probes: int = setting(default=1, low=1, kinds=_IVF)
+    column: str = setting("the column of vectors", default="embedding", only="target")
+    distance: Literal["cosine", "l2", "product"] = setting("the operator", default="cosine", only="target")
+    where: str | None = setting("a condition in SQL", default=None, only="target")
 
     def _set_up(self) -> None:
         super()._set_up()

@@ -22,7 +22,7 @@ class PyTerrier(LibraryRetriever):
     methods = ("transform",)
     concurrency = 1
 
-    id: str = setting("docno", "the column of the ids", key=None)
+    id: str = setting("the column of the ids", default="docno", key=None)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         pandas = package("pandas", self.extra, self.label)

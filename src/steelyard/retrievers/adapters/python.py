@@ -41,19 +41,21 @@ class Python(Called):
     retriever = "python"
 
     target: Any = setting(
-        None,
         "the callable, or `package.module:attribute`; a class is instantiated with `arguments`",
+        default=None,
         key=None,
         kw_only=False,
     )
     batch: Batch = setting(
-        "auto", "true if it takes a list of queries, false if it takes one; auto inspects its first parameter", key=None
+        "true if it takes a list of queries, false if it takes one; auto inspects its first parameter",
+        default="auto",
+        key=None,
     )
-    score: str = setting("score", "path to the score of a document")
+    score: str = setting("path to the score of a document", default="score")
     timeout: float | None = setting(
-        None,
         "seconds per query; a query that takes longer is abandoned and counts as failed. Its thread cannot be stopped "
         "and may slow down the others. By default there is no limit",
+        default=None,
         low=1e-3,
         key=None,
     )

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.retrievers.adapters.engines import API_KEY, PASSES, WHILE_SEARCHED, Kept, VectorEngine, opened
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.dense import Dense
@@ -24,27 +24,27 @@ class Qdrant(VectorEngine):
     labelled_by = ("name", "collection")
 
     target: Any = setting(
-        None,
         "a client, its URL, or `package.module:attribute`, with `collection`; nothing is written to it",
+        default=None,
         key=None,
         kw_only=False,
     )
-    embed: Any = setting(None, "another name of `model`", key=None)
-    collection: str | None = setting(None, "the name of the collection", only="target", needed=True)
-    using: str | None = setting(None, "the name of the vector, if a collection has several", only="target")
-    ef_search: int | None = setting(None, f"{WHILE_SEARCHED} (hnsw_ef)", low=1, only="target")
-    exact: bool | None = setting(None, "true for an exact search", only="target")
+    embed: Any = setting("another name of `model`", default=None, key=None)
+    collection: str | None = setting(default=None, only="target", needed=True)
+    using: str | None = setting("the name of the vector, if a collection has several", default=None, only="target")
+    ef_search: int | None = setting("candidates while it is searched (hnsw_ef)", default=None, low=1, only="target")
+    exact: bool | None = setting("true for an exact search", default=None, only="target")
     where: Mapping[str, Any] | None = setting(
-        None, "filter of Qdrant, as in {must: [{key: year, match: {value: 2020}}]}", only="target"
+        "filter of Qdrant, as in {must: [{key: year, match: {value: 2020}}]}", default=None, only="target"
     )
     id: str = setting(
-        "id",
         "path to the id: `id` is the point's; `metadata.KEY` a key of its payload; or `hash`",
+        default="id",
         only="target",
         key=None,
     )
-    api_key: str | None = setting(None, API_KEY, only="target", key=None)
-    timeout: float = setting(30.0, "seconds per request to a URL", low=1e-3, only="target", key=None)
+    api_key: str | None = setting(default=None, only="target", key=None)
+    timeout: float = setting("seconds per request to a URL", default=30.0, low=1e-3, only="target", key=None)
 
     def _set_up(self) -> None:
         self._package = package("qdrant_client", self.extra, self.retriever)

@@ -36,10 +36,10 @@ class _Sqlite(Engine):
     _text: str | None = None
 
     target: str | Path | None = setting(
-        None, "the file of an existing database; it is opened for reading only", key=None, kw_only=False
+        "the file of an existing database; it is opened for reading only", default=None, key=None, kw_only=False
     )
 
-    table: str | None = setting(None, "the table", only="target", needed=True)
+    table: str | None = setting("the table", default=None, only="target", needed=True)
 
     def _text_path(self) -> str | None:
         """The texts are selected by their column."""
@@ -112,12 +112,12 @@ class SqliteFts(_Sqlite):
     retriever = "sqlite-fts"
 
     tokenizer: str = setting(
-        "porter unicode61",
         "tokenizer of FTS5: `porter unicode61` (English stems), `unicode61` or `trigram`",
+        default="porter unicode61",
         only="corpus",
     )
-    table: str | None = setting(None, "the FTS5 table", only="target", needed=True)
-    id: str = setting("rowid", "the column with the document id", only="target", key="column")
+    table: str | None = setting("the FTS5 table", default=None, only="target", needed=True)
+    id: str = setting(default="rowid", only="target", key="column")
 
     def _package_version(self) -> dict[str, Any]:
         return {"package": sqlite3.sqlite_version}
@@ -156,9 +156,9 @@ class SqliteVec(_Sqlite, VectorEngine):
     retriever = extra = "sqlite-vec"
     module = "sqlite_vec"
 
-    table: str | None = setting(None, "the vec0 table", only="target", needed=True)
-    column: str = setting("embedding", "the column of its vectors", only="target")
-    id: str = setting("rowid", "the column with the document id", only="target", key="row")
+    table: str | None = setting("the vec0 table", default=None, only="target", needed=True)
+    column: str = setting("the column of its vectors", default="embedding", only="target")
+    id: str = setting(default="rowid", only="target", key="row")
 
     def _set_up(self) -> None:
         package(self.module, self.extra, self.retriever)  # The package that is missing is named before its driver.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from steelyard.checks import unknown_name
-from steelyard.errors import InputError
+from steelyard.errors import InputError, SteelyardError
+from steelyard.io.dataset_files import DOCUMENT_IDS, find_column
 from steelyard.retrievers.adapters.chroma import Chroma
 from steelyard.retrievers.adapters.engines import Engine, text_column
 from steelyard.retrievers.adapters.lancedb import LanceDB
@@ -15,6 +16,7 @@ from steelyard.retrievers.adapters.postgres import PostgresFts
 from steelyard.retrievers.adapters.qdrant import Qdrant
 from steelyard.retrievers.adapters.sqlite import SqliteFts, quoted
 from steelyard.retrievers.dense import Dense
+from steelyard.safe_text import error_text
 
 _BATCH = 1000
 _SETTINGS = ("table", "collection", "id", "text", "title", "api_key", "timeout")
@@ -46,29 +48,41 @@ def stored_documents(store: str, settings: Mapping[str, Any], folder: Path) -> I
     """The documents of a database, as records with `_id`, `text` and, if it is named, `title`.
 
     settings: the target under the name of the database, `table` or `collection`, and the columns `id`, `text`, `title`.
+    Without `id`, it is the first column with a usual name; of SQLite, the rowid if there is none.
     """
     chosen = {str(name): value for name, value in settings.items() if name != store}
     for name in chosen:
         if name not in _SETTINGS:
             raise InputError(f"corpus in {store}: {unknown_name('setting', name, _SETTINGS)}")
-    title = chosen.pop("title", None)
+    if store == "postgres" and not chosen.get("table"):
+        raise InputError("the corpus in postgres needs `table`, its name.")
+    columns = {name: chosen.get(name) for name in ("id", "text", "title")}
+    chosen.pop("title", None)
     if store == "lancedb":
         chosen["search"] = "text"
-    if store == "sqlite":
-        chosen.setdefault("id", "rowid")
     cls = _CLASSES[store]
+    label = f"the corpus in {store}"
     known = {"folder": str(folder)} if "folder" in cls.declared else {}
-    engine = cls(**{"target": settings[store], "name": f"the corpus in {store}", **known, **chosen})
-    columns = {"id": str(getattr(engine, "id", "id")), "text": engine.text, "title": title}
     read = {"postgres": _postgres, "sqlite": _sqlite, "lancedb": _lancedb, "chroma": _chroma, "qdrant": _qdrant}
-    return read[store](engine, columns)
+    try:
+        engine = cls(**{"target": settings[store], "name": label, **known, **chosen})
+        yield from read[store](engine, columns)
+    except SteelyardError:
+        raise
+    except Exception as error:  # Each database has its own for a table that is not there, or a server that is down.
+        raise InputError(f"{label} cannot be read ({error_text(error)}).") from None
 
 
-def _text_of(columns: Mapping[str, Any], known: list[str], engine: Any) -> str:
-    found = text_column(known, columns["text"], engine.label)
-    if found is None:
-        raise InputError(f"{engine.label}: no column holds texts; set `text` to one of {', '.join(known)}.")
-    return found
+def _selected(columns: Mapping[str, Any], known: Sequence[str], label: str) -> list[str]:
+    """The columns of a table to read: its ids, its texts, and its titles if they are named."""
+    text = text_column(known, columns["text"], label)
+    if text is None:
+        raise InputError(f"{label}: no column holds texts; set `text` to one of {', '.join(known)}.")
+    doc = find_column(known, DOCUMENT_IDS, columns["id"], "id", label)
+    if doc is None:
+        raise InputError(f"{label}: no column holds ids; set `id` to one of {', '.join(known)}.")
+    title = find_column(known, (), columns["title"], "title", label)
+    return [doc, text, *([] if title is None else [title])]
 
 
 def _records(rows: Any) -> Iterator[dict[str, Any]]:
@@ -78,10 +92,10 @@ def _records(rows: Any) -> Iterator[dict[str, Any]]:
 
 def _postgres(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     described = engine._run(engine._sql("select * from {table} limit 0", table=engine._table)).description
-    text = _text_of(columns, [column.name for column in described], engine)
-    named = {"id": columns["id"], "text": text, **({"title": columns["title"]} if columns["title"] else {})}
+    names = _selected(columns, [column.name for column in described], engine.label)
+    named = {f"column_{place}": name for place, name in enumerate(names)}
     statement = engine._sql(
-        f"select {', '.join(f'{{{role}}}' for role in named)} from {{table}} order by {{id}}",
+        f"select {', '.join(f'{{{place}}}' for place in named)} from {{table}} order by {{column_0}}",
         table=engine._table,
         **named,
     )
@@ -94,35 +108,38 @@ def _postgres(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any
 
 def _sqlite(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     table = quoted(str(engine.table))
-    described = engine._client.execute(f"select * from {table} limit 0").description
-    text = _text_of(columns, [name for name, *_ in described], engine)
-    selected = [columns["id"], text, *([columns["title"]] if columns["title"] else [])]
+    described = [name for name, *_ in engine._client.execute(f"select * from {table} limit 0").description]
+    by_row = columns["id"] is None and find_column(described, DOCUMENT_IDS, None, "id", engine.label) is None
+    named = {**columns, "id": "rowid"} if by_row else columns
+    selected = _selected(named, [*described, "rowid"], engine.label)
     yield from _records(engine._client.execute(f"select {', '.join(map(quoted, selected))} from {table}"))
 
 
 def _lancedb(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     table = engine._client
-    text = _text_of(columns, table.schema.names, engine)
-    selected = [columns["id"], text, *([columns["title"]] if columns["title"] else [])]
-    for batch in table.to_lance().to_batches(columns=selected) if hasattr(table, "to_lance") else []:
+    selected = _selected(columns, table.schema.names, engine.label)
+    for batch in table.search().select(selected).to_batches(_BATCH):
         yield from _records(tuple(row[name] for name in selected) for row in batch.to_pylist())
 
 
 def _chroma(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     collection = engine._client
+    engine.index({})
     for first in range(0, collection.count(), _BATCH):
         found = collection.get(limit=_BATCH, offset=first, include=["documents", "metadatas"])
         for doc, text, metadata in zip(found["ids"], found["documents"], found["metadatas"], strict=True):
-            yield {"_id": doc, **(metadata or {}), "text": text or ""}
+            record = {"id": doc, "metadata": metadata or {}, "text": text or ""}
+            yield {**record["metadata"], "_id": engine._ids.of(record, "a document"), "text": record["text"]}
 
 
 def _qdrant(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     client, place = engine._client, None
+    engine.index({})
     while True:
         points, place = client.scroll(engine.collection, limit=_BATCH, offset=place, with_payload=True)
         for point in points:
             payload = dict(point.payload or {})
-            text = payload.pop(_text_of(columns, list(payload), engine))
-            yield {**payload, "_id": str(point.id), "text": text}
+            text = text_column(list(payload), columns["text"], engine.label)
+            yield {**payload, "_id": engine._ids.of(point, "a point"), "text": payload[text] if text else ""}
         if place is None:
             return

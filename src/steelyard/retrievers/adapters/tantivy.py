@@ -27,15 +27,15 @@ class Tantivy(Engine):
     module = "tantivy"
 
     target: str | Path | None = setting(
-        None, "the folder of an existing index; nothing is written to it", key=None, kw_only=False
+        "the folder of an existing index; nothing is written to it", default=None, key=None, kw_only=False
     )
     tokenizer: str = setting(
-        "en_stem",
         "tokenizer: `en_stem` (English stems), `default` (words in lower case), `whitespace` or `raw`",
+        default="en_stem",
         only="corpus",
     )
-    fields: str = setting("text", "the fields that are searched, separated by spaces", only="target", key=None)
-    id: str = setting("id", "the stored field with the id", only="target", key=None)
+    fields: str = setting("the fields that are searched, separated by spaces", default="text", only="target", key=None)
+    id: str = setting("the stored field with the id", default="id", only="target", key=None)
 
     def _set_up(self) -> None:
         super()._set_up()

@@ -17,6 +17,7 @@ import { counted, parts, terms, visible } from "./text.js";
 
 const data = JSON.parse(byId("data").textContent);
 const grades = data.guidelines.grades;
+const ASKED_CHARACTERS = 10_000; // As in judgments.py.
 const onServer = data.form === "server";
 const log = new Log(data.pairs);
 const store = onServer ? new ServerStore(data) : new BrowserStore(data, log, warnOfLoss);
@@ -117,7 +118,8 @@ function judge(grade) {
   }));
   const note = byId("note").value.trim();
   const seconds = Math.round((performance.now() - state.shownAt - state.hiddenFor) / 100) / 10;
-  const made = lineOf(place, { grade, seconds, ...(note ? { note } : {}), ...(spans.length ? { spans } : {}) });
+  const question = [...state.item.query].slice(0, ASKED_CHARACTERS).join("");
+  const made = lineOf(place, { grade, seconds, question, ...(note ? { note } : {}), ...(spans.length ? { spans } : {}) });
   const saved = () => {
     state.returned = null;
     state.skipped = state.skipped.filter((each) => each !== place);

@@ -38,7 +38,7 @@ export function labelled(entry, run) {
     seen.set(doc, rank);
     if (!known) return item;
     if (known.grade < 0) return { ...item, kind: "distractor" };
-    if (known.grade === 0) return { ...item, kind: "judged" };
+    if (!relevant(known.grade, entry)) return { ...item, kind: "judged" };
     const before = known.targets.map((target) => found.get(target));
     for (const target of known.targets) if (!found.has(target)) found.set(target, rank);
     const again = known.targets.length > 0 && before.every((earlier) => earlier !== undefined);
@@ -46,10 +46,15 @@ export function labelled(entry, run) {
   });
 }
 
+// Whether a grade is relevant: above 0, and not below the lowest relevant grade of the scale.
+function relevant(grade, entry) {
+  return grade > 0 && grade >= (entry.level ?? 0);
+}
+
 // The relevant documents that are missing from some of the shown lists, with their rank in every run (0: not
 // retrieved; null: the run has another chunking).
 export function missing(entry, runs, depth) {
   return entry.judged
-    .filter(([, grade, , ranks]) => grade > 0 && runs.some((run) => ranks[run] === 0 || (ranks[run] ?? 0) > depth))
+    .filter(([, grade, , ranks]) => relevant(grade, entry) && runs.some((run) => ranks[run] === 0 || (ranks[run] ?? 0) > depth))
     .map(([doc, grade, targets, ranks]) => ({ doc, grade, targets, ranks }));
 }

@@ -1,0 +1,45 @@
+"""steelyard check: is the data any good?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from steelyard.cli import arguments as args
+from steelyard.cli.arguments import Argument, Option, RunFile
+from steelyard.cli.output import Format, emit_result, print_message, print_tables
+from steelyard.quality.check import check as check_data
+
+
+def check(
+    dataset: Annotated[str, Argument("DATASET", "A dataset, as in bench.yaml: a folder, or '{path: DIR, ...}'.")],
+    runs: Annotated[list[RunFile] | None, Argument("RUN", "Runs: FILE or NAME=FILE.")] = None,
+    measure: args.Measures = None,
+    strict: Annotated[bool, Option("Exit with code 1 if a finding is an error or a warning.")] = False,
+    columns: args.RunColumns = None,
+    format: args.TableFormat = Format.table,
+    output: args.Output = None,
+) -> int:
+    """Check the meaning of data: qrels, corpus, questions and runs.
+
+    Examples:
+
+      steelyard check my-dataset bm25.run dense.run
+
+      steelyard check my-dataset *.run --strict --format json -o check.json
+
+    Every finding has a count, examples, and its effect on the leaderboard: all runs
+    evaluated again with the problem fixed, by the first measure. `validate` checks
+    the form of files instead.
+    """
+    files = runs or []
+    names = args.column_names(columns, "--columns")
+    read = [args.read_run(run.path, names, len(files)) for run in files]
+    chosen = dict(zip(args.run_names([each.name for each in read], files), read, strict=True))
+    result = check_data(dataset, chosen, measure or None)
+
+    def show() -> None:
+        print_message(result.verdict, "bold")
+        print_tables(result.document().tables)
+
+    emit_result(result, format, output, show)
+    return 1 if strict and result.problems else 0

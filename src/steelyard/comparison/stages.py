@@ -1,0 +1,537 @@
+"""Stages of a pipeline: where relevant documents are lost, and what each stage costs in the measure.
+
+A pipeline is a chain of stages or a small graph (lexical and dense lists that are fused). It is read as a series of
+states: the lists that are still in use after each stage. In a chain a state is the list of one stage; before a fusion
+it is the union of the lists that are fused. A document is lost in a stage if the state before has it and the state
+after does not. The ceiling of a state is the value of its documents in ideal order, so the losses of the stages and of
+the ordering add up to the loss of the pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
+from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.comparison.compare import slice_values
+from steelyard.comparison.slices import in_order, slice_labels
+from steelyard.coverage import level_of, refuse_unmatched, with_doubts
+from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
+from steelyard.evaluation import judged_qrels, measure_values, on_scale, prepare, scores_of
+from steelyard.lazy import looked_up
+from steelyard.measures.compute import averaged, is_over_targets, reads_texts
+from steelyard.measures.grammar import Measure
+from steelyard.notes import Note
+from steelyard.options import OptionKeywords, Options, check_names
+from steelyard.qrels import Qrels
+from steelyard.report.documents import Document, Documented, frame_table, plain_values
+from steelyard.report.tables import Table
+from steelyard.run import Run, readable_again
+from steelyard.scores import Scores
+from steelyard.statistics import adjust, mean_intervals, paired_tests
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+    from typing_extensions import Unpack
+
+NEVER, BELOW, DELIVERED = "never retrieved", "below the cutoff", "delivered"
+ORDERING = "ordering"
+"""What the last list loses because its documents are not in ideal order."""
+
+NOTHING = 1e-9
+"""A loss below this is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class StagesData:
+    """The loss of a pipeline by stage. All arrays have one column per query of `queries`.
+
+    steps: the stages in their order; first stages that run in parallel are one step, as in 'lexical + dense'.
+    ceilings, values: one row per step; a step of parallel stages has no list of its own, and its values are NaN.
+    target_fates: one row per target (without targets: per relevant document) with its query, its fate, and the best
+    rank of its documents in each stage. moves: per step, relevant documents that entered and left the first k.
+    added: per step, relevant documents that no stage before has. below_depth: per step, the lost targets that were
+    ranked deeper than the list that it returned. own: per parallel
+    stage, its ceiling and what the joint ceiling would lose without it. unit: 'target' or 'relevant document'.
+    """
+
+    measure: Measure
+    steps: tuple[str, ...]
+    queries: Sequence[str]
+    best: Floats
+    ceilings: Floats
+    values: Floats
+    fates: Mapping[str, int]
+    target_fates: pl.DataFrame
+    moves: Sequence[tuple[int, int] | None]
+    added: Sequence[int | None]
+    below_depth: Sequence[int | None]
+    own: Mapping[str, tuple[float, float]]
+    sliced: tuple[str, Mapping[str, object]] | None
+    notes: Sequence[Note]
+    alpha: float
+    unit: str
+
+    @cached_property
+    def losses(self) -> Floats:
+        """One row per step and one for the ordering: what each query loses there."""
+        states = np.vstack([self.best, self.ceilings, self.values[-1]])
+        losses: Floats = states[:-1] - states[1:]
+        return losses
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The steps and the ordering: the names of the rows of `losses`."""
+        return (*self.steps, ORDERING)
+
+    @property
+    def value(self) -> float:
+        """The mean of the pipeline: of the last list as it is."""
+        return float(self.values[-1].mean()) if len(self.queries) else float("nan")
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping per step and one for the ordering: ceiling, value, lost, intervals over queries, targets lost."""
+        lost_intervals, intervals = mean_intervals(self.losses), mean_intervals(self.ceilings)
+        targets = [self.fates[NEVER], *(self.fates[f"lost in {step}"] for step in self.steps[1:]), self.fates[BELOW]]
+        rows: list[dict[str, Any]] = []
+        for place, part in enumerate(self.parts):
+            low, high = lost_intervals[place]
+            row = {"stage": part, "lost": float(self.losses[place].mean()), "low": low, "high": high}
+            row["targets_lost"] = targets[place]
+            if place < len(self.steps):
+                lifted, pushed = self.moves[place] or (None, None)
+                ends = dict(zip(("ceiling_low", "ceiling_high"), intervals[place], strict=True))
+                row |= {"ceiling": float(self.ceilings[place].mean()), **ends}
+                row |= {"value": float(self.values[place].mean()), "lifted": lifted, "pushed": pushed}
+                row |= {"below_depth": self.below_depth[place], "added": self.added[place]}
+            rows.append(plain_values(row))
+        return rows
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per stage: ceiling, value, lost with its interval, and targets; `ordering` has the rest of the loss.
+
+        lifted, pushed: relevant documents that entered or left the first k; added: those that no stage before has.
+        below_depth: lost targets that were ranked deeper than the number of documents that this stage returned.
+        """
+        import polars as pl
+
+        return pl.DataFrame([{name: row[name] for name in _SCHEMA} for row in self.rows[:-1]], schema=_SCHEMA)
+
+    @property
+    def ordering(self) -> dict[str, Any]:
+        """What the last list loses because its documents are not in ideal order: lost, low, high."""
+        return {name: self.rows[-1][name] for name in ("lost", "low", "high")}
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """One row per query: the best value, the ceiling after each stage, what each one lost, and the value."""
+        import polars as pl
+
+        columns: dict[str, Any] = {"query_id": pl.Series(list(self.queries), dtype=pl.String), "best": self.best}
+        columns |= {f"ceiling {step}": row for step, row in zip(self.steps, self.ceilings, strict=True)}
+        columns |= {f"lost {part}": row for part, row in zip(self.parts, self.losses, strict=True)}
+        return pl.DataFrame({**columns, "value": self.values[-1]})
+
+    @cached_property
+    def slices(self) -> pl.DataFrame | None:
+        """One row per value of the column of `by`: the queries, the best value, what each part lost, and the value."""
+        import polars as pl
+
+        if self.sliced is None:
+            return None
+        column, values = self.sliced
+        labels = slice_labels(self.queries, values)
+        rows = []
+        for value in in_order(labels):
+            chosen = np.array([label == value for label in labels])
+            lost = self.losses[:, chosen].mean(axis=1).tolist()
+            rows.append(
+                {column: value, "queries": int(chosen.sum()), "best": float(self.best[chosen].mean())}
+                | {f"lost {part}": each for part, each in zip(self.parts, lost, strict=True)}
+                | {"value": float(self.values[-1][chosen].mean())}
+            )
+        return pl.DataFrame(rows)
+
+    @cached_property
+    def verdict(self) -> str:
+        """The part that loses most, if it loses significantly more than every other (paired t tests over queries)."""
+        means = self.losses.mean(axis=1)
+        order = np.argsort(-means, kind="stable")
+        if not means[order[0]] > NOTHING:
+            return f"Nothing to gain: {self.measure} is {self.value:.4f}, and {self.best.mean():.4f} is the best value."
+        most, total, gained = means[order[0]], means[means > 0].sum(), -means[means < -NOTHING].sum()
+        of = f"of the {total:.2f} lost{f'; {gained:.2f} gained back' if gained else ''}"
+        top, second = (self.parts[place] for place in order[:2])
+        tests = paired_tests(self.losses[order[0]] - self.losses[order[1:]])
+        if all(test.p < self.alpha for test in tests):
+            return f"Work on: {top} ({most:.2f} {of})"
+        return (
+            f"No stage loses significantly more than the others: {top} ({most:.2f}) and {second} "
+            f"({means[order[1]]:.2f} {of})"
+        )
+
+    def difference(self, other: StagesData) -> pl.DataFrame:
+        """Which stage explains the difference to another pipeline with the same stages: one row per part of the loss.
+
+        gained: what this pipeline loses less there, with its interval and the p-value of a paired t test over the
+        queries of both, corrected (Holm) for the number of parts. The gains add up to the difference of the values.
+        """
+        import polars as pl
+
+        if self.steps != other.steps or self.measure.spelled != other.measure.spelled:
+            raise InputError(
+                f"the pipelines differ in their stages or their measure: {', '.join(self.steps)} by {self.measure}, "
+                f"and {', '.join(other.steps)} by {other.measure}."
+            )
+        places = {query: place for place, query in enumerate(other.queries)}
+        shared = [(place, places[query]) for place, query in enumerate(self.queries) if query in places]
+        if not shared:
+            raise InputError("the two pipelines share no query.")
+        mine, theirs = map(list, zip(*shared, strict=True))
+        gains = np.vstack([other.losses[:, theirs] - self.losses[:, mine], self.best[mine] - other.best[theirs]])
+        gains = gains if np.abs(gains[-1]).max() > NOTHING else gains[:-1]
+        ends, p_values = mean_intervals(gains), adjust([test.p for test in paired_tests(gains)]).tolist()
+        names = (*self.parts, "best")[: len(gains)]
+        schema = {"stage": pl.String, **dict.fromkeys(("gained", "low", "high", "p_adjusted"), pl.Float64)}
+        rows = zip(names, gains.mean(axis=1).tolist(), ends, p_values, strict=True)
+        return pl.DataFrame([(name, gain, *end, p) for name, gain, end, p in rows], schema=schema, orient="row")
+
+
+class Stages(Documented, StagesData):
+    """The result of `stages`: its data, and the output formats."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `stages`."""
+        data = {
+            "steelyard": __version__,
+            "measure": str(self.measure),
+            "queries": len(self.queries),
+            "best": float(self.best.mean()),
+            "value": self.value,
+            "verdict": self.verdict,
+            "targets": self.target_fates.height,
+            "fates": dict(self.fates),
+            "stages": self.table.to_dicts(),
+            "ordering": self.ordering,
+        }
+        if self.own:
+            data["parallel"] = [
+                {"stage": name, "ceiling": ceiling, "adds": adds} for name, (ceiling, adds) in self.own.items()
+            ]
+        if self.slices is not None:
+            data["slices"] = self.slices.to_dicts()
+        return {**plain_values(data), "notes": [note.to_dict() for note in self.notes]}
+
+    def data_table(self) -> Table:
+        """One row per stage, as in `table`."""
+        return frame_table(self.table)
+
+    def document(self) -> Document:
+        """The verdict, the stages and the slices."""
+        document: Document = looked_up("steelyard.report.stages:stages_document")(self)
+        return document
+
+    def _page(self, folder: Path | None) -> str:
+        """The flow of the targets from stage to stage, the table, and the queries of every fate."""
+        page: str = looked_up("steelyard.report.stages:stages_page")(self)
+        return page
+
+
+_SCHEMA: dict[str, Any] = {
+    "stage": str,
+    **dict.fromkeys(("ceiling", "value", "lost", "low", "high", "ceiling_low", "ceiling_high"), float),
+    **dict.fromkeys(("targets_lost", "below_depth", "lifted", "pushed", "added"), int),
+}
+
+
+def stages(
+    qrels: Any,
+    stages: Mapping[str, Any],
+    measure: str | Measure = "nDCG@10",
+    *,
+    inputs: Mapping[str, Sequence[str]] | None = None,
+    by: str | None = None,
+    queries: Any = None,
+    alpha: float = 0.05,
+    **options: Unpack[OptionKeywords],
+) -> Stages:
+    """Where a pipeline loses relevant documents, and what each stage costs in a measure.
+
+    qrels: as in `evaluate`. stages: the list that each stage returned, by its name, in the order of the pipeline;
+    each is anything that `evaluate` takes as a run. A query that is missing from a list counts as an empty list.
+    measure: a mean over queries of which more is better.
+    inputs: the stages that a stage reads, as in {"fuse": ["lexical", "dense"]}. A stage that is not in it reads the
+    stage before it, unless another stage names that one: then it is a first stage.
+    by, queries: as in `compare`. alpha: the significance level of the verdict. The other options are those of
+    `evaluate`.
+
+    The ceiling of a stage is the value of its documents in ideal order: by grade, best first. For measures that count
+    targets, each next document is the one with the most targets that are not found yet.
+
+    >>> lists = {"retrieve": {"q1": ["x", "a", "b"]}, "rerank": {"q1": ["a", "x"]}}
+    >>> result = stages({"q1": ["a", "b", "c"]}, lists, "R@2")
+    >>> result.fates
+    {'never retrieved': 1, 'lost in rerank': 1, 'below the cutoff': 0, 'delivered': 1}
+    >>> result.table.select("stage", "ceiling", "value", "lost").rows()
+    [('retrieve', 0.6666666666666666, 0.3333333333333333, 0.0), ('rerank', 0.3333333333333333, 0.3333333333333333, 0.3333333333333333)]
+    """  # noqa: E501
+    check_names(options, ("inputs", "by", "queries", "alpha"))
+    dialect, chosen, named = prepare(measure, "steelyard", options)
+    if chosen.missing != "zero" or chosen.depth is not None:
+        raise PolicyError("`missing` and `depth` do not apply to stages: a list that a stage lacks is an empty list.")
+    judged = judged_qrels(qrels)
+    key, parsed = next(iter(on_scale(named, judged, dialect).items()))
+    if not averaged(parsed) or parsed.definition.better != "more":
+        raise MeasureError(f"{key} cannot be split over stages: it is not a mean of which more is better.")
+    if parsed.definition.family == "spans" or reads_texts(parsed):
+        raise MeasureError(f"{key} cannot be split over stages: its best order depends on the lengths of texts.")
+    plan = Plan.of(tuple(map(str, stages)), inputs or {})
+    runs = {str(name): readable_again(run) for name, run in stages.items()}
+    scores: dict[str, Scores] = {}
+    for name, run in runs.items():
+        aligned = with_doubts(align(judged, run, chosen.ordering, name), judged, run)
+        scores[name] = scores_of(aligned, {key: parsed}, dialect, chosen)
+    refuse_unmatched({name: each.coverage for name, each in scores.items()})
+
+    def union(names: Sequence[str]) -> Alignment:
+        return lists[names[0]] if len(names) == 1 else _union([runs[name] for name in names], judged, chosen)
+
+    def ceiling(a: Alignment) -> Floats:
+        return measure_values(parsed, ideal_order(a, parsed), chosen)
+
+    lists = {name: each._known_lists() for name, each in scores.items()}
+    states = [union(live) for _, live in plan.steps]
+    unknown = np.full(len(judged.judged.query_ids), np.nan)
+    values = [scores[step].values(key) if step in scores else unknown for step, _ in plan.steps]
+    best, ceilings = ceiling(judged_lists(states[0])), np.array([ceiling(state) for state in states])
+    first = plan.steps[0][1] if len(plan.steps[0][1]) > 1 else ()
+    others = {name: ceiling(union([other for other in first if other != name])) for name in first}
+    kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
+    targets = _Targets.of(judged, parsed, chosen, plan, states, lists)
+    warned = [note for note in scores[plan.names[-1]].notes if note.severity != "info"]
+    return Stages(
+        measure=parsed,
+        steps=tuple(step for step, _ in plan.steps),
+        queries=[query for query, keep in zip(judged.judged.query_ids, kept.tolist(), strict=True) if keep],
+        best=best[kept],
+        ceilings=ceilings[:, kept],
+        values=np.array(values)[:, kept],
+        fates=targets.fates,
+        target_fates=targets.frame,
+        moves=targets.moves,
+        added=targets.added,
+        below_depth=targets.below_depth,
+        own={n: (_mean(ceiling(lists[n]), kept), _mean(ceilings[0] - others[n], kept)) for n in first},
+        sliced=None if by is None else (by, slice_values(queries, qrels, by, judged)),
+        notes=warned,
+        alpha=alpha,
+        unit="target" if judged.has_targets else "relevant document",
+    )
+
+
+def _mean(values: Floats, kept: Bools) -> float:
+    return float(values[kept].mean()) if kept.any() else float("nan")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The order of a pipeline: what each stage reads, and the stages whose lists are in use after each step."""
+
+    names: tuple[str, ...]
+    reads: Mapping[str, tuple[str, ...]]
+    steps: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> Plan:
+        """The plan of stages in their order; `inputs` as in `stages`."""
+        if not names:
+            raise InputError('no stage is given; expected {"retrieve": run, "rerank": run}.')
+        if ORDERING in names:
+            raise InputError(f"{ORDERING!r} cannot be the name of a stage: it is the loss of the last list's order.")
+        named = {name for read in inputs.values() for name in read}
+        reads: dict[str, tuple[str, ...]] = {}
+        for name in [*inputs, *named]:
+            if name not in names:
+                raise InputError(f"inputs: there is no stage {name!r}.{did_you_mean(name, names)}")
+        for place, name in enumerate(names):
+            alone = place == 0 or names[place - 1] in named
+            reads[name] = tuple(inputs[name]) if name in inputs else () if alone else (names[place - 1],)
+            if later := [other for other in reads[name] if other not in names[:place]]:
+                raise InputError(f"inputs: {name!r} reads {later[0]!r}, which is not before it.")
+        read = {other for others in reads.values() for other in others}
+        if unread := [name for name in names[:-1] if name not in read]:
+            raise InputError(
+                f"no stage reads {unread[0]!r}, and only the last stage may be unread; say which one does, as in "
+                f"inputs={{{names[-1]!r}: [{unread[0]!r}, ...]}} (--inputs {names[-1]}={unread[0]},...)."
+            )
+        live = tuple(name for name in names if not reads[name])
+        steps = [(" + ".join(live), live)]
+        waiting = [name for name in names if reads[name]]
+        while waiting:
+            done = waiting.pop(0)
+            needed = {other for name in waiting for other in reads[name]}
+            live = (*(name for name in live if name in needed), done)
+            steps.append((done, live))
+        return cls(names, reads, tuple(steps))
+
+
+def ideal_order(a: Alignment, measure: Measure) -> Alignment:
+    """The same lists in ideal order: by grade, best first; then unjudged documents, and repeats last.
+
+    For measures that count targets: documents with the most targets that were not found yet first.
+    """
+    turn = _turns(a, level_of(measure)) if is_over_targets(measure) else np.zeros(len(a.query))
+    order = np.lexsort((-a.grade, turn, a.query))
+    query = a.query[order]
+    rank = np.arange(len(query)) - a.hit_starts[query] + 1
+    repeated = np.sort(a.repeats.query) if a.repeats.held else a.query[:0]
+    last = np.arange(len(repeated)) - starts_of(repeated, a.size)[repeated + 1]
+    return replace(
+        a,
+        query=query,
+        rank=rank,
+        grade=a.grade[order],
+        doc=a.doc[order],
+        tie_first=rank,
+        tie_size=np.ones(len(rank), dtype=np.int64),
+        repeats=Repeats(repeated, a.retrieved[repeated] + last + 1),
+        near_repeats=None,
+        tokens_through=None,
+        ranges=None,
+        seconds=None,
+    )
+
+
+def _turns(a: Alignment, level: float | None) -> Floats:
+    """When each hit is taken, the first at 0, if each next one has the most targets that are not found yet.
+
+    A target that was found n times counts 0.5^n. Where every document has one target, the first documents of all
+    targets are taken at 0, the second ones at 1, and so on.
+    """
+    hit, target, grade = a.hit_targets
+    chosen = grade > 0 if level is None else grade >= level
+    hit, target, grade = hit[chosen], target[chosen], grade[chosen]
+    turns = np.full(len(a.query), np.inf)
+    crowded = np.zeros(a.size, dtype=bool)
+    crowded[a.query[hit[np.bincount(hit, minlength=len(turns))[hit] > 1]]] = True
+    apart = np.flatnonzero(~crowded[a.query[hit]])
+    apart = apart[np.lexsort((-grade[apart], target[apart]))]
+    entry, new = np.arange(len(apart)), np.diff(target[apart], prepend=-1) != 0
+    turns[hit[apart]] = entry - np.maximum.accumulate(np.where(new, entry, 0))
+    satisfied: dict[int, dict[int, list[int]]] = {}
+    for one, its in zip(hit.tolist(), target.tolist(), strict=True):
+        if crowded[a.query[one]]:
+            satisfied.setdefault(int(a.query[one]), {}).setdefault(one, []).append(its)
+    for documents in satisfied.values():
+        worth = dict.fromkeys((its for found in documents.values() for its in found), 1.0)
+        for turn in range(len(documents)):
+            best = max(documents, key=lambda one: (sum(worth[its] for its in documents[one]), a.grade[one]))
+            turns[best] = turn
+            for its in documents.pop(best):
+                worth[its] /= 2
+    return turns
+
+
+def judged_lists(a: Alignment) -> Alignment:
+    """Lists of all judged documents of each query."""
+    number, query = np.arange(len(a.judged.query)), a.judged.query
+    return replace(
+        a,
+        retrieved=np.bincount(query, minlength=a.size),
+        answered=np.ones(a.size, dtype=bool),
+        query=query,
+        rank=number,
+        grade=a.judged.grade,
+        doc=number,
+        repeats=Repeats(query[:0], query[:0]),
+    )
+
+
+def _union(runs: Sequence[Any], judged: Qrels, options: Options) -> Alignment:
+    """The lists of several stages joined: every document once."""
+    import polars as pl
+
+    tables = [Run.of(run).table.select("query_id", "doc_id") for run in runs]
+    joined = pl.concat(tables).unique(maintain_order=True).with_columns(score=pl.lit(None, pl.Float64))
+    return options.lists(align(judged, Run.from_table(joined, ordered=True), options.ordering).alignment)
+
+
+@dataclass(frozen=True, eq=False)
+class _Targets:
+    """What happens to targets: the fates, the frame of all targets, moves and losses below the depth, by step."""
+
+    fates: Mapping[str, int]
+    frame: pl.DataFrame
+    moves: Sequence[tuple[int, int] | None]
+    added: Sequence[int | None]
+    below_depth: Sequence[int | None]
+
+    @classmethod
+    def of(
+        cls,
+        judged: Qrels,
+        measure: Measure,
+        options: Options,
+        plan: Plan,
+        states: Sequence[Alignment],
+        lists: Mapping[str, Alignment],
+    ) -> _Targets:
+        """Of every target: the best fate of its documents."""
+        import polars as pl
+
+        targets, level = judged.targets, level_of(measure, options.rel)
+        pairs = np.flatnonzero(targets.grade > 0 if level is None else targets.grade >= level)
+        doc, (kept, target) = targets.doc[pairs], np.unique(targets.target[pairs], return_inverse=True)
+        relevant, query = np.unique(doc), targets.query[kept]
+        k = measure.cutoff if measure.cutoff is not None and measure.definition.cutoff_kind == "rank" else np.inf
+        ranks = {name: _ranks(a) for name, a in lists.items()}
+        fate = np.zeros(len(judged.judged.doc_ids), dtype=np.int64)
+        is_relevant, added = np.isin(np.arange(len(fate)), relevant), []
+        for number, state in enumerate(states, start=1):
+            added.append(int(np.sum(is_relevant[state.doc] & (fate[state.doc] == 0))) if number > 1 else None)
+            fate[state.doc] = number
+        fate[ranks[plan.names[-1]] <= k] = len(states) + 1
+        fates = _of_targets(np.maximum, fate[doc], target, len(kept), 0)
+        names = [NEVER, *(f"lost in {step}" for step, _ in plan.steps[1:]), BELOW, DELIVERED]
+        counts = np.bincount(fates, minlength=len(names)).tolist()
+        moves: list[tuple[int, int] | None] = [None]
+        below: list[int | None] = [None]
+        for number, (step, _) in enumerate(plan.steps[1:], start=1):
+            before = np.min([ranks[name] for name in plan.reads[step]], axis=0)
+            was, now = before[relevant] <= k, ranks[step][relevant] <= k
+            moves.append((int(np.sum(now & ~was)), int(np.sum(was & ~now))))
+            first = _of_targets(np.minimum, before[doc], target, len(kept), np.inf)
+            below.append(int(np.sum((fates == number) & (first > lists[step].retrieved[query]))))
+        ids = judged.judged.query_ids
+        columns: dict[str, Any] = {
+            "query_id": pl.Series([ids[each] for each in query.tolist()], dtype=pl.String),
+            "target": pl.Series([targets.name[each] for each in kept.tolist()], dtype=pl.String),
+            "fate": pl.Series([names[each] for each in fates.tolist()], dtype=pl.String),
+        }
+        for name, each in ranks.items():
+            found = _of_targets(np.minimum, each[doc], target, len(kept), np.inf).tolist()
+            columns[f"rank {name}"] = pl.Series([None if r == np.inf else int(r) for r in found], dtype=pl.Int64)
+        return cls(dict(zip(names, counts, strict=True)), pl.DataFrame(columns), moves, added, below)
+
+
+def _ranks(a: Alignment) -> Floats:
+    """The rank of every judged document; infinite where it is not in the list."""
+    ranks = np.full(len(a.judged.query), np.inf)
+    ranks[a.doc] = a.rank
+    return ranks
+
+
+def _of_targets(take: np.ufunc, values: Any, target: Ints, size: int, otherwise: float) -> Any:
+    """The smallest or largest value of the documents of each target."""
+    found = np.full(size, otherwise, dtype=values.dtype)
+    take.at(found, target, values)
+    return found

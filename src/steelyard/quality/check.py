@@ -1,0 +1,164 @@
+"""check(): is the data any good? Findings with a number and their effect on the leaderboard, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.datasets import Dataset
+from steelyard.evaluation import on_scale, prepare
+from steelyard.io.datasets import dataset_named
+from steelyard.io.files import distinct_names
+from steelyard.measures.grammar import Measure
+from steelyard.notes import SEVERITIES
+from steelyard.quality.effects import Board, CheckFinding
+from steelyard.quality.judged import (
+    ceilings,
+    measure_findings,
+    missing_judgments,
+    qrels_findings,
+    run_findings,
+    smallest_differences,
+)
+from steelyard.quality.texts import text_findings
+from steelyard.report.documents import Document, Documented, plain_values
+from steelyard.report.tables import Cell, Table
+from steelyard.run import Run
+from steelyard.version import __version__
+from steelyard.wording import counted
+
+MEASURES = ("nDCG@10", "RR@10", "R@100")
+"""The measures of a check unless others are given; effects are of the first one."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Documented):
+    """The result of `check`: `findings`, and by measure the best value (`ceilings`) and `smallest_difference`."""
+
+    name: str
+    findings: tuple[CheckFinding, ...]
+    ceilings: Mapping[str, float]
+    smallest_difference: Mapping[str, float]
+
+    @property
+    def problems(self) -> int:
+        """The findings that are errors or warnings."""
+        return sum(finding.severity != "info" for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """How many findings there are, and the largest effect."""
+        if not self.findings:
+            return f"{self.name}: no finding"
+        worst = max(self.findings, key=lambda finding: finding.largest)
+        most = (
+            f"; the largest effect on {worst.effect['measure']} is {worst.largest:.4f} ({worst.code})"
+            if worst.effect
+            else ""
+        )
+        return f"{self.name}: {counted(len(self.findings), 'finding')}{most}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `check`."""
+        return {
+            "steelyard": __version__,
+            "dataset": self.name,
+            "findings": [
+                plain_values({**vars(finding), "examples": list(finding.examples)}) for finding in self.findings
+            ],
+            "ceilings": plain_values(dict(self.ceilings)),
+            "smallest_difference": plain_values(dict(self.smallest_difference)),
+        }
+
+    def data_table(self) -> Table:
+        """One row per finding."""
+        rows: list[list[Cell]] = [
+            [
+                each.code,
+                each.severity,
+                each.count,
+                each.largest if each.effect else None,
+                each.text,
+                "; ".join(each.examples),
+            ]
+            for each in self.findings
+        ]
+        return Table(["code", "severity", "count", "effect", "text", "examples"], rows)
+
+    def document(self) -> Document:
+        """The findings, worst first, with their effect; then ceilings and smallest differences."""
+        rows: list[list[Cell]] = [
+            [each.severity, each.count, _shown(each), f"{each.text} {_examples(each)}".strip()]
+            for each in self.findings
+        ]
+        measures: list[list[Cell]] = [
+            [key, value, self.smallest_difference.get(key)] for key, value in self.ceilings.items()
+        ]
+        tables = [
+            *([Table(["severity", "count", "effect", "finding"], rows, keys=3)] if rows else []),
+            Table(["measure", "best possible", "smallest difference shown"], measures),
+        ]
+        return Document("Check", self.verdict, tables)
+
+
+def _shown(finding: CheckFinding) -> str:
+    """The run that changes most: its value now and then."""
+    if finding.effect is None:
+        return ""
+
+    def then(row: Mapping[str, float]) -> float:
+        return row.get("fixed", row.get("others", row["now"]))
+
+    name, row = max(finding.effect["runs"].items(), key=lambda pair: abs(then(pair[1]) - pair[1]["now"]))
+    if "affected" in row:
+        return f"{name}: {row['affected']:.4f} there, {row['others']:.4f} elsewhere"
+    return f"{name}: {row['now']:.4f} -> {then(row):.4f}" if "fixed" in row else ""
+
+
+def _examples(finding: CheckFinding) -> str:
+    return f"({'; '.join(finding.examples[:2])})" if finding.examples else ""
+
+
+def check(
+    dataset: Dataset | str | Path,
+    runs: Mapping[str, Any] | Iterable[Any] | None = None,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+) -> Check:
+    """Is the data any good? Findings on qrels, corpus, questions and runs, each with its effect on the leaderboard.
+
+    dataset: a Dataset, or what `Dataset.read` reads. runs: a mapping of name to run, or a list of runs or files;
+    without one, effects are those on a perfect ranking. measures: default nDCG@10, RR@10 and R@100; effects are
+    computed for the first one, by evaluating all runs again with the problem fixed.
+
+    >>> corpus = {f"d{number}": f"A balance with {number} arms." for number in range(9)}
+    >>> data = Dataset.of(corpus, {"q1": "weighing"}, {"q1": ["d1", "d9"]})
+    >>> for finding in check(data, {"mine": {"q1": ["d1", "d2"]}}, "R@1").findings:
+    ...     print(finding.code, finding.count, finding.effect["runs"])
+    relevant-not-in-corpus 1 {'mine': {'now': 0.5, 'fixed': 1.0}}
+    """
+    known = dataset if isinstance(dataset, Dataset) else dataset_named(str(dataset))
+    dialect, options, named = prepare(list(MEASURES) if measures is None else measures, "steelyard", {})
+    board = Board(known, _named(runs), on_scale(named, known.qrels, dialect), options)
+    best = ceilings(board) if len(known.qrels) else {}
+    found = [*text_findings(board)]
+    if len(known.qrels):
+        found += [*qrels_findings(board), *measure_findings(board, best)]
+        found += [*missing_judgments(board), *run_findings(board)]
+    found.sort(key=lambda each: (SEVERITIES.index(each.severity), -each.largest, -each.count, each.code))
+    return Check(known.name, tuple(found), best, smallest_differences(board) if len(known.qrels) else {})
+
+
+def _named(runs: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Run]:
+    """The runs by distinct names."""
+    if runs is None:
+        return {}
+    if isinstance(runs, Mapping):
+        return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
+    given = list(runs)
+    read = [Run.of(run) for run in given]
+    paths = [
+        Path(run) if isinstance(run, (str, Path)) else Path(each.name) for run, each in zip(given, read, strict=True)
+    ]
+    return dict(zip(distinct_names([each.name for each in read], paths), read, strict=True))

@@ -1,0 +1,179 @@
+"""The leaderboard as it is, and as it would be if the data were fixed: what every finding costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.alignment.alignment import align
+from steelyard.alignment.hits import Floats
+from steelyard.datasets import Dataset
+from steelyard.evaluation import measure_values
+from steelyard.measures.grammar import Measure
+from steelyard.notes import Severity
+from steelyard.options import Options
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EXAMPLES = 5
+"""Examples that a finding keeps."""
+
+PERFECT = "perfect ranking"
+"""The name of the run that effects are computed for if there is no other: all judged documents of the corpus."""
+
+
+@dataclass(frozen=True)
+class CheckFinding:
+    """One kind of problem: its code and severity, how often it occurs, where, and its effect on the leaderboard.
+
+    effect: None, or a mapping with the `measure`, and by run its value `now` and the value if the problem is `fixed`;
+    if that cannot be computed, the values on the queries that it affects (`affected`) and on all `others`. `largest` is
+    the largest change from now to fixed (or others), and `reordered` the pairs of runs whose order it changes.
+    """
+
+    code: str
+    severity: Severity
+    count: int
+    text: str
+    examples: tuple[str, ...] = ()
+    effect: Mapping[str, Any] | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest change of a run's value; 0 if there is none."""
+        return 0.0 if self.effect is None else float(self.effect["largest"])
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """A dataset and runs, and the mean of every run by the first measure."""
+
+    dataset: Dataset
+    runs: Mapping[str, Run]
+    measures: Mapping[str, Measure]
+    options: Options = field(default_factory=Options)
+
+    @property
+    def qrels(self) -> Qrels:
+        """The qrels of the dataset."""
+        return self.dataset.qrels
+
+    @property
+    def key(self) -> str:
+        """The measure of the effects."""
+        return next(iter(self.measures))
+
+    @cached_property
+    def shown(self) -> Mapping[str, Run]:
+        """The runs, or a perfect ranking if there are none."""
+        return self.runs or {PERFECT: perfect_run(self.qrels, self.dataset.corpus)}
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """The qrels as rows: query_id, doc_id, grade, target; targets only if the qrels name them."""
+        import polars as pl
+
+        frame = self.qrels.frame.drop_nulls("doc_id")
+        return frame if self.qrels.has_targets else frame.with_columns(target=pl.lit(None, pl.String))
+
+    def fixed_qrels(self, rows: pl.DataFrame, queries: Sequence[str] | None = None) -> Qrels:
+        """Qrels from changed rows; the queries are those of the dataset, or some of them."""
+        kept = self.qrels.queries if queries is None else list(queries)
+        made = Qrels.from_rows(list(rows.select("query_id", "doc_id", "grade", "target").iter_rows()), kept)
+        return made.on_scale_of(self.qrels)
+
+    def values(self, qrels: Qrels, run: Any, measure: Measure | None = None) -> Floats:
+        """The value of every query of the qrels."""
+        a = self.options.lists(align(qrels, run, self.options.ordering).alignment)
+        return measure_values(measure or self.measures[self.key], a, self.options)
+
+    @cached_property
+    def now(self) -> dict[str, Floats]:
+        """The values of every run as the data are."""
+        return {name: self.values(self.qrels, run) for name, run in self.shown.items()}
+
+    def effect(self, qrels: Qrels | None = None, fix: Callable[[Run], Run] | None = None) -> dict[str, Any] | None:
+        """The leaderboard with other qrels, other runs, or both."""
+        fixed = {}
+        for name, run in self.shown.items():
+            values = self.values(self.qrels if qrels is None else qrels, run if fix is None else fix(run))
+            fixed[name] = _mean(values)
+        return self._compared("fixed", {name: _mean(values) for name, values in self.now.items()}, fixed)
+
+    def without(self, queries: Collection[str]) -> dict[str, Any] | None:
+        """The leaderboard without some queries."""
+        kept = np.array([query not in queries for query in self.qrels.queries], dtype=bool)
+        fixed = {name: _mean(values[kept]) for name, values in self.now.items()}
+        return self._compared("fixed", {name: _mean(values) for name, values in self.now.items()}, fixed)
+
+    def affected(self, documents: Collection[str]) -> dict[str, Any] | None:
+        """The value on queries with a relevant document among these, and on all others."""
+        places = np.flatnonzero(self.qrels.grades > 0).tolist()
+        doc_ids, owner = self.qrels.judged.doc_ids, self.qrels.doc_query
+        inside = np.zeros(len(self.qrels.queries), dtype=bool)
+        inside[[owner[place] for place in places if doc_ids[place] in documents]] = True
+        if not inside.any() or inside.all():
+            return None
+        return self.on_queries(inside)
+
+    def on_queries(self, inside: Any) -> dict[str, Any] | None:
+        """The value on some queries, and on all others."""
+        now = {name: _mean(values) for name, values in self.now.items()}
+        found = self._compared("others", now, {name: _mean(values[~inside]) for name, values in self.now.items()})
+        if found is None:
+            return None
+        for name, row in found["runs"].items():
+            row["affected"] = _mean(self.now[name][inside])
+        return {**found, "queries": int(inside.sum())}
+
+    def _compared(self, what: str, now: Mapping[str, float], then: Mapping[str, float]) -> dict[str, Any] | None:
+        known = [name for name in now if now[name] == now[name] and then[name] == then[name]]
+        if not known:
+            return None
+        pairs = [(now[a] - now[b]) * (then[a] - then[b]) for a, b in combinations(known, 2)]
+        return {
+            "measure": self.key,
+            "runs": {name: {"now": now[name], what: then[name]} for name in known},
+            "largest": max(abs(then[name] - now[name]) for name in known),
+            "reordered": sum(product < 0 for product in pairs),
+        }
+
+
+def _mean(values: Floats) -> float:
+    present = values[~np.isnan(values)]
+    return float(present.mean()) if len(present) else float("nan")
+
+
+def perfect_run(qrels: Qrels, corpus: Collection[str]) -> Run:
+    """All judged documents that the corpus has, by grade; of qrels without a corpus, all."""
+    lists: dict[str, list[str]] = {query: [] for query in qrels.queries}
+    order = np.lexsort((-qrels.grades, qrels.doc_query))
+    ids = qrels.judged.doc_ids
+    for place in order.tolist():
+        if not len(corpus) or ids[place] in corpus:
+            lists[qrels.judged.query_ids[qrels.doc_query[place]]].append(ids[place])
+    return Run.from_lists(lists, ordered=True, name=PERFECT)
+
+
+def changed_run(run: Run, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Run:
+    """A run with changed rows, in its order."""
+    rows = change(run.frame.select("query_id", "doc_id", "score"))
+    return Run.from_table(rows, ordered=True, name=run.name, empty=run.empty)
+
+
+def examples(items: Iterable[Any]) -> tuple[str, ...]:
+    """The first items as texts, in their order."""
+    found: list[str] = []
+    for item in items:
+        found.append(str(item))
+        if len(found) == EXAMPLES:
+            break
+    return tuple(found)

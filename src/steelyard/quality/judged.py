@@ -1,0 +1,392 @@
+"""What is wrong with qrels and runs: judgments that no list can meet, ids that differ, lists that are broken."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.alignment.alignment import align
+from steelyard.comparison.stages import ideal_order, judged_lists
+from steelyard.evaluation import measure_values
+from steelyard.measures.compute import averaged
+from steelyard.qrels import Qrels
+from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
+from steelyard.run import Run
+from steelyard.statistics import adjust, power_analysis, t_test
+from steelyard.wording import counted, listed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST_PAIRS = 300
+"""Pairs of runs that the smallest difference is computed from."""
+
+SATURATED, RANDOM_SHARE = 0.98, 0.5
+"""Shares of the ceiling: all runs above the first, or random lists above the second, cannot be told apart by it."""
+
+
+def qrels_findings(board: Board) -> Iterator[CheckFinding]:
+    """Relevant documents that are not in the corpus, queries without one, grades that the measures do not use."""
+    import polars as pl
+
+    qrels, rows, corpus = board.qrels, board.rows, board.dataset.corpus
+    relevant = rows.filter(pl.col("grade") > 0)
+    if len(corpus):
+        absent = {doc for doc in relevant["doc_id"].unique().to_list() if doc not in corpus}
+        lost = (
+            relevant.filter(pl.col("doc_id").is_in(list(absent)))
+            .select("query_id", "doc_id")
+            .unique(maintain_order=True)
+        )
+        if lost.height:
+            kept = rows.join(lost, on=["query_id", "doc_id"], how="anti")
+            yield CheckFinding(
+                "relevant-not-in-corpus",
+                "error",
+                lost.height,
+                f"{counted(lost.height, 'relevant document is', 'relevant documents are')} not in the corpus, so no "
+                "retriever can find them. Add the documents, or remove the judgments. Effect: without these judgments.",
+                examples(f"{query}: {doc}" for query, doc in lost.iter_rows()),
+                board.effect(board.fixed_qrels(kept)),
+            )
+    known = set(relevant["query_id"].to_list())
+    if without := [query for query in qrels.queries if query not in known]:
+        yield CheckFinding(
+            "no-relevant-document",
+            "warning" if len(without) < len(qrels.queries) else "error",
+            len(without),
+            f"{counted(len(without), 'query has', 'queries have')} no relevant document and can only score 0. Judge "
+            "them, or leave them out (no_relevant=skip). Effect: without them.",
+            examples(without),
+            board.without(set(without)),
+        )
+    grades = qrels.grades
+    faint = int(np.sum((grades > 0) & (grades < 1)))
+    binary = [key for key, m in board.measures.items() if dict(m.parameters).get("rel") == 1]
+    if faint and binary:
+        lowest = float(grades[grades > 0].min())
+        scaled = rows.with_columns(
+            pl.when(pl.col("grade") > 0).then(pl.col("grade") / lowest).otherwise(pl.col("grade")).alias("grade")
+        )
+        yield CheckFinding(
+            "grades-below-1",
+            "warning",
+            faint,
+            f"{counted(faint, 'judgment has a grade', 'judgments have grades')} between 0 and 1, which is not relevant "
+            f"to {listed(binary, 4)}. Use rel={lowest:g}, or whole grades. Effect: grades divided by {lowest:g}.",
+            (),
+            board.effect(board.fixed_qrels(scaled)),
+        )
+    distractors = set(rows.filter(pl.col("grade") < 0).select("query_id", "doc_id").iter_rows())
+    both = [
+        pair
+        for pair in relevant.select("query_id", "doc_id").unique(maintain_order=True).iter_rows()
+        if pair in distractors
+    ]
+    if both:
+        frame = pl.DataFrame(both, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
+        yield CheckFinding(
+            "relevant-distractor",
+            "error",
+            len(both),
+            f"{counted(len(both), 'document is', 'documents are')} relevant and a distractor for the same query. Keep "
+            "one of the two judgments. Effect: without both.",
+            examples(f"{query}: {doc}" for query, doc in both),
+            board.effect(board.fixed_qrels(rows.join(frame, on=["query_id", "doc_id"], how="anti"))),
+        )
+
+
+def ceilings(board: Board) -> dict[str, float]:
+    """The best mean that any ranking can reach, by measure."""
+    a = judged_lists(align(board.qrels, {}, board.options.ordering).alignment)
+    means = {}
+    for key, measure in board.measures.items():
+        values = measure_values(measure, ideal_order(a, measure), board.options)
+        means[key] = float(np.nanmean(values)) if len(values) else float("nan")
+    return means
+
+
+def smallest_differences(board: Board) -> dict[str, float]:
+    """By measure, the difference of two means that these queries show with power 0.8: the median over pairs of runs."""
+    found = {}
+    for key, measure in board.measures.items():
+        if not averaged(measure):
+            continue
+        values = [board.values(board.qrels, run, measure) for run in board.runs.values()]
+        pairs = list(combinations(range(len(values)), 2))[:MOST_PAIRS]
+        sizes = [power_analysis(values[i] - values[j]).smallest for i, j in pairs]
+        sizes = [size for size in sizes if 0 < size < np.inf]
+        if sizes:
+            found[key] = float(np.median(sizes))
+    return found
+
+
+def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckFinding]:
+    """Measures that cannot discriminate here: every run is near the ceiling, or random lists are."""
+    corpus = len(board.dataset.corpus)
+    for key, measure in board.measures.items():
+        if measure.definition.better != "more" or not averaged(measure) or not best[key] > 0:
+            continue
+        means = {name: float(np.nanmean(board.values(board.qrels, run, measure))) for name, run in board.runs.items()}
+        if len(means) > 1 and min(means.values()) >= SATURATED * best[key]:
+            effect = {
+                "measure": key,
+                "runs": {name: {"now": mean, "fixed": best[key]} for name, mean in means.items()},
+                "largest": max(best[key] - mean for mean in means.values()),
+                "reordered": 0,
+            }
+            yield CheckFinding(
+                "measure-saturated",
+                "warning",
+                len(means),
+                f"{key}: all {len(means)} runs reach at least {SATURATED:.0%} of the best value, {best[key]:.4f}. "
+                "Use a smaller cutoff or harder queries. Effect: the best value.",
+                (key,),
+                effect,
+            )
+        if corpus:
+            chance = _random_mean(board, measure, corpus)
+            if chance >= RANDOM_SHARE * best[key]:
+                effect = {
+                    "measure": key,
+                    "runs": {"random": {"now": chance, "fixed": 0.0}},
+                    "largest": chance,
+                    "reordered": 0,
+                }
+                yield CheckFinding(
+                    "random-too-good",
+                    "warning",
+                    1,
+                    f"{key}: lists in random order reach {chance:.4f} of at most {best[key]:.4f}. The corpus of "
+                    f"{counted(corpus, 'document')} is too small for this cutoff.",
+                    (key,),
+                    effect,
+                )
+
+
+def _random_mean(board: Board, measure: Any, documents: int) -> float:
+    """The mean of random orders of the whole corpus."""
+    generator = np.random.default_rng(0)
+    a = judged_lists(align(board.qrels, {}, board.options.ordering).alignment)
+    sizes = np.bincount(a.query, minlength=a.size).tolist()
+    documents, means = max([documents, *sizes]), []
+    for _ in range(max(5, 1000 // a.size)):
+        drawn_ranks = [generator.choice(documents, size, replace=False) for size in sizes]
+        rank = np.concatenate(drawn_ranks) + 1
+        order = np.lexsort((rank, a.query))
+        drawn = ideal_order(a, measure)
+        drawn = replace(
+            drawn,
+            retrieved=np.full(a.size, documents),
+            query=a.query[order],
+            rank=rank[order],
+            grade=a.grade[order],
+            doc=a.doc[order],
+            tie_first=rank[order],
+        )
+        means.append(float(np.nanmean(measure_values(measure, drawn, board.options))))
+    return float(np.mean(means))
+
+
+def missing_judgments(board: Board) -> Iterator[CheckFinding]:
+    """Unjudged documents that most runs rank above every judged relevant one."""
+    import polars as pl
+
+    if len(board.runs) < 3:
+        return
+    judged = board.rows.select("query_id", "doc_id", "grade").unique(["query_id", "doc_id"])
+    queries = judged.filter(pl.col("grade") > 0)["query_id"].unique()
+    above = []
+    for run in board.runs.values():
+        ranked = run.frame.select("query_id", "doc_id", "rank").filter(pl.col("query_id").is_in(queries.to_list()))
+        ranked = ranked.join(judged, on=["query_id", "doc_id"], how="left")
+        first = ranked.filter(pl.col("grade") > 0).group_by("query_id").agg(pl.col("rank").min().alias("first"))
+        ranked = ranked.join(first, on="query_id", how="left").with_columns(pl.col("first").fill_null(11))
+        unjudged = ranked.filter(
+            pl.col("grade").is_null() & (pl.col("rank") < pl.col("first")) & (pl.col("rank") <= 10)
+        )
+        above.append(unjudged.select("query_id", "doc_id").unique())
+    votes = pl.concat(above).group_by("query_id", "doc_id").len().filter(pl.col("len") > len(board.runs) / 2)
+    votes = votes.sort(["len", "query_id", "doc_id"], descending=[True, False, False])
+    if not votes.height:
+        return
+    lowest = board.qrels.relevant_from or float(board.qrels.grades[board.qrels.grades > 0].min())
+    rows = [*board.rows.iter_rows(), *((query, doc, lowest, None) for query, doc, _ in votes.iter_rows())]
+    yield CheckFinding(
+        "likely-missing-judgment",
+        "warning",
+        votes.height,
+        f"{counted(votes.height, 'unjudged document is', 'unjudged documents are')} ranked above every relevant one by "
+        f"more than half of the {len(board.runs)} runs. Judge them (steelyard pool). Effect: each with grade "
+        f"{lowest:g}.",
+        examples(f"{query}: {doc} ({count} runs)" for query, doc, count in votes.iter_rows()),
+        board.effect(Qrels.from_rows(rows, board.qrels.queries).on_scale_of(board.qrels)),
+    )
+
+
+# Runs
+
+
+def run_findings(board: Board) -> Iterator[CheckFinding]:
+    """Empty answers, constant scores, lists that were cut, ids that differ, equal runs, and tuning on these queries."""
+    for name, run in board.runs.items():
+        yield from _lists(board, name, run)
+        yield from _ids(board, name, run)
+    prints: dict[str, list[str]] = {}
+    for name, run in board.runs.items():
+        ranked = run.frame.select("query_id", "doc_id", "rank").sort("query_id", "rank")
+        prints.setdefault(str(ranked.hash_rows().implode().hash()[0]), []).append(name)
+    for same in prints.values():
+        if len(same) > 1:
+            values = {name: {"now": float(np.nanmean(board.now[name]))} for name in same}
+            effect = {"measure": board.key, "runs": values, "largest": 0.0, "reordered": 0}
+            text = f"{listed(same)} have the same lists. Keep one, or check that each file is the right one."
+            yield CheckFinding("same-run", "warning", len(same), text, tuple(same), effect)
+    yield from _tuned(board)
+
+
+def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
+    import polars as pl
+
+    sizes = dict(run.frame.group_by("query_id").len().iter_rows())
+    queries = board.qrels.queries
+    if missing := [query for query in queries if not sizes.get(query)]:
+        text = (
+            f"{name}: {counted(len(missing), 'query has', 'queries have')} no documents. Run them again. Effect: "
+            "without them."
+        )
+        severity = "error" if len(missing) == len(queries) else "warning"
+        yield CheckFinding(
+            "empty-answer", severity, len(missing), text, examples(missing), _only(board.without(set(missing)), name)
+        )
+    lengths = np.array([sizes.get(query, 0) for query in queries])
+    usual, often = Counter(lengths[lengths > 0].tolist()).most_common(1)[0] if lengths.any() else (0, 0)
+    short = (lengths > 0) & (lengths < usual / 2)
+    if usual >= 10 and often >= 0.8 * np.sum(lengths > 0) and short.any():
+        few = [query for query, cut in zip(queries, short.tolist(), strict=True) if cut]
+        text = (
+            f"{name}: {counted(len(few), 'list has', 'lists have')} fewer than half of the usual {usual:,} documents. "
+            "Check that they were not cut. Effect: on these queries."
+        )
+        yield CheckFinding(
+            "list-cut-short", "warning", len(few), text, examples(few), _only(board.on_queries(short), name)
+        )
+    if run.ordered:
+        return
+    scored = run.frame.group_by("query_id").agg(pl.col("score").n_unique().alias("scores"), pl.len())
+    constant = scored.filter((pl.col("scores") == 1) & (pl.col("len") > 1))["query_id"].to_list()
+    if constant and len(constant) >= 0.1 * len(sizes):
+        text = (
+            f"{name}: {counted(len(constant), 'list has', 'lists have')} one score for all documents, so their ids "
+            "decide the order. Write ranks or the real scores. Effect: ids in ascending instead of descending order."
+        )
+        turned = changed_run(
+            run, lambda rows: rows.sort(["query_id", "score", "doc_id"], descending=[False, True, False])
+        )
+        effect = board.effect(fix=lambda other: turned if other is run else other)
+        yield CheckFinding("constant-scores", "warning", len(constant), text, examples(constant), _only(effect, name))
+
+
+_CHANGES: Mapping[str, Callable[[str], str]] = {
+    "white space": str.strip,
+    "upper and lower case": lambda one: one.strip().lower(),
+    "a file extension": lambda one: re.sub(r"\.[A-Za-z]\w{0,4}$", "", one.strip()),
+    "a prefix": lambda one: re.sub(r"^.*[/:#|]|^[A-Za-z]+[-_]", "", one.strip()),
+    "a suffix": lambda one: re.sub(r"[-_#:|][A-Za-z]*\d*$", "", one.strip()),
+}
+"""Differences between ids, and what removes each."""
+
+
+def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
+    """Documents of a run that the corpus (or, without one, the qrels) has under an id that differs only in form."""
+    import polars as pl
+
+    corpus = board.dataset.corpus
+    known = set(corpus) if len(corpus) else set(board.qrels.judged.doc_ids)
+    unknown = [doc for doc in run.frame["doc_id"].unique(maintain_order=True).to_list() if doc not in known]
+    if not unknown:
+        return
+    best: tuple[str, dict[str, str]] = ("", {})
+    for what, change in _CHANGES.items():
+        plain: dict[str, str | None] = {}
+        for doc in known:
+            key = change(doc)
+            plain[key] = None if key in plain else doc
+        found = {doc: plain[change(doc)] for doc in unknown if plain.get(change(doc))}
+        found |= {doc: change(doc) for doc in unknown if doc not in found and change(doc) in known}
+        if len(found) > len(best[1]):
+            best = what, {doc: str(other) for doc, other in found.items()}
+    what, mapping = best
+    if len(corpus) and len(mapping) < len(unknown):
+        lost = [doc for doc in unknown if doc not in mapping]
+        text = (
+            f"{name}: {counted(len(lost), 'document is', 'documents are')} not in the corpus. Check that run and "
+            "corpus are of one version. Effect: without them."
+        )
+        gone = pl.Series(lost)
+        effect = board.effect(
+            fix=lambda other: (
+                changed_run(run, lambda rows: rows.filter(~pl.col("doc_id").is_in(gone.implode())))
+                if other is run
+                else other
+            )
+        )
+        yield CheckFinding("retrieved-not-in-corpus", "warning", len(lost), text, examples(lost), _only(effect, name))
+    if len(mapping) < max(1, 0.5 * len(unknown)):
+        return
+    frame = pl.DataFrame({"doc_id": list(mapping), "other": list(mapping.values())})
+
+    def renamed(rows: pl.DataFrame) -> pl.DataFrame:
+        joined = rows.join(frame, on="doc_id", how="left", maintain_order="left")
+        return joined.with_columns(doc_id=pl.coalesce("other", "doc_id")).drop("other")
+
+    text = (
+        f"{name}: {counted(len(mapping), 'document id differs', 'document ids differ')} from the known ones by {what}. "
+        "Write the ids of the corpus. Effect: with the ids mapped as in the examples."
+    )
+    effect = board.effect(fix=lambda other: changed_run(run, renamed) if other is run else other)
+    shown = examples(f"{doc} -> {other}" for doc, other in mapping.items())
+    yield CheckFinding("ids-differ", "error", len(mapping), text, shown, _only(effect, name))
+
+
+def _only(effect: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
+    """An effect on one run."""
+    if effect is None or name not in effect["runs"]:
+        return None
+    row = effect["runs"][name]
+    return {**effect, "runs": {name: row}, "largest": abs(row.get("fixed", row.get("others")) - row["now"])}
+
+
+def _tuned(board: Board) -> Iterator[CheckFinding]:
+    """Runs that are far better on the queries of a `train` part, compared with the mean of the other runs."""
+    columns = board.dataset.queries.columns
+    column = next((name for name in ("split", "part", "fold", "set") if name in columns), None)
+    if column is None or len(board.runs) < 2:
+        return
+    parts = np.array([str(columns[column].get(query, "")).lower() for query in board.qrels.queries])
+    train = parts == "train"
+    if train.sum() < 10 or (~train).sum() < 10:
+        return
+    gains, p_values = {}, []
+    for name, values in board.now.items():
+        lead = values - np.mean([other for key, other in board.now.items() if key != name], axis=0)
+        gap = lead[train] - lead[~train].mean()
+        gains[name] = float(gap.mean())
+        spread = np.sqrt(lead[train].var(ddof=1) / train.sum() + lead[~train].var(ddof=1) / (~train).sum())
+        share = spread / (np.sqrt(lead[train].var(ddof=1) / train.sum()) or 1.0)
+        p_values.append(t_test(gap / max(share, 1.0) if share else gap).p)
+    adjusted = adjust(p_values)
+    for (name, gain), p in zip(gains.items(), adjusted.tolist(), strict=True):
+        if gain > 0 and p < 0.01:
+            text = (
+                f"{name}: its lead over the other runs is {gain:.4f} larger on the {int(train.sum()):,} queries of the "
+                "part 'train' than on the rest: it was probably tuned on them. Effect: without the train queries."
+            )
+            gone = {query for query, inside in zip(board.qrels.queries, train.tolist(), strict=True) if inside}
+            yield CheckFinding("tuned-on-train", "warning", int(train.sum()), text, (name,), board.without(gone))

@@ -1,0 +1,337 @@
+"""What is wrong with the texts of a corpus and of questions: one pass over the documents, in chunks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from steelyard.datasets.duplicates import near_duplicates
+from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
+from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CHUNK = 20_000
+"""Documents that are looked at together."""
+
+NEAR_UP_TO = 20_000
+"""In corpora up to this size near-duplicates count as copies; in larger ones only equal texts do."""
+
+NEAR = 0.9
+SHORTEST = 10
+"""A text with fewer letters and digits than this is near-empty."""
+
+LONG_WORDS = 2048
+"""A text with more words is far longer than the 512 tokens that most embedding models read."""
+
+COPIED = 6
+"""A question of at least this many words that is in a relevant document word for word was copied from it."""
+
+EDGE = 40
+"""Characters at the start or the end of a text that are compared to find boilerplate."""
+
+_BROKEN = r"\x{FFFD}|Ã[\x{80}-\x{BF}]|â€|Â[\x{A0}-\x{BF}]"
+_SCRIPTS = ("Latin", "Cyrillic", "Han", "Hiragana", "Hangul", "Arabic", "Greek", "Hebrew", "Devanagari", "Thai")
+_COMMON = {
+    "English": "the of and to in is for with that are by from this was",
+    "German": "der die und das ist nicht den von mit für eine auf dem",
+    "French": "le les des est dans pour une sur par qui aux sont avec",
+    "Spanish": "el los las una por que con para del como más sus",
+    "Italian": "il che di per una sono della nel con gli alla dei",
+    "Portuguese": "não uma dos das para com são pelo pela mais ao",
+    "Dutch": "de het een van en niet voor met zijn dat op te",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """One row per document: its id, a hash of its words, letters and digits, words, and what was noticed.
+
+    equal: which of the texts that were asked for, in their plain form, are the text of a document.
+    """
+
+    rows: pl.DataFrame
+    language: str
+    script: str
+    equal: set[str]
+
+
+def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
+    """The texts of a corpus, looked at once."""
+    import polars as pl
+
+    sample = "".join(islice(corpus.texts.values(), 500))[:200_000]
+    counts = {name: pl.Series([sample]).str.count_matches(rf"\p{{{name}}}")[0] for name in _SCRIPTS}
+    script = max(_SCRIPTS, key=lambda name: counts[name])
+    usual = r"\p{Han}\p{Hiragana}\p{Katakana}" if script in ("Han", "Hiragana") else rf"\p{{{script}}}"
+    spoken = max(_COMMON, key=lambda name: len(re.findall(_words_of(name), sample.lower())))
+    others = "|".join(_words_of(name) for name in _COMMON if name != spoken)
+    parts: list[pl.DataFrame] = []
+    asked, equal = pl.Series(sorted(wanted), dtype=pl.String), set[str]()
+    pairs = zip(corpus, corpus.texts.values(), strict=True)
+    while chunk := list(islice(pairs, CHUNK)):
+        lowered = pl.col("text").str.to_lowercase()
+        words = pl.col("words")
+        frame = pl.DataFrame(chunk, schema={"doc_id": pl.String, "text": pl.String}, orient="row")
+        frame = frame.with_columns(
+            lowered.str.replace_all(r"[\W_]+", " ").str.strip_chars().alias("plain"),
+            pl.col("text").str.contains(_BROKEN).alias("broken"),
+            pl.col("text").str.strip_chars().str.slice(0, EDGE).hash().alias("start"),
+            pl.col("text").str.strip_chars().str.slice(-EDGE).hash().alias("end"),
+            pl.col("text").str.len_chars().alias("size"),
+        ).with_columns(
+            pl.col("plain").hash().alias("words_hash"),
+            pl.col("plain").str.len_chars().alias("letters"),
+            pl.col("plain").str.count_matches(" ").alias("words"),
+            pl.col("plain").str.slice(0, 400).str.count_matches(rf"[\p{{L}}--[{usual}]]").alias("foreign"),
+            pl.col("plain").str.slice(0, 400).str.count_matches(r"\p{L}").alias("known_letters"),
+        )
+        equal.update(frame.filter(pl.col("plain").is_in(asked.implode()))["plain"].to_list())
+        strange = pl.col("foreign") > 0.5 * pl.col("known_letters")
+        if script == "Latin":
+            start = pl.col("plain").str.slice(0, 400)
+            own, other = start.str.count_matches(_words_of(spoken)), start.str.count_matches(others)
+            seen = start.str.count_matches(" ") + 1
+            strange = strange | ((seen >= 15) & (other >= 0.12 * seen) & (other > 4 * own))
+        frame = frame.with_columns(((pl.col("known_letters") >= 10) & strange).alias("strange"), words)
+        parts.append(frame.drop("text", "plain", "foreign", "known_letters"))
+    return Texts(pl.concat(parts), spoken if script == "Latin" else "", script, equal)
+
+
+def _words_of(language: str) -> str:
+    return rf"\b(?:{'|'.join(_COMMON[language].split())})\b"
+
+
+def text_findings(board: Board) -> Iterator[CheckFinding]:
+    """The findings on the corpus and on the questions."""
+    plain = {query: _plain(text) for query, text in board.dataset.queries.items()}
+    judged = set(board.qrels.queries)
+    plain = {query: text for query, text in plain.items() if text and query in judged}
+    texts = scanned(board.dataset.corpus, plain.values()) if len(board.dataset.corpus) else None
+    if texts is not None:
+        yield from _corpus_findings(board, texts)
+    yield from _question_findings(board, plain, set() if texts is None else texts.equal)
+
+
+def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:
+    """Empty texts, boilerplate, other languages, broken encoding, long documents, and copies of relevant ones."""
+    import polars as pl
+
+    rows = texts.rows
+
+    def chosen(condition: pl.Expr) -> list[str]:
+        return rows.filter(condition)["doc_id"].to_list()
+
+    if empty := chosen(pl.col("letters") < SHORTEST):
+        gone = set(empty)
+        judged = board.rows.filter(~pl.col("doc_id").is_in(empty))
+        yield CheckFinding(
+            "near-empty-text",
+            "warning",
+            len(empty),
+            f"{counted(len(empty), 'document has', 'documents have')} fewer than {SHORTEST} letters. Remove them, or "
+            "fix the step that reads them. Effect: without them in qrels and lists.",
+            examples(empty),
+            board.effect(board.fixed_qrels(judged), lambda run: _without(run, gone)),
+        )
+    if broken := chosen(pl.col("broken")):
+        yield CheckFinding(
+            "broken-encoding",
+            "warning",
+            len(broken),
+            f"{counted(len(broken), 'document has', 'documents have')} broken characters, as in 'Ã©'. Read the "
+            "source as UTF-8. Effect: on queries whose relevant documents are among them.",
+            examples(broken),
+            board.affected(set(broken)),
+        )
+    strange = chosen(pl.col("strange"))
+    if strange and len(strange) <= 0.2 * rows.height:
+        usual = texts.language or f"the script {texts.script}"
+        yield CheckFinding(
+            "other-language",
+            "warning",
+            len(strange),
+            f"{counted(len(strange), 'document is', 'documents are')} not in {usual}, as most are. Check that they "
+            "belong to this corpus. Effect: on queries whose relevant documents are among them.",
+            examples(strange),
+            board.affected(set(strange)),
+        )
+    if long := chosen(pl.col("words") >= LONG_WORDS):
+        yield CheckFinding(
+            "long-document",
+            "warning",
+            len(long),
+            f"{counted(len(long), 'document has', 'documents have')} more than {LONG_WORDS:,} words; embedding models "
+            "that read 512 tokens ignore most of it. Split them into chunks. Effect: on queries whose relevant "
+            "documents are among them.",
+            examples(long),
+            board.affected(set(long)),
+        )
+    yield from _boilerplate(board, rows)
+    yield from _copies(board, rows)
+
+
+def _boilerplate(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
+    """Texts that start or end with the same words as many others, and are not equal to them."""
+    import polars as pl
+
+    least = max(20, 0.05 * rows.height)
+    long = rows.filter(pl.col("size") >= 2 * EDGE).unique("words_hash", maintain_order=True)
+    for edge in ("start", "end"):
+        common = long[edge].value_counts(sort=True).head(1)
+        if common.height and common["count"][0] >= least:
+            shared = long.filter(pl.col(edge) == common[edge][0])["doc_id"].to_list()
+            text = board.dataset.corpus.texts[shared[0]].strip()
+            shown = text[:EDGE] if edge == "start" else text[-EDGE:]
+            yield CheckFinding(
+                "boilerplate",
+                "warning",
+                len(shared),
+                f"{len(shared):,} different documents ({len(shared) / rows.height:.0%}) {edge} with the same {EDGE} "
+                f"characters, {shown!r}. Remove what they share. Effect: on queries whose relevant documents are among "
+                "them.",
+                examples(shared),
+                board.affected(set(shared)),
+            )
+
+
+def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
+    """Copies of relevant documents that are not relevant themselves: finding one counts as nothing."""
+    import polars as pl
+
+    named = rows.filter(pl.col("letters") >= SHORTEST)
+    same = named.filter(pl.col("words_hash").is_duplicated())
+    groups = [
+        tuple(group) for group in same.group_by("words_hash", maintain_order=True).agg("doc_id")["doc_id"].to_list()
+    ]
+    if rows.height <= NEAR_UP_TO:
+        groups = near_duplicates(board.dataset.corpus, NEAR)
+    group_of = {doc: group for group in groups for doc in group}
+    relevant = board.rows.filter((pl.col("grade") > 0) & pl.col("doc_id").is_in(list(group_of)))
+    graded = {(query, doc) for query, doc, grade, _ in board.rows.iter_rows() if grade > 0}
+    copies: dict[tuple[str, str], str] = {}
+    for query, doc, _, _ in relevant.iter_rows():
+        for copy in group_of[doc]:
+            if (query, copy) not in graded:
+                copies.setdefault((query, copy), doc)
+    if not copies:
+        return
+    frame = pl.DataFrame(
+        [(query, copy, doc) for (query, copy), doc in copies.items()],
+        schema={"query_id": pl.String, "doc_id": pl.String, "original": pl.String},
+        orient="row",
+    )
+    kept = board.rows.join(frame, on=["query_id", "doc_id"], how="anti")
+
+    def credited(run: Any) -> Any:
+        return changed_as(run, frame)
+
+    yield CheckFinding(
+        "copy-of-relevant",
+        "warning",
+        len(copies),
+        f"{counted(len(copies), 'copy', 'copies')} of relevant documents (the same text under a different id) "
+        f"{'is' if len(copies) == 1 else 'are'} not judged relevant. Judge them alike, under one target, or keep one "
+        "of each. Effect: a copy counts as the document that it copies.",
+        examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items()),
+        board.effect(board.fixed_qrels(kept), credited),
+    )
+
+
+def changed_as(run: Any, frame: pl.DataFrame) -> Any:
+    """The run with copies under the id of the document that they copy."""
+    import polars as pl
+
+    def change(rows: pl.DataFrame) -> pl.DataFrame:
+        joined = rows.join(frame, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        return joined.with_columns(doc_id=pl.coalesce("original", "doc_id")).drop("original")
+
+    return changed_run(run, change)
+
+
+def _without(run: Any, gone: set[str]) -> Any:
+    import polars as pl
+
+    return changed_run(run, lambda rows: rows.filter(~pl.col("doc_id").is_in(list(gone))))
+
+
+# Questions
+
+_DEPENDENT = re.compile(
+    r"^(and|but|or|so|then|also|what about|how about|why not|what else)\b"
+    r"|\b(this (passage|document|text|article|section|paragraph|excerpt|context)"
+    r"|(according to|in|by|of) the (passage|document|text|article|excerpt|author))\b(?! \w)"
+    r"|\baccording to the (passage|document|text|article|excerpt|author)\b"
+    r"|\b(mentioned above|as above|the above|previous (question|answer)|the same one)\b"
+    r"|^(is|are|was|were|does|do|did|can|could|will|would|has|have|how does|how do|why does|why is|when was|where is) "
+    r"(it|they|he|she|this|that|these|those)\b(?! \w+ \w+ \w+ \w+)",
+    re.IGNORECASE,
+)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _question_findings(board: Board, plain: Mapping[str, str], seen: Collection[str]) -> Iterator[CheckFinding]:
+    """Questions that are documents, that copy their relevant document, that repeat others, or need a context.
+
+    plain: the words of every judged question. seen: those that are the text of a document.
+    """
+    import polars as pl
+
+    queries, corpus = board.dataset.queries, board.dataset.corpus
+    relevant: dict[str, set[tuple[str, float]]] = {query: set() for query in plain}
+    for query, doc, grade, _ in board.rows.iter_rows():
+        if query in relevant and grade > 0:
+            relevant[query].add((doc, grade))
+    if same := [query for query, text in plain.items() if text in seen]:
+        yield _of_queries(board, "question-is-document", same, "{} the text of a document of the corpus", "is", "are")
+    copied = [
+        query
+        for query, text in plain.items()
+        if text.count(" ") >= COPIED - 1
+        and text not in seen
+        and any(text in _plain(corpus[doc]) for doc, _ in relevant[query] if doc in corpus)
+    ]
+    if copied:
+        what = "{} word for word in a relevant document"
+        yield _of_queries(board, "question-copies-relevant", copied, what, "is", "are")
+    context = [query for query in plain if _DEPENDENT.search(queries[query].strip())]
+    if context:
+        yield _of_queries(board, "not-standalone", context, "{} not understandable without a context", "is", "are")
+    by_text: dict[str, list[str]] = {}
+    for query, text in plain.items():
+        by_text.setdefault(text, []).append(query)
+    repeated = [group for group in by_text.values() if len(group) > 1]
+    if differ := [group for group in repeated if len({frozenset(relevant[query]) for query in group}) > 1]:
+        whose = {query: group for group in differ for query in group}
+        rows = [row for row in board.rows.iter_rows() if row[0] not in whose]
+        merged: dict[tuple[str, str, Any], float] = {}
+        for query, doc, grade, target in board.rows.iter_rows():
+            for other in whose.get(query, ()):
+                merged[other, doc, target] = max(grade, merged.get((other, doc, target), grade))
+        rows += [(query, doc, grade, target) for (query, doc, target), grade in merged.items()]
+        count = sum(map(len, differ))
+        yield CheckFinding(
+            "same-question-different-qrels",
+            "warning",
+            count,
+            f"{counted(count, 'query', 'queries')} have the text of another query and different relevant documents. "
+            "Merge their judgments. Effect: each has the judgments of all with its text.",
+            examples(", ".join(group) for group in differ),
+            board.effect(board.fixed_qrels(pl.DataFrame(rows, schema=board.rows.schema, orient="row"))),
+        )
+    if equal := [query for group in repeated if group not in differ for query in group[1:]]:
+        yield _of_queries(board, "repeated-question", equal, "{} an earlier one and its judgments", "repeats", "repeat")
+
+
+def _of_queries(board: Board, code: str, queries: list[str], what: str, one: str, many: str) -> CheckFinding:
+    """A finding on queries whose effect is the leaderboard without them."""
+    verb = one if len(queries) == 1 else many
+    text = f"{counted(len(queries), 'question')} {what.format(verb)}. Rewrite or remove. Effect: without them."
+    return CheckFinding(code, "warning", len(queries), text, examples(queries), board.without(set(queries)))

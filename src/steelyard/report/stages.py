@@ -1,0 +1,140 @@
+"""The stages of a pipeline as text and as a page with the flow of the targets from stage to stage."""
+
+from __future__ import annotations
+
+from html import escape
+
+from steelyard.comparison.stages import BELOW, DELIVERED, StagesData
+from steelyard.notes import sentence
+from steelyard.report.documents import Document
+from steelyard.report.page.shell import section, shell
+from steelyard.report.tables import Cell, Table, table_html
+from steelyard.wording import counted, listed
+
+SHOWN_TARGETS = 200
+"""Targets of a fate that the page lists; it counts the others."""
+
+
+def stages_table(result: StagesData) -> Table:
+    """One row per stage and one for the ordering."""
+    k = result.measure.cutoff
+    moved = f"in/out@{k:g}" if k is not None else "in/out"
+    rows: list[list[Cell]] = []
+    for row in result.rows:
+        interval = "" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
+        moves = "" if row.get("lifted") is None else f"+{row['lifted']:,} -{row['pushed']:,}"
+        lost = [row.get("ceiling"), row.get("value"), row["lost"], interval, row["targets_lost"], moves]
+        rows.append([row["stage"], *lost])
+    return Table(["stage", "ceiling", "value", "lost", "95% interval", f"{result.unit.split()[-1]}s lost", moved], rows)
+
+
+def stages_document(result: StagesData) -> Document:
+    """The verdict, the stages, the parallel first stages and the slices."""
+    tables = [stages_table(result)]
+    if result.own:
+        rows: list[list[Cell]] = [[name, *values] for name, values in result.own.items()]
+        tables.append(Table(["first stage", "ceiling", "only it adds"], rows))
+    if result.slices is not None:
+        slices = result.slices
+        heads = [name.removeprefix("lost ") for name in slices.columns]
+        tables.append(Table(heads, slices.rows(), title="Lost by slice"))
+    return Document("Stages", result.verdict, tables, [_summary(result), *map(sentence, result.notes)])
+
+
+def _summary(result: StagesData) -> str:
+    """What became of the targets, and the values at the ends."""
+    fates = [f"{count:,} {fate}" for fate, count in result.fates.items() if count]
+    by_step = list(zip(result.steps, result.below_depth, result.added, strict=True))
+    deep = [f"{count:,} in {step}" for step, count, _ in by_step if count]
+    added = [f"{count:,} in {step}" for step, _, count in by_step if count]
+    ranked = f" Ranked below the documents that were passed on: {listed(deep)}." if deep else ""
+    ranked += f" Added by a later stage: {listed(added)}." if added else ""
+    ends = f"best {result.best.mean():.4f}, value {result.value:.4f}"
+    return (
+        f"{result.measure} of {counted(len(result.queries), 'query', 'queries')}: {ends}. "
+        f"Of {counted(result.target_fates.height, result.unit)}: {listed(fates) if fates else 'none'}.{ranked}"
+    )
+
+
+# The page
+
+_STYLE = """
+.flow { overflow-x: auto; margin-bottom: .75rem; }
+.flow svg { display: block; min-width: 36rem; }
+.flow svg text { font: 12px var(--sans); fill: currentColor; }
+.flow .kept { fill: light-dark(#0072b2, #6db6e8); } .flow .gone { fill: light-dark(#b04e00, #ffa35c); }
+.flow .band { opacity: .22; }
+"""
+_WIDTH, _HEIGHT, _TOP, _BAR = 960, 300, 44, 16
+
+
+def stages_page(result: StagesData) -> str:
+    """One page without scripts: the flow, the tables, and the targets of every fate."""
+    document = stages_document(result)
+    tables = "".join(_scrolled("Table", table_html(table)) for table in document.tables)
+    hint = "".join(f'<p class="hint">{escape(line)}</p>' for line in document.notes)
+    verdict = f'<p class="kicker">Stages</p><h1>{escape(result.verdict)}</h1>{hint}'
+    sections = [
+        section("flow", "From stage to stage", _drawing(result)),
+        section("stages", f"{escape(str(result.measure))} by stage", tables),
+        section("targets", f"{result.unit.capitalize()}s by fate", _targets(result)),
+    ]
+    return shell("Stages", verdict, sections, _STYLE)
+
+
+def _drawing(result: StagesData) -> str:
+    """One column per stage: the targets that are still there, and below them those that were lost there."""
+    total = max(1, result.target_fates.height)
+    lost = [row["targets_lost"] for row in result.rows]
+    names = [*result.steps, f"first {result.measure.cutoff}" if result.measure.cutoff is not None else "last list"]
+    left = [total - sum(lost[: place + 1]) for place in range(len(lost))]
+    unit, gap = (_HEIGHT - _TOP - 30) / total, _WIDTH / (len(names) + 1)
+    parts, before = [], total
+    columns = [("relevant", total, 0), *zip(names, left, lost, strict=True)]
+    for place, (name, kept, gone) in enumerate(columns):
+        x, height, fallen = place * gap + 4, kept * unit, gone * unit
+        if place:
+            previous = (place - 1) * gap + 4 + _BAR
+            parts.append(
+                f'<path class="kept band" d="M{previous:.1f} {_TOP}L{x:.1f} {_TOP}V{_TOP + height:.1f}'
+                f'L{previous:.1f} {_TOP + height:.1f}Z"/>'
+                f'<path class="gone band" d="M{previous:.1f} {_TOP + height:.1f}L{x:.1f} {_TOP + height + 6:.1f}'
+                f'V{_TOP + height + 6 + fallen:.1f}L{previous:.1f} {_TOP + before * unit:.1f}Z"/>'
+            )
+        title = f"{name}: {counted(kept, result.unit)}" + (f", {gone:,} lost" if gone else "")
+        parts.append(
+            f'<rect class="kept" x="{x:.1f}" y="{_TOP}" width="{_BAR}" height="{height:.1f}">'
+            f"<title>{escape(title)}</title></rect>"
+            f'<rect class="gone" x="{x:.1f}" y="{_TOP + height + 6:.1f}" width="{_BAR}" height="{fallen:.1f}">'
+            f"<title>{escape(title)}</title></rect>"
+            f'<text x="{x:.1f}" y="16">{escape(name)}</text>'
+            f'<text x="{x:.1f}" y="34">{kept:,}{f" (−{gone:,})" if gone else ""}</text>'
+        )
+        before = kept
+    return _scrolled(
+        "Flow from stage to stage",
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'aria-label="{result.unit.capitalize()}s that are left after each stage">{"".join(parts)}</svg>',
+    )
+
+
+def _scrolled(label: str, content: str) -> str:
+    """Content that may be wider than the screen, scrolled by mouse and by keys."""
+    return f'<div class="flow" tabindex="0" role="region" aria-label="{label}">{content}</div>'
+
+
+def _targets(result: StagesData) -> str:
+    """For every fate the targets with their ranks; the delivered ones are not listed."""
+    import polars as pl
+
+    parts = []
+    for fate, count in result.fates.items():
+        if not count or fate == DELIVERED:
+            continue
+        frame = result.target_fates.filter(pl.col("fate") == fate).drop("fate")
+        more = f'<p class="hint">And {count - SHOWN_TARGETS:,} more.</p>' if count > SHOWN_TARGETS else ""
+        heads = [name.removeprefix("rank ") for name in frame.columns]
+        table = table_html(Table(heads, frame.head(SHOWN_TARGETS).rows()))
+        name = f"{fate} ({count:,})" if fate != BELOW else f"{fate} of {result.measure} ({count:,})"
+        parts.append(f"<details><summary>{escape(name)}</summary>{_scrolled('Table', table)}{more}</details>")
+    return "".join(parts)
