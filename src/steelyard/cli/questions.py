@@ -8,6 +8,7 @@ from typing import Annotated
 from steelyard.cli import arguments as args
 from steelyard.cli.arguments import Argument, Option, UsageError
 from steelyard.cli.output import print_message, print_messages, print_tables, progress_bar
+from steelyard.wording import counted
 
 
 def questions(
@@ -15,7 +16,7 @@ def questions(
     endpoint: Annotated[str, Option("The address of a chat-completions endpoint.", "URL")],
     model: Annotated[str, Option("The name of the model.", "NAME")],
     output: Annotated[Path, Option("The folder to write: a dataset, and every draft with its reason.", "DIR")],
-    n: Annotated[int, Option("Drafts to ask for; rejected ones count.", "N")] = 200,
+    n: Annotated[int, Option("Drafts to ask for; rejected ones count.", "N", names=("--number", "-n"))] = 200,
     kinds: Annotated[
         str | None,
         Option(
@@ -53,20 +54,24 @@ def questions(
     has them all, with the reason. `steelyard judge questions` lets a person approve
     them. Run the command again after a crash: what was answered is not asked again.
     """
+    from steelyard.judging.approval import FILE, approved
     from steelyard.judging.drafts import Drafting, client
+    from steelyard.judgments import Judgments
 
     made = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
     try:
         drafting = Drafting(corpus, made, n, shares_of(kinds), like, critic, by, seed)
         print_message(f"{drafting.plan()}.")
-        if critic is not None:
-            print_message(f"Then at most one request to {critic} for each accepted draft.")
+        if drafting.second_requests:
+            print_message(f"Then at most {counted(drafting.second_requests, 'request')} more, to check drafts.")
         if plan:
             return
         with progress_bar() as progress:
             drafts = drafting.run(lambda done, total, tokens: progress(f"drafting, {tokens:,} tokens", done, total))
     finally:
         made.cache.close()
+    if (output / FILE).exists():
+        drafts = approved(drafts, Judgments.read(output / FILE))
     drafts.write(output)
     print_message(drafts.verdict)
     print_tables(drafts.document().tables)

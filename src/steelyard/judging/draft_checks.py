@@ -34,8 +34,9 @@ _POINTING = re.compile(
         |chapter|transcript|table|figure)s?\b(?!\s+(?:file|editor|message|box|field|of\s+the\s+constitution))
     | \b(?:the\s+)?(?:given|provided|above|aforementioned|following|preceding)\s+{_TEXT}\b
     | \b(?:according\s+to|based\s+on|per|in|from|within|throughout|by|of|does|did|do|is|are|was|were|what|why|how)
-        \s+the\s+(?:passage|text|excerpt|paragraph|snippet|extract|context|article|transcript|author|narrator|speaker
-        |writer)(?:'s|’s|s)?\b(?!\s+(?:["'“‘]|(?:of|by|on|from|titled|entitled|called|named|about)\b|editor|file|message|box))
+        \s+the\s+(?:passage|text|excerpt|paragraph|snippet|extract|article|transcript|author|narrator|speaker|writer
+        |context(?=\s*(?:[?.,]|$)))(?:'s|’s|s)?\b
+        (?!\s+(?:["'“‘]|(?:of|by|on|from|titled|entitled|called|named|about)\b|editor|file|message|box))
     | \b(?:mentioned|described|discussed|stated|outlined|listed|specified|referenced|presented|provided|given|noted
         |shown)\s+(?:in\s+(?:the|this|that)\s+(?:{_TEXT}|table|figure)\b|above|below|earlier|here\b)
     | \baccording\s+to\s+(?:the|this|that)\s+{_TEXT}\b(?!\s+(?:["'“‘]|of\b|by\b|on\b|from\b|titled))
@@ -51,6 +52,8 @@ _EXPLETIVE = re.compile(
     r"|\b(?:is|was|are|were)\s+(?:this|these|those)\s+\w+",
     re.IGNORECASE,
 )
+_FOLLOWED = {"they": 1, "it": 1, "this": 0, "these": 0, "those": 0}
+"""Content words that may follow a pronoun which seems to stand for nothing; with more it is used in general."""
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 
@@ -140,8 +143,9 @@ def _dangling(question: str) -> str:
         word = match[0].lower()
         if _PRONOUN.fullmatch(word):
             following = question[match.end() :].lstrip()
-            demonstrative = word in ("this", "these", "those")
-            return match[0] if not demonstrative or not following.strip(" ?.!") else ""
+            # 'Where do they film ...' and 'when does it snow in ...' have nobody and nothing in mind.
+            most = _FOLLOWED.get(word, len(following))
+            return match[0] if len(content_words(following)) <= most else ""
         if words(word) and words(word)[0] not in _FUNCTION:
             return ""
     return ""

@@ -344,8 +344,13 @@ class Drafting:
         return Question(id, doc_id, 1, name, text, system, endpoint.model, endpoint.url, read)
 
     def plan(self) -> Plan:
-        """What is left to ask for the drafts; checks by a model follow, at most one request for each draft."""
+        """What is left to ask for the drafts; `second_requests` follow."""
         return self.client.plan(self.questions())
+
+    @property
+    def second_requests(self) -> int:
+        """Requests at most that check drafts: of all with a critic, otherwise of unanswerable questions."""
+        return sum(self.critic is not None or kind.name == "unanswerable" for kind, _ in self.tasks)
 
     def run(self, progress: Progress | None = None) -> Drafts:
         """Ask for the drafts, check them, and return them in the order in which their passages were drawn."""
