@@ -11,11 +11,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
-from steelyard.alignment.mappings import scan_mapping
 from steelyard.alignment.ranges import Ranges, RetrievedRanges
-from steelyard.alignment.scanned import ScannedRun
+from steelyard.alignment.scans import ScannedRun, scan_file, scan_mapping
 from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
 from steelyard.io.trec import trec_scores
