@@ -450,7 +450,7 @@ def _lists_of(rows: Iterable[tuple[str, float | None]]) -> tuple[tuple[float, ..
 
 
 def _mapping_scores(run: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
-    """The first scores of a run in memory, by query; nothing from a list without scores on."""
+    """The first scores of a run in memory, by query, up to the first list without scores."""
     lists: list[tuple[float, ...]] = []
     left = FIRST_SCORES
     for listed in run.values():

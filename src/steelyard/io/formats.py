@@ -182,7 +182,7 @@ def singular(kind: Kind) -> str:
 
 @streams_read_once()
 def sniff(path: Path) -> Detected:
-    """The format of a file; an error if it is none of those known."""
+    """The format of a file; an error if it is unknown."""
     return detect(Source(Path(path)))
 
 
