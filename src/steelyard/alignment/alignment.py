@@ -11,11 +11,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
-from steelyard.alignment.mappings import scan_mapping
 from steelyard.alignment.ranges import Ranges, RetrievedRanges
-from steelyard.alignment.scanned import ScannedRun
+from steelyard.alignment.scans import ScannedRun, scan_file, scan_mapping
 from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
 from steelyard.io.trec import trec_scores
@@ -452,7 +450,7 @@ def _lists_of(rows: Iterable[tuple[str, float | None]]) -> tuple[tuple[float, ..
 
 
 def _mapping_scores(run: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
-    """The first scores of a run in memory, by query; nothing from a list without scores on."""
+    """The first scores of a run in memory, by query, up to the first list without scores."""
     lists: list[tuple[float, ...]] = []
     left = FIRST_SCORES
     for listed in run.values():

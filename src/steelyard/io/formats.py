@@ -17,8 +17,7 @@ from steelyard.checks import unknown_name
 from steelyard.errors import InputError
 from steelyard.io.columns import TableKind, kind_of_table
 from steelyard.io.files import bare_name, errors_name, reading, streams_read_once
-from steelyard.io.pools import POOL, is_pool
-from steelyard.io.shapes import LINES, Shape, split_names, table_form
+from steelyard.io.shapes import LINES, POOL, Shape, is_pool, split_names, table_form
 from steelyard.io.text import Source, shortened
 from steelyard.listing import Listing
 from steelyard.notes import Note, Severity, note
@@ -188,7 +187,7 @@ def singular(kind: Kind) -> str:
 
 @streams_read_once()
 def sniff(path: Path) -> Detected:
-    """The format of a file; an error if it is none of those known."""
+    """The format of a file; an error if it is unknown."""
     return detect(Source(Path(path)))
 
 

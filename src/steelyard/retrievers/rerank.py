@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.targets import load_target
 from steelyard.retrievers.base import (
-    Documents,
+    CheckedCorpus,
     Ranked,
     RetrieverError,
     checked_corpus,
@@ -54,7 +54,7 @@ class Rerank:
         self._given = score
         self._score = _scorer(score, self.label)
         self._texts: dict[str, str] = {}
-        self._documents: Documents | None = None
+        self._documents: CheckedCorpus | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus with the first-stage retriever, and keep the texts."""

@@ -18,7 +18,7 @@ from steelyard.masking import from_environment, masked, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import TEXT_NAMES, DocIds
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, Ranked, RetrieverError, checked_corpus, checked_index
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, checked_corpus, checked_index
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.filters import describe_filter, passing
 from steelyard.retrievers.registry import from_spec
@@ -155,7 +155,7 @@ class Engine(Wrapped):
                 masked(f"{self.label}: {self._identity.get('target')}: {error_text(error)}")
             ) from error
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         """Index the documents by their positions; `kept` tells which of them the filter keeps."""
         raise NotImplementedError
 

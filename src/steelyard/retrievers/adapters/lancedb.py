@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, text_column
-from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
@@ -76,7 +76,7 @@ class LanceDB(VectorEngine):
         remote = {"api_key": self._key["api_key"]} if self._key["api_key"] else {}
         return self._package.connect(self._address, **remote).open_table(self.table)
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         import pyarrow as pa
 
         columns: dict[str, Any] = {"position": pa.array(range(len(documents)), pa.int64())}

@@ -20,7 +20,7 @@ from steelyard.retrievers.adapters.engines import (
     text_column,
 )
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
@@ -119,7 +119,7 @@ class SqliteFts(_Sqlite):
     def _package_version(self) -> dict[str, Any]:
         return {"package": sqlite3.sqlite_version}
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         connection = self._create()
         try:
             with connection:
@@ -168,7 +168,7 @@ class SqliteVec(_Sqlite, VectorEngine):
         connection.enable_load_extension(False)
         return super()._connected(connection)
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
         connection = self._create()
         passes = [1] * len(documents) if kept is None else kept.astype(int).tolist()
