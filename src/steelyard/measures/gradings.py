@@ -16,12 +16,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.alignment.alignment import Alignment, Judged, Repeats, starts_of
+from steelyard.alignment.alignment import Alignment, Judged, Repeats, Targets, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
-from steelyard.qrels import Targets
 
 ABSENT = 1 << 40
 """The rank of a document that is not in a list."""
