@@ -111,7 +111,7 @@ class Predictions:
     @cached_property
     def _series(self) -> list[list[Series]]:
         """What every measure of every table is estimated from."""
-        made = []
+        made: list[list[Series]] = []
         for human, predicted in zip(self.human, self.predicted, strict=True):
             place = {query: at for at, query in enumerate(predicted.queries)}
             places = [place[query] for query in human.queries]

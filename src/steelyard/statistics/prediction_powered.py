@@ -152,8 +152,8 @@ def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:
     A query counts if every row has its human and its predicted value.
     """
     y, f = _matrices(human, predicted)
-    known = ~np.isnan(f).any(axis=0, keepdims=True)
-    asked = ~np.isnan(y).any(axis=0, keepdims=True)
+    known: npt.NDArray[np.bool_] = ~np.isnan(f).any(axis=0, keepdims=True)
+    asked: npt.NDArray[np.bool_] = ~np.isnan(y).any(axis=0, keepdims=True)
     sample, others = asked & known, ~asked & known
     y0, f0 = np.where(sample, y, 0.0), np.where(known, f, 0.0)
     if len(y) > 1:
