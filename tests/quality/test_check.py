@@ -59,7 +59,7 @@ def grams(text: str, size: int) -> set[str]:
 
 @cache
 def _clean(name: str) -> Data:
-    """60 queries and up to 400 documents of a collection, without what is wrong with the collection itself."""
+    """40 queries and up to 250 documents of a collection, without what is wrong with the collection itself."""
     source = sy.Dataset.read(shared_data(name))
     texts = {doc: text for doc, text in source.corpus.items() if 10 < len(text) < 6000 and "\ufffd" not in text}
     extra = {doc for group in near_duplicates(texts, 0.7) for doc in group[1:]}
@@ -70,9 +70,9 @@ def _clean(name: str) -> Data:
         for row in source.qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").rows()
         if row[1] in texts
     ]
-    usable = list(dict.fromkeys(query for query, _, grade in rows if grade > 0))[:60]
+    usable = list(dict.fromkeys(query for query, _, grade in rows if grade > 0))[:40]
     rows = [(query, doc, grade, None) for query, doc, grade in rows if query in usable]
-    kept = list(dict.fromkeys([doc for _, doc, _, _ in rows] + list(texts)))[:400]
+    kept = list(dict.fromkeys([doc for _, doc, _, _ in rows] + list(texts)))[:250]
     rows = [row for row in rows if row[1] in set(kept)]
     usable = [query for query in usable if any(row[0] == query and row[2] > 0 for row in rows)]
     corpus = {doc: texts[doc] for doc in kept}

@@ -21,6 +21,7 @@ from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.comparison.compare import slice_values
 from steelyard.comparison.slices import in_order, slice_labels
+from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import level_of, refuse_unmatched, with_doubts
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.evaluation import judged_qrels, measure_values, on_scale, prepare, scores_of
@@ -285,6 +286,7 @@ def stages(
     [('retrieve', 0.6666666666666666, 0.3333333333333333, 0.0), ('rerank', 0.3333333333333333, 0.3333333333333333, 0.3333333333333333)]
     """  # noqa: E501
     check_names(options, ("inputs", "by", "queries", "alpha"))
+    ComparisonPlan(alpha=alpha).checked()
     dialect, chosen, named = prepare(measure, "steelyard", options)
     if chosen.missing != "zero" or chosen.depth is not None:
         raise PolicyError("`missing` and `depth` do not apply to stages: a list that a stage lacks is an empty list.")

@@ -15,6 +15,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.comparison.stages import ideal_order, judged_lists
 from steelyard.evaluation import measure_values
 from steelyard.measures.compute import averaged
+from steelyard.notes import Severity
 from steelyard.qrels import Qrels
 from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
 from steelyard.run import Run
@@ -264,7 +265,7 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
             f"{name}: {counted(len(missing), 'query has', 'queries have')} no documents. Run them again. Effect: "
             "without them."
         )
-        severity = "error" if len(missing) == len(queries) else "warning"
+        severity: Severity = "error" if len(missing) == len(queries) else "warning"
         yield CheckFinding(
             "empty-answer", severity, len(missing), text, examples(missing), _only(board.without(set(missing)), name)
         )

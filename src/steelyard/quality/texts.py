@@ -64,7 +64,7 @@ def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
     """The texts of a corpus, looked at once."""
     import polars as pl
 
-    sample = "".join(islice(corpus.texts.values(), 500))[:200_000]
+    sample = "".join(islice(corpus.texts.values(), 500))[:30_000]
     counts = {name: pl.Series([sample]).str.count_matches(rf"\p{{{name}}}")[0] for name in _SCRIPTS}
     script = max(_SCRIPTS, key=lambda name: counts[name])
     usual = r"\p{Han}\p{Hiragana}\p{Katakana}" if script in ("Han", "Hiragana") else rf"\p{{{script}}}"
