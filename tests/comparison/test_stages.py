@@ -313,6 +313,8 @@ def test_slices_and_options():
         ({"measure": "R(budget=10)"}, MeasureError, "lengths of texts"),
         ({"missing": "skip"}, PolicyError, "empty list"),
         ({"depth": 3}, PolicyError, "empty list"),
+        ({"alpha": 2}, PolicyError, "alpha is 2"),
+        ({"rel": 9, "no_relevant": "skip"}, InputError, "no query has a value"),
         ({"stages": {}}, InputError, "no stage is given"),
         ({"stages": {"ordering": {"q": ["a"]}}}, InputError, "cannot be the name of a stage"),
         ({"inputs": {"b": ["c"]}}, InputError, "there is no stage 'c'"),

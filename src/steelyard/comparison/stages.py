@@ -95,7 +95,7 @@ class StagesData:
     @property
     def value(self) -> float:
         """The mean of the pipeline: of the last list as it is."""
-        return float(self.values[-1].mean()) if len(self.queries) else float("nan")
+        return float(self.values[-1].mean())
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -318,6 +318,8 @@ def stages(
     first = plan.steps[0][1] if len(plan.steps[0][1]) > 1 else ()
     others = {name: ceiling(union([other for other in first if other != name])) for name in first}
     kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
+    if not kept.any():
+        raise InputError(f"no query has a value of {key}: the qrels have no relevant document.")
     targets = _Targets.of(judged, parsed, chosen, plan, states, lists)
     warned = [note for note in scores[plan.names[-1]].notes if note.severity != "info"]
     return Stages(
@@ -341,7 +343,7 @@ def stages(
 
 
 def _mean(values: Floats, kept: Bools) -> float:
-    return float(values[kept].mean()) if kept.any() else float("nan")
+    return float(values[kept].mean())
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from steelyard.evaluation import measure_values
 from steelyard.measures.compute import averaged
 from steelyard.notes import Severity
 from steelyard.qrels import Qrels
-from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
+from steelyard.quality.effects import Board, CheckFinding, changed_run, examples, mean_of
 from steelyard.run import Run
 from steelyard.statistics import adjust, power_analysis
 from steelyard.wording import counted, listed
@@ -112,7 +112,7 @@ def ceilings(board: Board) -> dict[str, float]:
     means = {}
     for key, measure in board.measures.items():
         values = measure_values(measure, ideal_order(a, measure), board.options)
-        means[key] = float(np.nanmean(values)) if len(values) else float("nan")
+        means[key] = mean_of(values)
     return means
 
 
@@ -137,7 +137,7 @@ def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckF
     for key, measure in board.measures.items():
         if measure.definition.better != "more" or not averaged(measure) or not best[key] > 0:
             continue
-        means = {name: float(np.nanmean(board.values(board.qrels, run, measure))) for name, run in board.runs.items()}
+        means = {name: mean_of(board.values(board.qrels, run, measure)) for name, run in board.runs.items()}
         if len(means) > 1 and min(means.values()) >= SATURATED * best[key]:
             effect = {
                 "measure": key,
@@ -194,7 +194,7 @@ def _random_mean(board: Board, measure: Any, documents: int) -> float:
             doc=a.doc[order],
             tie_first=rank[order],
         )
-        means.append(float(np.nanmean(measure_values(measure, drawn, board.options))))
+        means.append(mean_of(measure_values(measure, drawn, board.options)))
     return float(np.mean(means))
 
 
@@ -248,7 +248,7 @@ def run_findings(board: Board) -> Iterator[CheckFinding]:
         prints.setdefault(str(ranked.hash_rows().implode().hash()[0]), []).append(name)
     for same in prints.values():
         if len(same) > 1:
-            values = {name: {"now": float(np.nanmean(board.now[name]))} for name in same}
+            values = {name: {"now": mean_of(board.now[name])} for name in same}
             effect = {"measure": board.key, "runs": values, "largest": 0.0, "reordered": 0}
             text = f"{listed(same)} have the same lists. Keep one, or check that each file is the right one."
             yield CheckFinding("same-run", "warning", len(same), text, tuple(same), effect)
