@@ -384,6 +384,15 @@ def test_command_with_parallel_stages_slices_and_queries(files, tmp_path, capsys
     assert "has no stage; expected STAGE=RUN" in capsys.readouterr().err
 
 
+def test_command_with_an_earlier_pipeline(files, capsys):
+    qrels, retrieve, _, _, _, context = files
+    arguments = ["stages", qrels, retrieve, f"context={retrieve.partition('=')[2]}", "-m", "R@3", "--format", "json"]
+    assert steelyard([*arguments, "--before", retrieve, "--before", context]) == 0
+    assert [(row["stage"], row["gained"]) for row in json.loads(capsys.readouterr().out)] == [
+        ("retrieve", 0.0), ("context", 0.5), ("ordering", 0.0),
+    ]  # fmt: skip
+
+
 def test_every_format_and_a_page_that_escapes_names(files, tmp_path):
     qrels, *runs = files
     paths = [run.partition("=")[2] for run in runs]
