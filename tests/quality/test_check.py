@@ -356,6 +356,18 @@ def test_broken_lists_of_a_run(clean):
     assert flat.effect["runs"]["flat"]["fixed"] == pytest.approx(scores[MEASURE], abs=1e-12)
 
 
+def test_one_finding_for_all_runs_with_a_problem(clean):
+    first, second = list(clean.queries)[:2]
+    del clean.runs["grams3"][first]
+    del clean.runs["grams4"][first], clean.runs["grams4"][second]
+    finding = found_in(clean.check(), "empty-answer")
+    assert (finding.count, finding.examples) == (3, ("grams3: 1", "grams4: 2"))
+    kept = {"grams3": [first], "grams4": [first, second]}
+    for name, gone in kept.items():
+        fixed = clean.means([query for query in clean.queries if query not in gone])[name]
+        assert finding.effect["runs"][name]["fixed"] == pytest.approx(fixed, abs=1e-12)
+
+
 def test_likely_missing_judgments(clean):
     queries = list(clean.queries)
     perfect = {query: clean.relevant(query) for query in queries}

@@ -239,9 +239,11 @@ def missing_judgments(board: Board) -> Iterator[CheckFinding]:
 
 def run_findings(board: Board) -> Iterator[CheckFinding]:
     """Empty answers, constant scores, lists that were cut, ids that differ, equal runs, and tuning on these queries."""
+    by_code: dict[str, dict[str, CheckFinding]] = {}
     for name, run in board.runs.items():
-        yield from _lists(board, name, run)
-        yield from _ids(board, name, run)
+        for finding in (*_lists(board, name, run), *_ids(board, name, run)):
+            by_code.setdefault(finding.code, {})[name] = finding
+    yield from map(_of_runs, by_code.values())
     prints: dict[str, list[str]] = {}
     for name, run in board.runs.items():
         ranked = run.frame.select("query_id", "doc_id", "rank").sort("query_id", "rank")
@@ -253,6 +255,22 @@ def run_findings(board: Board) -> Iterator[CheckFinding]:
             text = f"{listed(same)} have the same lists. Keep one, or check that each file is the right one."
             yield CheckFinding("same-run", "warning", len(same), text, tuple(same), effect)
     yield from _tuned(board)
+
+
+def _of_runs(found: Mapping[str, CheckFinding]) -> CheckFinding:
+    """One finding for all runs with this problem: the text is that of the run with the largest effect."""
+    worst = max(found.values(), key=lambda finding: (finding.largest, finding.count))
+    if len(found) == 1:
+        return worst
+    effects = [finding.effect for finding in found.values() if finding.effect is not None]
+    values = {name: row for effect in effects for name, row in effect["runs"].items()}
+    return replace(
+        worst,
+        count=sum(finding.count for finding in found.values()),
+        text=f"{len(found)} runs have this problem; the largest effect is on {worst.text}",
+        examples=examples(f"{name}: {finding.count:,}" for name, finding in found.items()),
+        effect={**effects[0], "runs": values, "largest": worst.largest} if effects else None,
+    )
 
 
 def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
