@@ -368,6 +368,18 @@ def test_one_finding_for_all_runs_with_a_problem(clean):
         assert finding.effect["runs"][name]["fixed"] == pytest.approx(fixed, abs=1e-12)
 
 
+def test_a_relevance_level_that_decides_the_order(clean):
+    graded = {query: clean.relevant(query)[0] for query in clean.queries}
+    clean.rows = [(query, doc, 2, None) for query, doc in graded.items()]
+    clean.rows += [(query, "related", 1, None) for query in graded]
+    clean.corpus["related"] = "A document that is only related to everything that was asked about."
+    clean.runs["grams3"] = {query: ["related", "x", "y", doc] for query, doc in graded.items()}
+    clean.runs["grams4"] = {query: ["x", doc, "related"] for query, doc in graded.items()}
+    finding = next(each for each in clean.check().findings if each.code == "relevance-level")
+    assert (finding.count, finding.examples) == (1, ("RR@10",))
+    assert finding.effect["runs"] == {"grams3": {"now": 1.0, "fixed": 0.25}, "grams4": {"now": 0.5, "fixed": 0.5}}
+
+
 def test_likely_missing_judgments(clean):
     queries = list(clean.queries)
     perfect = {query: clean.relevant(query) for query in queries}

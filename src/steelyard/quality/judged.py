@@ -15,6 +15,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.comparison.stages import ideal_order, judged_lists
 from steelyard.evaluation import measure_values
 from steelyard.measures.compute import averaged
+from steelyard.measures.grammar import with_rel
 from steelyard.notes import Severity
 from steelyard.qrels import Qrels
 from steelyard.quality.effects import Board, CheckFinding, changed_run, examples, mean_of
@@ -87,6 +88,7 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             examples(f"{query}: {doc} {grade:g}" for query, doc, grade, _ in rows.iter_rows() if 0 < grade < 1),
             board.effect(board.fixed_qrels(scaled)),
         )
+    yield from _relevance_level(board)
     distractors = set(rows.filter(pl.col("grade") < 0).select("query_id", "doc_id").iter_rows())
     both = [
         pair
@@ -104,6 +106,32 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             examples(f"{query}: {doc}" for query, doc in both),
             board.effect(board.fixed_qrels(rows.join(frame, on=["query_id", "doc_id"], how="anti"))),
         )
+
+
+def _relevance_level(board: Board) -> Iterator[CheckFinding]:
+    """Binary measures that rank the runs differently if relevance starts at grade 2, on a scale that nobody stated."""
+    if board.qrels.relevant_from is not None or not np.any(board.qrels.grades > 1):
+        return
+    for key, measure in board.measures.items():
+        stricter = with_rel(measure, 2.0)
+        if stricter == measure:
+            continue
+        now, then = (
+            {name: mean_of(board.values(board.qrels, run, each)) for name, run in board.runs.items()}
+            for each in (measure, stricter)
+        )
+        effect = board.compared("fixed", now, then, key)
+        if effect is not None and effect["reordered"]:
+            pairs = effect["reordered"]
+            yield CheckFinding(
+                "relevance-level",
+                "warning",
+                pairs,
+                f"{key} ranks {counted(pairs, 'pair')} of runs differently if grade 1 is not relevant. State which "
+                "grade answers a question (rel). Effect: rel=2.",
+                (key,),
+                effect,
+            )
 
 
 def ceilings(board: Board) -> dict[str, float]:
