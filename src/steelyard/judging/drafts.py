@@ -105,6 +105,13 @@ class Draft:
         record |= {"spans": list(map(dict, self.spans))} if len(self.spans) > 1 else {}
         return {**record, "passages": list(map(dict, self.passages)), **self.more}
 
+    def to_query(self) -> dict[str, Any]:
+        """A line of queries.jsonl; `overlap` is low, middle or high, to slice scores by."""
+        record = {"_id": self.id, "text": self.question, "kind": self.kind, "synthetic": True}
+        share = self.more.get("overlap")
+        record |= {} if share is None else {"overlap": ("low", "middle", "high")[min(int(3 * share), 2)]}
+        return record if self.spans else {**record, "answerable": False}
+
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Draft:
         """The draft of a line of drafts.jsonl."""
@@ -166,12 +173,7 @@ class Drafts(Documented):
         if foreign and not (place / "drafts.jsonl").exists():
             raise InputError(f"the folder has a {foreign[0]} that is not of drafted questions; name another.", place)
         place.mkdir(parents=True, exist_ok=True)
-        queries = [
-            {"_id": draft.id, "text": draft.question, "kind": draft.kind, "synthetic": True}
-            | ({} if draft.spans else {"answerable": False})
-            for draft in self.drafts
-            if draft.status == "accepted"
-        ]
+        queries = [draft.to_query() for draft in self.drafts if draft.status == "accepted"]
         write_file(place / "drafts.jsonl", json_lines(draft.to_dict() for draft in self.drafts))
         write_file(place / "corpus.jsonl", json_lines(document_records(self.corpus)))
         write_file(place / "queries.jsonl", json_lines(queries))
