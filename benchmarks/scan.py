@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.files import scan_file
 from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import JudgedDocs, Ordering
-from steelyard.alignment.mappings import scan_mapping
+from steelyard.alignment.scans import scan_file, scan_mapping
 from steelyard.native import native_available
 from steelyard.run import Run
 

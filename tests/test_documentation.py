@@ -36,7 +36,7 @@ ENTRIES = {
         f"| `{name}` | `{meaning}` |" for each in dialects().values() for name, meaning in each.names.items()
     ],
     "dialects": lambda: [f"[{name}]" for name, each in dialects().items() if each.names],
-    "formats": lambda: [f"| `{each.name}` |" for each in list_formats()],
+    "formats": lambda: [f"| `{each.name}` |" for each in list_formats().values()],
     "measure-definitions": lambda: [each.headline for each in definitions().values()],
     "measures": lambda: [f"(#measure-{name})" for name in definitions()],
     "notes": lambda: [f"| `{code}` |" for code in wordings() if code != "text"],

@@ -114,12 +114,13 @@ def test_a_fused_run_has_no_table_format(files, capsys):
 
 def test_the_name_of_an_output_file_chooses_the_format(files, tmp_path, capsys):
     """-o x.json is JSON and -o x.csv a whole table, whichever verb writes it."""
-    for arguments in (["validate", files[0]], ["explain", "AP"], ["measures"], ["dialects"], ["retrievers", "random"],
+    for arguments in (["validate", files[0]], ["explain", "AP"], ["list", "measures"], ["list", "dialects"],
+                      ["list", "retrievers", "random"], ["list", "formats", "beir"],
                       ["reconcile", files[0], files[1], "-m", "AP", "--dialects", "ranx,autorag"]):  # fmt: skip
         target = tmp_path / "explained.json"
         assert cli([*arguments, "-o", str(target)]) == 0
         assert json.loads(target.read_text())
-    assert cli(["measures", "-o", str(tmp_path / "all.csv")]) == 0
+    assert cli(["list", "measures", "-o", str(tmp_path / "all.csv")]) == 0
     assert (tmp_path / "all.csv").read_text().startswith("measure,what,parameters,aliases,source")
     capsys.readouterr()
 

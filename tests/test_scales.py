@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import steelyard as sy
@@ -152,3 +153,30 @@ def test_outcomes_of_the_page_a_bench_and_the_gate_agree_on_what_is_relevant(tmp
     assert '"relevant":1,"hidden":0,"level":2' in page
     assert sy.gate(tmp_path / "out", run="other", rules=["Hit@1 >= 0.5", "R@2 >= 0.5"]).passed
     assert not sy.gate(tmp_path / "out", run="one", rules=["Hit@1 >= 0.5"]).passed
+
+
+def test_a_known_scale_or_a_stated_level_needs_no_note() -> None:
+    rng = np.random.default_rng(3)
+    grades = {f"q{n}": {f"d{d}": int(g) for d, g in enumerate(rng.integers(0, 4, 12))} for n in range(30)}
+    by_one = {q: sorted(of, key=lambda doc: -min(of[doc], 1)) for q, of in grades.items()}
+    by_all = {q: sorted(of, key=lambda doc: -of[doc]) for q, of in grades.items()}
+    runs = {"one": by_one, "all": by_all}
+    (found,) = [e for e in sy.compare(grades, runs, ["P@3"]).notes if e.code == "relevance-level-decides"]
+    assert (found["run"], found["now"], found["then"]) == ("one", "equal", "worse")
+    for text in (sy.compare(grades, runs, ["P@3"]).to_text(), sy.compare(grades, runs, ["P@3"]).summary()):
+        assert "rel=2" in text
+    lines = [
+        {"query_id": q, "doc_id": d, "grade": g, "judge": "ann", "relevant_from": 2}
+        for q, of in grades.items()
+        for d, g in of.items()
+    ]
+    binary = {q: {d: min(g, 1) for d, g in of.items()} for q, of in grades.items()}
+    for result in (
+        sy.compare(sy.Judgments(lines), runs, ["P@3"]),
+        sy.compare(grades, runs, ["P@3"], rel=1),
+        sy.compare(grades, runs, ["P(rel=1)@3"]),
+        sy.compare(grades, runs, ["nDCG@3"]),
+        sy.compare(grades, runs, ["P_3"], dialect="trec_eval-9"),
+        sy.compare(binary, runs, ["P@3"]),
+    ):
+        assert "relevance-level-decides" not in {each.code for each in result.notes}

@@ -135,7 +135,10 @@ def formats() -> str:
     """Every format of runs and qrels."""
     return table(
         ("format", "reads", "writes", "content"),
-        ((code(each.name), ", ".join(each.reads), ", ".join(each.writes), each.description) for each in list_formats()),
+        (
+            (code(each.name), ", ".join(each.reads), ", ".join(each.writes), each.description)
+            for each in list_formats().values()
+        ),
     )
 
 
@@ -311,6 +314,15 @@ SAMPLES: dict[str, Any] = {
 """Example values of notes, by name."""
 
 OF_A_NOTE: dict[str, dict[str, Any]] = {
+    "depends-on-overlap": {
+        "run": "bm25 on fixed-80",
+        "baseline": "bm25 on fixed-150",
+        "measure": "R(per=target, budget=600)",
+        "reason": "depends on how much of a passage a chunk must contain (any +0.1610***, majority -0.1200**, whole "
+        "-0.4530***)",
+    },
+    "relevance-level-decides": {"highest": 3.0, "measure": "P@10", "now": "better", "then": "not significant"},
+    "unjudged-by-people": {"share": 0.23, "k": 10},
     "across-left-out": {"source": "beir.csv"},
     "across-missing": {"runs": (("dense", ("scifact",)),)},
     "across-one-dataset-decides": {"pairs": (("bm25", "dense", "scifact", "reversed"),)},

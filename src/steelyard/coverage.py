@@ -13,7 +13,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment
 from steelyard.alignment.hits import Bools
-from steelyard.alignment.scanned import ScannedRun
+from steelyard.alignment.scans import ScannedRun
 from steelyard.errors import InputError
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, Texts, declare, note, sentence

@@ -40,7 +40,7 @@ def read_body(response: Any, largest: int) -> bytes:
 
 
 def json_value(data: bytes) -> Any:
-    """The JSON of an answer; a ValueError if it is none."""
+    """The JSON of an answer; a ValueError if it is not JSON."""
     try:
         return json.loads(data)
     except RecursionError:
@@ -77,14 +77,14 @@ def origin(url: str) -> str:
 
 
 def connect(url: str, seconds: float) -> HTTPConnection:
-    """A connection to the host of a URL that may be used for so many seconds in all."""
+    """A connection to the host of a URL, with a time limit for all of its use."""
     parts = urlsplit(url)
     kind = _TimedHTTPS if parts.scheme == "https" else _TimedHTTP
     return kind(parts.hostname or "", parts.port, timeout=seconds, until=time.monotonic() + seconds)
 
 
 def opened(request: Request, seconds: float) -> Any:
-    """The response to a request, to be read within so many seconds in all. Redirects stay within the origin."""
+    """The response to a request; `seconds` is the limit for all of it. Redirects stay within the origin."""
     timed = _TimedRequest(request, time.monotonic() + seconds)
     return _opener().open(timed, timeout=seconds)
 
@@ -141,16 +141,8 @@ class _TimedHTTP(HTTPConnection):
         self.sock = _TimedSocket(self.sock, self._until)
 
 
-class _TimedHTTPS(HTTPSConnection):
-    """The same, encrypted."""
-
-    def __init__(self, *arguments: Any, until: float, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._until = until
-
-    def connect(self) -> None:
-        super().connect()
-        self.sock = _TimedSocket(self.sock, self._until)
+class _TimedHTTPS(_TimedHTTP, HTTPSConnection):
+    """The same, encrypted: of the bases, the first gives the time limit and the second the encryption."""
 
 
 class _TimedSocket:

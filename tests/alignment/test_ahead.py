@@ -11,8 +11,8 @@ from needs import needs_kernel
 from same_hits import same_hits
 from steelyard import Qrels
 from steelyard.alignment import ahead
-from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Hits, Ordering
+from steelyard.alignment.scans import scan_file
 from steelyard.native import kernel, options
 
 pytestmark = needs_kernel

@@ -21,8 +21,8 @@ from needs import import_peer, needs_kernel
 from same_hits import same_hits
 from steelyard import Qrels
 from steelyard.alignment.alignment import align
-from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Ordering
+from steelyard.alignment.scans import scan_file
 from steelyard.errors import InputError, PolicyError
 from steelyard.notes import note
 

@@ -161,9 +161,9 @@ def test_explain_measures_dialects_reconcile(files, capsys):
     assert "ideal=retrieved" in capsys.readouterr().out
     assert run(["explain", "--dialect", "autorag", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["names"]["retrieval_recall"] == "R(per=target)"
-    assert run(["measures", "--format", "json"]) == 0
+    assert run(["list", "measures", "--format", "json"]) == 0
     assert any(row["measure"].startswith("nDCG") for row in json.loads(capsys.readouterr().out))
-    assert run(["dialects"]) == 0
+    assert run(["list", "dialects"]) == 0
     assert "trec_eval-9" in capsys.readouterr().out
     assert run(["reconcile", files[0], files[2], "-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag"]) == 0
     assert "denominator: relevant in trec_eval-9, found in multihop-rag" in capsys.readouterr().out

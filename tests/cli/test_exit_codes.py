@@ -16,6 +16,7 @@ import pytest
 import steelyard as sy
 from needs import NOT_ON_WINDOWS, not_on_windows
 from steelyard.benchmark.cache import AnswerStore
+from steelyard.cli import listings
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 from steelyard.io.files import write_file
@@ -121,8 +122,8 @@ def test_whatever_is_raised_has_an_exit_code(monkeypatch, capsys, tmp_path, erro
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("steelyard.cli.listings.measures", fail)
-    assert command(["measures"]) == code
+    monkeypatch.setitem(listings._LISTS, listings.Listed.measures, fail)
+    assert command(["list", "measures"]) == code
     shown = capsys.readouterr().err
     assert text in shown
     assert "Traceback" not in shown
@@ -136,9 +137,9 @@ def test_a_log_that_cannot_be_written(monkeypatch, capsys):
     def fail():
         raise MuteError
 
-    monkeypatch.setattr("steelyard.cli.listings.measures", fail)
+    monkeypatch.setitem(listings._LISTS, listings.Listed.measures, fail)
     monkeypatch.setattr("tempfile.NamedTemporaryFile", no_space)
-    assert command(["measures"]) == 3
+    assert command(["list", "measures"]) == 3
     shown = capsys.readouterr().err
     assert "internal error (MuteError: (its message cannot be shown: RuntimeError))" in shown
     assert "The traceback:\nTraceback" in shown

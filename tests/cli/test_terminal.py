@@ -115,9 +115,9 @@ COMMANDS = {
     "convert": (["convert", *runs("dense"), "dense.run"], 6),
     "pool": (["pool", *runs("dense", "hybrid"), "-o", "pool.jsonl"], 8),
     "report": (["report", "steelyard-demo", "-o", "page.html"], 2),
-    "measures": (["measures"], 250),
-    "dialects": (["dialects"], 80),
-    "retrievers": (["retrievers"], 80),
+    "measures": (["list", "measures"], 250),
+    "dialects": (["list", "dialects"], 80),
+    "retrievers": (["list", "retrievers"], 80),
     "init": (["init", "new"], 2),
 }
 LATER = {"fuse", "convert", "pool", "report", "measures", "dialects", "retrievers", "init"}

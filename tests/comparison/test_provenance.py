@@ -54,6 +54,78 @@ def test_a_judged_document_elsewhere_is_evidence_of_other_sources() -> None:
     assert find_edge(query[kept], rank[kept], np.ones(int(kept.sum()), dtype=bool), len(rank)) is None
 
 
+def flat(queries: int, depth: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each of the first documents is relevant with a probability of its query."""
+    rng = np.random.default_rng(seed)
+    query, place = np.nonzero(rng.random((queries, depth)) < rng.beta(2, 2, (queries, 1)))
+    return query, place + 1.0
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1])
+def test_a_few_judgments_from_elsewhere_do_not_hide_the_edge(share: float) -> None:
+    query, rank = flat(60, 10, seed=2)
+    rng = np.random.default_rng(3)
+    added = round(share / (1 - share) * len(rank))
+    below = added // 2  # The others are not in the run.
+    query = np.concatenate([query, rng.integers(0, 60, below)])
+    rank = np.concatenate([rank, rng.integers(11, 100, below)])
+    found = find_edge(query, rank, np.ones(len(rank), dtype=bool), len(rank) + added - below)
+    assert found is not None
+    assert found.depth == 10
+
+
+def test_a_quarter_of_judgments_from_elsewhere_is_another_source() -> None:
+    query, rank = flat(60, 10, seed=2)
+    assert find_edge(query, rank, np.ones(len(rank), dtype=bool), round(len(rank) / 0.75)) is None
+
+
+@pytest.mark.parametrize("found", [1.0, 0.97, 0.92])
+def test_smooth_decays_with_documents_that_were_not_found_are_not_flagged(found: float) -> None:
+    flagged = 0
+    for seed in range(200):
+        query, rank = decaying(50, 1 + seed % 4, 2 + seed % 5, seed)
+        kept = np.random.default_rng(seed).random(len(rank)) < found
+        flagged += find_edge(query[kept], rank[kept], np.ones(int(kept.sum()), dtype=bool), len(rank)) is not None
+    assert flagged <= 5
+
+
+def with_strays(collection: Collection, run: str, share: float, seed: int) -> Grades:
+    """The relevant documents in the first ten of a run, and a share of other relevant ones."""
+    qrels = restricted(collection.qrels, collection.first(run, 10), lowest=1)
+    others = [
+        (query, document, grade)
+        for query, grades in collection.qrels.items()
+        for document, grade in grades.items()
+        if grade >= 1 and document not in qrels[query]
+    ]
+    size = round(share / (1 - share) * sum(map(len, qrels.values())))
+    for place in np.random.default_rng(seed).choice(len(others), size, replace=False).tolist():
+        query, document, grade = others[place]
+        qrels[query][document] = grade
+    return qrels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1])
+def test_claims_with_relevant_documents_of_one_run_and_strays_are_not_opposite(share: float) -> None:
+    """dl2019; without the detection, 34 of 80 pairs are claimed with the opposite sign."""
+    collection = dl2019()
+    rng = np.random.default_rng(2019)
+    opposite = undecided = 0
+    for number in range(30):
+        one, other = rng.choice(list(collection.runs), 2, replace=False).tolist()
+        runs = {name: {q: collection.runs[name][q][:50] for q in collection.qrels} for name in (one, other)}
+        (pair,) = sy.compare(
+            with_strays(collection, one, share, number), runs, ["nDCG@10"], baseline=other
+        ).tested_pairs
+        (truth,) = sy.compare(collection.qrels, runs, ["nDCG@10"], baseline=other).tested_pairs
+        undecided += pair.verdict == "undecided"
+        if pair.verdict in ("better", "worse"):
+            opposite += (pair.difference > 0) != (truth.difference > 0)
+    assert opposite == 0
+    assert undecided >= 25
+
+
 @pytest.mark.parametrize("relevant", [1, 2, 5])
 def test_a_perfect_run_is_not_flagged(relevant: int) -> None:
     query = np.repeat(np.arange(100), relevant)

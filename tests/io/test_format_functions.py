@@ -6,7 +6,7 @@ from steelyard.io import list_formats
 
 
 def test_every_format_has_the_functions_it_names() -> None:
-    for entry in list_formats():
+    for entry in list_formats().values():
         assert entry.reads.keys() <= {"run", "qrels"}
         assert entry.writes.keys() <= entry.reads.keys(), entry.name
         for kind in entry.reads:

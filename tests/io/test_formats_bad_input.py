@@ -225,7 +225,7 @@ def test_columns_for_a_format_without_any(file: Path) -> None:
         Run.read(file, doc_id="d")
 
 
-@pytest.mark.parametrize("format", [entry.name for entry in list_formats() if "run" in entry.writes])
+@pytest.mark.parametrize("format", [entry.name for entry in list_formats().values() if "run" in entry.writes])
 @pytest.mark.parametrize("insist", [True, False])
 def test_unknown_role_for_a_run(file: Path, format: str, insist: bool) -> None:
     Run({"q1": {"a": 2.5, "b": 1.5}, "q2": {"c": 0.5}}).write(file, format)
@@ -233,7 +233,7 @@ def test_unknown_role_for_a_run(file: Path, format: str, insist: bool) -> None:
         Run.read(file, format=format if insist else None, nonsense=1)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("format", [entry.name for entry in list_formats() if "qrels" in entry.writes])
+@pytest.mark.parametrize("format", [entry.name for entry in list_formats().values() if "qrels" in entry.writes])
 @pytest.mark.parametrize("insist", [True, False])
 def test_unknown_role_for_qrels(file: Path, format: str, insist: bool) -> None:
     judged = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2}}

@@ -16,8 +16,8 @@ from steelyard.io import list_formats, read_qrels, read_run, write_qrels, write_
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
-QRELS_WRITERS = [entry.name for entry in list_formats() if "qrels" in entry.writes]
-RUN_WRITERS = [entry.name for entry in list_formats() if "run" in entry.writes]
+QRELS_WRITERS = [entry.name for entry in list_formats().values() if "qrels" in entry.writes]
+RUN_WRITERS = [entry.name for entry in list_formats().values() if "run" in entry.writes]
 BY_SCORE = ("trec-run", "ranx", "ranx-lz4")
 
 plain_ids = st.text("abcXYZ019-_.:/#", min_size=1, max_size=6)
@@ -72,7 +72,7 @@ def same_judgments(left: Qrels, right: Qrels) -> None:
 
 
 def named_formats(error: InputError) -> list[str]:
-    return [name for name in re.findall(r"'([a-z-]+)'", str(error)) if name in {entry.name for entry in list_formats()}]
+    return [name for name in re.findall(r"'([a-z-]+)'", str(error)) if name in list_formats()]
 
 
 @pytest.mark.parametrize("name", QRELS_WRITERS)

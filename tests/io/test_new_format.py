@@ -86,7 +86,7 @@ def test_it_is_validated_converted_and_listed(file: Path, tmp_path: Path, capsys
     back = sy.convert(tmp_path / "run.trec", tmp_path / "run.arrows")
     assert (back.before, back.after, [note.code for note in back.notes]) == ("trec-run", "arrows", ["scores-dropped"])
     assert (tmp_path / "run.arrows").read_bytes() == file.read_bytes()
-    assert ARROWS in sy.list_formats()
+    assert ARROWS in sy.list_formats().values()
     capsys.readouterr()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.agreement import oversold
 
 import steelyard as sy
 from needs import SHARED, needs_shared
@@ -249,3 +250,12 @@ def test_two_runs_do_not_show_that_a_judge_ranks_alike() -> None:
     runs = {"x": {key: ["a", "b"] for key in human}, "y": {key: ["b", "a"] for key in human}}
     found = agreement({"human": human, "gpt": gpt}, runs, ["P@1"])
     assert found.verdict.startswith("Whether gpt ranks runs like human cannot be judged from 2 runs")
+
+
+@needs_shared
+@pytest.mark.slow
+def test_the_verdict_on_30_documents_and_3_runs_of_dl2019_claims_no_more_than_all_documents_support() -> None:
+    """benchmarks/agreement.py has 500 draws."""
+    found = oversold(100, seed=1)
+    assert found.ranking == 0
+    assert found.above <= 0.05

@@ -76,7 +76,7 @@ def test_several_tables_are_one_file():
 
 
 @pytest.mark.parametrize(
-    "verb", [["evaluate", "QRELS", "a.run", "b.run"], ["compare", "QRELS", "a.run", "b.run"], ["measures"]]
+    "verb", [["evaluate", "QRELS", "a.run", "b.run"], ["compare", "QRELS", "a.run", "b.run"], ["list", "measures"]]
 )
 def test_the_name_of_the_file_chooses_the_format(verb, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -135,7 +135,7 @@ def test_lsa_on_cranfield(collection: Callable[[str], Any]) -> None:
     [
         ({"model": "minilmm"}, "Did you mean minilm"),
         ({"model": 3}, "expected a name, a callable"),
-        ({"dimensions": 0}, "dimensions is 0"),
+        ({"dimensions": 0}, "`dimensions` is 0"),
         ({"vectors": [[1.0]]}, "lsa is fitted on texts"),
         ({"model": "sentence-transformers:/no/such/folder"}, "never downloaded"),
         ({"tokenizer": "wordz"}, "unknown tokenizer"),
@@ -176,7 +176,10 @@ def test_retrieving_before_indexing_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("model", "module", "line"),
-    [("wordllama", "wordllama", "pip install wordllama"), ("minilm", "tokenizers", "pip install tokenizers")],
+    [
+        ("wordllama", "wordllama", r"package wordllama: pip install 'steelyard\[wordllama\]'"),
+        ("minilm", "tokenizers", r"package tokenizers: pip install 'steelyard\[minilm\]'"),
+    ],
 )
 def test_a_missing_package_is_named(model: str, module: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)

@@ -66,8 +66,8 @@ def test_hybrid_settings_have_the_parts_and_the_method() -> None:
         ({"of": ["random", 3]}, "3 is not a retriever"),
         ({"fuse": "rrff"}, "rrf"),
         ({"weights": [1.0]}, "1 weight for 2 runs"),
-        ({"depth": 0}, "depth is 0"),
-        ({"parameters": 60}, "expected a mapping"),
+        ({"depth": 0}, "`depth` is 0"),
+        ({"parameters": 60}, "expected `name: value` pairs"),
         ({"parameters": {"kk": 60}}, "no parameter 'kk'"),
     ],
 )
@@ -110,8 +110,8 @@ def test_a_scorer_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        ("no_such_module:f", "cannot import the scorer 'no_such_module:f'"),
-        ("json:nothing", "cannot import the scorer 'json:nothing'"),
+        ("no_such_module:f", "there is no module 'no_such_module'"),
+        ("json:nothing", "module 'json' has no 'nothing'"),
         (3, "expected a callable"),
         ("cross-encoder:/no/such/folder", "never downloaded"),
     ],

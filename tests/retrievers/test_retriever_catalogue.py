@@ -106,12 +106,12 @@ def test_a_retriever_has_an_extra_if_and_only_if_it_needs_an_optional_package(na
 
 
 def test_on_the_command_line(capsys):
-    assert run(["retrievers"]) == 0
+    assert run(["list", "retrievers"]) == 0
     assert "langchain" in capsys.readouterr().out
-    assert run(["retrievers", "qdrant"]) == 0
+    assert run(["list", "retrievers", "qdrant"]) == 0
     assert "Needs: pip install 'steelyard[qdrant]'" in capsys.readouterr().out
-    assert run(["retrievers", "--format", "json"]) == 0
+    assert run(["list", "retrievers", "--format", "json"]) == 0
     rows = {row["retriever"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["random"]["settings"] == "seed=0, name"
-    assert run(["retrievers", "bm26"]) == 2
+    assert run(["list", "retrievers", "bm26"]) == 2
     assert "Did you mean bm25" in capsys.readouterr().err

@@ -62,6 +62,6 @@ def test_the_same_values_with_spark_connect(tmp_path):
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200
     )
     assert done.stdout.splitlines()[-1:] == ["the same"], done.stderr[-3000:]

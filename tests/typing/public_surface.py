@@ -102,7 +102,7 @@ def definitions(qrels: sy.Qrels, run: sy.Run) -> None:
 
 
 def files() -> None:
-    for format in sy.list_formats():
+    for format in sy.list_formats().values():
         print(format.name, format.description)
     sy.convert("bm25.run", Path("bm25.parquet"))
 
@@ -200,9 +200,18 @@ def retrieval() -> None:
     for doc, score in lists[0]:
         assert_type(doc, str)
         assert_type(score, float)
-    retrievers: list[Retriever] = [Random(seed=42), Dense(), GraphFlow(), SwarmRerank(), FirstDocuments()]
+    retrievers: list[Retriever] = [
+        Random(seed=42),
+        Dense(name="lsa", vectors=None),
+        GraphFlow(),
+        SwarmRerank(),
+        FirstDocuments(),
+    ]
     retrievers += [Hybrid(of=[bm25, Dense()], fuse="rrf"), Rerank(bm25, score="model-folder")]
-    retrievers += [Faiss(of="dense", kind="hnsw"), Http("http://127.0.0.1:8000/search", timeout=2.5)]
+    retrievers += [
+        Faiss(of="dense", kind="hnsw", name="approximate"),
+        Http("http://127.0.0.1:8000/search", timeout=2.5),
+    ]
     names: Iterable[str] = sy.list_retrievers()
     print(*names, len(retrievers))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
@@ -11,16 +11,15 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
-from steelyard.alignment.mappings import scan_mapping
 from steelyard.alignment.ranges import Ranges, RetrievedRanges
-from steelyard.alignment.scanned import ScannedRun
+from steelyard.alignment.scans import ScannedRun, scan_file, scan_mapping
 from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
 from steelyard.io.trec import trec_scores
 from steelyard.notes import Note, note
-from steelyard.qrels import Qrels, Targets
+from steelyard.qrels import Qrels
+from steelyard.qrels import Targets as Targets
 from steelyard.run import Run, ids_and_scores
 
 FIRST_SCORES = 1000
@@ -244,13 +243,7 @@ class Alignment:
         """The alignment with the judgments of retrieved documents only."""
         place = np.full(len(self.judged.query), -1, dtype=np.int64)
         place[self.doc] = np.arange(len(self.doc))
-        kept = np.flatnonzero(place[self.targets.doc] >= 0)
-        targets = replace(
-            self.targets,
-            doc=place[self.targets.doc[kept]],
-            target=self.targets.target[kept],
-            grade=self.targets.grade[kept],
-        )
+        targets = _moved(self.targets, np.flatnonzero(place[self.targets.doc] >= 0), place)
         ids = [self.doc_ids[doc] for doc in self.doc.tolist()]
         judged = Judged(self.query, self.grade, None if self.judged.highest is None else np.nan)
         return replace(self, doc=np.arange(len(self.doc)), judged=judged, targets=targets, doc_ids=ids)
@@ -260,12 +253,7 @@ class Alignment:
         kept = self.judged.grade != 0
         kept[self.targets.doc[self.targets.grade != 0]] = True
         place, hits, pairs = np.cumsum(kept) - 1, kept[self.doc], kept[self.targets.doc]
-        targets = replace(
-            self.targets,
-            doc=place[self.targets.doc[pairs]],
-            target=self.targets.target[pairs],
-            grade=self.targets.grade[pairs],
-        )
+        targets = _moved(self.targets, np.flatnonzero(pairs), place)
         return replace(
             self._with_hits(hits),
             doc=place[self.doc[hits]],
@@ -276,16 +264,9 @@ class Alignment:
 
     def _with_hits(self, kept: Bools) -> Alignment:
         """The alignment with some of its hits; the ranks stay as they are."""
-        return replace(
-            self,
-            query=self.query[kept],
-            rank=self.rank[kept],
-            grade=self.grade[kept],
-            doc=self.doc[kept],
-            tie_first=self.tie_first[kept],
-            tie_size=self.tie_size[kept],
-            tokens_through=None if self.tokens_through is None else self.tokens_through[kept],
-        )
+        names = ["query", "rank", "grade", "doc", "tie_first", "tie_size"]
+        names += [] if self.tokens_through is None else ["tokens_through"]
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     def without_unjudged(self, negative: bool = False) -> Alignment:
         """Condensed lists: unjudged documents and repeats are removed, and the ranks below them move up.
@@ -334,28 +315,22 @@ class MissingDataError(Exception):
         self.what = what
 
 
+_SHARED = tuple({field.name for field in fields(Hits)} & {field.name for field in fields(Alignment)})
+"""The fields of an alignment that are those of the hits."""
+
+
 def join(qrels: Qrels, hits: Hits) -> Alignment:
     """The alignment of qrels with the ranks of their documents."""
     near = None if hits.near_query is None or hits.near_rank is None else Repeats(hits.near_query, hits.near_rank)
     return Alignment(
+        **{name: getattr(hits, name) for name in _SHARED},
         queries=qrels.judged.query_ids,
-        retrieved=hits.retrieved,
-        answered=hits.answered,
-        top_score=hits.top_score,
-        query=hits.query,
-        rank=hits.rank,
         grade=qrels.grades[hits.doc],
-        doc=hits.doc,
-        tie_first=hits.tie_first,
-        tie_size=hits.tie_size,
         judged=qrels.once("judged", lambda: Judged(qrels.doc_query, qrels.grades)),
         targets=qrels.targets,
         repeats=Repeats(hits.repeat_query, hits.repeat_rank),
         doc_ids=qrels.judged.doc_ids,
         near_repeats=near,
-        tokens_through=hits.tokens_through,
-        ranges=hits.ranges,
-        seconds=hits.seconds,
     )
 
 
@@ -385,6 +360,12 @@ def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Float
             order = np.lexsort((-gains, query))
             query, gains = query[order], gains[order]
     return query, np.arange(len(query)) - starts_of(query, size)[query] + 1, gains
+
+
+def _moved(targets: Targets, pairs: Ints, place: Ints) -> Targets:
+    """Some of the pairs of documents and targets, the documents at other places."""
+    doc = place[targets.doc[pairs]]
+    return replace(targets, doc=doc, target=targets.target[pairs], grade=targets.grade[pairs])
 
 
 def _cut_repeats(repeats: Repeats, depth: int) -> Repeats:
@@ -470,7 +451,7 @@ def _lists_of(rows: Iterable[tuple[str, float | None]]) -> tuple[tuple[float, ..
 
 
 def _mapping_scores(run: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
-    """The first scores of a run in memory, by query; nothing from a list without scores on."""
+    """The first scores of a run in memory, by query, up to the first list without scores."""
     lists: list[tuple[float, ...]] = []
     left = FIRST_SCORES
     for listed in run.values():

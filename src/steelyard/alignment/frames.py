@@ -48,14 +48,8 @@ class _Rows:
 
     def only(self, kept: Bools) -> _Rows:
         """Some of the rows."""
-        return _Rows(
-            self.query[kept],
-            self.place[kept],
-            self.docs,
-            self.key[kept],
-            self.hash[kept],
-            None if self.tokens is None else self.tokens.filter(pl.Series(kept)),
-        )
+        tokens = None if self.tokens is None else self.tokens.filter(pl.Series(kept))
+        return _Rows(self.query[kept], self.place[kept], self.docs, self.key[kept], self.hash[kept], tokens)
 
     def documents(self, rows: Ints | None = None) -> pl.Series:
         """The documents of some rows, or of all."""
@@ -342,9 +336,10 @@ def _shingles(text: str) -> frozenset[str]:
 
 
 def _leading(shingles: frozenset[str], texts_with: Mapping[str, int]) -> list[str]:
-    """So many of the rarest shingles that texts that nearly repeat each other share one; without those of one text.
+    """The rarest shingles of a text, enough that any text that nearly repeats it has one of them.
 
-    Such texts share at least NEARLY of the shingles of each: they cannot all be among the others.
+    Two such texts share at least NEARLY of the shingles of each, so that the others cannot hold all that they share.
+    Shingles of one text only are left out.
     """
     shared = [shingle for shingle in shingles if texts_with[shingle] > 1]
     count = len(shared) - math.ceil(NEARLY * len(shingles)) + 1

@@ -513,11 +513,11 @@ retrievers:
   # - python: my_package.search:retrieve     # any function of yours
   # - run: old/bm25.run                      # a finished run is added to the table
 
-# `steelyard measures` lists them; `steelyard explain nDCG@10` shows the exact definition of one.
+# `steelyard list measures` lists them; `steelyard explain nDCG@10` shows the exact definition of one.
 # The first one ranks the retrievers. If the qrels name targets: DR@20, AllTargets@10; distractors: Confusion@3.
 measures: [nDCG@10, R@20, RR@10, Latency]
 
-# Whose definitions: `steelyard dialects` lists them.
+# Whose definitions: `steelyard list dialects` lists them.
 dialect: steelyard
 
 # A weighted score to rank by instead of the first measure: weights, or `default`, which needs distractors.

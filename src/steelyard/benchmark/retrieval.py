@@ -68,7 +68,8 @@ def index_all(jobs: Sequence[Job], progress: Progress) -> None:
     A saved index is opened instead, and has the cost that was measured when it was made.
     """
     for number, job in enumerate(jobs):
-        progress(f"indexing {counted(len(job.corpus), 'document')} with {job.spec.label}", number, len(jobs))
+        what = f"indexing {counted(len(job.corpus), 'document')} with" if len(job.corpus) else "opening"
+        progress(f"{what} {job.spec.label}", number, len(jobs))
         known = job.saved.restore() if job.saved is not None else None
         if known is not None:
             job.answers.cost.update(known)

@@ -29,9 +29,7 @@ VERBS = {
     "agreement": "compare judges, or sets of queries: do they rank runs alike?",
     "evidence": "make qrels for chunks from evidence: spans, facts, pages",
     "explain": "show the exact definition of a measure in a dialect",
-    "measures": "list the measures",
-    "dialects": "list the dialects",
-    "retrievers": "list the retrievers of a bench and their settings",
+    "list": "list measures, dialects, retrievers or formats",
     "reconcile": "show why two tools give different numbers",
     "validate": "check files and folders, and report all problems",
     "convert": "write a run or qrels in another format",
@@ -41,11 +39,9 @@ _MODULES = {
     "agreement": "pool",
     "convert": "files",
     "demo": "bench",
-    "dialects": "listings",
     "explain": "listings",
     "init": "bench",
-    "measures": "listings",
-    "retrievers": "listings",
+    "list": "listings",
     "validate": "files",
 }
 """The modules of verbs that share one; any other verb is in the module of its name."""
@@ -159,7 +155,7 @@ def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("--help", "-h", "help"):
         width = max(map(len, VERBS))
         print(_HELP.format(verbs="\n".join(f"  {verb:<{width}}  {text}" for verb, text in VERBS.items())))
-        return DONE if arguments else WRONG_INPUT
+        return DONE
     if arguments[0] == "--version":
         from steelyard.version import __version__
 

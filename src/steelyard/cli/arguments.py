@@ -49,7 +49,8 @@ class Parser(argparse.ArgumentParser):
     """A parser that raises a UsageError."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} `{self.prog} --help` shows an example.")
+        end = "" if message.endswith((".", "?")) else "."
+        raise UsageError(f"{message}{end} `{self.prog} --help` shows an example.")
 
 
 def verb_parser(verb: str, function: Callable[..., Any], width: int | None = None) -> Parser:
@@ -119,6 +120,8 @@ def _is_measure(text: str) -> bool:
 
 _LETTERS = {"measure": ("-m",), "output": ("-o",)}
 """The short forms of options, in every verb that has them."""
+_ALIASES = {"--measure": ("--measures", "--metric", "--metrics")}
+"""Names by which users of other tools call an option; the help does not list them."""
 
 
 def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
@@ -127,10 +130,12 @@ def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
     required = parameter.default is Parameter.empty
     default = None if required else parameter.default
     many, one = _unwrapped(kind)
+    choices = list(one) if isinstance(one, type) and issubclass(one, Enum) else None
+    reader = _enum_reader(one) if choices else one
     if isinstance(about, Argument):
         count = ("+" if required else "*") if many else (None if required else "?")
         parser.add_argument(
-            parameter.name, nargs=count, type=one, default=default, metavar=about.metavar, help=about.help
+            parameter.name, nargs=count, type=reader, default=default, metavar=about.metavar, help=about.help
         )
         return
     names = about.names or (f"--{parameter.name.replace('_', '-')}", *_LETTERS.get(parameter.name, ()))
@@ -138,11 +143,10 @@ def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
         parser.add_argument(*names, dest=parameter.name, action="store_true", help=about.help)
         return
     shown = "" if default is None or default == "" else f" [{default.value if isinstance(default, Enum) else default}]"
-    choices = list(one) if isinstance(one, type) and issubclass(one, Enum) else None
-    parser.add_argument(
+    action = parser.add_argument(
         *names,
         dest=parameter.name,
-        type=_enum_reader(one) if choices else one,
+        type=reader,
         choices=choices,
         **({} if about.alone is None else {"nargs": "?", "const": about.alone}),
         action="append" if many else "store",
@@ -151,6 +155,8 @@ def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
         metavar=about.metavar or ("|".join(c.value for c in choices) if choices else None),
         help=(about.help + shown).replace("%", "%%"),
     )
+    for alias in _ALIASES.get(names[0], ()):
+        parser._option_string_actions[alias] = action
 
 
 def _add_shared_options(parser: Parser) -> None:
@@ -198,7 +204,7 @@ Seed = Annotated[int, Option("Seed of random draws.", "N")]
 Kind = Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND")]
 Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10 or P(rel=2)@5. Repeat for more.", "MEASURE")]
 DialectName = Annotated[
-    str, Option("Whose definitions to use: `steelyard dialects` lists them.", "NAME", names=("--dialect",))
+    str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME", names=("--dialect",))
 ]
 Output = Annotated[
     Path | None, Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet.", "FILE")

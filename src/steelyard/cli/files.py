@@ -85,7 +85,7 @@ def _roll_up(run: Run, chunks: Path, how: str, level: str) -> Run:
     return roll_up_run(run, read_chunks(chunks), cast(Literal["best", "sum", "first"], how), level)
 
 
-_FORMATS = textwrap.fill(f"Formats: {', '.join(entry.name for entry in list_formats())}.", 80)
+_FORMATS = textwrap.fill(f"Formats: {', '.join(list_formats())}.", 80)
 convert.__doc__ = f"{cleandoc(convert.__doc__ or '')}\n\n{_FORMATS}"
 
 

@@ -1,8 +1,9 @@
-"""steelyard explain, measures, dialects and retrievers: definitions and lists."""
+"""steelyard explain and list: the definition of a measure, and what there is."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Annotated, Any
 
 from steelyard.cli.arguments import Argument, DialectName, Output, TableFormat, UsageError
@@ -12,6 +13,7 @@ from steelyard.dialects import list_dialects
 from steelyard.dialects.explain import Explanation
 from steelyard.dialects.explain import explain as explain_measure
 from steelyard.errors import did_you_mean
+from steelyard.io import list_formats
 from steelyard.listing import Listing
 from steelyard.measures import list_measures
 from steelyard.report.tables import Cell, Table
@@ -45,7 +47,7 @@ def explain(
     emit(table, data, format, output)
 
 
-def _rows(found: Explanation) -> list[list[Cell]]:
+def _rows(found: Explanation) -> Sequence[Sequence[Cell]]:
     """One row per text of an explanation."""
     return [
         [part, text]
@@ -55,58 +57,52 @@ def _rows(found: Explanation) -> list[list[Cell]]:
     ]
 
 
-def measures(format: TableFormat = Format.table, output: Output = None) -> None:
-    """List the measures: name, description, parameters with defaults, other names.
+class Listed(str, Enum):
+    """What can be listed."""
 
-    Example:
-
-      steelyard measures --format markdown
-    """
-    _emit_listing(list_measures(), format, output)
-
-
-def dialects(format: TableFormat = Format.table, output: Output = None) -> None:
-    """List the dialects: the tools whose definitions and names can be used.
-
-    Example:
-
-      steelyard dialects
-      steelyard explain --dialect autorag
-    """
-    _emit_listing(list_dialects(), format, output)
+    measures = "measures"
+    dialects = "dialects"
+    retrievers = "retrievers"
+    formats = "formats"
 
 
-def _emit_listing(found: Listing[Any], format: Format, output: Path | None) -> None:
-    """Print a listing: the name and the description as a table, every column in the other formats."""
-    data = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-    shown = 2 if format_for(format, output) is Format.table else len(found.columns)
-    emit(Table(found.columns[:shown], [row[:shown] for row in found.rows]), data, format, output)
+_LISTS: dict[Listed, Callable[[], Listing[Any]]] = {
+    Listed.measures: list_measures,
+    Listed.dialects: list_dialects,
+    Listed.retrievers: list_retrievers,
+    Listed.formats: list_formats,
+}
 
 
-def retrievers(
-    name: Annotated[str | None, Argument("NAME", "Show the settings of one retriever.")] = None,
+def list(
+    what: Annotated[Listed, Argument("measures|dialects|retrievers|formats", "What to list.")],
+    name: Annotated[str | None, Argument("NAME", "Show one entry, as a retriever with its settings.")] = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
-    """List the retrievers for `retrievers:` in bench.yaml; with a NAME, its settings.
+    """List the measures, the dialects, the retrievers of a bench or the formats.
 
     Example:
 
-      steelyard retrievers
-      steelyard retrievers bm25-okapi
+      steelyard list measures --format markdown
+      steelyard list retrievers
+      steelyard list retrievers bm25-okapi
 
-    The formats other than table have the settings of each retriever, with their
-    defaults.
+    The formats other than table have more columns, as the settings of every
+    retriever with their defaults.
     """
-    found = list_retrievers()
+    found = _LISTS[what]()
     if name is not None and name not in found:
-        raise UsageError(f"unknown retriever {name!r}; expected one of {', '.join(found)}.{did_you_mean(name, found)}")
+        one = what.value.removesuffix("s")
+        raise UsageError(f"unknown {one} {name!r}; expected one of {', '.join(found)}.{did_you_mean(name, found)}")
     as_table = format_for(format, output) is Format.table
-    if name is not None and as_table:
+    if name is not None and as_table and what is Listed.retrievers:
         write_prose(str(found[name]), output)
         return
     rows = [row for row in found.rows if name in (None, row[0])]
     data = [dict(zip(found.columns, row, strict=True)) for row in rows]
-    shown = [0, 1, 3] if as_table else range(len(found.columns))
+    # The third column of retrievers has their settings, which a line has no room for.
+    brief = [0, 1, 3] if what is Listed.retrievers else [0, 1]
+    shown = brief if name is None and as_table else range(len(found.columns))
     table = Table([found.columns[place] for place in shown], [[row[place] for place in shown] for row in rows])
     emit(table, data, format, output)

@@ -12,7 +12,7 @@ from typing import Any
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
-from steelyard.alignment.scanned import ScannedRun
+from steelyard.alignment.scans import ScannedRun
 from steelyard.comparison.claims import Claims
 from steelyard.comparison.judged import JudgedDocuments, RowJudged, judged_rows
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, unmeasured_row, verdict_of

@@ -207,8 +207,8 @@ class JudgedDocuments:
         level = self.options.rel if self.options.rel is not None else 1.0
         for name, a in self.alignments.items():
             kept = a.grade >= 0
-            judged = int(np.sum(a.judged.grade >= 0))
-            edge = find_edge(a.query[kept], a.rank[kept].astype(np.float64), a.grade[kept] >= level, judged)
+            judged, positives = int(np.sum(a.judged.grade >= 0)), int(np.sum(a.judged.grade >= level))
+            edge = find_edge(a.query[kept], a.rank[kept].astype(np.float64), a.grade[kept] >= level, judged, positives)
             others = [other for run, other in self.alignments.items() if run != name]
             if edge is not None and not (others and all(_judged_to(other, edge.depth) for other in others)):
                 found[name] = edge

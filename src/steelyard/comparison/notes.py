@@ -118,8 +118,8 @@ WARNINGS: Texts = {
     "not-tested": "no test of {pairs:?{pairs:listed}|the pairs of runs}{measures:? on {measures:listed}|}: {reason}",
     "missing-values": "{count:,} {count:value is|values are} missing from the score table and "
     "{policy:zero?{count:scores|score} 0|{count:is|are} left out} (the first: {first})",
-    "qrels-made-from-run": "the qrels look as if they were made from the first {depth} of {run}: all judged "
-    "documents are there. Differences in favour of {run} are undecided",
+    "qrels-made-from-run": "the qrels look as if they were made from the first {depth} of {run}: all or nearly "
+    "all judged documents are there. Differences in favour of {run} are undecided",
     "undecided": "{pairs:,} {pairs:difference is|differences are} undecided: the outcome depends on unjudged "
     "documents{documents:?. {run} vs {baseline} on {measure} depends on {documents:,} "
     "{documents:document|documents}: `steelyard pool RUN RUN --qrels QRELS --strategy pair -o pool.jsonl` lists "
@@ -127,6 +127,9 @@ WARNINGS: Texts = {
     "depends-on-overlap": "{pairs:,} {pairs:difference is|differences are} undecided: the outcome depends on how much "
     "of a passage a chunk must contain to be relevant. {run} vs {baseline} on {measure} {reason}. SpanR needs no such "
     "rule: it counts the text itself",
+    "relevance-level-decides": "the grades go up to {highest:g} and the qrels state no scale, so {measure} counts from "
+    "grade 1; TREC's Deep Learning tracks count from 2. With rel=2 (--rel 2), {run} vs {baseline} would be {then} "
+    "({difference:+.4f}) instead of {now}{pairs:|, and {pairs:,} verdicts would change in all}",
     "unequal-spread": "the tukey test assumes that the differences of all pairs vary alike. On {measure} those of "
     "{wide[0]} vs {wide[1]} have {ratio:.1f} times the standard deviation of those of {narrow[0]} vs {narrow[1]}: more "
     "than {alpha:.0%} of equal runs may be called different. test='max-t' (--test max-t) does not assume this",
@@ -168,6 +171,7 @@ SHORT: Texts = {
     "compared-on-shared-queries": "compared on the {shared:,} of {queries:,} {queries:query|queries} that every run "
     "has a value for",
     "qrels-made-from-run": "the qrels look made from the first {depth} of {run}: its leads are undecided",
+    "relevance-level-decides": "with rel=2, as in TREC's Deep Learning tracks, {run} vs {baseline} would be {then}",
     "depends-on-overlap": "{pairs:,} {pairs:difference depends|differences depend} on how much of a passage a chunk "
     "must contain",
     "undecided": "{pairs:,} {pairs:difference is|differences are} undecided{documents:?: judge {documents:,} "

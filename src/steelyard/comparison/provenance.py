@@ -26,6 +26,15 @@ at most `LEVEL`.
 
 The test is conservative: the fit does not know about the cut at k and expects too few documents below it.
 It needs about ten judged documents that are not all at rank 1.
+
+Strays. A few documents may have been judged for other reasons. If at most `STRAYS` of the judged documents are not in
+the first k, the number of relevant ones among them is compared with the number E that a geometric decay leads one to
+expect below k: with a relevant documents in the upper half of the first k ranks and b in the lower half, the next
+halves have b (b / a), b (b / a)^2 ... b / a is reduced by its standard error and is at most `SLOWEST`. If the qrels
+do not end at k, the number is Poisson with mean E; the run is flagged if the probability of so few is at most
+`STRAY_LEVEL`. Of the depths that are flagged, the one with the largest deviance counts. Queries that all have the
+same number of relevant documents end at some rank themselves. Therefore the variance of the number per query must be
+at least `LEAST_VARIANCE`, and at least `VARIED` times as large as if each of the first k were relevant by chance.
 """
 
 from __future__ import annotations
@@ -43,6 +52,10 @@ Bools: TypeAlias = NDArray[np.bool_]
 LEVEL = 0.05
 MAX_DEPTH = 20
 OWN_EVIDENCE = 0.5
+STRAYS = 0.12
+STRAY_LEVEL = 0.001
+SLOWEST = 0.95
+VARIED, LEAST_VARIANCE = 0.8, 0.3
 EXPONENTS = np.concatenate([np.arange(1.05, 6.0, 0.05), np.arange(6.0, 20.5, 0.5)])
 
 
@@ -57,12 +70,15 @@ class Edge:
     p: float
 
 
-def find_edge(query: Ints, rank: Floats, relevant: Bools, judged: int, *, level: float = LEVEL) -> Edge | None:
+def find_edge(
+    query: Ints, rank: Floats, relevant: Bools, judged: int, positives: int | None = None, *, level: float = LEVEL
+) -> Edge | None:
     """The edge that the qrels have in one run, or None.
 
     One entry per judged document that the run returned: the number of its query, its rank from 1, and
-    whether it is relevant. `judged` is the number of judged documents in the qrels, over all queries. Leave
-    out distractors (grades below 0), which were not judged because a run returned them.
+    whether it is relevant. `judged` is the number of judged documents in the qrels, over all queries, `positives` that
+    of the relevant ones (default: all that the run did not return are relevant). Leave out distractors (grades below
+    0), which were not judged because a run returned them.
 
     >>> query = np.repeat(np.arange(40), 2)
     >>> rank = np.array([[1, 3], [2, 5], [1, 4], [3, 5]] * 10).ravel()
@@ -71,9 +87,11 @@ def find_edge(query: Ints, rank: Floats, relevant: Bools, judged: int, *, level:
     >>> find_edge(query, rank, np.ones(80, dtype=bool), judged=90) is None
     True
     """
-    if not len(rank) or len(rank) < judged:
+    if not len(rank):
         return None
     depth = int(rank.max())
+    if len(rank) < judged or depth > MAX_DEPTH:
+        return _edge_with_strays(query, rank, relevant, judged, positives)
     if not 2 <= depth <= MAX_DEPTH:
         return None
     expected = _expected_relevant(query[relevant], rank[relevant], depth)
@@ -81,7 +99,34 @@ def find_edge(query: Ints, rank: Floats, relevant: Bools, judged: int, *, level:
     if expected >= OWN_EVIDENCE:
         expected += _full_queries(query, depth)
     p = float(np.exp(-expected))
-    return Edge(depth, p) if p <= level else None
+    return Edge(depth, p) if p <= level else _edge_with_strays(query, rank, relevant, judged, positives)
+
+
+def _edge_with_strays(query: Ints, rank: Floats, relevant: Bools, judged: int, positives: int | None) -> Edge | None:
+    """The edge above which nearly all judged documents are, or None."""
+    from scipy.special import pdtr, xlogy
+
+    if positives is None:
+        positives = judged - len(rank) + int(relevant.sum())
+    per_query = np.bincount(np.unique(query, return_inverse=True)[1], relevant)
+    counts = np.bincount(rank[relevant & (rank <= MAX_DEPTH)].astype(np.int64), minlength=MAX_DEPTH + 1)
+    best, edge = 0.0, None
+    for depth in range(2, MAX_DEPTH + 1):
+        above = rank <= depth
+        strays, half = positives - int(counts[: depth + 1].sum()), depth // 2
+        lower, upper = (int(each.sum()) for each in (counts[depth - half + 1 : depth + 1], counts[1 : half + 1]))
+        if judged - above.sum() > STRAYS * judged or not lower or not upper:
+            continue
+        share = counts[1 : depth + 1] / len(per_query)
+        if per_query.var() < max(LEAST_VARIANCE, VARIED * float(np.sum(share * (1 - share)))):
+            continue
+        slope = min(SLOWEST, lower / upper * np.exp(-np.sqrt(1 / lower + 1 / upper)))
+        expected = lower * slope / (1 - slope)
+        deviance = expected - strays + float(xlogy(strays, strays / expected))
+        p = float(pdtr(strays, expected))
+        if p <= STRAY_LEVEL and deviance > best:
+            best, edge = deviance, Edge(depth, p)
+    return edge
 
 
 def _expected_relevant(query: Ints, rank: Floats, depth: int) -> float:

@@ -17,6 +17,7 @@ from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
 from steelyard.comparison.overlap import Rules, overlap_notes
 from steelyard.comparison.pairs import Pair, assumption_notes, disagreement_notes, untested_notes
+from steelyard.comparison.scales import scale_notes
 from steelyard.comparison.scores import ScoreTable, label, shared_query_notes
 from steelyard.comparison.slices import reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
@@ -80,6 +81,8 @@ class Comparison(Documented, ComparisonData):
         ]
         if predictions is not None:
             rows = [predictions.rows(number, each) for number, each in enumerate(rows)]
+        scaled = predictions is None and dialect == "steelyard"
+        options = next((covered.policies for covered in coverage.values()), None)
         slices = slices_of(first, *sliced) if sliced is not None else []
         return cls(
             score_tables=tuple(score_tables),
@@ -103,6 +106,7 @@ class Comparison(Documented, ComparisonData):
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),
                 *untested_notes(pairs),
                 *([] if judged is None else judged_notes(pairs, judged)),
+                *(scale_notes(source, first, pairs, plan, options) if scaled else []),
             ),
             dialect=dialect,
             source=None if source is None or source.scanned else source,

@@ -127,7 +127,16 @@ def gate(
         baseline=None if before is None else before.name,
         plan=plan,
         command=_command(
-            now, before, given, runs if run else (), baseline_run, queries, plan, allow, allow_failed, strict_judged
+            now.name,
+            strict_judged,
+            baseline=None if before is None else before.name,
+            rule=[rule.text for rule in given],
+            run=runs if run else (),
+            baseline_run=baseline_run,
+            queries=queries if isinstance(queries, (str, Path)) else None,
+            **plan.changed(),
+            allow=allow,
+            allow_failed=allow_failed,
         ),
     )
 
@@ -306,30 +315,9 @@ def _baseline_runs(
     return {name: str(other) for name, other in pairs.items()}
 
 
-def _command(
-    now: GateInput,
-    before: GateInput | None,
-    given: Sequence[Rule],
-    runs: Sequence[str],
-    baseline_run: str | None,
-    queries: Any,
-    plan: GatePlan,
-    allow: Collection[str],
-    allow_failed: int | None,
-    strict_judged: bool,
-) -> str:
+def _command(result: str, strict_judged: bool, **options: Any) -> str:
     """The command that repeats the check; the result brings its own rules."""
-    options: dict[str, Any] = {
-        "baseline": None if before is None else before.name,
-        "rule": [rule.text for rule in given],
-        "run": runs,
-        "baseline_run": baseline_run,
-        "queries": queries if isinstance(queries, (str, Path)) else None,
-        **plan.changed(),
-        "allow": allow,
-        "allow_failed": allow_failed,
-    }
-    parts = ["steelyard", "gate", now.name]
+    parts = ["steelyard", "gate", result]
     for name, value in options.items():
         for one in value if isinstance(value, (list, tuple)) else [] if value is None else [value]:
             parts += [f"--{name.replace('_', '-')}", f"{one:g}" if isinstance(one, float) else str(one)]

@@ -90,8 +90,9 @@ def _comparable(points: Sequence[Point], result: GateInput) -> list[Point]:
 
 def _is_result(point: Point, result: GateInput) -> bool:
     """Whether a point has the values of the result."""
+    queries = result.scores.queries
     return all(
-        {query: value for query, value in zip(result.scores.queries, row.tolist(), strict=True) if value == value}
+        {query: value for query, value in zip(queries, row.tolist(), strict=True) if not math.isnan(value)}
         == point.values(run, key)
         for run in result.scores.runs
         for key, row in zip(result.keys, result.scores.values[result.run(run)], strict=True)

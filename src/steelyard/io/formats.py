@@ -17,9 +17,9 @@ from steelyard.checks import unknown_name
 from steelyard.errors import InputError
 from steelyard.io.columns import TableKind, kind_of_table
 from steelyard.io.files import bare_name, errors_name, reading, streams_read_once
-from steelyard.io.pools import POOL, is_pool
-from steelyard.io.shapes import LINES, Shape, split_names, table_form
+from steelyard.io.shapes import LINES, POOL, Shape, is_pool, split_names, table_form
 from steelyard.io.text import Source, shortened
+from steelyard.listing import Listing
 from steelyard.notes import Note, Severity, note
 
 if TYPE_CHECKING:
@@ -130,9 +130,13 @@ def register_format(new: Format) -> None:
     _registered.append(new)
 
 
-def list_formats() -> tuple[Format, ...]:
-    """Every format of runs and qrels, for a listing."""
-    return tuple(known for known in every_format() if known.reads)
+def list_formats() -> Listing[Format]:
+    """Every format of runs and qrels, by its name; it prints as a table."""
+    return Listing(
+        {known.name: known for known in every_format() if known.reads},
+        ("format", "description", "reads", "writes"),
+        lambda known: (known.name, known.description, ", ".join(known.reads), ", ".join(known.writes)),
+    )
 
 
 # By name and by suffix
@@ -140,12 +144,12 @@ def list_formats() -> tuple[Format, ...]:
 
 def format_named(name: str, kind: Kind, doing: Literal["reads", "writes"]) -> Format:
     """The format of that name; an error if it does not read (or write) a run or qrels, as `kind` asks."""
-    able = [known for known in list_formats() if kind in getattr(known, doing)]
+    able = [known for known in list_formats().values() if kind in getattr(known, doing)]
     chosen = next((known for known in able if name in (known.name, known.alias)), None)
     if chosen is not None:
         return chosen
     names = [known.name for known in able]
-    if name not in [known.name for known in list_formats()]:
+    if name not in list_formats():
         raise InputError(unknown_name("format", name, names))
     verb = doing.removesuffix("s")
     raise InputError(f"format {name!r} cannot {verb} {plural(kind)}; these can: {', '.join(names)}.")
@@ -157,7 +161,7 @@ def format_of_name(path: Path, kind: Kind) -> Format:
     >>> format_of_name(Path("bm25.run.gz"), "run").name, format_of_name(Path("qrels.tsv"), "qrels").name
     ('trec-run', 'beir')
     """
-    by_suffix = {suffix: known for known in list_formats() for suffix in known.suffixes.get(kind, ())}
+    by_suffix = {suffix: known for known in list_formats().values() for suffix in known.suffixes.get(kind, ())}
     suffix = bare_name(path).suffix.lower()
     # A format that compresses by itself has the suffix of its compression, as ranx's .lz4.
     packed = suffix + path.suffix.lower() if path != bare_name(path) else suffix
@@ -183,7 +187,7 @@ def singular(kind: Kind) -> str:
 
 @streams_read_once()
 def sniff(path: Path) -> Detected:
-    """The format of a file; an error if it is none of those known."""
+    """The format of a file; an error if it is unknown."""
     return detect(Source(Path(path)))
 
 

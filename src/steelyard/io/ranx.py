@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from json import dumps
 from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import compress, run_name, unpack_lz4
-from steelyard.io.formats import Detected, Format
+from steelyard.io.formats import Detected, Format, Kind
 from steelyard.io.json import one_score_each, read_qrels, read_run
 from steelyard.io.limits import check_no_targets, check_order, check_whole_grades
 from steelyard.io.lists import qrels_of_lists, run_of_lists
@@ -20,38 +21,14 @@ from steelyard.qrels import Qrels
 from steelyard.run import Run
 
 
-def read_lz4_run(source: Source, columns: Mapping[str, str]) -> Run:
-    """The run; ordered by its scores."""
+def _read_lz4(kind: Kind, source: Source, columns: Mapping[str, str]) -> Run | Qrels:
+    """The run, ordered by its scores, or the qrels."""
     check_roles(columns, (), "a ranx file")
     content = lz4_content(source)
-    return run_of_lists(list(content), list(content.values()), None, run_name(source.path))
-
-
-def read_lz4_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The qrels."""
-    check_roles(columns, (), "a ranx file")
-    content = lz4_content(source)
-    return qrels_of_lists(list(content), list(content.values()))
-
-
-def run_bytes(run: Run) -> bytes:
-    """An object of scores, best first. A run without scores gets scores that keep its order."""
-    return dumps(_scores(run), ensure_ascii=False).encode()
-
-
-def qrels_bytes(qrels: Qrels) -> bytes:
-    """An object of whole grades."""
-    return dumps(_grades(qrels), ensure_ascii=False).encode()
-
-
-def lz4_run_bytes(run: Run) -> bytes:
-    """The scores as CBOR, compressed twice."""
-    return _packed(_scores(run))
-
-
-def lz4_qrels_bytes(qrels: Qrels) -> bytes:
-    """The grades as CBOR, compressed twice."""
-    return _packed(_grades(qrels))
+    queries, documents = list(content), list(content.values())
+    if kind == "qrels":
+        return qrels_of_lists(queries, documents)
+    return run_of_lists(queries, documents, None, run_name(source.path))
 
 
 def lz4_content(source: Source) -> dict[str, Any]:
@@ -67,7 +44,7 @@ def lz4_content(source: Source) -> dict[str, Any]:
 
 
 def _scores(run: Run) -> dict[str, dict[str, float | None]]:
-    """The scores of every query's documents, best first."""
+    """The scores of every query's documents, best first. A run without scores gets scores that keep its order."""
     frame = run.frame
     if frame["score"].null_count():
         frame = with_scores(frame)
@@ -90,7 +67,12 @@ def _grades(qrels: Qrels) -> dict[str, dict[str, int]]:
     return judged
 
 
+def _json(content: Any) -> bytes:
+    return dumps(content, ensure_ascii=False).encode()
+
+
 def _packed(content: Any) -> bytes:
+    """CBOR, compressed twice."""
     packed: bytes = _cbor().dumps(content)
     return compress(compress(packed, "lz4"), "lz4")
 
@@ -119,7 +101,7 @@ FORMATS = (
         name="ranx",
         description="ranx's JSON: {query: {document: number}}",
         reads={"run": read_run, "qrels": read_qrels},  # its JSON is that of any object of queries
-        writes={"run": run_bytes, "qrels": qrels_bytes},
+        writes={"run": lambda run: _json(_scores(run)), "qrels": lambda qrels: _json(_grades(qrels))},
         suffixes={"run": (".json.lz4",), "qrels": (".json.lz4",)},
         scores="required",
     ),
@@ -127,8 +109,8 @@ FORMATS = (
         name="ranx-lz4",
         description="ranx's .lz4: the same as CBOR, compressed",
         detect=_detect_lz4,
-        reads={"run": read_lz4_run, "qrels": read_lz4_qrels},
-        writes={"run": lz4_run_bytes, "qrels": lz4_qrels_bytes},
+        reads={"run": partial(_read_lz4, "run"), "qrels": partial(_read_lz4, "qrels")},
+        writes={"run": lambda run: _packed(_scores(run)), "qrels": lambda qrels: _packed(_grades(qrels))},
         suffixes={"run": (".lz4",), "qrels": (".lz4",)},
         packed=True,
         scores="required",

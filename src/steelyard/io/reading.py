@@ -210,12 +210,12 @@ def _before(
     """The format to read, and whether it is a run or qrels."""
     if from_format is not None and kind is not None:
         return format_named(from_format, kind, "reads").name, kind
-    by_name = {known.name: known for known in list_formats()}
-    if from_format in by_name and len(by_name[from_format].reads) == 1:
+    by_name = list_formats()
+    if from_format and from_format in by_name and len(by_name[from_format].reads) == 1:
         return from_format, next(iter(by_name[from_format].reads))
     detected = detect(Source(in_path), columns, kind)
     if kind is None:
-        only = list(by_name[to_format].writes) if to_format in by_name else []
+        only = list(by_name[to_format].writes) if to_format and to_format in by_name else []
         kind = only[0] if detected.kind == "either" and len(only) == 1 else detected.likely
     return from_format or detected.format, kind
 

@@ -247,7 +247,7 @@ def _refuse_other_forms(table: NamedColumns, lists: Sequence[str]) -> None:
 def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[str]) -> pl.DataFrame | None:
     """`NamedColumns.frame` of JSON lines whose objects have the same names, each a text or number; read by polars.
 
-    None if they have not, or if that cannot be seen from counts of their bytes: then line by line is right, and its
+    None if the names differ, or if counts of the bytes cannot rule that out: then the file is read line by line, and
     errors name the line. A name that occurs twice in an object is such a case.
     """
     import polars as pl

@@ -15,7 +15,7 @@ from steelyard.errors import InputError
 from steelyard.io.dataset_files import read_queries
 from steelyard.io.files import bare_name, reading, streams_read_once
 from steelyard.io.formats import Detected, Kind, detect, format_named
-from steelyard.io.pools import POOL, is_pool, is_pool_header
+from steelyard.io.shapes import POOL, is_pool, is_pool_header
 from steelyard.io.text import Source, shortened
 from steelyard.io.trec import rising_scores
 from steelyard.notes import Severity

@@ -23,7 +23,7 @@ from steelyard.checks import whole_number
 from steelyard.datasets import Dataset
 from steelyard.errors import InputError, problem_report
 from steelyard.io.files import streams_read_once
-from steelyard.io.pools import is_pool_header
+from steelyard.io.shapes import is_pool_header
 from steelyard.io.text import Source
 from steelyard.judging.adjudication import RULES, round_robin, unjudged_order
 from steelyard.judging.candidates import (

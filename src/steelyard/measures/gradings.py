@@ -8,15 +8,15 @@ query of a larger alignment, so that the measure's own code is what computes eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.alignment.alignment import Alignment, Judged, Repeats, starts_of
+from steelyard.alignment.alignment import Alignment, Judged, Repeats, Targets, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
@@ -204,24 +204,10 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     order = np.argsort(owner * (int(ranks.max(initial=0)) + 1) + ranks, kind="stable")
     grades = np.concatenate([a.judged.grade[judged], grade])
     judged_query = np.concatenate([judged_of, virtual])
-    ranks, docs = ranks[order], docs[order]
-    return Alignment(
-        queries=(),
-        retrieved=a.retrieved[query],
-        answered=a.answered[query],
-        top_score=a.top_score[query],
-        query=owner[order],
-        rank=ranks,
-        grade=grades[docs],
-        doc=docs,
-        tie_first=ranks,
-        tie_size=np.ones_like(ranks),
-        judged=Judged(judged_query, grades, highest_judged(a)),
-        targets=replace(a.targets, **_own_targets(judged_query, grades)),
-        repeats=Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held),
-        doc_ids=[""] * len(grades),
-        judged_only=a.judged_only,
-    )
+    repeats = Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held)
+    graded_docs = Judged(judged_query, grades, highest_judged(a))
+    targets = _own_targets(graded_docs)
+    return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, targets, repeats)
 
 
 def graded_draws(
@@ -258,35 +244,17 @@ def graded_draws(
     number = np.empty(draws * width, dtype=np.int64)
     number[draw * width + at] = np.arange(len(at))
     shared = Judged(owner, grade, highest_judged(runs[0]))
-    targets = _own_targets(shared.query, shared.grade)
-    ids = [""] * len(grade)
+    targets = _own_targets(shared)
     query = np.tile(np.arange(size), draws)
     made = []
     for a, ranks in zip(bases, docs.ranks, strict=True):
         listed = np.flatnonzero(ranks < ABSENT)
         rank = np.concatenate([a.rank, ranks[listed]])
-        draw, at, owner, grade = placed(a.query, rank, a.grade, listed)
+        draw, at, owner, _ = placed(a.query, rank, a.grade, listed)
         rank, document = rank[at], np.concatenate([a.doc, len(judged.query) + listed])[at]
         repeats = np.arange(draws)[:, None] * size + a.repeats.query
-        made.append(
-            Alignment(
-                queries=(),
-                retrieved=a.retrieved[query],
-                answered=a.answered[query],
-                top_score=a.top_score[query],
-                query=owner,
-                rank=rank,
-                grade=grade,
-                doc=number[draw * width + document],
-                tie_first=rank,
-                tie_size=np.ones_like(rank),
-                judged=shared,
-                targets=replace(a.targets, **targets),
-                repeats=Repeats(repeats.ravel(), np.tile(a.repeats.rank, draws), a.repeats.held),
-                doc_ids=ids,
-                judged_only=a.judged_only,
-            )
-        )
+        repeated = Repeats(repeats.ravel(), np.tile(a.repeats.rank, draws), a.repeats.held)
+        made.append(_untied(a, query, owner, rank, number[draw * width + document], shared, targets, repeated))
     return made
 
 
@@ -303,38 +271,40 @@ def _one_each(a: Alignment, query: Ints, rank: Ints, grade: float) -> Alignment:
     It is what `graded` would make of an alignment without judgments, faster.
     """
     doc = np.flatnonzero(rank < ABSENT)
-    number, grades, nothing = np.arange(len(query)), np.full(len(query), grade), np.zeros(0, dtype=np.int64)
-    return replace(
-        a,
+    number, nothing = np.arange(len(query)), np.zeros(0, dtype=np.int64)
+    repeats = Repeats(nothing, nothing, a.repeats.held)
+    judged = Judged(number, np.full(len(query), grade), highest_judged(a))
+    return _untied(a, query, doc, rank[doc], doc, judged, _own_targets(judged), repeats)
+
+
+def _untied(
+    a: Alignment, query: Ints, owner: Ints, rank: Ints, doc: Ints, judged: Judged, targets: Targets, repeats: Repeats
+) -> Alignment:
+    """The alignment with these queries of `a`, the hits and the judgments given, and no ties."""
+    return Alignment(
         queries=(),
         retrieved=a.retrieved[query],
         answered=a.answered[query],
         top_score=a.top_score[query],
-        query=doc,
-        rank=rank[doc],
-        grade=grades[doc],
+        query=owner,
+        rank=rank,
+        grade=judged.grade[doc],
         doc=doc,
-        tie_first=rank[doc],
-        tie_size=np.ones_like(doc),
-        judged=Judged(number, grades, highest_judged(a)),
-        targets=replace(a.targets, **_own_targets(number, grades)),
-        repeats=Repeats(nothing, nothing, a.repeats.held),
-        doc_ids=[""] * len(query),
-        near_repeats=None,
-        tokens_through=None,
-        seconds=None,
+        tie_first=rank,
+        tie_size=np.ones_like(rank),
+        judged=judged,
+        targets=targets,
+        repeats=repeats,
+        doc_ids=[""] * len(judged.grade),
+        judged_only=a.judged_only,
     )
 
 
-def _own_targets(query: Ints, grade: Floats) -> dict[str, Any]:
-    """The fields of `Targets` where each document graded above 0 is its own target."""
-    above = grade > 0
-    if above.all():
-        target = np.arange(len(grade))
-        return {"doc": target, "target": target, "grade": grade, "query": query, "name": [""] * len(grade)}
-    doc = np.flatnonzero(above)
-    target = np.arange(len(doc))
-    return {"doc": doc, "target": target, "grade": grade[doc], "query": query[doc], "name": [""] * len(doc)}
+def _own_targets(judged: Judged) -> Targets:
+    """The targets if each document graded above 0 is its own."""
+    relevant = np.flatnonzero(judged.grade > 0)
+    numbers, unnamed = np.arange(len(relevant)), [""] * len(relevant)
+    return Targets(relevant, numbers, judged.grade[relevant], judged.query[relevant], unnamed)
 
 
 def _costs(runs: Sequence[Alignment], docs: Unjudged) -> Ints:

@@ -144,7 +144,7 @@ def find(name: str, text: str) -> tuple[Definition, Mapping[str, Any], int | flo
     everything = [alias for d in definitions().values() for alias in (d.name, *d.aliases)]
     stem = ending.group(1) if ending else name
     raise MeasureError(
-        f"unknown measure {name!r}.{did_you_mean(stem, everything)} `steelyard measures` lists all measures."
+        f"unknown measure {name!r}.{did_you_mean(stem, everything)} `steelyard list measures` lists all measures."
     )
 
 

@@ -61,7 +61,7 @@ TARGET_CLAUSES = "rel: the lowest grade at which a document satisfies a target."
 """The same for measures over targets."""
 
 FAMILIES = ("binary", "graded", "diversity", "user_models", "trec", "sets", "spans", "counts")
-"""The modules of measures, in the order in which `steelyard measures` lists them."""
+"""The modules of measures, in the order in which `steelyard list measures` lists them."""
 
 
 @dataclass(frozen=True)

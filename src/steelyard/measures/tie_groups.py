@@ -124,7 +124,7 @@ def row_by_row(function: Callable[..., float], *columns: Ints) -> Floats:
 
 
 def chance_of(found: int, size: int, inside: int, chosen: int) -> float:
-    """The probability that so many of the chosen are among the first ranks of a group."""
+    """The probability that `found` of the chosen documents are among the first `inside` ranks of a group."""
     return comb(chosen, found) * comb(size - chosen, inside - found) / comb(size, inside)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.alignment.alignment import align
+from steelyard.alignment.hits import Floats
 from steelyard.comparison.stages import ideal_order, judged_lists
 from steelyard.evaluation import measure_values
 from steelyard.measures.compute import averaged
 from steelyard.qrels import Qrels
 from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
 from steelyard.run import Run
-from steelyard.statistics import adjust, power_analysis, t_test
+from steelyard.statistics import adjust, power_analysis
 from steelyard.wording import counted, listed
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 MOST_PAIRS = 300
 """Pairs of runs that the smallest difference is computed from."""
+
+ID_SAMPLE = 50
+"""Ids that are compared to find a prefix or a suffix."""
 
 SATURATED, RANDOM_SHARE = 0.98, 0.5
 """Shares of the ceiling: all runs above the first, or random lists above the second, cannot be told apart by it."""
@@ -80,7 +83,7 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             faint,
             f"{counted(faint, 'judgment has a grade', 'judgments have grades')} between 0 and 1, which is not relevant "
             f"to {listed(binary, 4)}. Use rel={lowest:g}, or whole grades. Effect: grades divided by {lowest:g}.",
-            (),
+            examples(f"{query}: {doc} {grade:g}" for query, doc, grade, _ in rows.iter_rows() if 0 < grade < 1),
             board.effect(board.fixed_qrels(scaled)),
         )
     distractors = set(rows.filter(pl.col("grade") < 0).select("query_id", "doc_id").iter_rows())
@@ -293,14 +296,28 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
         yield CheckFinding("constant-scores", "warning", len(constant), text, examples(constant), _only(effect, name))
 
 
-_CHANGES: Mapping[str, Callable[[str], str]] = {
-    "white space": str.strip,
-    "upper and lower case": lambda one: one.strip().lower(),
-    "a file extension": lambda one: re.sub(r"\.[A-Za-z]\w{0,4}$", "", one.strip()),
-    "a prefix": lambda one: re.sub(r"^.*[/:#|]|^[A-Za-z]+[-_]", "", one.strip()),
-    "a suffix": lambda one: re.sub(r"[-_#:|][A-Za-z]*\d*$", "", one.strip()),
-}
-"""Differences between ids, and what removes each."""
+def _id_changes(unknown: Sequence[str], known: set[str]) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """Differences between ids, and what turns an unknown id into a known one: case, white space, prefix, suffix."""
+    folded: dict[str, str] = {}
+    for doc in known:
+        folded[doc.strip().lower()] = "" if doc.strip().lower() in folded else doc
+    yield "upper and lower case or white space", lambda one: folded.get(one.strip().lower(), "")
+    sample, own = unknown[:ID_SAMPLE], set(unknown)
+    for many, others, sign in ((sample, known, -1), (sorted(known)[:ID_SAMPLE], own, 1)):
+        starts = Counter(one[:cut] for one in many for cut in range(1, len(one)) if one[cut:] in others)
+        ends = Counter(one[cut:] for one in many for cut in range(1, len(one)) if one[:cut] in others)
+        for part, _ in starts.most_common(1):
+            yield f"the prefix {part!r}", _prefixed(part, sign)
+        for part, _ in ends.most_common(1):
+            yield f"the suffix {part!r}", _suffixed(part, sign)
+
+
+def _prefixed(part: str, sign: int) -> Callable[[str], str]:
+    return (lambda one: f"{part}{one}") if sign > 0 else lambda one: one.removeprefix(part)
+
+
+def _suffixed(part: str, sign: int) -> Callable[[str], str]:
+    return (lambda one: f"{one}{part}") if sign > 0 else lambda one: one.removesuffix(part)
 
 
 def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
@@ -313,15 +330,10 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     if not unknown:
         return
     best: tuple[str, dict[str, str]] = ("", {})
-    for what, change in _CHANGES.items():
-        plain: dict[str, str | None] = {}
-        for doc in known:
-            key = change(doc)
-            plain[key] = None if key in plain else doc
-        found = {doc: plain[change(doc)] for doc in unknown if plain.get(change(doc))}
-        found |= {doc: change(doc) for doc in unknown if doc not in found and change(doc) in known}
+    for what, change in _id_changes(unknown, known):
+        found = {doc: other for doc in unknown if (other := change(doc)) in known}
         if len(found) > len(best[1]):
-            best = what, {doc: str(other) for doc, other in found.items()}
+            best = what, found
     what, mapping = best
     if len(corpus) and len(mapping) < len(unknown):
         lost = [doc for doc in unknown if doc not in mapping]
@@ -376,11 +388,8 @@ def _tuned(board: Board) -> Iterator[CheckFinding]:
     gains, p_values = {}, []
     for name, values in board.now.items():
         lead = values - np.mean([other for key, other in board.now.items() if key != name], axis=0)
-        gap = lead[train] - lead[~train].mean()
-        gains[name] = float(gap.mean())
-        spread = np.sqrt(lead[train].var(ddof=1) / train.sum() + lead[~train].var(ddof=1) / (~train).sum())
-        share = spread / (np.sqrt(lead[train].var(ddof=1) / train.sum()) or 1.0)
-        p_values.append(t_test(gap / max(share, 1.0) if share else gap).p)
+        gains[name], p = _welch(lead[train], lead[~train])
+        p_values.append(p)
     adjusted = adjust(p_values)
     for (name, gain), p in zip(gains.items(), adjusted.tolist(), strict=True):
         if gain > 0 and p < 0.01:
@@ -390,3 +399,16 @@ def _tuned(board: Board) -> Iterator[CheckFinding]:
             )
             gone = {query for query, inside in zip(board.qrels.queries, train.tolist(), strict=True) if inside}
             yield CheckFinding("tuned-on-train", "warning", int(train.sum()), text, (name,), board.without(gone))
+
+
+def _welch(one: Floats, other: Floats) -> tuple[float, float]:
+    """The difference of two means and the two-sided p-value of Welch's t test."""
+    from scipy.special import stdtr
+
+    gap = float(one.mean() - other.mean())
+    errors = one.var(ddof=1) / len(one), other.var(ddof=1) / len(other)
+    total = sum(errors)
+    if total == 0:
+        return gap, 1.0 if gap == 0 else 0.0
+    freedom = total**2 / (errors[0] ** 2 / (len(one) - 1) + errors[1] ** 2 / (len(other) - 1))
+    return gap, float(2 * stdtr(freedom, -abs(gap) / np.sqrt(total)))

@@ -160,14 +160,14 @@ def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:
             examples(strange),
             board.affected(set(strange)),
         )
-    if long := chosen(pl.col("words") >= LONG_WORDS):
+    if long := chosen((pl.col("words") >= LONG_WORDS) | (pl.col("letters") >= 8 * LONG_WORDS)):
         yield CheckFinding(
             "long-document",
             "warning",
             len(long),
-            f"{counted(len(long), 'document has', 'documents have')} more than {LONG_WORDS:,} words; embedding models "
-            "that read 512 tokens ignore most of it. Split them into chunks. Effect: on queries whose relevant "
-            "documents are among them.",
+            f"{counted(len(long), 'document has', 'documents have')} more than {LONG_WORDS:,} words (or "
+            f"{8 * LONG_WORDS:,} letters); embedding models that read 512 tokens ignore most of it. Split them into "
+            "chunks. Effect: on queries whose relevant documents are among them.",
             examples(long),
             board.affected(set(long)),
         )
@@ -273,6 +273,10 @@ _DEPENDENT = re.compile(
 )
 
 
+_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")
+"""Scripts without spaces between words: four characters count as a word."""
+
+
 def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
@@ -294,7 +298,7 @@ def _question_findings(board: Board, plain: Mapping[str, str], seen: Collection[
     copied = [
         query
         for query, text in plain.items()
-        if text.count(" ") >= COPIED - 1
+        if (text.count(" ") >= COPIED - 1 or (len(text) >= 4 * COPIED and _UNSPACED.search(text)))
         and text not in seen
         and any(text in _plain(corpus[doc]) for doc, _ in relevant[query] if doc in corpus)
     ]

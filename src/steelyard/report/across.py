@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
@@ -139,27 +140,6 @@ def _title(result: AcrossData) -> str:
 
 # The page
 
-_STYLE = """
-.across { overflow-x: auto; margin-bottom: .75rem; }
-.across table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-.across th, .across tbody td { padding: .45rem .8rem; text-align: left; vertical-align: top; }
-.across th, .across tbody td { border-bottom: 1px solid var(--line); }
-.across thead th { border-bottom: 2px solid var(--strong); white-space: nowrap; vertical-align: bottom; }
-.across thead th small { display: block; font-weight: 400; color: var(--soft); }
-.across tbody th { font-weight: 600; white-space: nowrap; position: sticky; left: 0; background: var(--paper); }
-.across td.best .value { font-weight: 700; color: var(--accent); }
-.across td small { display: block; color: var(--soft); white-space: nowrap; }
-.across tbody td.mean { background: var(--sunk); }
-.across td.mean .value { font-weight: 700; }
-.across td.none { color: var(--soft); font-style: italic; }
-.across svg { display: block; margin-top: .2rem; }
-.across .verdict-better { color: var(--good); }
-.across .verdict-worse { color: var(--bad); }
-.across caption { text-align: left; font-weight: 600; padding: .5rem 0; }
-.across td.letters { font-family: var(--mono); color: var(--violet); }
-#notes .warning::marker { content: "! "; color: var(--gold); font-weight: 700; }
-"""
-
 _BAR, _HEIGHT = 120, 10
 """Width and height of the drawing of an interval, in pixels."""
 
@@ -179,7 +159,7 @@ def across_page(result: AcrossData, folder: Path | None) -> str:
         section("differences", "Differences", differences),
         section("notes", "Notes", f'<ul class="note">{"".join(lines)}</ul>' if lines else ""),
     ]
-    return shell(_title(result), verdict, sections, _STYLE)
+    return shell(_title(result), verdict, sections, (files("steelyard.report") / "across.css").read_text("utf-8"))
 
 
 _QUESTIONS = (

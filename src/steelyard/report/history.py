@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
+from importlib.resources import files
 from itertools import pairwise
 
 from steelyard.comparison.history import HistoryData, LinePoint, Point, uncollected
@@ -71,18 +72,6 @@ def history_document(result: HistoryData) -> Document:
 
 # The page
 
-_STYLE = """
-.over-time { overflow-x: auto; margin-bottom: .75rem; }
-.over-time svg { display: block; min-width: 44rem; }
-.over-time svg text { font: 11px var(--sans); fill: currentColor; }
-.over-time .c0 { color: light-dark(#0072b2, #6db6e8); } .over-time .c1 { color: light-dark(#b04e00, #ffa35c); }
-.over-time .c2 { color: light-dark(#007a5a, #4fd0a8); } .over-time .c3 { color: light-dark(#9a3b76, #e59ac6); }
-.over-time .c4 { color: light-dark(#6b6200, #e0d44b); } .over-time .c5 { color: light-dark(#444, #bbb); }
-.over-time .break { stroke: var(--strong); stroke-dasharray: 4 4; }
-.over-time .drop { fill: var(--bad); } .over-time .rise { fill: var(--good); }
-.over-time ul { list-style: none; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; padding: 0; }
-.over-time li span { display: inline-block; width: .8em; height: .8em; background: currentColor; margin-right: .4em; }
-"""
 _COLOURS = 6
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 260, 60, 22, 34
 
@@ -100,7 +89,12 @@ def history_page(result: HistoryData) -> str:
     verdict = f'<p class="kicker">History</p><h1>{escape(result.verdict)}</h1>'
     changes = section("changes", "Significant changes", _changes_html(result))
     latest = section("latest", "Last and best", _table(tables[-1]))
-    return shell("History", verdict, [latest, *drawn, "\n", changes], _STYLE)
+    return shell(
+        "History",
+        verdict,
+        [latest, *drawn, "\n", changes],
+        (files("steelyard.report") / "history.css").read_text("utf-8"),
+    )
 
 
 def _table(table: Table) -> str:

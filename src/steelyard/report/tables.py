@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from math import isnan
 from typing import TypeAlias
 
 from steelyard.safe_text import cell_text, csv_text, markdown_text, terminal_text
@@ -76,7 +77,7 @@ class Table:
         return self.decimals[place] if self.decimals else 0
 
     def _text(self, cell: Cell, place: int) -> str:
-        if cell is None or (isinstance(cell, float) and cell != cell):
+        if cell is None or (isinstance(cell, float) and isnan(cell)):
             return ""
         if isinstance(cell, str):
             return cell_text(cell)
@@ -313,25 +314,15 @@ def comma_separated(table: Table) -> str:
 def _csv_cell(cell: Cell) -> Cell:
     if isinstance(cell, str):
         return csv_text(cell)
-    return "" if cell is None or cell != cell else cell
+    return "" if cell is None or isnan(cell) else cell
 
 
+_LATEX_NAMES = {
+    "~": "textasciitilde", "^": "textasciicircum", "\\": "textbackslash", "<": "textless", ">": "textgreater",
+    "|": "textbar",
+}  # fmt: skip
 _LATEX = str.maketrans(
-    {
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "\\": r"\textbackslash{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-    }
+    {sign: f"\\{sign}" for sign in "&%$#_{}"} | {sign: f"\\{name}{{}}" for sign, name in _LATEX_NAMES.items()}
 )
 _PARAGRAPH = r"p{0.3\linewidth}"
 _STARRED = re.compile(r"(?<=\d) (\*{1,3})$")

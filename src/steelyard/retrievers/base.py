@@ -57,7 +57,7 @@ def needs_corpus(retriever: Retriever) -> bool:
 
 
 @dataclass(frozen=True)
-class Documents:
+class CheckedCorpus:
     """A checked corpus: distinct ids, and one text per id."""
 
     ids: list[str]
@@ -67,11 +67,11 @@ class Documents:
         return len(self.ids)
 
 
-def checked_corpus(corpus: Mapping[str, str], label: str) -> Documents:
+def checked_corpus(corpus: Mapping[str, str], label: str) -> CheckedCorpus:
     """The corpus as ids and texts. Empty texts are allowed; an empty corpus is an error.
 
     >>> checked_corpus({"d1": "one text", 2: "another"}, "bm25-okapi")
-    Documents(ids=['d1', '2'], texts=['one text', 'another'])
+    CheckedCorpus(ids=['d1', '2'], texts=['one text', 'another'])
     """
     if not isinstance(corpus, Mapping):
         raise InputError(f"{label}: the corpus is {kind_of(corpus)}; expected a mapping of document id to text.")
@@ -86,7 +86,7 @@ def checked_corpus(corpus: Mapping[str, str], label: str) -> Documents:
                     f"{label}: the text of document {doc!r} is {kind_of(text)}; expected text "
                     '(an empty document is the empty text "").'
                 )
-    return Documents(ids, texts)
+    return CheckedCorpus(ids, texts)
 
 
 def checked_queries(queries: Sequence[str], k: int, label: str) -> list[str]:

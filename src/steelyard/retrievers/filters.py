@@ -13,7 +13,7 @@ from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import RetrieverError, number
 
-Filter: TypeAlias = "float | Mapping[str, Any]"
+Filter: TypeAlias = float | Mapping[str, Any]
 
 
 def describe_filter(given: Filter | None, label: str) -> dict[str, Any]:

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.retrievers.base import (
-    Documents,
+    CheckedCorpus,
+    Floats,
+    Integers,
     Ranked,
     RetrieverError,
     best,
@@ -21,7 +23,7 @@ from steelyard.retrievers.base import (
     top_k,
 )
 from steelyard.retrievers.dense import Dense
-from steelyard.retrievers.neighbours import Floats, Integers, nearest
+from steelyard.retrievers.neighbours import nearest
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.retrievers.shared_vectors import Embedder
 
@@ -141,7 +143,7 @@ def _of_edges(edges: Integers, documents: int) -> DocumentGraph:
 class GraphIndex:
     """Documents, their embeddings, and the graph over their positions."""
 
-    documents: Documents
+    documents: CheckedCorpus
     dense: Dense
     graph: DocumentGraph
 

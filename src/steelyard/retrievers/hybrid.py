@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steelyard.fusion.methods import fuse_lists, recipe
-from steelyard.ids import kind_of
 from steelyard.retrievers.base import (
-    Documents,
+    CheckedCorpus,
     Ranked,
     Retriever,
     RetrieverError,
@@ -16,24 +15,17 @@ from steelyard.retrievers.base import (
     checked_index,
     checked_queries,
     needs_corpus,
-    whole,
 )
 from steelyard.retrievers.bm25 import BM25
 from steelyard.retrievers.registry import Spec, class_of, from_spec
+from steelyard.retrievers.settings import Declared, setting
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Hybrid:
+class Hybrid(Declared):
     """The first `depth` documents of several retrievers, fused into one list.
-
-    of: two or more retrievers, names, or {name: settings}. A BM25 given by name returns only documents that share a
-        word with the query (fill: false), so that the order of the corpus has no influence.
-    fuse: the fusion method, as for `steelyard.fuse`: rrf, wsum, combmnz, borda, ...
-    depth: documents retrieved by each retriever, or k if that is larger.
-    norm, weights, parameters: of the method; one weight per retriever, parameters such as {"k": 60}.
-    name: its label in tables.
 
     Equal fused scores are in descending order of document id.
 
@@ -42,27 +34,26 @@ class Hybrid:
     'd2'
     """
 
-    def __init__(
-        self,
-        of: Sequence[Spec] = ("bm25-okapi", "dense"),
-        fuse: str = "rrf",
-        depth: int = 100,
-        norm: str | None = None,
-        weights: Sequence[float] | None = None,
-        parameters: Mapping[str, float] | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.label = name or "hybrid"
-        if isinstance(of, (str, Mapping)) or not isinstance(of, Sequence) or len(of) < 2:
-            raise RetrieverError(f"{self.label}: `of` is {of!r}; expected a list of two or more retrievers.")
-        if parameters is not None and not isinstance(parameters, Mapping):
-            raise RetrieverError(
-                f"{self.label}: `parameters` is {kind_of(parameters)}; expected a mapping such as {{k: 60}}."
-            )
-        self.parts = [_part(spec) for spec in of]
-        self.depth = whole(self.label, "depth", depth, 1)
-        self._recipe = recipe(len(self.parts), fuse, norm, weights, **(parameters or {}))
-        self._documents: Documents | None = None
+    retriever = "hybrid"
+
+    of: Sequence[Spec] = setting(
+        "two or more retrievers, names, or {name: settings}. A BM25 given by name returns only documents that share a "
+        "word with the query (fill: false), so that the order of the corpus has no influence",
+        default=("bm25-okapi", "dense"),
+        kw_only=False,
+    )
+    fuse: str = setting("the fusion method, as for `steelyard.fuse`: rrf, wsum, combmnz, borda, ...", default="rrf")
+    depth: int = setting("documents retrieved by each retriever, or k if that is larger", default=100, low=1)
+    norm: str | None = setting("the normalisation of scores, of a method on scores", default=None)
+    weights: Sequence[float] | None = setting("one weight per retriever", default=None)
+    parameters: Mapping[str, float] | None = setting('parameters of the method, such as {"k": 60}', default=None)
+
+    def _set_up(self) -> None:
+        if isinstance(self.of, (str, Mapping)) or not isinstance(self.of, Sequence) or len(self.of) < 2:
+            raise RetrieverError(f"{self.label}: `of` is {self.of!r}; expected a list of two or more retrievers.")
+        self.parts = [_part(spec) for spec in self.of]
+        self._recipe = recipe(len(self.parts), self.fuse, self.norm, self.weights, **(self.parameters or {}))
+        self._documents: CheckedCorpus | None = None
 
     @property
     def needs_corpus(self) -> bool:
@@ -71,7 +62,7 @@ class Hybrid:
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus with each retriever."""
-        documents = checked_corpus(corpus, self.label) if corpus or self.needs_corpus else Documents([], [])
+        documents = checked_corpus(corpus, self.label) if corpus or self.needs_corpus else CheckedCorpus([], [])
         for part in self.parts:
             part.index(corpus)
         self._documents = documents
@@ -88,7 +79,7 @@ class Hybrid:
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
         return {
-            "retriever": "hybrid",
+            "retriever": self.retriever,
             "of": [part.settings() for part in self.parts],
             "fusion": self._recipe.settings(),
             "depth": self.depth,

@@ -42,6 +42,7 @@ _VERSION = 1
 _ALIGNED = 64
 _PIECE = 1 << 20  # bytes of a checksum that are read at a time
 _MAPPED = ("docs", "codes")
+_POSTINGS = ("starts", "docs", "codes", "pair_counts", "pair_lengths")
 _TYPES: dict[str, tuple[str, ...]] = {
     "starts": ("<i8",),
     "docs": ("<i4",),
@@ -184,11 +185,7 @@ def write_index(path: Path, index: SavedIndex) -> None:
     term_bytes, term_ends = PackedTexts.of(found.vocabulary, "surrogatepass").packed
     id_bytes, id_ends = index.ids.packed
     arrays: dict[str, Array] = {
-        "starts": found.starts,
-        "docs": found.docs,
-        "codes": found.codes,
-        "pair_counts": found.pair_counts,
-        "pair_lengths": found.pair_lengths,
+        **{name: getattr(found, name) for name in _POSTINGS},
         "largest": index.largest,
         "term_bytes": np.frombuffer(term_bytes, np.uint8),
         "term_ends": term_ends,
@@ -252,16 +249,8 @@ def _index_of(header: Mapping[str, Any], arrays: Mapping[str, Array], path: Path
     vocabulary = {text.decode("utf-8", "surrogatepass"): number for number, text in enumerate(texts.raw())}
     if len(vocabulary) != terms:
         raise _damaged(path, "a term occurs twice")
-    found = Postings(
-        vocabulary=vocabulary,
-        starts=arrays["starts"],
-        docs=arrays["docs"],
-        codes=arrays["codes"],
-        pair_counts=arrays["pair_counts"],
-        pair_lengths=arrays["pair_lengths"],
-        documents=documents,
-        tokens=header["tokens"],
-    )
+    of_postings: dict[str, Any] = {name: arrays[name] for name in _POSTINGS}
+    found = Postings(vocabulary=vocabulary, documents=documents, tokens=header["tokens"], **of_postings)
     ids = PackedTexts(arrays["id_bytes"].tobytes(), arrays["id_ends"])
     return SavedIndex(header["settings"], found, arrays["largest"], ids)
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from steelyard.retrievers.base import top_k
-
-Floats: TypeAlias = npt.NDArray[np.floating[Any]]
-Integers: TypeAlias = npt.NDArray[np.int64]
+from steelyard.retrievers.base import Floats, Integers, top_k
 
 EXACT_UP_TO = 20_000
 """With more vectors than this the neighbours are approximate."""

@@ -27,7 +27,7 @@ from steelyard.retrievers.tokenizers import Tokenizer, plain_characters
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Positions = npt.NDArray[np.intp]
-_SHORT = 2**16 - 1  # pairs: up to so many, a code has 16 bits
+_SHORT = 2**16 - 1  # with up to this many pairs, a code has 16 bits
 _STEP = 1 << 24  # postings that are handled at a time
 
 

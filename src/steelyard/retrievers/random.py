@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.retrievers.base import Documents, Ranked, best, checked_corpus, checked_index, checked_queries
+from steelyard.retrievers.base import CheckedCorpus, Ranked, best, checked_corpus, checked_index, checked_queries
 from steelyard.retrievers.settings import Declared, setting
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Random(Declared):
     seed: int = setting("seed of the random scores", default=0, kw_only=False)
 
     def _set_up(self) -> None:
-        self._documents: Documents | None = None
+        self._documents: CheckedCorpus | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus; only its ids are used."""
@@ -52,7 +52,7 @@ class Random(Declared):
         """0: only the ids are kept."""
         return 0
 
-    def _draw(self, documents: Documents, query: str, k: int) -> Ranked:
+    def _draw(self, documents: CheckedCorpus, query: str, k: int) -> Ranked:
         digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()
         generator = np.random.default_rng([self.seed, *digest])
         scores = generator.random(len(documents))

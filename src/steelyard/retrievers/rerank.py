@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from steelyard.ids import kind_of
+from steelyard.retrievers.adapters.targets import load_target
 from steelyard.retrievers.base import (
-    Documents,
+    CheckedCorpus,
     Ranked,
     RetrieverError,
     checked_corpus,
@@ -54,7 +54,7 @@ class Rerank:
         self._given = score
         self._score = _scorer(score, self.label)
         self._texts: dict[str, str] = {}
-        self._documents: Documents | None = None
+        self._documents: CheckedCorpus | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus with the first-stage retriever, and keep the texts."""
@@ -119,7 +119,7 @@ def _scorer(score: Any, label: str) -> Scorer:
             from steelyard.retrievers.embeddings import cross_encoder
 
             return _of_pairs(cross_encoder(score.partition(":")[2], label))
-        score = _imported(score, label)
+        score = load_target(score, label)
     if hasattr(score, "predict"):
         return _of_pairs(score)
     if callable(score):
@@ -133,13 +133,3 @@ def _scorer(score: Any, label: str) -> Scorer:
 
 def _of_pairs(encoder: Any) -> Scorer:
     return lambda query, texts: encoder.predict([(query, text) for text in texts])
-
-
-def _imported(path: str, label: str) -> Any:
-    module, _, name = path.partition(":")
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise RetrieverError(
-            f"{label}: cannot import the scorer {path!r} ({error}); expected an importable `package.module:function`."
-        ) from error

@@ -5,7 +5,7 @@
         m: int = setting("links per document", default=16, low=1)
 
 The declaration gives the constructor with its checks, the attribute `self.m`, the settings that results are cached by,
-and what `steelyard retrievers mine`, the errors of bench.yaml and the documentation show.
+and what `steelyard list retrievers mine`, the errors of bench.yaml and the documentation show.
 """
 
 from __future__ import annotations
@@ -107,15 +107,13 @@ class Setting:
         """The value after a check of its type; an error otherwise."""
         if (value is None and self.optional) or not self._is_plain or value in self.choices:
             return value
-        if isinstance(value, bool) and bool in self.types:
+        if (isinstance(value, bool) and bool in self.types) or (isinstance(value, Mapping) and self._is_mapping):
             return value
         if int in self.types:
             return whole(label, f"`{self.name}`", value, int(self.low))
         if float in self.types:
             return number(label, f"`{self.name}`", value, self.low, self.high)
         if (isinstance(value, str | Path) or is_number(value)) and str in self.types:
-            return value
-        if isinstance(value, Mapping) and self._is_mapping:
             return value
         if self.choices and bool not in self.types:
             raise unknown(label, self.name, value, self.choices)
@@ -200,7 +198,11 @@ def check_names(name: str, chosen: Iterable[str], allowed: Iterable[str]) -> Non
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
-class Declared:
+class _Fields:
+    """A base of its own: type checkers do not count the attributes of the class that has the decorator."""
+
+
+class Declared(_Fields):
     """A retriever with declared settings. A subclass does the rest of its construction in `_set_up`."""
 
     retriever: ClassVar[str]

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.retrievers.base import RetrieverError, top_k, unknown
+from steelyard.retrievers.base import Floats, Integers, RetrieverError, top_k, unknown
 from steelyard.retrievers.graph import Bools, GraphIndex, GraphRetriever, draw
-from steelyard.retrievers.neighbours import Floats, Integers
 from steelyard.retrievers.settings import setting
 
 IRRELEVANT, DEAD_END, OVER_VISITED = "irrelevant", "dead-end", "over-visited"

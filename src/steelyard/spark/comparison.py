@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import align
-from steelyard.alignment.scanned import ScannedRun
+from steelyard.alignment.scans import ScannedRun
 from steelyard.comparison.compare import compare as compare_runs
 from steelyard.comparison.result import Comparison
 from steelyard.coverage import with_doubts

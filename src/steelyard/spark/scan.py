@@ -17,7 +17,7 @@ from steelyard import errors
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Hits, Ints, Ordering
 from steelyard.alignment.ranking import repeat_error
-from steelyard.alignment.scanned import ScannedRun
+from steelyard.alignment.scans import ScannedRun
 from steelyard.coverage import with_doubts
 from steelyard.evaluation import judged_qrels, scores_of
 from steelyard.io.columns import rank_column

@@ -77,7 +77,7 @@ def test_the_listings(shortest, capsys):
     assert entry.settings[:4] == ("target", "kind=words", "pause=3", "case=False")
     assert "pause: of letters; letters of a pause." in entry.about
     assert "kind: the unit of length: `words`, `letters`." in entry.about
-    assert run(["retrievers", "shortest"]) == 0
+    assert run(["list", "retrievers", "shortest"]) == 0
     assert "case: true if upper and lower case differ." in capsys.readouterr().out
     from docs.generate import reference
 

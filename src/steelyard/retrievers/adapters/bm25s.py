@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, Ranked, checked_corpus, checked_index, checked_queries, unknown
+from steelyard.retrievers.base import CheckedCorpus, Ranked, checked_corpus, checked_index, checked_queries, unknown
 from steelyard.retrievers.settings import Declared, setting
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class BM25S(Declared):
     def _set_up(self) -> None:
         self._package = package("bm25s", self.extra, self.retriever)
         self._stemmer = None if self.stemmer is None else self._stemmer_of(self.stemmer)
-        self._documents: Documents | None = None
+        self._documents: CheckedCorpus | None = None
         self._model: Any = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
-from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
@@ -63,7 +63,7 @@ class Chroma(VectorEngine):
         """The vectors of the corpus; the memory of the graph is not known."""
         return self._bytes + super().size_in_bytes()
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
         client = self._package.EphemeralClient(self._settings_of_client())
         name = f"steelyard-{uuid4().hex}"

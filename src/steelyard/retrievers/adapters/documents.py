@@ -249,6 +249,11 @@ class DocIds:
         return HASH if 2 * sum(_digest(text) in known for text in texts) > len(self._seen) else None
 
     def _text_of(self, document: Any) -> str | None:
+        first = self._text_ways[0]
+        if type(document) is dict and len(first) == 1:
+            text = document.get(first[0])  # The usual case, which is far quicker than the others.
+            if isinstance(text, str):
+                return text
         for way in _possible(self._text_ways, document):
             # A property of a user's object may raise anything, as the text of a LlamaIndex node that has none does.
             with suppress(Exception):

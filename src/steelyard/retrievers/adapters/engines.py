@@ -18,7 +18,7 @@ from steelyard.masking import from_environment, masked, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import TEXT_NAMES, DocIds
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, Ranked, RetrieverError, checked_corpus, checked_index
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, checked_corpus, checked_index
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.filters import describe_filter, passing
 from steelyard.retrievers.registry import from_spec
@@ -47,6 +47,8 @@ class Engine(Wrapped):
     """The module of the engine, whose version results depend on."""
     id_path: ClassVar[str] = ""
     """Path to the id in an answer; by default the setting `id`, which an engine without an `id_path` has."""
+    selects_texts: ClassVar[bool] = False
+    """Whether the texts are selected by their column, and `text` is not a path into an answer."""
 
     target: Any = setting("an existing collection; nothing is written to it", default=None, key=None, kw_only=False)
     text: str | None = setting(default=None, only="target", key=None)
@@ -59,7 +61,9 @@ class Engine(Wrapped):
         self._row_ids: list[str] | None = None
         self._folder: Path | None = None
         if self._existing:
-            self._ids = DocIds(self.id_path or str(vars(self)["id"]), self.label, self._text_path())
+            self._ids = DocIds(
+                self.id_path or str(vars(self)["id"]), self.label, None if self.selects_texts else self.text
+            )
             self._identity = self._target_identity()
 
     @property
@@ -70,10 +74,6 @@ class Engine(Wrapped):
     def _target_identity(self) -> dict[str, Any]:
         """What identifies the target, for the cache of results."""
         return {"target": str(self.target), "version": self.version}
-
-    def _text_path(self) -> str | None:
-        """Path to the text in an answer; by default one of the usual names."""
-        return self.text
 
     def _package_version(self) -> dict[str, Any]:
         return {"package": self._package.__version__} if self.module else {}
@@ -155,7 +155,7 @@ class Engine(Wrapped):
                 masked(f"{self.label}: {self._identity.get('target')}: {error_text(error)}")
             ) from error
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         """Index the documents by their positions; `kept` tells which of them the filter keeps."""
         raise NotImplementedError
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.retrievers.adapters.engines import Kept, VectorEngine
-from steelyard.retrievers.base import Documents, RetrieverError, unknown
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError, unknown
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.wording import counted
@@ -88,7 +88,7 @@ class Faiss(VectorEngine):
         self._package.write_index(self._index, self._package.PyCallbackIOWriter(count))
         return size
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
         faiss, chosen = self._package, self._parameters
         width, product = vectors.shape[1], faiss.METRIC_INNER_PRODUCT

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, text_column
-from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
@@ -26,6 +26,7 @@ class LanceDB(VectorEngine):
 
     retriever = extra = "lancedb"
     module = "lancedb"
+    selects_texts = True
 
     target: str | Path | None = setting(
         "the folder or the URI of an existing database, with `table`; nothing is written to it",
@@ -63,9 +64,6 @@ class LanceDB(VectorEngine):
             if "://" not in self._address:
                 self._address = str(self._path("database in", self._address))
 
-    def _text_path(self) -> str | None:
-        return None
-
     def _vector_source(self) -> Dense | None:
         return None if self.search == "text" else super()._vector_source()
 
@@ -78,7 +76,7 @@ class LanceDB(VectorEngine):
         remote = {"api_key": self._key["api_key"]} if self._key["api_key"] else {}
         return self._package.connect(self._address, **remote).open_table(self.table)
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         import pyarrow as pa
 
         columns: dict[str, Any] = {"position": pa.array(range(len(documents)), pa.int64())}

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents
+from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
@@ -79,7 +79,7 @@ class Milvus(VectorEngine):
         client.load_collection(self.collection)
         return client
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
         self._folder = temporary_folder("milvus", self)
         client = self._package.MilvusClient(str(self._folder / "corpus.db"))

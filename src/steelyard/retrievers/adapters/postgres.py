@@ -16,7 +16,7 @@ from uuid import uuid4
 from steelyard.masking import masked
 from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine, found_rows, opened, text_column
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import OPEN_TO_ALL, temporary_folder
@@ -40,6 +40,7 @@ class _Postgres(Engine):
     labelled_by = ("name", "table")
     existing_by = "table"
     id_path = "id"
+    selects_texts = True
 
     target: str | None = setting(
         "the URL of a server; ${VARIABLE} is read from the environment. Without it, a private server of the package "
@@ -55,10 +56,6 @@ class _Postgres(Engine):
     )
     id: str = setting(default="id", only="target", key="row")
     timeout: float = setting("seconds per query", default=30.0, low=1e-3, only="target", key=None)
-
-    def _text_path(self) -> str | None:
-        """The texts are selected by their column."""
-        return None
 
     def _set_up(self) -> None:
         if self._existing and self.target is None:
@@ -179,7 +176,7 @@ class PostgresFts(_Postgres):
             **names,
         )
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         self._create("position bigint primary key, words tsvector")
         with self._connection.cursor() as cursor:
             try:
@@ -239,7 +236,7 @@ class PgVector(_Postgres, VectorEngine):
             **({} if text is None else {"text": text}),
         )
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
         self._create(f"position bigint primary key, {PASSES} bool, vector vector({vectors.shape[1]})")
         statement = self._sql("copy {table} from stdin", table=self._table)

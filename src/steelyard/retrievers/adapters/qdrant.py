@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
-from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
@@ -92,7 +92,7 @@ class Qdrant(VectorEngine):
         """The vectors of the collection in memory."""
         return self._bytes + super().size_in_bytes()
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
         models = self._package.models
         client = self._package.QdrantClient(":memory:")

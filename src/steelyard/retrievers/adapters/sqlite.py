@@ -20,7 +20,7 @@ from steelyard.retrievers.adapters.engines import (
     text_column,
 )
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
@@ -32,6 +32,7 @@ class _Sqlite(Engine):
     """A table of SQLite, of the corpus in a temporary folder, or of an existing database."""
 
     id_path = "id"
+    selects_texts = True
     _driver: Any = sqlite3
     _text: str | None = None
 
@@ -40,10 +41,6 @@ class _Sqlite(Engine):
     )
 
     table: str | None = setting("the table", default=None, only="target", needed=True)
-
-    def _text_path(self) -> str | None:
-        """The texts are selected by their column."""
-        return None
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -122,7 +119,7 @@ class SqliteFts(_Sqlite):
     def _package_version(self) -> dict[str, Any]:
         return {"package": sqlite3.sqlite_version}
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         connection = self._create()
         try:
             with connection:
@@ -171,7 +168,7 @@ class SqliteVec(_Sqlite, VectorEngine):
         connection.enable_load_extension(False)
         return super()._connected(connection)
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         assert vectors is not None
         connection = self._create()
         passes = [1] * len(documents) if kept is None else kept.astype(int).tolist()

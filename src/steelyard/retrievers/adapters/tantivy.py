@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.retrievers.adapters.engines import Engine, Kept
-from steelyard.retrievers.base import Documents, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.settings import setting
 from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
@@ -52,7 +52,7 @@ class Tantivy(Engine):
         fields = {"fields": self._fields} if self._existing else {}
         return super().settings() | {"id": self.id} | fields
 
-    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         schema = self._package.SchemaBuilder()
         schema.add_text_field("id", stored=True, tokenizer_name="raw")
         schema.add_text_field("text", tokenizer_name=self.tokenizer)

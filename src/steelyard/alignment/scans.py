@@ -1,23 +1,31 @@
-"""Hits of a TREC run file, read by the native kernel in one pass: only where the judged documents are is kept.
+"""Hits of runs that are not read into a table: TREC files and runs in memory, by the native kernel in one pass; and
+runs that were read elsewhere.
 
-Clean files only. A file with anything unusual in it (a byte order mark, comments, a score that is not a finite
-number, control bytes, too few columns, text that is not UTF-8, a query whose lines are in several places) is left to
-the readers of steelyard.io, which read it or report what is wrong. So is every file where the kernel is not available:
-steelyard.io reads it into a table, and steelyard.alignment.frames gives the same hits.
+The kernel keeps only where the judged documents are, and copies and changes nothing. It reads clean files: one with
+anything unusual in it (a byte order mark, comments, a score that is not a finite number, control bytes, too few
+columns, text that is not UTF-8, a query whose lines are in several places) is left to the readers of steelyard.io,
+which read it or report what is wrong. A run in memory has dicts of scores, ranked lists of ids or of (id, score) pairs;
+one with anything unusual (ids that are not text, scores that are not finite numbers, dicts beside lists, other types)
+is left to the constructor of Run. So is every run where the kernel is not available: its table gives the same hits.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from steelyard.alignment.ahead import read_result
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
 from steelyard.io.files import CHUNK, changed, open_chunks, unchanged
 from steelyard.native import PIECE, hits_from, kernel, options
+from steelyard.notes import Note
+from steelyard.run import Run
 
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
 _JSON = (b"{", b"[")
@@ -76,3 +84,37 @@ def _decompressed_ahead(path: Path, piece: int | None) -> Generator[bytes, None,
         while chunk := coming.result():
             coming = pool.submit(next, chunks, b"")
             yield chunk
+
+
+def scan_mapping(
+    run: Mapping[str, Mapping[str, float] | Sequence[str] | Sequence[tuple[str, float]]],
+    judged: JudgedDocs,
+    ordering: Ordering,
+) -> Hits | None:
+    """Where the judged documents are in a run in memory; None if the run has anything unusual, or without the kernel.
+
+    Ranked lists keep their order: nothing ties in them.
+    """
+    if (native := kernel()) is None:
+        return None
+    strings = judged.once("strings", lambda: native.JudgedStrings(judged.query_ids, judged.starts, judged.doc_ids))
+    plain = run if type(run) is dict else dict(run)
+    result = native.scan_mapping(plain, strings, np.floating, np.integer, *options(ordering))
+    return None if result is None else hits_from(result, judged, ordering)
+
+
+@dataclass(frozen=True, eq=False)
+class ScannedRun:
+    """What `align` needs of a run that was read elsewhere, as on a cluster, without its lists.
+
+    hits: the ranks of the judged documents under an ordering; always of the same qrels. documents: the
+    retrieved documents of some queries. lists: reads the lists of the judged queries, which may take long; None
+    where they cannot be read. ordered: the run has an order of its own, whatever its scores.
+    """
+
+    name: str
+    ordered: bool
+    notes: tuple[Note, ...]
+    hits: Callable[[Ordering], Hits]
+    documents: Callable[[Sequence[str]], list[str]]
+    lists: Callable[[], Run] | None = None
