@@ -20,21 +20,10 @@ from steelyard.alignment.hits import Floats
 Cutoff: TypeAlias = Literal["optional", "required", "none"]
 Better: TypeAlias = Literal["more", "less", "neither"]
 Need: TypeAlias = Literal["distractors", "not relevant", "unanswerable"]
-Bounded: TypeAlias = Literal[
-    "fixed",
-    "additive",
-    "best document",
-    "monotone",
-    "counts",
-    "ranks",
-    "graded ranks",
-    "gain ratio",
-    "precision sums",
-    "R-precision",
-    "scaled grades",
-    "relevance",
-    "any",
-]
+Bounded: TypeAlias = (
+    Literal["fixed", "additive", "best document", "monotone", "counts", "ranks", "graded ranks", "gain ratio"]
+    | Literal["precision sums", "R-precision", "scaled grades", "relevance", "any"]
+)
 """How the gradings of unjudged documents with the lowest and the highest value are found: see `bounds`."""
 GainTable: TypeAlias = tuple[tuple[float, float], ...]
 Weights: TypeAlias = tuple[tuple[str, float], ...]
