@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import cleandoc, signature
 from types import MappingProxyType, SimpleNamespace, UnionType
@@ -146,6 +146,10 @@ def measure(
         return function
 
     return register
+
+
+summed = partial(measure, cutoff="none", summary="sum", better="neither", needs_relevant=False)
+"""Registers a count that is summed over queries, and neither good nor bad."""
 
 
 def definitions() -> Mapping[str, Definition]:
