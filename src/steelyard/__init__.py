@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from steelyard.gating.result import GateResult
     from steelyard.io import convert, list_formats
     from steelyard.judging.agreement import Agreement, agreement
-    from steelyard.judging.drafts import Drafts, questions
+    from steelyard.judging.drafting import questions
+    from steelyard.judging.drafts import Drafts
     from steelyard.judging.estimates import sampled_scores
     from steelyard.judging.model import judge
     from steelyard.judging.pool import Pool, pool
@@ -159,7 +160,8 @@ __getattr__, __dir__, _ = lazy_names(
         "gating.result": ("GateResult",),
         "io": ("convert", "list_formats"),
         "judging.agreement": ("Agreement", "agreement"),
-        "judging.drafts": ("Drafts", "questions"),
+        "judging.drafting": ("questions",),
+        "judging.drafts": ("Drafts",),
         "judging.model": ("judge",),
         "judging.pool": ("Pool", "pool"),
         "judging.query_sets": ("QuerySets",),

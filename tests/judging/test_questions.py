@@ -114,7 +114,10 @@ def test_the_folder_has_the_promised_files_and_is_a_dataset_with_evidence(made: 
     lines = [json.loads(line) for line in (place / "drafts.jsonl").read_text().splitlines()]
     assert all(set(line) >= FIELDS for line in lines)
     queries = [json.loads(line) for line in (place / "queries.jsonl").read_text().splitlines()]
-    assert [set(query) for query in queries] == [{"_id", "text", "kind", "synthetic"}] * found.accepted.height
+    assert [set(query) for query in queries] == [
+        {"_id", "text", "kind", "synthetic", "overlap"}
+    ] * found.accepted.height
+    assert all(query["synthetic"] is True and query["overlap"] in ("low", "middle", "high") for query in queries)
     dataset = Dataset.read(place, judged=False)
     assert dict(dataset.corpus.texts) == corpus()
     evidence = sy.Evidence.read(place / "evidence.jsonl")

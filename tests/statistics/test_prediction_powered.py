@@ -253,3 +253,31 @@ def test_intervals_with_one_weight_for_all_runs_cover_on_dl2019(dl2019: dict[str
         assert 0.93 <= np.mean(covered) <= 0.97
     assert max(each.width_of_differences for each in found) < 1.0
     assert max(each.width_of_means for each in found) < 1.05
+
+
+@pytest.mark.parametrize(("n", "size"), [(20, 40), (20, 100), (50, 100)])
+def test_intervals_of_the_mean_over_exactly_these_queries_cover_it(n: int, size: int) -> None:
+    """The finite population: other intervals hold the mean of these queries in 99 to 100% of cases."""
+    rng = np.random.default_rng(n + size)
+    y = rng.beta(2, 3, (800, size))
+    f = y + rng.normal(0.1, 0.12, y.shape)
+    true = y.mean(axis=1)
+    human = masked(y, n)
+
+    def covered(found: list[PredictionPowered]) -> float:
+        return float(np.mean([each.low <= mean <= each.high for each, mean in zip(found, true, strict=True)]))
+
+    for bounds in (None, (0.0, 1.0)):
+        wide, narrow = (prediction_powered(human, f, bounds, finite=finite) for finite in (False, True))
+        assert [each.estimate for each in wide] == [each.estimate for each in narrow]
+        assert covered(wide) > 0.98
+        assert 0.93 <= covered(narrow) <= 0.975
+    pairs = prediction_powered_differences(human, f, [(0, 1)], finite=True)
+    assert pairs == prediction_powered(human[:1] - human[1:2], f[:1] - f[1:2], finite=True)
+
+
+def test_the_mean_over_exactly_these_queries_is_known_if_all_are_judged() -> None:
+    y = np.random.default_rng(1).random((1, 12))
+    (found,) = prediction_powered(y, y, finite=True)
+    assert (found.low, found.high) == (found.estimate, found.estimate)
+    assert found.estimate == pytest.approx(float(y.mean()))

@@ -18,7 +18,8 @@ from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
 from steelyard.io.trec import trec_scores
 from steelyard.notes import Note, note
-from steelyard.qrels import Qrels, Targets
+from steelyard.qrels import Qrels
+from steelyard.qrels import Targets as Targets
 from steelyard.run import Run, ids_and_scores
 
 FIRST_SCORES = 1000

@@ -55,7 +55,7 @@ def questions(
     them. Run the command again after a crash: what was answered is not asked again.
     """
     from steelyard.judging.approval import FILE, approved
-    from steelyard.judging.drafts import Drafting, client
+    from steelyard.judging.drafting import Drafting, client
     from steelyard.judgments import Judgments
 
     made = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)

@@ -100,7 +100,9 @@ class Shown:
     @classmethod
     def of(cls, draft: Draft, drafts: Drafts) -> Shown:
         """The passages of a draft as one text."""
-        text, places, spans = "", [], []
+        text = ""
+        places: list[tuple[int, Mapping[str, Any]]] = []
+        spans: list[tuple[int, int]] = []
         for passage in draft.passages:
             text += _BETWEEN if places else ""
             places.append((len(text), passage))
