@@ -8,15 +8,15 @@ query of a larger alignment, so that the measure's own code is what computes eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.alignment.alignment import Alignment, Judged, Repeats, starts_of
+from steelyard.alignment.alignment import Alignment, Judged, Repeats, Targets, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
@@ -206,7 +206,7 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     judged_query = np.concatenate([judged_of, virtual])
     repeats = Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held)
     graded_docs = Judged(judged_query, grades, highest_judged(a))
-    targets = _own_targets(a, graded_docs)
+    targets = _own_targets(graded_docs)
     return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, targets, repeats)
 
 
@@ -244,7 +244,7 @@ def graded_draws(
     number = np.empty(draws * width, dtype=np.int64)
     number[draw * width + at] = np.arange(len(at))
     shared = Judged(owner, grade, highest_judged(runs[0]))
-    targets = _own_targets(runs[0], shared)
+    targets = _own_targets(shared)
     query = np.tile(np.arange(size), draws)
     made = []
     for a, ranks in zip(bases, docs.ranks, strict=True):
@@ -274,11 +274,11 @@ def _one_each(a: Alignment, query: Ints, rank: Ints, grade: float) -> Alignment:
     number, nothing = np.arange(len(query)), np.zeros(0, dtype=np.int64)
     repeats = Repeats(nothing, nothing, a.repeats.held)
     judged = Judged(number, np.full(len(query), grade), highest_judged(a))
-    return _untied(a, query, doc, rank[doc], doc, judged, _own_targets(a, judged), repeats)
+    return _untied(a, query, doc, rank[doc], doc, judged, _own_targets(judged), repeats)
 
 
 def _untied(
-    a: Alignment, query: Ints, owner: Ints, rank: Ints, doc: Ints, judged: Judged, targets: Any, repeats: Repeats
+    a: Alignment, query: Ints, owner: Ints, rank: Ints, doc: Ints, judged: Judged, targets: Targets, repeats: Repeats
 ) -> Alignment:
     """The alignment with these queries of `a`, the hits and the judgments given, and no ties."""
     return Alignment(
@@ -300,11 +300,11 @@ def _untied(
     )
 
 
-def _own_targets(a: Alignment, judged: Judged) -> Any:
-    """The targets of an alignment if each document graded above 0 is its own."""
-    doc = np.flatnonzero(judged.grade > 0)
-    target, unnamed = np.arange(len(doc)), [""] * len(doc)
-    return replace(a.targets, doc=doc, target=target, grade=judged.grade[doc], query=judged.query[doc], name=unnamed)
+def _own_targets(judged: Judged) -> Targets:
+    """The targets if each document graded above 0 is its own."""
+    relevant = np.flatnonzero(judged.grade > 0)
+    numbers, unnamed = np.arange(len(relevant)), [""] * len(relevant)
+    return Targets(relevant, numbers, judged.grade[relevant], judged.query[relevant], unnamed)
 
 
 def _costs(runs: Sequence[Alignment], docs: Unjudged) -> Ints:
