@@ -356,6 +356,15 @@ def test_command_prints_at_most_15_lines_of_80_columns(files, capsys, monkeypatc
     assert len((out + err).splitlines()) <= 15
     assert max(map(len, out.splitlines())) <= 80
     assert "Of 40 relevant documents: 20 lost in context and 20 delivered." in err
+    qrels, first, second, *rest = files
+    long = [f"a lexical search of old {first}", f"a dense search of new {second}"]
+    named = [f"{name.replace(' retrieve=', '=').replace(' fuse=', '=')}" for name in long]
+    inputs = "rerank=a lexical search of old,a dense search of new"
+    assert steelyard(["stages", qrels, *named, *rest, "--inputs", inputs]) == 0
+    out, err = capsys.readouterr()
+    assert len((out + err).splitlines()) <= 12
+    assert max(map(len, out.splitlines())) <= 80
+    assert "Ceilings of the first stages alone: a lexical search of old" in err
 
 
 def test_json_of_the_command_is_the_promised_one(files, capsys):

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from steelyard.cli import arguments as args
 from steelyard.cli.arguments import Argument, Option, RunFile
-from steelyard.cli.output import Format, emit_result, print_message, print_tables
+from steelyard.cli.output import Format, emit_result, print_message, print_tables, write_prose
 from steelyard.quality.check import check as check_data
+from steelyard.quality.check import effect_text
+from steelyard.wording import shortened_name
 
 
 def check(
@@ -39,7 +41,14 @@ def check(
 
     def show() -> None:
         print_message(result.verdict, "bold")
-        print_tables(result.document().tables)
+        lines = []
+        for finding in result.findings:
+            shown = "; ".join(shortened_name(example, 60) for example in finding.examples[:2])
+            lines.append(f"{finding.severity}: {finding.code} ({finding.count:,})  {effect_text(finding)}".rstrip())
+            lines += [f"  {finding.text}", *([f"  {shown}"] if shown else [])]
+        if lines:
+            write_prose("\n".join([*lines, ""]), None)
+        print_tables(result.document().tables[-1:])
 
     emit_result(result, format, output, show)
     return 1 if strict and result.problems else 0

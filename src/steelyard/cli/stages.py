@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,11 @@ from steelyard.cli.output import Format, emit, emit_result, print_message, print
 from steelyard.comparison.stages import Stages
 from steelyard.comparison.stages import stages as split_by_stage
 from steelyard.report.documents import frame_table
+from steelyard.report.tables import plain
+from steelyard.wording import shortened_name
+
+LONGEST = 15
+"""Characters of a stage's name in the terminal, so that the table fits 80 columns."""
 
 
 def stages(
@@ -82,8 +88,12 @@ def stages(
 
     def show() -> None:
         document = result.document()
+        table, *others = document.tables
         print_message(document.verdict, "bold")
-        print_tables(document.tables)
+        names = [[shortened_name(str(name), LONGEST), *row] for name, *row in table.rows]
+        print(plain(replace(table, rows=names)), flush=True)
+        if others:
+            print_tables(others, below=True)
         print_messages(document.notes)
 
     emit_result(result, format, output, show)

@@ -90,7 +90,7 @@ class Check(Documented):
     def document(self) -> Document:
         """The findings, worst first, with their effect; then ceilings and smallest differences."""
         rows: list[list[Cell]] = [
-            [each.severity, each.count, _shown(each), f"{each.text} {_examples(each)}".strip()]
+            [each.severity, each.count, effect_text(each), f"{each.text} {_examples(each)}".strip()]
             for each in self.findings
         ]
         measures: list[list[Cell]] = [
@@ -103,7 +103,7 @@ class Check(Documented):
         return Document("Check", self.verdict, tables)
 
 
-def _shown(finding: CheckFinding) -> str:
+def effect_text(finding: CheckFinding) -> str:
     """The run that changes most: its value now and then."""
     if finding.effect is None:
         return ""

@@ -25,15 +25,23 @@ def stages_table(result: StagesData) -> Table:
         moves = "" if row.get("lifted") is None else f"+{row['lifted']:,} -{row['pushed']:,}"
         lost = [row.get("ceiling"), row.get("value"), row["lost"], interval, row["targets_lost"], moves]
         rows.append([row["stage"], *lost])
-    return Table(["stage", "ceiling", "value", "lost", "95% interval", f"{result.unit.split()[-1]}s lost", moved], rows)
+    return Table(
+        [
+            "stage",
+            "ceiling",
+            "value",
+            "lost",
+            "95% interval",
+            "targets lost" if result.unit == "target" else "docs lost",
+            moved,
+        ],
+        rows,
+    )
 
 
 def stages_document(result: StagesData) -> Document:
-    """The verdict, the stages, the parallel first stages and the slices."""
+    """The verdict, the stages and the slices."""
     tables = [stages_table(result)]
-    if result.own:
-        rows: list[list[Cell]] = [[name, *values] for name, values in result.own.items()]
-        tables.append(Table(["first stage", "ceiling", "only it adds"], rows))
     if result.slices is not None:
         slices = result.slices
         heads = [name.removeprefix("lost ") for name in slices.columns]
@@ -49,6 +57,8 @@ def _summary(result: StagesData) -> str:
     added = [f"{count:,} in {step}" for step, _, count in by_step if count]
     ranked = f" Ranked below the documents that were passed on: {listed(deep)}." if deep else ""
     ranked += f" Added by a later stage: {listed(added)}." if added else ""
+    alone = [f"{name} {own:.4f} (it adds {adds:.4f})" for name, (own, adds) in result.own.items()]
+    ranked += f" Ceilings of the first stages alone: {listed(alone)}." if alone else ""
     ends = f"best {result.best.mean():.4f}, value {result.value:.4f}"
     return (
         f"{result.measure} of {counted(len(result.queries), 'query', 'queries')}: {ends}. "
