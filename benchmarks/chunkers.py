@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +28,25 @@ RETRIEVERS = ["bm25-okapi", "dense"]
 MEASURES = ["SpanR(budget=600)", "SpanP(budget=600)", "SpanIoU(budget=600)", "R(per=target, budget=600)"]
 
 
-def dataset(folder: Path = FOLDER, most: int | None = None) -> tuple[sy.Dataset, sy.Evidence]:
-    """The texts and the first `most` questions, all by default, and the evidence."""
+def dataset(folder: Path = FOLDER) -> tuple[sy.Dataset, sy.Evidence]:
+    """The texts with the questions, and the evidence."""
     with (folder / "questions_df.csv").open(encoding="utf-8", newline="") as file:
         questions = {str(number): row["question"] for number, row in enumerate(csv.DictReader(file))}
     texts = {path.stem: path.read_bytes().decode() for path in sorted((folder / "corpora").glob("*.md"))}
     evidence = sy.Evidence.read(folder / "questions_df.csv")
-    kept = list(questions)[:: max(1, len(questions) // most) if most else 1]
-    spans = {
-        query: [{"doc_id": one.doc_id, "start": one.start, "end": one.end} for (one,) in evidence.targets[query]]
-        for query in kept
-    }
-    return sy.Dataset.of(texts, {query: questions[query] for query in kept}, {}, name="chunk-spans"), sy.Evidence(spans)
+    return sy.Dataset.of(texts, questions, {}, name="chunk-spans"), evidence
 
 
-def compared(folder: Path = FOLDER, most: int | None = None, chunkers: list[Any] | None = None) -> sy.Comparison:
+def compared(
+    folder: Path = FOLDER, chunkers: Sequence[Any] = CHUNKERS, retrievers: Sequence[str] = RETRIEVERS
+) -> sy.Comparison:
     """The comparison of every retriever on every chunking."""
-    texts, evidence = dataset(folder, most)
+    texts, evidence = dataset(folder)
     bench = {
         "dataset": texts,
         "evidence": evidence,
-        "chunkers": CHUNKERS if chunkers is None else chunkers,
-        "retrievers": RETRIEVERS,
+        "chunkers": list(chunkers),
+        "retrievers": list(retrievers),
         "measures": MEASURES,
         "depth": 30,
         "warmup": 0,

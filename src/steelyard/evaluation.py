@@ -55,6 +55,7 @@ def evaluate(
     roll_up: Any = None,
     predicted: Any = None,
     pool: Any = None,
+    these_queries: bool = False,
     **options: Unpack[OptionKeywords],
 ) -> Scores:
     """Evaluate a run.
@@ -67,7 +68,7 @@ def evaluate(
     the chunks, or a RollUp.
     predicted: judgments predicted by a model, for the queries of `qrels` and for others. The result is then a
     prediction-powered estimate, valid if the queries of `qrels` were drawn at random; `pool` is the Pool that
-    records this.
+    records this. these_queries: its interval is of the mean over exactly these queries, not over all queries like them.
 
     What may make the numbers mislead, or meaningless (no shared query, document ids that differ), is in `notes` of the
     result and also shown as a SteelyardWarning.
@@ -100,7 +101,7 @@ def evaluate(
 
         other = Qrels.of(predicted)
         by_model = scores_of(align(other, run, chosen.ordering, name), named, dialect, chosen)
-        scores = predicted_scores(scores, judged, by_model, judge_of(predicted), pool)
+        scores = predicted_scores(scores, judged, by_model, judge_of(predicted), pool, these_queries)
     warn_of({scores.name: scores.notes})
     return scores
 

@@ -68,11 +68,13 @@ class PredictedScores(Scores):
 
     `means` and `interval` are prediction-powered estimates; `human` and `predicted` are the scores by either kind of
     judgments alone. `per_query` has the human value (null where a query has none) and the predicted one.
+    `these_queries`: intervals are of the mean over exactly these queries, not over all queries like them.
     """
 
     human: Scores | None = None
     predicted: Scores | None = None
     judge: str = ""
+    these_queries: bool = False
     about: tuple[Note, ...] = field(default=())
 
     @cached_property
@@ -85,7 +87,9 @@ class PredictedScores(Scores):
         for key, measure in self.measures.items():
             if averaged(measure):
                 human, predicted = self._rows(key)
-                (found[key],) = prediction_powered([human], [predicted], value_bounds(measure), level)
+                (found[key],) = prediction_powered(
+                    [human], [predicted], value_bounds(measure), level, finite=self.these_queries
+                )
         return found
 
     def _rows(self, key: str) -> tuple[Floats, Floats]:
@@ -181,7 +185,9 @@ def human_judged(queries: Sequence[str], qrels: Qrels, predicted: Sequence[str])
     return both, absent
 
 
-def predicted_scores(human: Scores, qrels: Qrels, predicted: Scores, judge: str, pool: Any = None) -> PredictedScores:
+def predicted_scores(
+    human: Scores, qrels: Qrels, predicted: Scores, judge: str, pool: Any = None, these_queries: bool = False
+) -> PredictedScores:
     """The scores of a run by human and by predicted judgments, as one estimate."""
     queries, absent = human_judged(human.queries, qrels, predicted.queries)
     places = [human.queries.index(query) for query in queries]
@@ -197,6 +203,7 @@ def predicted_scores(human: Scores, qrels: Qrels, predicted: Scores, judge: str,
         human=human,
         predicted=predicted,
         judge=judge,
+        these_queries=these_queries,
     )
     first = next(iter(made.estimates.values()), None)
     notes = [note("predicted-judgments", judge=judge)]

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.chunkers import MEASURES, compared
 
 import steelyard as sy
 from needs import SHARED, needs_shared
@@ -385,3 +386,18 @@ def test_span_measures_are_the_default_of_a_bench_of_chunkers(tmp_path: Path) ->
     (tmp_path / "facts").mkdir()
     facts = sy.bench(written(tmp_path / "facts", {"q2": EVIDENCE["q2"]}, measures=[]))
     assert facts.comparison.keys == ["R(per=target, budget=1000)"]
+
+
+@needs_shared
+@pytest.mark.slow
+def test_two_chunkers_on_real_spans_depend_on_the_overlap_rule() -> None:
+    """benchmarks/chunkers.py has six chunkers and two retrievers."""
+    result = compared(DATA, [{"fixed": {"tokens": 80}}, {"fixed": {"tokens": 300}}], ["bm25-okapi"])
+    board = {row.run: {key: round(value, 4) for key, value in row.means.items()} for row in result.leaderboard_rows}
+    golden = {"bm25-okapi on fixed-80": (0.8041, 0.0602, 0.0593, 0.8668)}
+    golden |= {"bm25-okapi on fixed-300": (0.7761, 0.0589, 0.0586, 0.8000)}
+    assert board == {run: dict(zip(MEASURES, values, strict=True)) for run, values in golden.items()}
+    (pair,) = [pair for pair in result.tested_pairs if pair.measure == "R(per=target, budget=600)"]
+    assert pair.verdict == "undecided"
+    numbers = dict(re.findall(r"(any|majority|whole) ([-+]\d\.\d{4})", pair.reason))
+    assert numbers == {"any": "+0.0668", "majority": "+0.0364", "whole": "-0.1380"}

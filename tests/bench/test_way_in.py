@@ -149,9 +149,11 @@ def test_three_commands_with_functions_and_a_service(
     assert "name: svc" in written
 
 
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "app-and-questions.md"
+
+
 def test_the_commands_of_the_how_to_run(folder: Path, service: str, judging: dict[str, Any], capsys: Any) -> None:
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "app-and-questions.md"
-    commands = page.read_text().split("```")[1].strip().splitlines()
+    commands = HOW_TO.read_text().split("```")[1].strip().splitlines()
     assert len(commands) == 3
     (folder / "way_in_app.py").rename(folder / "my_app.py")
     for line in commands:
@@ -500,3 +502,149 @@ def test_the_model_judge_asks_again_about_a_question_that_changed(folder: Path) 
     assert len(labels.for_questions({"q1": "Why not?"})) == 0
     assert labels.for_questions({"q7": "Why?"}).current[0].query_id == "q7"
     assert len(labels.for_questions({"q1": "Why?"}).notes) == 0
+
+
+CHAIN = """
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from way_in_documents import DOCUMENTS, ranked
+
+class Mine(BaseRetriever):
+    k: int = 4
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [Document(page_content=DOCUMENTS[doc]) for doc in ranked(query)[: self.k]]
+
+retriever = Mine()
+"""
+
+
+def table_of_how_to() -> list[str]:
+    """The values of --retriever in the table of the page, without quotes of the shell."""
+    rows = [line for line in HOW_TO.read_text().splitlines() if line.startswith("| a ")]
+    return [shlex.split(row.split("|")[2].split("`")[1])[0] for row in rows]
+
+
+@pytest.mark.adapters
+def test_every_retriever_and_file_of_the_how_to(
+    folder: Path, service: str, judging: dict[str, Any], capsys: Any
+) -> None:
+    """Its table of retrievers (a function, LangChain, a service, pgvector, Chroma), its YAML and its Python."""
+    import_peer("langchain_core")
+    chromadb, psycopg = import_peer("chromadb"), import_peer("psycopg")
+    import_peer("pgserver")
+    from steelyard.retrievers.adapters.postgres import private_server
+
+    embed = EMBED.format(words=list(WORDS))
+    (folder / "my_app.py").write_text(f"{APP}\n{CHAIN}\n{embed}")
+    made = {"__name__": "made"}
+    exec(embed, made)
+    vectors = made["embed"](list(DOCUMENTS.values()))  # type: ignore[operator]
+    address = private_server()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("create extension if not exists vector")
+        connection.execute("drop table if exists chunks")
+        connection.execute("create table chunks (id text, content text, embedding vector(8))")
+        for (doc, text), vector in zip(DOCUMENTS.items(), vectors, strict=True):
+            connection.execute("insert into chunks values (%s, %s, %s)", (doc, text, str(vector)))
+
+    class Words(chromadb.EmbeddingFunction):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            pass
+
+        def __call__(self, input: list[str]) -> Any:
+            return made["embed"](input)  # type: ignore[operator]
+
+        @staticmethod
+        def name() -> str:
+            return "steelyard-how-to"
+
+        @staticmethod
+        def build_from_config(config: dict[str, Any]) -> Any:
+            return Words()
+
+        def get_config(self) -> dict[str, Any]:
+            return {}
+
+    chromadb.utils.embedding_functions.register_embedding_function(Words)
+    collection = chromadb.PersistentClient(str(folder / "db")).create_collection("chunks", embedding_function=Words())
+    collection.add(ids=list(DOCUMENTS), documents=list(DOCUMENTS.values()))
+    named = table_of_how_to()
+    assert len(named) == 5
+    places = {"http://127.0.0.1:8000/search": service, "postgresql://localhost/db": address}
+    for known, place in places.items():
+        named = [each.replace(known, place) for each in named]
+    three_commands(capsys, judging, *named)
+    written = (folder / "bench.yaml").read_text()
+    assert written.count("id: hash") == 4, "the chain has no ids, so that all are identified by their texts"
+    documents = pl.read_parquet("bench-result/documents.parquet")
+    assert documents["doc_id"].str.starts_with("sha256:").all()
+    assert set(documents["text"]) <= set(DOCUMENTS.values())
+
+    (folder / "docs").mkdir()
+    for doc, text in DOCUMENTS.items():
+        (folder / "docs" / f"{doc}.md").write_text(text)
+    (folder / "fragen.csv").write_text("nr,frage\n7,Tell me of boat?\n")
+    blocks = [block.split("\n", 1)[1] for block in HOW_TO.read_text().split("```yaml")[1:]]
+    columns, documented = (block.split("```")[0] for block in blocks)
+    (folder / "other.yaml").write_text(columns.replace("questions.csv", "fragen.csv") + "retrievers: [my_app:search]\n")
+    with pytest.raises(sy.InputError, match="write `python: my_app:search`"):
+        sy.bench("other.yaml")
+    (folder / "other.yaml").write_text((folder / "other.yaml").read_text().replace("[my", "[python: my"))
+    assert list(sy.bench("other.yaml").dataset.queries) == ["7"]
+    (folder / "judgments.jsonl").rename(folder / "kept.jsonl")
+    (folder / "corpus.yaml").write_text(documented)
+    assert set(sy.bench("corpus.yaml").runs) == {"bm25-okapi", "my_app:search"}
+
+    import my_app  # type: ignore[import-not-found]
+
+    python = HOW_TO.read_text().split("## In Python")[1].split("```")[1].split("\n", 1)[1]
+    values: dict[str, Any] = {"my_function": my_app.search, "langchain_retriever": my_app.retriever}
+    exec(python, values)
+    assert set(values["result"].runs) == {"mine", "chain"}
+    assert values["result"].documents.height
+
+
+@pytest.mark.adapters
+@pytest.mark.parametrize("store", ["postgres-fts", "sqlite-fts", "lancedb"])
+def test_tables_are_identified_by_their_texts(folder: Path, store: str) -> None:
+    """`id: hash`, which init writes if other retrievers have other ids."""
+    import sqlite3
+
+    rows = list(DOCUMENTS.items())
+    if store == "sqlite-fts":
+        with sqlite3.connect("pages.db") as connection:
+            connection.execute("create virtual table pages using fts5(id, text)")
+            connection.executemany("insert into pages values (?, ?)", rows)
+        connection.close()
+        settings: dict[str, Any] = {"target": "pages.db", "table": "pages"}
+    elif store == "lancedb":
+        arrow = import_peer("pyarrow")
+        table = arrow.table({"id": [doc for doc, _ in rows], "text": [text for _, text in rows]})
+        made = import_peer("lancedb").connect("pages").create_table("pages", table)
+        made.create_index("text", config=import_peer("lancedb.index").FTS())
+        settings = {"target": "pages", "table": "pages", "search": "text"}
+    else:
+        import_peer("pgserver")
+        psycopg = import_peer("psycopg")
+        from steelyard.retrievers.adapters.postgres import private_server
+
+        settings = {"target": private_server(), "table": "way_in_texts"}
+        with psycopg.connect(settings["target"], autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("drop table if exists way_in_texts")
+            cursor.execute("create table way_in_texts (id text, text text)")
+            cursor.executemany("insert into way_in_texts values (%s, %s)", rows)
+    bench = {"queries": ["river boat"], "depth": 3, "warmup": 0}
+    by_id, by_text = (
+        sy.bench({**bench, "retrievers": {"engine": {store: {**settings, **more}}}}, name)
+        for name, more in (("a", {"id": "id"}), ("b", {"id": "hash"}))
+    )
+    assert not by_id.failed
+    assert not by_text.failed
+    texts = [dict(each.documents.select("doc_id", "text").iter_rows()) for each in (by_id, by_text)]
+    found = [
+        [known[doc] for doc in each.runs["engine"].frame["doc_id"]]
+        for known, each in zip(texts, (by_id, by_text), strict=True)
+    ]
+    assert sorted(found[0]) == sorted(found[1])
+    assert all(doc.startswith("sha256:") for doc in texts[1])

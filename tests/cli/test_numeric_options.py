@@ -16,6 +16,7 @@ ODD = ["nan", "-1", "0", "1e300", "inf", "-inf", str(10**30), str(-(10**30)), "0
 COMMANDS = {
     "evaluate": ["qrels.txt", "a.trec"],
     "compare": ["qrels.txt", "a.trec", "b.trec"],
+    "stages": ["qrels.txt", "retrieve=a.trec", "rerank=b.trec"],
     "pool": ["a.trec", "b.trec", "-o", "pool-out.jsonl"],
     "judge": ["pool.jsonl", "--dataset", "data", "--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "--plan"],
     "questions": ["data", "--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "-o", "questions", "--plan"],

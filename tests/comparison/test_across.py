@@ -166,7 +166,19 @@ def test_a_difference_that_one_dataset_decides_is_reported():
     assert "a vs b (reversed without x)" in said["across-one-dataset-decides"]
 
 
+def test_a_difference_that_needs_every_dataset_is_reported():
+    shifts = {name: {"a": 0.01, "b": 0.0} for name in "xyz"}
+    found = sy.across({name: comparison(seed, each, 60) for seed, (name, each) in enumerate(shifts.items())})
+    (pair,) = found.tested_pairs
+    assert pair.these.verdict == "better"
+    assert found.deciding == ()
+    assert found.need_every == (("a", "b"),)
+    (said,) = [str(each) for each in found.notes if each.code == "across-every-dataset-needed"]
+    assert said == "these differences are not significant if any one of the datasets is left out: a vs b"
+
+
 def test_a_difference_of_all_datasets_is_not_reported(many):
+    assert many.need_every == ()
     assert [each for each in many.deciding if each[:2] == ("a", "c")] == []
     assert many.leaders_without == {}
 

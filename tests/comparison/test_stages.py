@@ -313,6 +313,8 @@ def test_slices_and_options():
         ({"measure": "R(budget=10)"}, MeasureError, "lengths of texts"),
         ({"missing": "skip"}, PolicyError, "empty list"),
         ({"depth": 3}, PolicyError, "empty list"),
+        ({"alpha": 2}, PolicyError, "alpha is 2"),
+        ({"rel": 9, "no_relevant": "skip"}, InputError, "no query has a value"),
         ({"stages": {}}, InputError, "no stage is given"),
         ({"stages": {"ordering": {"q": ["a"]}}}, InputError, "cannot be the name of a stage"),
         ({"inputs": {"b": ["c"]}}, InputError, "there is no stage 'c'"),
@@ -380,6 +382,15 @@ def test_command_with_parallel_stages_slices_and_queries(files, tmp_path, capsys
     assert (tmp_path / "q.csv").read_text().startswith("query_id,best,ceiling retrieve + fuse,")
     assert steelyard(["stages", qrels, runs[0].partition("=")[2]]) == 2
     assert "has no stage; expected STAGE=RUN" in capsys.readouterr().err
+
+
+def test_command_with_an_earlier_pipeline(files, capsys):
+    qrels, retrieve, _, _, _, context = files
+    arguments = ["stages", qrels, retrieve, f"context={retrieve.partition('=')[2]}", "-m", "R@3", "--format", "json"]
+    assert steelyard([*arguments, "--before", retrieve, "--before", context]) == 0
+    assert [(row["stage"], row["gained"]) for row in json.loads(capsys.readouterr().out)] == [
+        ("retrieve", 0.0), ("context", 0.5), ("ordering", 0.0),
+    ]  # fmt: skip
 
 
 def test_every_format_and_a_page_that_escapes_names(files, tmp_path):

@@ -49,6 +49,34 @@ def test_the_estimate_corrects_the_bias_of_the_predictions(data):
     assert high - low < found.human_high - found.human_low
 
 
+def test_intervals_of_exactly_these_queries_are_narrower_in_evaluate_compare_and_on_the_command_line(
+    data, tmp_path, capsys
+):
+    truth, predicted, run = data
+    human = {query: truth[query] for query in list(truth)[:25]}
+    wide, narrow = (
+        sy.evaluate(human, run, ["P@5"], predicted=predicted, these_queries=these) for these in (False, True)
+    )
+    assert wide["P@5"] == narrow["P@5"]
+    (low, high), (inner_low, inner_high) = wide.interval("P@5"), narrow.interval("P@5")
+    assert low < inner_low < narrow["P@5"] < inner_high < high
+    runs = {"run": run, "other": {query: dict(reversed(docs.items())) for query, docs in run.items()}}
+    outer, inner = (
+        sy.compare(human, runs, ["P@5"], predicted=predicted, these_queries=these).to_dict() for these in (False, True)
+    )
+    for one, other in zip(outer["leaderboard"], inner["leaderboard"], strict=True):
+        assert one["P@5"] == other["P@5"]
+        assert one["intervals"]["P@5"][0] < other["intervals"]["P@5"][0] < other["intervals"]["P@5"][1]
+        assert other["intervals"]["P@5"][1] < one["intervals"]["P@5"][1]
+    for name, content in (("qrels", human), ("model", predicted), ("run", run)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    files = [str(tmp_path / f"{name}.json") for name in ("qrels", "run", "model")]
+    assert steelyard(["evaluate", *files[:2], "-m", "P@5", "--predicted", files[2], "--these-queries"]) == 0
+    assert f"{inner_low:.4f}" in capsys.readouterr().out
+    assert steelyard(["evaluate", *files[:2], "--these-queries"]) == 2
+    assert "it needs --predicted" in capsys.readouterr().err
+
+
 def test_the_judge_and_the_sample_are_reported(data):
     truth, predicted, run = data
     human = {query: truth[query] for query in list(truth)[:20]}

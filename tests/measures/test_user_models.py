@@ -270,3 +270,9 @@ def test_err_as_gdeval(k: int) -> None:
     found = sy.evaluate(grades, scores, f"ERR(max_grade=4)@{k}").per_query
     for query, number in zip(found["query_id"], found[f"ERR(max_grade=4)@{k}"], strict=True):
         assert number == pytest.approx(known[query], abs=5.1e-6), "gdeval prints five digits"
+
+
+def test_quoted_choices_are_read_as_ir_measures_writes_them():
+    assert sy.parse("SDCG(dcg='log2')@5") == sy.parse("SDCG@5")
+    with pytest.raises(MeasureError, match=r"SDCG\(dcg='log'\): expected log2\."):
+        sy.parse("SDCG(dcg='log')@5")

@@ -59,7 +59,7 @@ def grams(text: str, size: int) -> set[str]:
 
 @cache
 def _clean(name: str) -> Data:
-    """60 queries and up to 400 documents of a collection, without what is wrong with the collection itself."""
+    """40 queries and up to 250 documents of a collection, without what is wrong with the collection itself."""
     source = sy.Dataset.read(shared_data(name))
     texts = {doc: text for doc, text in source.corpus.items() if 10 < len(text) < 6000 and "\ufffd" not in text}
     extra = {doc for group in near_duplicates(texts, 0.7) for doc in group[1:]}
@@ -70,9 +70,9 @@ def _clean(name: str) -> Data:
         for row in source.qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").rows()
         if row[1] in texts
     ]
-    usable = list(dict.fromkeys(query for query, _, grade in rows if grade > 0))[:60]
+    usable = list(dict.fromkeys(query for query, _, grade in rows if grade > 0))[:40]
     rows = [(query, doc, grade, None) for query, doc, grade in rows if query in usable]
-    kept = list(dict.fromkeys([doc for _, doc, _, _ in rows] + list(texts)))[:400]
+    kept = list(dict.fromkeys([doc for _, doc, _, _ in rows] + list(texts)))[:250]
     rows = [row for row in rows if row[1] in set(kept)]
     usable = [query for query in usable if any(row[0] == query and row[2] > 0 for row in rows)]
     corpus = {doc: texts[doc] for doc in kept}
@@ -354,6 +354,30 @@ def test_broken_lists_of_a_run(clean):
     assert flat.count == len(queries)
     scores = sy.evaluate(clean.dataset().qrels, clean.runs["flat"], [MEASURE], ties="docid-asc")
     assert flat.effect["runs"]["flat"]["fixed"] == pytest.approx(scores[MEASURE], abs=1e-12)
+
+
+def test_one_finding_for_all_runs_with_a_problem(clean):
+    first, second = list(clean.queries)[:2]
+    del clean.runs["grams3"][first]
+    del clean.runs["grams4"][first], clean.runs["grams4"][second]
+    finding = found_in(clean.check(), "empty-answer")
+    assert (finding.count, finding.examples) == (3, ("grams3: 1", "grams4: 2"))
+    kept = {"grams3": [first], "grams4": [first, second]}
+    for name, gone in kept.items():
+        fixed = clean.means([query for query in clean.queries if query not in gone])[name]
+        assert finding.effect["runs"][name]["fixed"] == pytest.approx(fixed, abs=1e-12)
+
+
+def test_a_relevance_level_that_decides_the_order(clean):
+    graded = {query: clean.relevant(query)[0] for query in clean.queries}
+    clean.rows = [(query, doc, 2, None) for query, doc in graded.items()]
+    clean.rows += [(query, "related", 1, None) for query in graded]
+    clean.corpus["related"] = "A document that is only related to everything that was asked about."
+    clean.runs["grams3"] = {query: ["related", "x", "y", doc] for query, doc in graded.items()}
+    clean.runs["grams4"] = {query: ["x", doc, "related"] for query, doc in graded.items()}
+    finding = next(each for each in clean.check().findings if each.code == "relevance-level")
+    assert (finding.count, finding.examples) == (1, ("RR@10",))
+    assert finding.effect["runs"] == {"grams3": {"now": 1.0, "fixed": 0.25}, "grams4": {"now": 0.5, "fixed": 0.5}}
 
 
 def test_likely_missing_judgments(clean):

@@ -219,18 +219,65 @@ def test_skewed_values_of_ten_queries_are_covered_where_t_fails(chance: float) -
 
 @pytest.fixture(scope="module")
 def dl2019() -> dict[str, Array]:
-    """Per-query nDCG@10 of every fifth run by NIST and by the eight models: runs x queries."""
-    return values_by_judge("nDCG@10", every=5)
+    """Per-query nDCG@10 of every third run by NIST and by the eight models: runs x queries."""
+    return values_by_judge("nDCG@10", every=3)
+
+
+@needs_shared
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10, 20])
+@pytest.mark.parametrize("judge", ["umbrela-gpt4", "query-similarity-llama3-8b"])
+def test_intervals_cover_on_resampled_queries_of_dl2019(dl2019: dict[str, Array], judge: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    found = []
+    for human, predicted in zip(dl2019["nist"][::2], dl2019[judge][::2], strict=True):
+        drawn = rng.integers(0, 43, (2000, 43))
+        estimates = prediction_powered(masked(human[drawn], n), predicted[drawn], (0.0, 1.0))
+        found.append(coverage(estimates, float(human.mean())))
+    assert 93.0 <= np.mean(found) <= 97.0
+    assert min(found) > 92.0
 
 
 @needs_shared
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 20, 30])
-def test_intervals_cover_on_resampled_queries_of_dl2019(dl2019: dict[str, Array], n: int) -> None:
-    """One weight for the runs of a comparison; benchmarks/predictions.py has the table with more draws."""
-    for judge in sorted(set(dl2019) - {"nist"}):
-        found = resampled_coverage(dl2019["nist"], dl2019[judge], n, draws=400, seed=n)
-        assert 93.0 <= 100 * found.of_means <= 97.5, judge
-        assert 92.5 <= 100 * found.of_differences <= 97.0, judge
-        assert found.width_of_differences < 1.0
-        assert found.width_of_means < 1.03
+def test_intervals_with_one_weight_for_all_runs_cover_on_dl2019(dl2019: dict[str, Array], n: int) -> None:
+    """800 draws, 100 for each model; benchmarks/predictions.py has 1,000 for each: 93.6 to 97.0% in all 48 cases."""
+    judges = sorted(set(dl2019) - {"nist"})
+    assert len(judges) == 8
+    found = [
+        resampled_coverage(dl2019["nist"], dl2019[judge], n, draws=100, seed=10 * n + number)
+        for number, judge in enumerate(judges)
+    ]
+    for covered in ([each.of_means for each in found], [each.of_differences for each in found]):
+        assert 0.93 <= np.mean(covered) <= 0.97
+    assert max(each.width_of_differences for each in found) < 1.0
+    assert max(each.width_of_means for each in found) < 1.05
+
+
+@pytest.mark.parametrize(("n", "size"), [(20, 40), (20, 100), (50, 100)])
+def test_intervals_of_the_mean_over_exactly_these_queries_cover_it(n: int, size: int) -> None:
+    """The finite population: other intervals hold the mean of these queries in 99 to 100% of cases."""
+    rng = np.random.default_rng(n + size)
+    y = rng.beta(2, 3, (800, size))
+    f = y + rng.normal(0.1, 0.12, y.shape)
+    true = y.mean(axis=1)
+    human = masked(y, n)
+
+    def covered(found: list[PredictionPowered]) -> float:
+        return float(np.mean([each.low <= mean <= each.high for each, mean in zip(found, true, strict=True)]))
+
+    for bounds in (None, (0.0, 1.0)):
+        wide, narrow = (prediction_powered(human, f, bounds, finite=finite) for finite in (False, True))
+        assert [each.estimate for each in wide] == [each.estimate for each in narrow]
+        assert covered(wide) > 0.98
+        assert 0.93 <= covered(narrow) <= 0.975
+    pairs = prediction_powered_differences(human, f, [(0, 1)], finite=True)
+    assert pairs == prediction_powered(human[:1] - human[1:2], f[:1] - f[1:2], finite=True)
+
+
+def test_the_mean_over_exactly_these_queries_is_known_if_all_are_judged() -> None:
+    y = np.random.default_rng(1).random((1, 12))
+    (found,) = prediction_powered(y, y, finite=True)
+    assert (found.low, found.high) == (found.estimate, found.estimate)
+    assert found.estimate == pytest.approx(float(y.mean()))

@@ -259,6 +259,13 @@ def by_stage(qrels: sy.Qrels, run: sy.Run) -> sy.Stages:
     return flow
 
 
+def data_quality(dataset: sy.Dataset, run: sy.Run) -> sy.Check:
+    found = sy.check(dataset, {"mine": run}, ["nDCG@10"])
+    findings: tuple[sy.CheckFinding, ...] = found.findings
+    print([(each.code, each.severity, each.count, each.text, each.effect) for each in findings], found.ceilings)
+    return found
+
+
 def over_time() -> sy.History:
     found = sy.history("history.jsonl")
     assert_type(found.table, pl.DataFrame)

@@ -278,7 +278,7 @@ def _compare_again(
     if by is not None and by != COMPLEXITY and by not in columns:
         notes.append(note("result-slices-missing", column=by))
         settings["by"] = None
-    chunkers = settings.get("chunkers")
+    chunkers: list[str] = settings.get("chunkers") or []
     own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
     by_rule = {rule: {label: chunking_qrels(each, label) for label in chunkers} for rule, each in rules.items()}
     chunking_of = {str(row["run"]): str(row.get("chunker")) for row in record["runs"]}

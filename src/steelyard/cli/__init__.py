@@ -17,7 +17,7 @@ VERBS = {
     "evaluate": "evaluate runs with qrels",
     "compare": "compare runs: leaderboard, differences, significance",
     "stages": "show where a pipeline loses relevant documents",
-    "check": "is the data any good? findings with their effect on the leaderboard",
+    "check": "is the data any good? findings with their effect",
     "across": "compare runs over several datasets",
     "history": "show one benchmark over time, with tested changes",
     "report": "write one self-contained HTML page for a result",

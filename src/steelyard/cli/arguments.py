@@ -220,6 +220,9 @@ Predicted = Annotated[
 SampledPool = Annotated[
     Path | None, Option("With --predicted: the pool whose queries were drawn at random and judged as QRELS.", "FILE")
 ]
+TheseQueries = Annotated[
+    bool, Option("With --predicted: intervals of the mean over exactly these queries, not over all queries like them.")
+]
 Rel = Annotated[float | None, Option(help_text("rel"), "GRADE")]
 RESULT_FOLDER = Option("The result folder.", "DIR")
 Fresh = Annotated[bool, Option("Run every query again, without the cache.")]
@@ -295,18 +298,20 @@ def read_run(path: Path, columns: dict[str, str], runs: int) -> Run:
         return Run.read(path)
 
 
-def read_predicted(predicted: Path | None, pool: Path | None) -> dict[str, Any]:
-    """The arguments `predicted` and `pool` of evaluate and compare; judgments with the names of their judges."""
+def read_predicted(predicted: Path | None, pool: Path | None, these_queries: bool) -> dict[str, Any]:
+    """The arguments of evaluate and compare for predicted judgments; judgments with the names of their judges."""
     if predicted is None:
         if pool is not None:
             raise UsageError("--pool records which queries were drawn at random; it needs --predicted.")
+        if these_queries:
+            raise UsageError("--these-queries is about intervals with predicted judgments; it needs --predicted.")
         return {}
     from steelyard.io.judgments import is_judgments_file
     from steelyard.judging.pool import Pool
     from steelyard.judgments import Judgments
 
     labels = Judgments.read(predicted) if is_judgments_file(predicted) else predicted
-    return {"predicted": labels, "pool": None if pool is None else Pool.read(pool)}
+    return {"predicted": labels, "pool": None if pool is None else Pool.read(pool), "these_queries": these_queries}
 
 
 def input_path(text: str | Path) -> Path:

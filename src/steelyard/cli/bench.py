@@ -9,7 +9,7 @@ from typing import Annotated
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.config import write_starter
 from steelyard.benchmark.folder import judge_command
-from steelyard.benchmark.judged import differences
+from steelyard.benchmark.judged import JUDGMENTS_USED, differences
 from steelyard.benchmark.mlflow import LOCAL_STORE
 from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.runner import bench as run_bench
@@ -94,6 +94,8 @@ def _print_result(result: BenchResult, format: Format, show_all: bool, show_note
         )
     if format is not Format.table or result.evaluated is None:
         print_messages(map(sentence, result.notes))
+    elif not show_notes:
+        print_messages(sentence(each) for each in result.input_notes if each.code == JUDGMENTS_USED)
     page = f"The result is in {result.folder}. Next: {judge_command(result.folder)}"
     if result.evaluated is not None:
         page = page_line(result.folder / "report.html", result.folder)

@@ -101,6 +101,7 @@ def compare(
     ] = None,
     predicted: args.Predicted = None,
     pool: args.SampledPool = None,
+    these_queries: args.TheseQueries = False,
     columns: args.RunColumns = None,
     qrels_columns: args.QrelsColumns = None,
     qrels_format: args.QrelsFormat = None,
@@ -146,7 +147,7 @@ def compare(
         raise InputError(
             "--movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
-    labels = args.read_predicted(predicted, pool)
+    labels = args.read_predicted(predicted, pool, these_queries)
     given = [*([] if qrels is None else [RunFile(str(qrels))]), *(runs or [])]
     qrels = None if qrels is None else args.input_path(qrels)
     if no_qrels:

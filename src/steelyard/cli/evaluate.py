@@ -41,6 +41,7 @@ def evaluate(
     ] = None,
     predicted: args.Predicted = None,
     pool: args.SampledPool = None,
+    these_queries: args.TheseQueries = False,
     format: args.TableFormat = Format.table,
     output: args.Output = None,
     **options: Any,
@@ -61,7 +62,7 @@ def evaluate(
     judged = args.read_qrels(qrels, qrels_columns, qrels_format)
     run_columns = args.column_names(columns, "--columns")
     texts = None if dataset is None else _texts(dataset)
-    labels = args.read_predicted(predicted, pool)
+    labels = args.read_predicted(predicted, pool, these_queries)
     scores = [
         replace(
             evaluate_run(

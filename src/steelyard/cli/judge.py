@@ -191,7 +191,8 @@ def _print_verdict(work: ResultJudging) -> None:
     expected = work.forecast(comparison)
     if expected is not None:
         print_message(str(expected))
-        print_message(f"Go on judging: {judge_command(work.result.path)}")
+        if expected.needed is not None:
+            print_message(f"Go on judging: {judge_command(work.result.path)}")
     print_message(work.next_step)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from steelyard.cli import arguments as args
 from steelyard.cli.arguments import Argument, Option, RunFile, UsageError
 from steelyard.cli.output import Format, emit, emit_result, print_message, print_messages, print_tables
+from steelyard.comparison.stages import Stages
 from steelyard.comparison.stages import stages as split_by_stage
 from steelyard.report.documents import frame_table
 
@@ -24,6 +25,10 @@ def stages(
         str | None, Option("Slice by a column of --queries (or of queries.jsonl next to QRELS).", "COLUMN")
     ] = None,
     queries: Annotated[Path | None, Option("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE")] = None,
+    before: Annotated[
+        list[RunFile] | None,
+        Option("A stage of an earlier pipeline: show which stage explains the difference.", "STAGE=RUN"),
+    ] = None,
     per_query: Annotated[bool, Option("Show what every query loses in every stage.")] = False,
     columns: args.RunColumns = None,
     qrels_columns: args.QrelsColumns = None,
@@ -43,30 +48,34 @@ def stages(
       steelyard stages qrels.trec lexical=bm25.run dense=dense.run fuse=rrf.run \\
           rerank=reranked.run --inputs fuse=lexical,dense -o stages.html
 
+      steelyard stages qrels.trec retrieve=new.run rerank=new2.run \\
+          --before retrieve=old.run --before rerank=old2.run
+
     The ceiling of a stage is what a perfect order of its documents would reach.
     The losses of the stages and of the last list's order add up to the loss of the
     pipeline.
     """
-    if unnamed := [run.text for run in runs if run.name is None]:
-        raise UsageError(f"{unnamed[0]!r} has no stage; expected STAGE=RUN, as in retrieve={unnamed[0]}.")
-    names = args.run_names([], runs)
     run_columns = args.column_names(columns, "--columns")
-    paths = [args.read_run(run.path, run_columns, len(runs)) if run_columns else run.path for run in runs]
     path = args.input_path(qrels)
     if by is not None and queries is None:
         from steelyard.io.datasets import queries_beside
 
         queries = queries_beside(path)
-    result = split_by_stage(
-        args.read_qrels(path, qrels_columns, qrels_format),
-        dict(zip(names, paths, strict=True)),
-        measure,
-        inputs=_inputs(inputs),
-        by=by,
-        queries=queries,
-        alpha=alpha,
-        rel=rel,
-    )
+    judged = args.read_qrels(path, qrels_columns, qrels_format)
+
+    def split(files: list[RunFile]) -> Stages:
+        if unnamed := [run.text for run in files if run.name is None]:
+            raise UsageError(f"{unnamed[0]!r} has no stage; expected STAGE=RUN, as in retrieve={unnamed[0]}.")
+        read = [args.read_run(run.path, run_columns, len(files)) if run_columns else run.path for run in files]
+        named = dict(zip(args.run_names([], files), read, strict=True))
+        how: dict[str, Any] = {"inputs": _inputs(inputs), "by": by, "queries": queries, "alpha": alpha, "rel": rel}
+        return split_by_stage(judged, named, measure, **how)
+
+    result = split(runs)
+    if before:
+        changes = result.difference(split(before))
+        emit(frame_table(changes), changes.to_dicts, format, output)
+        return
     if per_query:
         emit(frame_table(result.per_query), result.per_query.to_dicts, format, output)
         return

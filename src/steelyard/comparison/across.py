@@ -340,31 +340,43 @@ class AcrossData:
 
     # What one dataset decides
 
-    @cached_property
+    @property
     def deciding(self) -> tuple[tuple[str, str, str, str], ...]:
         """(run, baseline, dataset, outcome) of significant differences that depend on one dataset.
 
         Without that dataset the difference is `reversed` or `not significant` on the other datasets. Where it is not
-        significant without any of them, all decide together.
+        significant without any of them, all decide together (`need_every`).
         """
+        return self._left_out[0]
+
+    @property
+    def need_every(self) -> tuple[tuple[str, str], ...]:
+        """(run, baseline) of significant differences that are not significant without any one of the datasets."""
+        return self._left_out[1]
+
+    @cached_property
+    def _left_out(self) -> tuple[tuple[tuple[str, str, str, str], ...], tuple[tuple[str, str], ...]]:
+        """`deciding` and `need_every`: the tests without one dataset at a time."""
         tests, members, places = self.these, self._tested_by_query, self.compared[1]
         if tests is None or not tests.without:
-            return ()
+            return (), ()
         rank = {run: place for place, run in enumerate(self.order)}
-        found = []
+        found, every = [], []
         for number, ((i, j), p) in enumerate(zip(tests.pairs, tests.p, strict=True)):
             if not p < self.alpha:
                 continue
             one, other = sorted((members[i], members[j]), key=lambda run: rank[run])
             gaps = self._sign * (self.values[one, list(places)] - self.values[other, list(places)])
             lost = [not without[number] < self.alpha for without in tests.without]
+            if all(lost):
+                every.append((self.runs[one], self.runs[other]))
             for at, place in enumerate(places):
                 name = self.names[place]
                 if float(np.delete(gaps, at).sum()) * float(gaps.sum()) < 0:
                     found.append((self.runs[one], self.runs[other], name, "reversed"))
                 elif lost[at] and not all(lost):
                     found.append((self.runs[one], self.runs[other], name, "not significant"))
-        return tuple(found)
+        return tuple(found), tuple(every)
 
     @cached_property
     def leaders_without(self) -> dict[str, str]:
@@ -399,6 +411,8 @@ class AcrossData:
             found.append(note("across-leader-depends", leader=self.rows[0].run, without=others))
         if self.deciding:
             found.append(note("across-one-dataset-decides", pairs=self.deciding))
+        if self.need_every:
+            found.append(note("across-every-dataset-needed", pairs=self.need_every))
         opposite = [
             (pair.run, pair.baseline, pair.these.verdict, name)
             for pair in self.tested_pairs

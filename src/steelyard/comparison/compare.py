@@ -84,6 +84,7 @@ def compare(
     unmatched: Literal["error", "note"] = "error",
     predicted: Any = None,
     pool: Any = None,
+    these_queries: bool = False,
     **options: Unpack[OptionKeywords],
 ) -> Comparison: ...
 
@@ -108,6 +109,7 @@ def compare(
     unmatched: Literal["error", "note"] = "error",
     predicted: Any = None,
     pool: Any = None,
+    these_queries: bool = False,
     **options: Any,
 ) -> Comparison | ListComparison:
     """Compare runs on the same qrels: which is best, by how much, and whether the difference is significant.
@@ -125,8 +127,8 @@ def compare(
     folder its queries.jsonl by default), or by "complexity".
     unmatched: what to do with a run that shares no query with the qrels, or whose document ids differ from
     those of the qrels: "error", or "note" to report it in its coverage.
-    predicted, pool: judgments predicted by a model, as in `evaluate`: means, differences and tests are then
-    prediction-powered estimates.
+    predicted, pool, these_queries: judgments predicted by a model, as in `evaluate`: means, differences and tests are
+    then prediction-powered estimates.
     alpha, permutations, seed: the significance level, and the number and the seed of random draws; by default 100,000
     permutations, and 10,000 draws of the tests bootstrap, tukey and max-t.
     equivalence: a margin, as 0.01; runs are equivalent within it if the interval of their difference is.
@@ -166,7 +168,9 @@ def compare(
 
         other = evaluate_runs(predicted, runs, measures, unmatched="note", **shared)
         judge = judge_of(predicted)
-        predictions = Predictions.of(evaluated.source.qrels, evaluated.tables, other.tables, judge, pool, plan)
+        predictions = Predictions.of(
+            evaluated.source.qrels, evaluated.tables, other.tables, judge, pool, plan, these_queries
+        )
         evaluated = replace(
             evaluated,
             tables=predictions.human,

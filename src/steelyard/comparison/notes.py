@@ -101,6 +101,11 @@ def _across_one_dataset_decides(pairs: tuple[tuple[str, str, str, str], ...]) ->
     return f"one dataset decides that these differences are significant on these datasets: {listed(shown, 4)}"
 
 
+def _across_every_dataset_needed(pairs: tuple[tuple[str, str], ...]) -> str:
+    shown = [f"{run} vs {baseline}" for run, baseline in pairs]
+    return f"these differences are not significant if any one of the datasets is left out: {listed(shown, 4)}"
+
+
 def _across_opposite(pairs: tuple[tuple[str, str, str, str], ...]) -> str:
     shown = [
         f"{run} vs {baseline} ({verdict} over all, {'worse' if verdict == 'better' else 'better'} on {name})"
@@ -141,6 +146,7 @@ WARNINGS: Texts = {
     "{datasets:,} that every run was measured on|no dataset has a value of every run, so no difference was tested}",
     "across-leader-depends": _across_leader_depends,
     "across-one-dataset-decides": _across_one_dataset_decides,
+    "across-every-dataset-needed": _across_every_dataset_needed,
     "across-opposite": _across_opposite,
 }
 INFO: Texts = {

@@ -29,7 +29,9 @@ def by_every_rule(pairs: Sequence[Pair], tests: Sequence[PairTest], rules: Rules
     for at, pair in enumerate(pairs):
         own = {rule: others[at] for rule, others in found.items()}
         if len({"not significant" if each.verdict == "equal" else each.verdict for each in own.values()}) > 1:
-            numbers = ", ".join(f"{rule} {each.difference:+.4f}{each.stars}" for rule, each in own.items())
+            numbers = ", ".join(
+                f"{rule} {each.difference:+.4f}{each.stars.removeprefix('ns')}" for rule, each in own.items()
+            )
             reason = f"{DEPENDS} ({numbers})"
             sentence = f"Undecided: {reason}."
             pair = replace(pair, verdict="undecided", stars="", equivalent=None, reason=reason, sentence=sentence)

@@ -45,16 +45,17 @@ class Series(NamedTuple):
     """What a measure is estimated from, runs x queries: human values (NaN if there is none) and predicted ones.
 
     `weight` is the weight of the predictions, the same for all runs, so that the estimate of a difference is the
-    difference of the estimates.
+    difference of the estimates. `finite`: intervals are of the mean over exactly these queries.
     """
 
     human: Floats
     predicted: Floats
     weight: Floats
+    finite: bool
 
     def differences(self, pairs: Sequence[tuple[int, int]], level: float = 0.95) -> list[PredictionPowered]:
         """The estimates of the differences of these runs."""
-        return prediction_powered_differences(self.human, self.predicted, pairs, level, self.weight)
+        return prediction_powered_differences(self.human, self.predicted, pairs, level, self.weight, finite=self.finite)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,7 @@ class Predictions:
     judge: str
     pool: Any
     left_out: tuple[str, ...]
+    these_queries: bool = False
 
     @classmethod
     def of(
@@ -80,6 +82,7 @@ class Predictions:
         judge: str,
         pool: Any,
         plan: ComparisonPlan,
+        these_queries: bool = False,
     ) -> Predictions:
         """Check that the tables can be combined, and restrict the human ones to the judged queries."""
         if plan.test != "t":
@@ -99,7 +102,7 @@ class Predictions:
             )
         kept, left_out = human_judged(human[0].queries, qrels, predicted[0].queries)
         tables = tuple(_only(table, kept) for table in human)
-        return cls(tables, tuple(predicted), judge, pool, tuple(left_out))
+        return cls(tables, tuple(predicted), judge, pool, tuple(left_out), these_queries)
 
     def kept(self, table: ScoreTable | None) -> ScoreTable | None:
         """Another table of the same queries, restricted to those of the human tables."""
@@ -108,7 +111,7 @@ class Predictions:
     @cached_property
     def _series(self) -> list[list[Series]]:
         """What every measure of every table is estimated from."""
-        made = []
+        made: list[list[Series]] = []
         for human, predicted in zip(self.human, self.predicted, strict=True):
             place = {query: at for at, query in enumerate(predicted.queries)}
             places = [place[query] for query in human.queries]
@@ -118,7 +121,7 @@ class Predictions:
                 y[:, places] = human.compared(column.key)
                 # A run without any value of the measure does not count.
                 counted = ~np.isnan(y).all(axis=1) & ~np.isnan(f).all(axis=1)
-                made[-1].append(Series(y, f, shared_weight(y[counted], f[counted])))
+                made[-1].append(Series(y, f, shared_weight(y[counted], f[counted]), self.these_queries))
         return made
 
     @cached_property
@@ -126,7 +129,7 @@ class Predictions:
         """The estimate of every table, measure and run."""
         return [
             [
-                prediction_powered(each.human, each.predicted, _bounds(column), weight=each.weight)
+                prediction_powered(each.human, each.predicted, _bounds(column), weight=each.weight, finite=each.finite)
                 for column, each in zip(table.columns, series, strict=True)
             ]
             for table, series in zip(self.human, self._series, strict=True)

@@ -15,7 +15,8 @@ from steelyard.comparison.data import Source
 from steelyard.comparison.pairs import Pair, PairTest, tested_pairs
 from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.evaluation import measure_values, with_rel
+from steelyard.evaluation import measure_values
+from steelyard.measures.grammar import with_rel
 from steelyard.notes import Note, note
 from steelyard.options import Options
 

@@ -21,6 +21,7 @@ from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.comparison.compare import slice_values
 from steelyard.comparison.slices import in_order, slice_labels
+from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import level_of, refuse_unmatched, with_doubts
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.evaluation import judged_qrels, measure_values, on_scale, prepare, scores_of
@@ -94,7 +95,7 @@ class StagesData:
     @property
     def value(self) -> float:
         """The mean of the pipeline: of the last list as it is."""
-        return float(self.values[-1].mean()) if len(self.queries) else float("nan")
+        return float(self.values[-1].mean())
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -285,6 +286,7 @@ def stages(
     [('retrieve', 0.6666666666666666, 0.3333333333333333, 0.0), ('rerank', 0.3333333333333333, 0.3333333333333333, 0.3333333333333333)]
     """  # noqa: E501
     check_names(options, ("inputs", "by", "queries", "alpha"))
+    ComparisonPlan(alpha=alpha).checked()
     dialect, chosen, named = prepare(measure, "steelyard", options)
     if chosen.missing != "zero" or chosen.depth is not None:
         raise PolicyError("`missing` and `depth` do not apply to stages: a list that a stage lacks is an empty list.")
@@ -316,6 +318,8 @@ def stages(
     first = plan.steps[0][1] if len(plan.steps[0][1]) > 1 else ()
     others = {name: ceiling(union([other for other in first if other != name])) for name in first}
     kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
+    if not kept.any():
+        raise InputError(f"no query has a value of {key}: the qrels have no relevant document.")
     targets = _Targets.of(judged, parsed, chosen, plan, states, lists)
     warned = [note for note in scores[plan.names[-1]].notes if note.severity != "info"]
     return Stages(
@@ -339,7 +343,7 @@ def stages(
 
 
 def _mean(values: Floats, kept: Bools) -> float:
-    return float(values[kept].mean()) if kept.any() else float("nan")
+    return float(values[kept].mean())
 
 
 @dataclass(frozen=True)

@@ -260,7 +260,8 @@ class GradeDraws:
 
     def of(self, wanted: Bools) -> Floats:
         """The grades of the `wanted` documents, all of them unjudged: documents x draws."""
-        return self.levels[self.numbers(wanted).T]
+        grades: Floats = self.levels[self.numbers(wanted).T]
+        return grades
 
     def numbers(self, wanted: Bools) -> NDArray[np.uint8]:
         """The same as places in `levels`, draws x documents."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from steelyard.datasets.corpus import Corpus
 from steelyard.datasets.dataset import Dataset
 from steelyard.datasets.duplicates import near_duplicates as find_near_duplicates
 from steelyard.datasets.findings import Finding, relevant_distractors
-from steelyard.notes import SEVERITIES
+from steelyard.notes import SEVERITIES, Severity
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
@@ -44,73 +44,39 @@ def _query_findings(dataset: Dataset) -> Iterator[Finding]:
     judged = set(qrels.queries)
     unjudged = [query for query in queries if query not in judged]
     if not judged:
-        yield Finding.of(
-            "info",
-            "no-qrels",
-            "no qrels.",
-            (),
-            0,
+        advice = (
             "A bench runs without them and compares the lists of its retrievers; `steelyard pool` selects documents "
-            "of its runs to judge, and `steelyard judge` makes qrels.",
+            "of its runs to judge, and `steelyard judge` makes qrels."
         )
-    elif unjudged:
-        yield Finding.of(
-            "warning",
-            "unjudged-query",
-            f"{counted(len(unjudged), 'query', 'queries')} without judgments:",
-            _singles(unjudged),
-            len(unjudged),
-            "They count in no measure. Judge them, or read the dataset with unjudged='drop' or 'unanswerable'.",
-        )
+        yield Finding.of("info", "no-qrels", "no qrels.", (), 0, advice)
+    else:
+        message = f"{counted(len(unjudged), 'query', 'queries')} without judgments:"
+        advice = "They count in no measure. Judge them, or read the dataset with unjudged='drop' or 'unanswerable'."
+        yield from _listed("warning", "unjudged-query", unjudged, message, advice)
     blank = [query for query, text in queries.items() if not text.strip()]
-    if blank:
-        yield Finding.of(
-            "error",
-            "empty-query",
-            f"{counted(len(blank), 'query', 'queries')} without text:",
-            _singles(blank),
-            len(blank),
-            "Fill them in, or remove them.",
-        )
+    message = f"{counted(len(blank), 'query', 'queries')} without text:"
+    yield from _listed("error", "empty-query", blank, message, "Fill them in, or remove them.")
     relevant = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(qrels.queries))
     without = [query for query, count in zip(qrels.queries, relevant.tolist(), strict=True) if not count]
-    if without:
-        yield Finding.of(
-            "info",
-            "no-relevant",
-            f"{counted(len(without), 'query', 'queries')} with no relevant document:",
-            _singles(without),
-            len(without),
-            "Correct for unanswerable queries; the policy no_relevant decides how they count.",
-        )
+    message = f"{counted(len(without), 'query', 'queries')} with no relevant document:"
+    advice = "Correct for unanswerable queries; the policy no_relevant decides how they count."
+    yield from _listed("info", "no-relevant", without, message, advice)
 
 
 def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
     qrels, judged = dataset.qrels, dataset.qrels.judged
     unknown = [query for query in judged.query_ids if query not in dataset.queries]
-    if unknown:
-        yield Finding.of(
-            "error",
-            "unknown-query",
-            f"{counted(len(unknown), 'judged query', 'judged queries')} not among the queries:",
-            _singles(unknown),
-            len(unknown),
-            "Retrievers never get them, and they count as missing. Add the queries, or remove their judgments.",
-        )
+    message = f"{counted(len(unknown), 'judged query', 'judged queries')} not among the queries:"
+    advice = "Retrievers never get them, and they count as missing. Add the queries, or remove their judgments."
+    yield from _listed("error", "unknown-query", unknown, message, advice)
     known = {doc: doc in dataset.corpus for doc in dict.fromkeys(judged.doc_ids)}
     places = [place for place, doc in enumerate(judged.doc_ids) if not known[doc]]
-    if places:
-        relevant = int(np.sum(qrels.grades[places] > 0))
-        pairs = [(judged.query_ids[qrels.doc_query[place]], judged.doc_ids[place]) for place in places]
-        yield Finding.of(
-            "error" if relevant else "warning",
-            "unknown-document",
-            f"{counted(len(places), 'judgment')} of documents that are not in the corpus, {relevant:,} of them "
-            "relevant:",
-            pairs,
-            len(places),
-            "No retriever can find them. Add the documents, or remove the judgments.",
-        )
+    relevant = int(np.sum(qrels.grades[places] > 0)) if places else 0
+    count = counted(len(places), "judgment")
+    message = f"{count} of documents that are not in the corpus, {relevant:,} of them relevant:"
+    pairs = [(judged.query_ids[qrels.doc_query[place]], judged.doc_ids[place]) for place in places]
+    advice = "No retriever can find them. Add the documents, or remove the judgments."
+    yield from _listed("error" if relevant else "warning", "unknown-document", pairs, message, advice)
     targets = qrels.targets
     distractors = set(targets.doc[targets.grade < 0].tolist())
     both = [place for place in np.unique(targets.doc[targets.grade > 0]).tolist() if place in distractors]
@@ -120,69 +86,44 @@ def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
 
 def _document_findings(corpus: Corpus, qrels: Qrels) -> Iterator[Finding]:
     blank = [doc for doc, text in corpus.texts.items() if not text or text.isspace()]
-    if blank:
-        yield Finding.of(
-            "warning",
-            "empty-document",
-            f"{counted(len(blank), 'document')} without text (a title is not counted):",
-            _singles(blank),
-            len(blank),
-            "Fill them in, or remove them.",
-        )
+    message = f"{counted(len(blank), 'document')} without text (a title is not counted):"
+    yield from _listed("warning", "empty-document", blank, message, "Fill them in, or remove them.")
     judged = set(qrels.judged.doc_ids)
-    never = [doc for doc in corpus if doc not in judged]
-    if judged and never:
-        share = len(never) / len(corpus)
-        yield Finding.of(
-            "info",
-            "unjudged-document",
-            f"{counted(len(never), 'document')} never judged ({share:.0%} of the corpus):",
-            _singles(never),
-            len(never),
-        )
-    if corpus.links is not None:
-        lost = [(doc, link) for doc, links in corpus.links.items() for link in links if link not in corpus]
-        if lost:
-            yield Finding.of(
-                "warning",
-                "unknown-link",
-                f"{counted(len(lost), 'link')} to documents that are not in the corpus:",
-                lost,
-                len(lost),
-                "Graph retrievers ignore them. Fix or remove them.",
-            )
+    never = [doc for doc in corpus if doc not in judged] if judged else []
+    share = len(never) / max(1, len(corpus))
+    message = f"{counted(len(never), 'document')} never judged ({share:.0%} of the corpus):"
+    yield from _listed("info", "unjudged-document", never, message)
+    links = corpus.links or {}
+    lost = [(doc, link) for doc, linked in links.items() for link in linked if link not in corpus]
+    message = f"{counted(len(lost), 'link')} to documents that are not in the corpus:"
+    yield from _listed("warning", "unknown-link", lost, message, "Graph retrievers ignore them. Fix or remove them.")
 
 
 def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
     """Groups of near-duplicates, with and without a `group` that declares them."""
     groups = find_near_duplicates(corpus, threshold)
-    declared = [group for group in groups if _one_group(corpus, group)]
     undeclared = [group for group in groups if not _one_group(corpus, group)]
-    if undeclared:
-        yield Finding.of(
-            "warning",
-            "near-duplicates",
-            f"{counted(len(undeclared), 'group')} of near-duplicate documents ({sum(map(len, undeclared)):,} "
-            "documents):",
-            undeclared,
-            len(undeclared),
-            "Finding one is as good as finding another: give them the same judgments, under one target, or keep one "
-            "of each.",
-        )
-    if declared:
-        yield Finding.of(
-            "info",
-            "declared-duplicates",
-            f"{counted(len(declared), 'group')} of near-duplicate documents with the same `group`:",
-            declared,
-            len(declared),
-        )
+    count, documents = counted(len(undeclared), "group"), sum(map(len, undeclared))
+    message = f"{count} of near-duplicate documents ({documents:,} documents):"
+    advice = (
+        "Finding one is as good as finding another: give them the same judgments, under one target, or keep one of "
+        "each."
+    )
+    yield from _listed("warning", "near-duplicates", undeclared, message, advice)
+    declared = [group for group in groups if _one_group(corpus, group)]
+    message = f"{counted(len(declared), 'group')} of near-duplicate documents with the same `group`:"
+    yield from _listed("info", "declared-duplicates", declared, message)
+
+
+def _listed(
+    severity: Severity, kind: str, items: Sequence[str | tuple[str, ...]], message: str, advice: str = ""
+) -> Iterator[Finding]:
+    """The finding that lists ids, pairs or groups, if there are any."""
+    if items:
+        rows = ((item,) if isinstance(item, str) else item for item in items)
+        yield Finding.of(severity, kind, message, rows, len(items), advice)
 
 
 def _one_group(corpus: Corpus, documents: Iterable[str]) -> bool:
     named = {corpus.groups.get(doc) for doc in documents}
     return len(named) == 1 and None not in named
-
-
-def _singles(ids: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    return ((item,) for item in ids)

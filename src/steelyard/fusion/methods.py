@@ -321,7 +321,10 @@ def _parameters(method: Method, given: Mapping[str, Any]) -> tuple[tuple[str, fl
 
 
 _ABSENT = "adds nothing (as a score of 0)"
+_UNCOUNTED = f"{_ABSENT} and N does not count it"
 _IGNORED = "is left out: only lists that contain the document count"
+_LAST = "ranks it below its own documents; does not vote between two that it does not contain"
+_SIGMA, _PHI = {"sigma": Limits(high=1.0)}, {"phi": Limits(high=1.0, below=True)}
 
 METHODS = {
     method.name: method
@@ -329,33 +332,16 @@ METHODS = {
         Method("rrf", rrf, "ranks", "sum of w / (k + r)", _ABSENT, True, {"k": Limits()}),
         Method("combsum", combsum, "scores", "sum of s", _ABSENT),
         Method("wsum", combsum, "scores", "sum of w s", _ABSENT, True),
-        Method("combmnz", combmnz, "scores", "N times the sum of s", f"{_ABSENT} and N does not count it"),
+        Method("combmnz", combmnz, "scores", "N times the sum of s", _UNCOUNTED),
         Method("combanz", combanz, "scores", "mean of s", _IGNORED),
         Method("combmax", combmax, "scores", "highest s", _IGNORED),
         Method("combmin", combmin, "scores", "lowest s", _IGNORED),
         Method("combmed", combmed, "scores", "median of s", _IGNORED),
         Method("borda", borda, "ranks", "sum of w (c - r + 1)", "gives an equal share of its remaining points", True),
-        Method("isr", isr, "ranks", "N times the sum of w / r²", f"{_ABSENT} and N does not count it", True),
-        Method(
-            "logn-isr",
-            logn_isr,
-            "ranks",
-            "log(N + sigma) times the sum of w / r²",
-            f"{_ABSENT} and N does not count it",
-            True,
-            {"sigma": Limits(high=1.0)},
-        ),
-        Method(
-            "rbc", rbc, "ranks", "sum of w (1 - phi) phi^(r - 1)", _ABSENT, True, {"phi": Limits(high=1.0, below=True)}
-        ),
-        Method(
-            "condorcet",
-            condorcet,
-            "ranks",
-            "candidates beaten, ties count one half",
-            "ranks it below its own documents; does not vote between two that it does not contain",
-            True,
-        ),
+        Method("isr", isr, "ranks", "N times the sum of w / r²", _UNCOUNTED, True),
+        Method("logn-isr", logn_isr, "ranks", "log(N + sigma) times the sum of w / r²", _UNCOUNTED, True, _SIGMA),
+        Method("rbc", rbc, "ranks", "sum of w (1 - phi) phi^(r - 1)", _ABSENT, True, _PHI),
+        Method("condorcet", condorcet, "ranks", "candidates beaten, ties count one half", _LAST, True),
     )
 }
 

@@ -50,14 +50,8 @@ class Validation:
         return all(finding.severity != "error" for finding in self.findings)
 
     def __str__(self) -> str:
-        names = {
-            "run": "a run",
-            "qrels": "qrels",
-            "both": "a run and qrels",
-            "pool": "a pool",
-            "questions": "questions",
-        }
-        what = f"{names[self.kind]}, format {self.format}" if self.kind else "not readable"
+        names = {"run": "a run", "both": "a run and qrels", "pool": "a pool"}
+        what = f"{names.get(self.kind, self.kind)}, format {self.format}" if self.kind else "not readable"
         return "\n".join([f"{self.path}: {what}", *map(_shown, self.findings)])
 
 

@@ -12,7 +12,7 @@ from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
-from steelyard.measures.registry import Weights, measure
+from steelyard.measures.registry import Weights, measure, summed
 
 
 @measure(
@@ -66,35 +66,13 @@ def unjudged(a: Alignment, k: int | None = None, denominator: Literal["retrieved
     return blank / k if denominator == "k" and k is not None else share(blank, a.different(k))
 
 
-@measure(
-    "NumRet",
-    aliases=("num_ret",),
-    cutoff="none",
-    summary="sum",
-    better="neither",
-    high=np.inf,
-    tail=False,
-    needs_relevant=False,
-    bounded="fixed",
-    expected="same",
-)
+@summed("NumRet", aliases=("num_ret",), high=np.inf, tail=False, bounded="fixed", expected="same")
 def num_ret(a: Alignment) -> Floats:
     """Number of retrieved documents, summed over queries."""
     return a.returned()
 
 
-@measure(
-    "NumRel",
-    aliases=("num_rel",),
-    cutoff="none",
-    summary="sum",
-    better="neither",
-    high=np.inf,
-    empty=np.nan,
-    needs_relevant=False,
-    bounded="additive",
-    expected="same",
-)
+@summed("NumRel", aliases=("num_rel",), high=np.inf, empty=np.nan, bounded="additive", expected="same")
 def num_rel(a: Alignment, rel: float = 1, queries: Literal["judged", "answered"] = "judged") -> Floats:
     """Number of documents judged relevant, summed over queries.
 
@@ -104,12 +82,12 @@ def num_rel(a: Alignment, rel: float = 1, queries: Literal["judged", "answered"]
     return np.where(a.answered, a.relevant(rel), 0.0) if queries == "answered" else a.relevant(rel)
 
 
-@measure(
+@summed(
     "NumRelRet",
     aliases=("num_rel_ret",),
-    summary="sum",
+    cutoff="optional",
+    better="more",
     high=np.inf,
-    needs_relevant=False,
     bounded="additive",
     expected="linear",
 )
@@ -124,17 +102,7 @@ def found(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     return num_rel_ret(a, k, rel)
 
 
-@measure(
-    "NumQ",
-    aliases=("num_q",),
-    cutoff="none",
-    summary="sum",
-    better="neither",
-    empty=1.0,
-    needs_relevant=False,
-    bounded="fixed",
-    expected="same",
-)
+@summed("NumQ", aliases=("num_q",), empty=1.0, bounded="fixed", expected="same")
 def num_q(a: Alignment, queries: Literal["judged", "answered"] = "judged") -> Floats:
     """Number of queries: 1 each, summed.
 

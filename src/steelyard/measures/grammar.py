@@ -218,9 +218,10 @@ def _value(name: str, parameter: Parameter, value: Any) -> Any:
             return None
         raise MeasureError(f"{where}: expected {_expected(parameter)}.")
     if parameter.kind in ("choice", "gain") and isinstance(value, str) and not value.startswith("{"):
-        if value in parameter.choices:
-            return value
-        raise MeasureError(f"{where}: expected {_expected(parameter)}.{did_you_mean(value, parameter.choices)}")
+        word = value[1:-1] if value[:1] in ("'", '"') and value[-1:] == value[:1] else value  # as ir_measures writes it
+        if word in parameter.choices:
+            return word
+        raise MeasureError(f"{where}: expected {_expected(parameter)}.{did_you_mean(word, parameter.choices)}")
     if parameter.kind in ("gain", "weights"):
         pairs = _mapping(value, where)
         if parameter.kind == "weights":

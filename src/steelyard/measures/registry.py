@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import cleandoc, signature
 from types import MappingProxyType, SimpleNamespace, UnionType
@@ -20,21 +20,10 @@ from steelyard.alignment.hits import Floats
 Cutoff: TypeAlias = Literal["optional", "required", "none"]
 Better: TypeAlias = Literal["more", "less", "neither"]
 Need: TypeAlias = Literal["distractors", "not relevant", "unanswerable"]
-Bounded: TypeAlias = Literal[
-    "fixed",
-    "additive",
-    "best document",
-    "monotone",
-    "counts",
-    "ranks",
-    "graded ranks",
-    "gain ratio",
-    "precision sums",
-    "R-precision",
-    "scaled grades",
-    "relevance",
-    "any",
-]
+Bounded: TypeAlias = (
+    Literal["fixed", "additive", "best document", "monotone", "counts", "ranks", "graded ranks", "gain ratio"]
+    | Literal["precision sums", "R-precision", "scaled grades", "relevance", "any"]
+)
 """How the gradings of unjudged documents with the lowest and the highest value are found: see `bounds`."""
 GainTable: TypeAlias = tuple[tuple[float, float], ...]
 Weights: TypeAlias = tuple[tuple[str, float], ...]
@@ -157,6 +146,10 @@ def measure(
         return function
 
     return register
+
+
+summed = partial(measure, cutoff="none", summary="sum", better="neither", needs_relevant=False)
+"""Registers a count that is summed over queries, and neither good nor bad."""
 
 
 def definitions() -> Mapping[str, Definition]:

@@ -7,7 +7,7 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.measures.binary import precision, recall, share
-from steelyard.measures.registry import measure
+from steelyard.measures.registry import measure, summed
 
 
 @measure("SetP", aliases=("exact_prec",), cutoff="none", tail=False, bounded="additive")
@@ -100,16 +100,7 @@ def utility(
     )
 
 
-@measure(
-    "NumNonrelJudgedRet",
-    cutoff="none",
-    summary="sum",
-    better="neither",
-    high=np.inf,
-    needs_relevant=False,
-    bounded="additive",
-    zeros=True,
-)
+@summed("NumNonrelJudgedRet", high=np.inf, bounded="additive", zeros=True)
 def num_nonrel_judged_ret(a: Alignment, rel: float = 1) -> Floats:
     """Number of retrieved documents that are judged not relevant, summed over queries.
 

@@ -14,7 +14,7 @@ from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
 from steelyard.measures.tie_groups import mean_over_ranks
 
-_CHAPELLE_2009 = "Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009"
+_CHAPELLE = "Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009"
 MOFFAT_2008 = "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008"
 _MOFFAT_2012 = "Moffat, Scholer and Thomas, Models and metrics: IR evaluation as a user process, ADCS 2012"
 _ZHANG_2017 = "Zhang et al., Evaluating web search with a bejeweled player model, SIGIR 2017"
@@ -31,12 +31,7 @@ NEARLY = 1e-6
 
 
 @measure(
-    "ERR",
-    aliases=("expected_reciprocal_rank",),
-    cites=_CHAPELLE_2009,
-    bounded="monotone",
-    scaled=True,
-    first_k_only=True,
+    "ERR", aliases=("expected_reciprocal_rank",), cites=_CHAPELLE, bounded="monotone", scaled=True, first_k_only=True
 )
 def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
     """Expected reciprocal rank: 1 / the rank at which a user who reads from the top is satisfied.
@@ -54,7 +49,7 @@ def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: floa
     "nERR",
     aliases=("normalized_expected_reciprocal_rank",),
     ideal=1.0,
-    cites=_CHAPELLE_2009,
+    cites=_CHAPELLE,
     bounded="graded ranks",
     scaled=True,
 )

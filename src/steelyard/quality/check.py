@@ -123,7 +123,7 @@ def _examples(finding: CheckFinding) -> str:
 
 def check(
     dataset: Dataset | str | Path,
-    runs: Mapping[str, Any] | Iterable[Any] | None = None,
+    runs: Mapping[str, Any] | Iterable[Any] | Run | None = None,
     measures: str | Measure | Sequence[str | Measure] | None = None,
 ) -> Check:
     """Is the data any good? Findings on qrels, corpus, questions and runs, each with its effect on the leaderboard.
@@ -150,13 +150,13 @@ def check(
     return Check(known.name, tuple(found), best, smallest_differences(board) if len(known.qrels) else {})
 
 
-def _named(runs: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Run]:
+def _named(runs: Mapping[str, Any] | Iterable[Any] | Run | None) -> dict[str, Run]:
     """The runs by distinct names."""
     if runs is None:
         return {}
     if isinstance(runs, Mapping):
         return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
-    given = list(runs)
+    given = [runs] if isinstance(runs, (Run, str, Path)) else list(runs)
     read = [Run.of(run) for run in given]
     paths = [
         Path(run) if isinstance(run, (str, Path)) else Path(each.name) for run, each in zip(given, read, strict=True)

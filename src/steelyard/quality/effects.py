@@ -105,14 +105,14 @@ class Board:
         fixed = {}
         for name, run in self.shown.items():
             values = self.values(self.qrels if qrels is None else qrels, run if fix is None else fix(run))
-            fixed[name] = _mean(values)
-        return self._compared("fixed", {name: _mean(values) for name, values in self.now.items()}, fixed)
+            fixed[name] = mean_of(values)
+        return self.compared("fixed", {name: mean_of(values) for name, values in self.now.items()}, fixed)
 
     def without(self, queries: Collection[str]) -> dict[str, Any] | None:
         """The leaderboard without some queries."""
         kept = np.array([query not in queries for query in self.qrels.queries], dtype=bool)
-        fixed = {name: _mean(values[kept]) for name, values in self.now.items()}
-        return self._compared("fixed", {name: _mean(values) for name, values in self.now.items()}, fixed)
+        fixed = {name: mean_of(values[kept]) for name, values in self.now.items()}
+        return self.compared("fixed", {name: mean_of(values) for name, values in self.now.items()}, fixed)
 
     def affected(self, documents: Collection[str]) -> dict[str, Any] | None:
         """The value on queries with a relevant document among these, and on all others."""
@@ -126,28 +126,32 @@ class Board:
 
     def on_queries(self, inside: Any) -> dict[str, Any] | None:
         """The value on some queries, and on all others."""
-        now = {name: _mean(values) for name, values in self.now.items()}
-        found = self._compared("others", now, {name: _mean(values[~inside]) for name, values in self.now.items()})
+        now = {name: mean_of(values) for name, values in self.now.items()}
+        found = self.compared("others", now, {name: mean_of(values[~inside]) for name, values in self.now.items()})
         if found is None:
             return None
         for name, row in found["runs"].items():
-            row["affected"] = _mean(self.now[name][inside])
+            row["affected"] = mean_of(self.now[name][inside])
         return {**found, "queries": int(inside.sum())}
 
-    def _compared(self, what: str, now: Mapping[str, float], then: Mapping[str, float]) -> dict[str, Any] | None:
+    def compared(
+        self, what: str, now: Mapping[str, float], then: Mapping[str, float], key: str = ""
+    ) -> dict[str, Any] | None:
+        """The effect from the means now and then; `key` is the measure, if it is not the first."""
         known = [name for name in now if now[name] == now[name] and then[name] == then[name]]
         if not known:
             return None
         pairs = [(now[a] - now[b]) * (then[a] - then[b]) for a, b in combinations(known, 2)]
         return {
-            "measure": self.key,
+            "measure": key or self.key,
             "runs": {name: {"now": now[name], what: then[name]} for name in known},
             "largest": max(abs(then[name] - now[name]) for name in known),
             "reordered": sum(product < 0 for product in pairs),
         }
 
 
-def _mean(values: Floats) -> float:
+def mean_of(values: Floats) -> float:
+    """The mean of the values that are known; NaN if there are none."""
     present = values[~np.isnan(values)]
     return float(present.mean()) if len(present) else float("nan")
 

@@ -15,8 +15,10 @@ from steelyard.alignment.hits import Floats
 from steelyard.comparison.stages import ideal_order, judged_lists
 from steelyard.evaluation import measure_values
 from steelyard.measures.compute import averaged
+from steelyard.measures.grammar import with_rel
+from steelyard.notes import Severity
 from steelyard.qrels import Qrels
-from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
+from steelyard.quality.effects import Board, CheckFinding, changed_run, examples, mean_of
 from steelyard.run import Run
 from steelyard.statistics import adjust, power_analysis
 from steelyard.wording import counted, listed
@@ -86,6 +88,7 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             examples(f"{query}: {doc} {grade:g}" for query, doc, grade, _ in rows.iter_rows() if 0 < grade < 1),
             board.effect(board.fixed_qrels(scaled)),
         )
+    yield from _relevance_level(board)
     distractors = set(rows.filter(pl.col("grade") < 0).select("query_id", "doc_id").iter_rows())
     both = [
         pair
@@ -105,13 +108,39 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
         )
 
 
+def _relevance_level(board: Board) -> Iterator[CheckFinding]:
+    """Binary measures that rank the runs differently if relevance starts at grade 2, on a scale that nobody stated."""
+    if board.qrels.relevant_from is not None or not np.any(board.qrels.grades > 1):
+        return
+    for key, measure in board.measures.items():
+        stricter = with_rel(measure, 2.0)
+        if stricter == measure:
+            continue
+        now, then = (
+            {name: mean_of(board.values(board.qrels, run, each)) for name, run in board.runs.items()}
+            for each in (measure, stricter)
+        )
+        effect = board.compared("fixed", now, then, key)
+        if effect is not None and effect["reordered"]:
+            pairs = effect["reordered"]
+            yield CheckFinding(
+                "relevance-level",
+                "warning",
+                pairs,
+                f"{key} ranks {counted(pairs, 'pair')} of runs differently if grade 1 is not relevant. State which "
+                "grade answers a question (rel). Effect: rel=2.",
+                (key,),
+                effect,
+            )
+
+
 def ceilings(board: Board) -> dict[str, float]:
     """The best mean that any ranking can reach, by measure."""
     a = judged_lists(align(board.qrels, {}, board.options.ordering).alignment)
     means = {}
     for key, measure in board.measures.items():
         values = measure_values(measure, ideal_order(a, measure), board.options)
-        means[key] = float(np.nanmean(values)) if len(values) else float("nan")
+        means[key] = mean_of(values)
     return means
 
 
@@ -136,7 +165,7 @@ def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckF
     for key, measure in board.measures.items():
         if measure.definition.better != "more" or not averaged(measure) or not best[key] > 0:
             continue
-        means = {name: float(np.nanmean(board.values(board.qrels, run, measure))) for name, run in board.runs.items()}
+        means = {name: mean_of(board.values(board.qrels, run, measure)) for name, run in board.runs.items()}
         if len(means) > 1 and min(means.values()) >= SATURATED * best[key]:
             effect = {
                 "measure": key,
@@ -193,7 +222,7 @@ def _random_mean(board: Board, measure: Any, documents: int) -> float:
             doc=a.doc[order],
             tie_first=rank[order],
         )
-        means.append(float(np.nanmean(measure_values(measure, drawn, board.options))))
+        means.append(mean_of(measure_values(measure, drawn, board.options)))
     return float(np.mean(means))
 
 
@@ -238,20 +267,38 @@ def missing_judgments(board: Board) -> Iterator[CheckFinding]:
 
 def run_findings(board: Board) -> Iterator[CheckFinding]:
     """Empty answers, constant scores, lists that were cut, ids that differ, equal runs, and tuning on these queries."""
+    by_code: dict[str, dict[str, CheckFinding]] = {}
     for name, run in board.runs.items():
-        yield from _lists(board, name, run)
-        yield from _ids(board, name, run)
+        for finding in (*_lists(board, name, run), *_ids(board, name, run)):
+            by_code.setdefault(finding.code, {})[name] = finding
+    yield from map(_of_runs, by_code.values())
     prints: dict[str, list[str]] = {}
     for name, run in board.runs.items():
         ranked = run.frame.select("query_id", "doc_id", "rank").sort("query_id", "rank")
         prints.setdefault(str(ranked.hash_rows().implode().hash()[0]), []).append(name)
     for same in prints.values():
         if len(same) > 1:
-            values = {name: {"now": float(np.nanmean(board.now[name]))} for name in same}
+            values = {name: {"now": mean_of(board.now[name])} for name in same}
             effect = {"measure": board.key, "runs": values, "largest": 0.0, "reordered": 0}
             text = f"{listed(same)} have the same lists. Keep one, or check that each file is the right one."
             yield CheckFinding("same-run", "warning", len(same), text, tuple(same), effect)
     yield from _tuned(board)
+
+
+def _of_runs(found: Mapping[str, CheckFinding]) -> CheckFinding:
+    """One finding for all runs with this problem: the text is that of the run with the largest effect."""
+    worst = max(found.values(), key=lambda finding: (finding.largest, finding.count))
+    if len(found) == 1:
+        return worst
+    effects = [finding.effect for finding in found.values() if finding.effect is not None]
+    values = {name: row for effect in effects for name, row in effect["runs"].items()}
+    return replace(
+        worst,
+        count=sum(finding.count for finding in found.values()),
+        text=f"{len(found)} runs have this problem; the largest effect is on {worst.text}",
+        examples=examples(f"{name}: {finding.count:,}" for name, finding in found.items()),
+        effect={**effects[0], "runs": values, "largest": worst.largest} if effects else None,
+    )
 
 
 def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
@@ -264,7 +311,7 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
             f"{name}: {counted(len(missing), 'query has', 'queries have')} no documents. Run them again. Effect: "
             "without them."
         )
-        severity = "error" if len(missing) == len(queries) else "warning"
+        severity: Severity = "error" if len(missing) == len(queries) else "warning"
         yield CheckFinding(
             "empty-answer", severity, len(missing), text, examples(missing), _only(board.without(set(missing)), name)
         )

@@ -64,7 +64,7 @@ def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
     """The texts of a corpus, looked at once."""
     import polars as pl
 
-    sample = "".join(islice(corpus.texts.values(), 500))[:200_000]
+    sample = "".join(islice(corpus.texts.values(), 500))[:30_000]
     counts = {name: pl.Series([sample]).str.count_matches(rf"\p{{{name}}}")[0] for name in _SCRIPTS}
     script = max(_SCRIPTS, key=lambda name: counts[name])
     usual = r"\p{Han}\p{Hiragana}\p{Katakana}" if script in ("Han", "Hiragana") else rf"\p{{{script}}}"
@@ -266,7 +266,7 @@ _DEPENDENT = re.compile(
     r"|\b(this (passage|document|text|article|section|paragraph|excerpt|context)"
     r"|(according to|in|by|of) the (passage|document|text|article|excerpt|author))\b(?! \w)"
     r"|\baccording to the (passage|document|text|article|excerpt|author)\b"
-    r"|\b(mentioned above|as above|the above|previous (question|answer)|the same one)\b"
+    r"|\b(mentioned above|previous (question|answer)|the same one)\b"
     r"|^(is|are|was|were|does|do|did|can|could|will|would|has|have|how does|how do|why does|why is|when was|where is) "
     r"(it|they|he|she|this|that|these|those)\b(?! \w+ \w+ \w+ \w+)",
     re.IGNORECASE,

@@ -163,6 +163,8 @@ def from_object(value: Any) -> Retriever:
 def class_of(name: str) -> tuple[type, dict[str, Any]]:
     """The class of a name, and the settings that the name implies."""
     if name not in _KNOWN:
+        if ":" in name:
+            raise RetrieverError(f"{name!r} is not the name of a retriever; write `{adapter_of(name)}: {name}`.")
         raise RetrieverError(unknown_name("retriever", name, _KNOWN))
     module, cls, preset = _KNOWN[name]
     return getattr(import_module(f"steelyard.retrievers.{module}"), cls), preset

@@ -43,7 +43,7 @@ USUAL_HELP = {
     "ef_search": "candidates while it is searched",
     "headers": "headers of every request; ${VARIABLE} in a header, in the body or in the URL is read from the "
     "environment",
-    "id": "the column with the document id",
+    "id": "the column with the document id; `hash` identifies documents by their texts",
     "lists": "the number of lists",
     "m": "links per document",
     "name": "its label in tables",

@@ -81,11 +81,11 @@ def compare(
 ) -> Comparison:
     """Compare runs on a cluster: the leaderboard and the pairs of `steelyard.compare`.
 
-    runs: as in `evaluate_runs`. options: those of `steelyard.compare`, without `predicted` and `pool`. The lists
-    stay on the cluster: the result has no documents to show. Those of the judged queries are read only if a
+    runs: as in `evaluate_runs`. options: those of `steelyard.compare`, without `predicted`, `pool` and `these_queries`.
+    The lists stay on the cluster: the result has no documents to show. Those of the judged queries are read only if a
     significant difference may depend on unjudged documents.
     """
-    refused = [name for name in ("predicted", "pool") if options.get(name) is not None]
+    refused = [name for name in ("predicted", "pool", "these_queries") if options.get(name)]
     if refused:
         raise InputError(f"{refused[0]} is not available on Spark; use steelyard.compare on this machine.")
     columns = Columns(query_id, doc_id, grade, target, score, rank)

@@ -83,6 +83,8 @@ def prediction_powered(
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
     weight: npt.ArrayLike | None = None,
+    *,
+    finite: bool = False,
 ) -> list[PredictionPowered]:
     """Prediction-powered estimates of the mean of every row of a matrix series x queries.
 
@@ -102,6 +104,10 @@ def prediction_powered(
 
     `weight` is the lambda of every query, as `shared_weight` gives it; by default each row has its own.
 
+    finite: the interval is of the mean over exactly these n + N queries, not over all queries like them. The estimate
+    is the same; its variance is (1 - n / (n + N)) var_n(y - lambda f (n + N) / N) / n, the predictions of these queries
+    being known.
+
     >>> nan = float("nan")
     >>> human = [0.31, 0.52, 0.88, 0.64, 0.12, 0.47, nan, nan, nan, nan, nan, nan]
     >>> predicted = [0.35, 0.60, 0.95, 0.69, 0.20, 0.50, 0.45, 0.70, 0.30, 0.55, 0.80, 0.62]
@@ -118,7 +124,7 @@ def prediction_powered(
     shared = None if weight is None else np.asarray(weight, dtype=np.float64)
     found: list[PredictionPowered] = []
     for start in range(0, len(y), size):
-        found += _block(y[start : start + size], f[start : start + size], bounds, level, shared)
+        found += _block(y[start : start + size], f[start : start + size], bounds, level, shared, finite)
     return found
 
 
@@ -128,11 +134,13 @@ def prediction_powered_differences(
     pairs: Sequence[tuple[int, int]],
     level: float = 0.95,
     weight: npt.ArrayLike | None = None,
+    *,
+    finite: bool = False,
 ) -> list[PredictionPowered]:
     """`prediction_powered` of row i minus row j for every pair (i, j); matrices are runs x queries."""
     y, f = _matrices(human, predicted)
     first, second = [i for i, _ in pairs], [j for _, j in pairs]
-    return prediction_powered(y[first] - y[second], f[first] - f[second], None, level, weight)
+    return prediction_powered(y[first] - y[second], f[first] - f[second], None, level, weight, finite=finite)
 
 
 def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:
@@ -144,8 +152,8 @@ def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:
     A query counts if every row has its human and its predicted value.
     """
     y, f = _matrices(human, predicted)
-    known = ~np.isnan(f).any(axis=0, keepdims=True)
-    asked = ~np.isnan(y).any(axis=0, keepdims=True)
+    known = np.logical_not(np.isnan(f).any(axis=0))[None]
+    asked = np.logical_not(np.isnan(y).any(axis=0))[None]
     sample, others = asked & known, ~asked & known
     y0, f0 = np.where(sample, y, 0.0), np.where(known, f, 0.0)
     if len(y) > 1:
@@ -172,7 +180,8 @@ def _matrices(human: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Array, Ar
 class Parts:
     """An estimate for every row, with the two parts of its variance and what the interval needs.
 
-    `residual` is y - lambda f, centred (0 where there is no human value).
+    `residual` is y - lambda f, centred (0 where there is no human value). `weighted`: lambda was estimated. `left` is
+    the share of the queries without a human value if the mean of exactly these queries is meant, otherwise 1.
     """
 
     estimate: Array
@@ -182,6 +191,8 @@ class Parts:
     others: Array
     of_mean: Array
     of_predictions: Array
+    weighted: npt.NDArray[np.bool_]
+    left: Array
 
     @property
     def variance(self) -> Array:
@@ -190,7 +201,7 @@ class Parts:
 
 
 def _block(
-    y: Array, f: Array, bounds: tuple[float, float] | None, level: float, shared: Array | None
+    y: Array, f: Array, bounds: tuple[float, float] | None, level: float, shared: Array | None, finite: bool
 ) -> list[PredictionPowered]:
     known = ~np.isnan(f)
     asked = ~np.isnan(y)
@@ -199,14 +210,16 @@ def _block(
     sample = asked & (known | useless)
     others = ~asked & known & ~useless
     y0, f0 = np.where(sample, y, 0.0), np.where(sample & known, f, 0.0)
-    human = _parts(y0, f0, f, sample, others, np.zeros_like(y0))
+    nothing = np.zeros_like(y0)
+    human = _parts(y0, f0, f, sample, others, nothing, finite)
     if shared is None:
         weight = _cross_fitted(y0, f0, np.where(others, f, 0.0), sample, others)
-        worse = ~(_parts(y0, f0, f, sample, others, weight).variance < human.variance)
+        with_f, without = (_parts(y0, f0, f, sample, others, each).variance for each in (weight, nothing))
+        worse = ~(with_f < without)
         weight = np.where(worse[:, None], 0.0, weight)
     else:
         weight = np.where(sample, shared, 0.0)
-    powered = _parts(y0, f0, f, sample, others, weight)
+    powered = _parts(y0, f0, f, sample, others, weight, finite)
     low, high, p = _intervals(powered, y0, bounds, level)
     human_low, human_high, _ = _intervals(human, y0, bounds, level)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -275,7 +288,13 @@ def _cross_fitted(
 
 
 def _parts(
-    y: Array, f: Array, every_f: Array, sample: npt.NDArray[np.bool_], others: npt.NDArray[np.bool_], weight: Array
+    y: Array,
+    f: Array,
+    every_f: Array,
+    sample: npt.NDArray[np.bool_],
+    others: npt.NDArray[np.bool_],
+    weight: Array,
+    finite: bool = False,
 ) -> Parts:
     """The estimate with these weights, one per query with a human value, and its variance."""
     n, more = sample.sum(axis=1).astype(np.float64), others.sum(axis=1).astype(np.float64)
@@ -285,16 +304,18 @@ def _parts(
         values = np.where(sample, y - weight * (f - mean_f[:, None]), 0.0)
         estimate = values.sum(axis=1) / n
         # Centred at the sample's own mean of f, so that the offset of the two means adds no variance.
-        residual = np.where(sample, y - weight * (f - inside[:, None]), 0.0)
+        left = more / (n + more) if finite else np.ones_like(n)
+        full = np.where(sample & (weight > 0.0), weight / left[:, None], 0.0)
+        residual = np.where(sample, y - full * (f - inside[:, None]), 0.0)
         residual = np.where(sample, residual - (residual.sum(axis=1) / n)[:, None], 0.0)
-        of_mean = (residual**2).sum(axis=1) / (n * (n - 1.0))
+        of_mean = left * (residual**2).sum(axis=1) / (n * (n - 1.0))
         all_f = np.where(sample, f, np.where(others, every_f, 0.0))
         middle = all_f.sum(axis=1) / (n + more)
         spread = np.where(sample | others, all_f - middle[:, None], 0.0)
         of_f = (spread**2).sum(axis=1) / (n + more - 1.0)
         lambda_ = weight.sum(axis=1) / n
-        of_predictions = np.where(lambda_ > 0.0, lambda_**2 * of_f / more, 0.0)
-    return Parts(estimate, residual, sample, n, more, of_mean, of_predictions)
+        of_predictions = np.where((lambda_ > 0.0) & (not finite), lambda_**2 * of_f / more, 0.0)
+    return Parts(estimate, residual, sample, n, more, of_mean, of_predictions, lambda_ > 0.0, left)
 
 
 def _intervals(parts: Parts, y: Array, bounds: tuple[float, float] | None, level: float) -> tuple[Array, Array, Array]:
@@ -330,7 +351,7 @@ def bounded_interval(parts: Parts, y: Array, bounds: tuple[float, float], level:
         n = parts.n + weight
         moved = weight * (far - parts.estimate) / n
         squares = (parts.residual**2).sum(axis=1) + parts.n * weight / n * (far - parts.estimate) ** 2
-        of_mean = squares / (n * (n - 1.0))
+        of_mean = parts.left * squares / (n * (n - 1.0))
         variance = of_mean + parts.of_predictions
         third = (np.where(parts.sample, parts.residual - moved[:, None], 0.0) ** 3).sum(axis=1)
         third = (third + weight * (far - parts.estimate - moved) ** 3) / n
@@ -352,9 +373,8 @@ def _freedom(parts: Parts, of_mean: Array) -> Array:
 
     n - 1 of the human values, or n - 2 where lambda was estimated too; n + N - 1 of the predictions.
     """
-    weighted = parts.of_predictions > 0.0
     total = of_mean + parts.of_predictions
-    squares = of_mean**2 / (parts.n - 1.0 - weighted)
+    squares = of_mean**2 / (parts.n - 1.0 - parts.weighted)
     squares = squares + parts.of_predictions**2 / np.maximum(parts.n + parts.others - 1.0, 1.0)
     return np.where(total > 0.0, total**2 / squares, parts.n - 1.0)
 

@@ -16,7 +16,7 @@ from steelyard.checks import unknown_name
 from steelyard.errors import SteelyardError
 from steelyard.masking import from_environment, masked, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.documents import TEXT_NAMES, DocIds
+from steelyard.retrievers.adapters.documents import HASH, TEXT_NAMES, DocIds
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, checked_corpus, checked_index
 from steelyard.retrievers.dense import Dense
@@ -61,9 +61,9 @@ class Engine(Wrapped):
         self._row_ids: list[str] | None = None
         self._folder: Path | None = None
         if self._existing:
-            self._ids = DocIds(
-                self.id_path or str(vars(self)["id"]), self.label, None if self.selects_texts else self.text
-            )
+            chosen = str(vars(self).get("id", self.id_path))
+            path = chosen if chosen == HASH else self.id_path or chosen
+            self._ids = DocIds(path, self.label, None if self.selects_texts else self.text)
             self._identity = self._target_identity()
 
     @property
@@ -223,6 +223,19 @@ def text_column(columns: Sequence[str], named: str | None, label: str) -> str | 
     if named is not None and named not in columns:
         raise RetrieverError(f"{label}: {unknown_name('column in `text`', named, columns)}")
     return named or next((name for name in TEXT_NAMES if name in columns), None)
+
+
+def id_column(chosen: str, text: str | None, label: str) -> str:
+    """The column to select as the id: that of the texts for `hash`, which identifies documents by them.
+
+    >>> id_column("key", "body", "pgvector"), id_column("hash", "body", "pgvector")
+    ('key', 'body')
+    """
+    if chosen != HASH:
+        return chosen
+    if text is None:
+        raise RetrieverError(f"{label}: `id: hash` identifies documents by their texts; set `text` to their column.")
+    return text
 
 
 def found_rows(rows: Sequence[Sequence[Any]]) -> list[Any]:

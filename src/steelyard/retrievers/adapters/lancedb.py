@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, text_column
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, id_column, opened, text_column
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
@@ -112,8 +112,8 @@ class LanceDB(VectorEngine):
         if self._condition is not None:
             before = {} if self.search == "text" else {"prefilter": True}
             asked = asked.where(self._condition, **before)
-        column = self.id if self._existing else "position"
         text = text_column(self._client.schema.names, self.text, self.label) if self._existing else None
+        column = id_column(self.id, text, self.label) if self._existing else "position"
         rows = asked.to_list()
         if text is None or "." in column:
             return [(row[column], self._score_of(row)) for row in rows]

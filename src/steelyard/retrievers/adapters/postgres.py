@@ -14,7 +14,16 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine, found_rows, opened, text_column
+from steelyard.retrievers.adapters.engines import (
+    PASSES,
+    Engine,
+    Kept,
+    VectorEngine,
+    found_rows,
+    id_column,
+    opened,
+    text_column,
+)
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.settings import setting
@@ -165,7 +174,11 @@ class PostgresFts(_Postgres):
         words, text = "{column}", None
         if self._existing:
             text = self._text_column()
-            names |= {"column": self.column, "id": self.id, **({} if text is None else {"text": text})}
+            names |= {
+                "column": self.column,
+                "id": id_column(self.id, text, self.label),
+                **({} if text is None else {"text": text}),
+            }
             kind = self._run(self._sql("select pg_typeof({column}) from {table} limit 1", **names)).fetchone()
             if kind is None or str(kind[0]) != "tsvector":
                 words = "to_tsvector(%(config)s::regconfig, {column}::text)"
@@ -232,7 +245,7 @@ class PgVector(_Postgres, VectorEngine):
             + f" from {{table}}{condition} order by distance limit %s",
             table=self._table,
             column=self.column if self._existing else "vector",
-            id=self.id if self._existing else "position",
+            id=id_column(self.id, text, self.label) if self._existing else "position",
             **({} if text is None else {"text": text}),
         )
 

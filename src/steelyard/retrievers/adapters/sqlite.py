@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.checks import unknown_name
+from steelyard.retrievers.adapters.documents import HASH
 from steelyard.retrievers.adapters.engines import (
     PASSES,
     Engine,
     Kept,
     VectorEngine,
     found_rows,
+    id_column,
     private_copy,
     text_column,
 )
@@ -58,7 +60,7 @@ class _Sqlite(Engine):
         self._text = text_column(columns, self.text, self.label)
         for setting_name in ("id", "column"):
             column = getattr(self, setting_name, "rowid")
-            if column not in columns:
+            if column not in columns and (setting_name, column) != ("id", HASH):
                 named = unknown_name(f"column in `{setting_name}`", column, columns)
                 raise RetrieverError(f"{self.label}: {named}")
 
@@ -88,6 +90,10 @@ class _Sqlite(Engine):
     def _connected(self, connection: Any) -> Any:
         weakref.finalize(self, connection.close)
         return connection
+
+    @property
+    def _row_id(self) -> str:
+        return quoted(id_column(str(vars(self)["id"]), self._text, self.label))
 
     def _selected(self, columns: str) -> str:
         """Columns of a select, and that of the texts if there is one."""
@@ -137,7 +143,7 @@ class SqliteFts(_Sqlite):
         words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
         if not words:
             return []
-        table, column = quoted(self.table or "documents"), quoted(self.id)
+        table, column = quoted(self.table or "documents"), self._row_id
         return self._rows(
             f"select {self._selected(f'{column}, -rank')} from {table} where {table} match ? order by rank limit ?",
             (words, k),
@@ -185,7 +191,7 @@ class SqliteVec(_Sqlite, VectorEngine):
         assert vector is not None
         filtered = f" and {PASSES} = 1" if self.filter is not None else ""
         statement = (
-            f"select {self._selected(f'{quoted(self.id)}, {0 if self._existing else 1} - distance')} from "
+            f"select {self._selected(f'{self._row_id}, {0 if self._existing else 1} - distance')} from "
             f"{quoted(self.table or 'documents')} where {quoted(self.column)} match ? and k = ?{filtered} "
             "order by distance"
         )

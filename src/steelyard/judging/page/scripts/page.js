@@ -296,12 +296,13 @@ function finish(said) {
   byId("spans").hidden = true;
   openNote(false, false);
   const typical = progress();
-  const then = data.then ? ` for the verdict so far. Then run: ${visible(data.then)}` : ".";
+  const verdict = data.then ? " for the verdict so far" : "";
+  const then = data.then ? ` Then run: ${visible(data.then)}` : "";
   const where = onServer
-    ? `Your judgments are in ${visible(data.file)}. Close this page and stop the program with Ctrl-C${then}`
+    ? `Your judgments are in ${visible(data.file)}. Close this page and stop the program with Ctrl-C${verdict}.`
     : "Export your judgments and send the file to the person who gave you this page.";
   const time = typical === null ? "" : ` A judgment took you ${duration(typical)} (median).`;
-  byId("done-text").textContent = data.pairs.length ? `${where}${time}` : "There is nothing to judge for you in this pool.";
+  byId("done-text").textContent = data.pairs.length ? `${where}${time}${then}` : "There is nothing to judge for you in this pool.";
   const values = [...grades.map((each) => each.grade), null];
   const count = (grade) => data.pairs.filter((pair, place) => log.current(place)?.grade === grade).length;
   const rows = values.map((grade) => [named(grade), count(grade)]).filter(([, number]) => number);
