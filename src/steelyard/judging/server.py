@@ -175,9 +175,8 @@ class Session:
         with self._lock:
             log = [line.to_dict() for line in self._own_lines()]
         data = page_data(self.pairs, self.dataset, self.judge, self.guidelines)
-        return page_text(
-            {**data, "log": log, "file": str(self.judgments.path), "then": self.then, "edit": self.edit}, "server"
-        )
+        data |= {"log": log, "file": str(self.judgments.path), "then": self.then}
+        return page_text(data | ({"edit": True} if self.edit else {}), "server")
 
     def item(self, number: int) -> dict[str, Any]:
         """Query, title and text of a document by its number in the judge's order, from 0."""
