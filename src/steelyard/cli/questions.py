@@ -50,9 +50,10 @@ def questions(
 
     Passages are drawn at random, each document with the same probability. Drafts
     are rejected if their span is not in the passage, if they point at the passage,
-    copy it, give the answer away, are too general or repeat each other; drafts.jsonl
-    has them all, with the reason. `steelyard judge questions` lets a person approve
-    them. Run the command again after a crash: what was answered is not asked again.
+    copy it, give the answer away, are too general or repeat each other. The file
+    drafts.jsonl has all of them, with the reason. `steelyard judge questions` lets
+    a person approve them. Run the command again after a crash: what was answered
+    is not asked again.
     """
     from steelyard.judging.approval import FILE, approved
     from steelyard.judging.drafting import Drafting, client
