@@ -211,9 +211,7 @@ def found_in(result: sy.Check, code: str) -> sy.CheckFinding:
     return found[0]
 
 
-@pytest.mark.parametrize(
-    ("code", "plant"), [(code, plant) for code, plants in RESTORED.items() for plant in plants], ids=lambda p: str(p)
-)
+@pytest.mark.parametrize(("code", "plant"), [(code, plant) for code, plants in RESTORED.items() for plant in plants])
 def test_a_planted_defect_is_found_and_its_fix_restores_the_leaderboard(clean, code, plant):
     if plant is grades_below_1:
         clean.measures = ["RR@10", MEASURE]
