@@ -17,7 +17,7 @@ def test_every_step_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = PAGE.read_text("utf-8")
-    steps = text[text.index("From an empty folder") : text.index("## Size")]
+    steps = text[text.index("From an empty folder") : text.index("**The overlap rule.**")]
     files = dict(FILE.findall(steps))
     assert list(files) == ["my-data/corpus.jsonl", "my-data/queries.jsonl", "spans.csv", "bench.yaml"]
     (tmp_path / "my-data").mkdir()

@@ -74,7 +74,7 @@ def report(folder: Path, text: str) -> list[str]:
             [
                 "line 5: bm25: unknown setting 'bb'",
                 "line 6: bm25: unknown setting 'cc'",
-                "line 3: bm25-okapi: k1 is 'abc'",
+                "line 3: bm25-okapi: `k1` is 'abc'",
             ],
         ),
         (

@@ -163,7 +163,7 @@ def from_object(value: Any) -> Retriever:
 def class_of(name: str) -> tuple[type, dict[str, Any]]:
     """The class of a name, and the settings that the name implies."""
     if name not in _KNOWN:
-        if ":" in name:
+        if isinstance(name, str) and ":" in name:
             raise RetrieverError(f"{name!r} is not the name of a retriever; write `{adapter_of(name)}: {name}`.")
         raise RetrieverError(unknown_name("retriever", name, _KNOWN))
     module, cls, preset = _KNOWN[name]
