@@ -124,6 +124,7 @@ def test_real_questions_are_seldom_flagged(collection: str, most: float) -> None
 
 
 @needs_shared
+@pytest.mark.slow
 def test_generated_questions_with_gold_spans() -> None:
     folder = shared_data("chunk-spans")
     texts = {path.stem: path.read_text("utf-8") for path in (folder / "corpora").iterdir()}

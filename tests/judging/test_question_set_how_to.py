@@ -24,6 +24,7 @@ def blocks(language: str) -> list[str]:
 
 
 @not_on_windows
+@pytest.mark.slow
 def test_the_commands_of_the_page_lead_from_documents_to_a_leaderboard(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for name, text in corpus().items():
