@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from author import Author, corpus
 from test_judging_server import Client
 
