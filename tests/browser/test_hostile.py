@@ -146,7 +146,7 @@ def test_hostile_names_in_the_charts(attacked, opened):
         tab.locator("#more-charts summary").click()
         for figure in tab.locator("figure.chart").all():
             figure.scroll_into_view_if_needed()
-            figure.locator("svg[role=img]").wait_for()
+            figure.locator("svg[role=img]").wait_for(timeout=120_000)
         tab.evaluate("document.getElementById('chart-means').scrollIntoView({ behavior: 'instant', block: 'center' })")
         box = tab.locator("#chart-means .mark-rect path").first.bounding_box()
         for step in (4, 8):
