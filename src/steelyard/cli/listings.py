@@ -101,7 +101,7 @@ def list(
         return
     rows = [row for row in found.rows if name in (None, row[0])]
     data = [dict(zip(found.columns, row, strict=True)) for row in rows]
-    # The third column of retrievers has their settings, which a line has no room for.
+    # The settings of retrievers (the third column) are too long for a terminal.
     brief = [0, 1, 3] if what is Listed.retrievers else [0, 1]
     shown = brief if name is None and as_table else range(len(found.columns))
     table = Table([found.columns[place] for place in shown], [[row[place] for place in shown] for row in rows])

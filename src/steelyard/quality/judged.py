@@ -33,7 +33,7 @@ ID_SAMPLE = 50
 """Ids that are compared to find a prefix or a suffix."""
 
 SATURATED, RANDOM_SHARE = 0.98, 0.5
-"""Shares of the ceiling: all runs above the first, or random lists above the second, cannot be told apart by it."""
+"""Shares of the ceiling: a measure cannot discriminate if all runs are above the first, or random lists the second."""
 
 
 def qrels_findings(board: Board) -> Iterator[CheckFinding]:
