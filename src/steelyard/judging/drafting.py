@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,13 +13,12 @@ import numpy as np
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.dataset_files import read_corpus, read_queries
-from steelyard.io.files import read_bytes, reading
 from steelyard.judging import draft_checks as checks
 from steelyard.judging.chat import Endpoint
 from steelyard.judging.client import Answer, Client, Plan, Question
 from steelyard.judging.drafts import Draft, Drafts
 from steelyard.judging.passages import Drawn, Passage, Sampler
-from steelyard.judging.prompts import DATA, LONGEST_TEXT, Prompt, digest, stated_objects
+from steelyard.judging.prompts import DATA, LONGEST_TEXT, Prompt, digest, filled, read_prompt, stated_objects
 from steelyard.notes import Note, note, sentence
 
 LONGEST_ANSWER = 600
@@ -97,17 +95,14 @@ class _Kind:
                 f"unknown kind {kind!r}; expected {', '.join(KINDS)} or a prompt file with {{passage}}."
                 f"{did_you_mean(kind, KINDS)}"
             )
-        with reading(path):
-            system, _, text = f"\n{read_bytes(path).decode()}".replace("\r\n", "\n").rpartition("\n---\n")
-        if "{passage}" not in text:
-            raise InputError("the prompt has no {passage}.", path)
-        return cls(path.stem, system.strip() + like, text.removeprefix("\n"))
+        system, text = read_prompt(path, ("{passage}",))
+        return cls(path.stem, system + like, text)
 
     def fill(self, passages: Sequence[Passage]) -> str:
         """The user message; the passages are put in as they are."""
         first, second = passages[0].text, passages[-1].text
-        places = {"{passage}": first, "{passage_2}": second, "{mark}": digest(first, second)[:12]}
-        return re.sub(r"\{(?:passage|passage_2|mark)\}", lambda match: places[match.group()], self.text)
+        mark = digest(first, second)[:12]
+        return filled(self.text, {"{passage}": first, "{passage_2}": second, "{mark}": mark})
 
 
 def read_draft(answer: str) -> tuple[int | None, str]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,18 +116,12 @@ class Prompt:
                 f"unknown prompt {str(prompt)!r}; expected {', '.join(PROMPTS)} or a file with {{query}} and "
                 f"{{document}}."
             )
-        with reading(path):
-            system, _, text = f"\n{read_bytes(path).decode()}".replace("\r\n", "\n").rpartition("\n---\n")
-        missing = [place for place in ("{query}", "{document}") if place not in text]
-        if missing:
-            raise InputError(f"the prompt has no {' and no '.join(missing)}.", path)
-        return cls(path.stem, text.removeprefix("\n"), PROMPTS["graded"][1], system.strip())
+        system, text = read_prompt(path, ("{query}", "{document}"))
+        return cls(path.stem, text, PROMPTS["graded"][1], system)
 
     def fill(self, query: str, document: str) -> str:
         """The user message about a pair; the texts are put in as they are."""
-        mark = digest(query, document)[:12]
-        places = {"{query}": query, "{document}": document, "{mark}": mark}
-        return re.sub(r"\{(?:query|document|mark)\}", lambda match: places[match.group()], self.text)
+        return filled(self.text, {"{query}": query, "{document}": document, "{mark}": digest(query, document)[:12]})
 
     def grade(self, answer: str) -> int | None:
         """The grade of an answer, or None if it has none; see `graded`.
@@ -183,6 +177,21 @@ def stated_grades(answer: str) -> list[str]:
     if not stated and (bare := re.fullmatch(r"\W*?(-?\d+(?:\.0+)?)\W*", answer)):
         stated = [bare[1]]
     return list(dict.fromkeys(f"{float(text):g}" if _NUMBER.fullmatch(text) else text for text in stated))
+
+
+def read_prompt(path: Path, places: Sequence[str]) -> tuple[str, str]:
+    """The system message (before a line `---`, if there is one) and the user message of a file with these places."""
+    with reading(path):
+        system, _, text = f"\n{read_bytes(path).decode()}".replace("\r\n", "\n").rpartition("\n---\n")
+    missing = [place for place in places if place not in text]
+    if missing:
+        raise InputError(f"the prompt has no {' and no '.join(missing)}.", path)
+    return system.strip(), text.removeprefix("\n")
+
+
+def filled(text: str, places: Mapping[str, str]) -> str:
+    """A prompt with texts in its places; a place that is in one of the texts stays as it is."""
+    return re.sub("|".join(map(re.escape, places)), lambda match: places[match.group()], text)
 
 
 def stated_reason(answer: str) -> str:
