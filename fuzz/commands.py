@@ -155,21 +155,31 @@ def odd_command(verb: str, files: list[str], draw: random.Random) -> list[str]:
     return command
 
 
+def _below(folder: str) -> Iterator[str]:
+    """The folder and everything in it."""
+    yield folder
+    for where, folders, files in os.walk(folder):
+        yield from (os.path.join(where, name) for name in folders + files)
+
+
 class Sandbox:
-    """A folder with the files, made again before every command; what a command prints is in a file beside it."""
+    """A folder with the files, made again after a command that changed it; what a command prints is beside it."""
 
     def __init__(self, folder: Path) -> None:
         self._first, self._now, self._printed = folder / "first", folder / "beside" / "now", folder / "printed"
         self._first.mkdir()
         self._now.parent.mkdir()
         self.files = make_files(self._first)
+        self._made: list[tuple[str, int, int, int]] = []
         self._errors: list[BaseException] = []
 
     def run(self, command: list[str]) -> str:
         """Run a command; what is wrong with how it ended, or an empty text."""
-        os.chdir(self._first)
-        shutil.rmtree(self._now.parent)
-        shutil.copytree(self._first, self._now)
+        if self._state() != self._made:
+            os.chdir(self._first)
+            shutil.rmtree(self._now.parent)
+            shutil.copytree(self._first, self._now)
+            self._made = self._state()
         os.chdir(self._now)
         self._errors.clear()
         with self._output(), time_limit():
@@ -185,6 +195,11 @@ class Sandbox:
         if code not in (0, 1, 2) and not served:
             return f"exit code {code}"
         return "a traceback" if b"Traceback (most recent call last)" in self._printed.read_bytes() else ""
+
+    def _state(self) -> list[tuple[str, int, int, int]]:
+        """Every file and folder, with its inode, size and time of change."""
+        found = [(path, os.stat(path, follow_symlinks=False)) for path in _below(str(self._now.parent))]
+        return [(path, state.st_ino, state.st_size, state.st_mtime_ns) for path, state in found]
 
     @contextlib.contextmanager
     def _output(self) -> Iterator[None]:
@@ -227,7 +242,8 @@ def fuzz_commands(commands: int, seed: int, folder: Path) -> bool:
     import resource
 
     warnings.simplefilter("ignore")
-    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    # Not RLIMIT_AS: vl-convert reserves 32 GB of addresses, of which it uses little.
+    resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     messages = os.fdopen(os.dup(2), "w")
     sandbox, draw = Sandbox(folder), random.Random(seed)
     sandbox.isolate()
