@@ -298,6 +298,7 @@ def test_the_author_is_the_owner_of_the_token_or_the_bot(run, stub, github, logi
     assert len(github.comments) == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [
@@ -345,6 +346,7 @@ def test_a_redirect_does_not_get_the_token(run, stub, github):
     assert other.tokens == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [

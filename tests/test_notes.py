@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ MODULES = {
 }
 
 
+@cache
 def calls(function: str) -> list[tuple[str, ast.Call]]:
     """The calls of a function in the package, each with its module."""
     return [

@@ -117,6 +117,7 @@ def test_starts_of_another_type_or_size(starts, error):
         native.JudgedStrings(["q1", "q2"], starts, ["d1", "d2"])
 
 
+@pytest.mark.slow
 def test_documents_of_postings_out_of_range():
     draw = np.random.default_rng(0)
     for documents in (1, 2, 5000, 2**29):

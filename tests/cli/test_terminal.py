@@ -120,8 +120,9 @@ COMMANDS = {
     "retrievers": (["list", "retrievers"], 80),
     "init": (["init", "new"], 2),
 }
-LATER = {"fuse", "convert", "pool", "report", "measures", "dialects", "retrievers", "init"}
-"""Verbs whose captures are slow tests, at both widths."""
+LATER = {"demo", "across", "reconcile-value", "compare-all", "compare-notes", "compare-baseline"}
+LATER |= {"fuse", "convert", "pool", "report", "measures", "dialects", "retrievers", "init"}
+"""Commands whose captures are slow tests, at both widths."""
 
 
 @pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.slow)])

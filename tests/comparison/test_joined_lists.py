@@ -44,6 +44,7 @@ def same(one: JoinedLists, other: JoinedLists) -> None:
         np.testing.assert_array_equal(getattr(one.shared, name), getattr(other.shared, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [3, 100])
 @settings(max_examples=150, deadline=None)
 @given(one=runs, two=runs)

@@ -39,6 +39,7 @@ def test_bounds_hold_over_all_shared_gradings(seed: int, monkeypatch: pytest.Mon
 EXACT = ["nDCG@3", "nDCG", "P@3", "R@3", "R(cap=True)@2", "F@3", "RR@3", "RR", "Hit@2", "DCG@3", "RBP", "NumRelRet"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_longer_lists_with_formulas_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds_module, "MOST_GRADINGS", 0)

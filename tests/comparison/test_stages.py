@@ -163,6 +163,7 @@ MEASURES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.filterwarnings("ignore::steelyard.errors.SteelyardWarning")
 def test_a_ceiling_is_the_best_of_all_orders(measure):

@@ -541,6 +541,7 @@ def test_the_estimates_of_a_pair_do_not_depend_on_the_baseline_or_on_other_runs_
     assert len(set(estimates)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", ["t", "permutation", "wilcoxon", "sign", "bootstrap", "max-t", "tukey"])
 def test_one_missing_judgment_changes_no_verdict_whatever_the_test(test: str) -> None:
     """The estimate is tested as the plain difference is, with the same correction."""

@@ -45,6 +45,7 @@ def test_ndcg_and_dcg_without_ties(k, tables):
         assert our_fives(ours, name) == pytest.approx(theirs, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 3, 5, None])
 def test_ndcg_averages_ties_as_expected_does(k, tables):
     grades, _, tied = tables

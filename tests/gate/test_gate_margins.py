@@ -67,6 +67,7 @@ def test_lower_is_better_for_some_measures():
     assert not check(per(base + 0.05), rule, baseline=per(base)).passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["normal", "skewed", "discrete"])
 @pytest.mark.parametrize("queries", [30, 100])
 def test_a_loss_of_the_margin_passes_at_most_five_times_in_a_hundred(shape, queries):

@@ -192,6 +192,7 @@ def test_another_endpoint_is_another_answer(asks):
     assert (len(asked), len(asked_other)) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     ["grade = 9", "grade = -5", "grade = 'x'", "grade = 2.5", "tokens = -1", "tokens = 'many'", "seconds = 'long'"]

@@ -122,6 +122,7 @@ OFTEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_longer_lists_with_formulas_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More unjudged documents than the cutoff, inside and below it."""

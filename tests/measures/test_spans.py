@@ -130,6 +130,7 @@ def test_span_measures_refuse_what_they_cannot_count() -> None:
         sy.evaluate(key.judge(chunks), {"q": ["c"]}, ["SpanR@5"], unjudged="remove")
 
 
+@pytest.mark.slow
 @needs_shared
 def test_real_texts_equal_brute_force_and_whole_texts_have_recall_one() -> None:
     key = sy.Evidence.read(DATA / "questions_df.csv")

@@ -98,6 +98,7 @@ def clean(request) -> Data:
     return deepcopy(_clean(request.param))
 
 
+@pytest.mark.slow
 def test_at_most_one_alarm_on_clean_data(clean):
     assert len(clean.check().findings) <= 1
 
@@ -211,6 +212,7 @@ def found_in(result: sy.Check, code: str) -> sy.CheckFinding:
     return found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "plant"), [(code, plant) for code, plants in RESTORED.items() for plant in plants])
 def test_a_planted_defect_is_found_and_its_fix_restores_the_leaderboard(clean, code, plant):
     if plant is grades_below_1:
@@ -262,6 +264,7 @@ def empty_answer(data, first):
     return first[:5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", [question_is_document, question_copies_relevant, not_standalone, empty_answer])
 def test_planted_queries_are_found_and_left_out_of_the_leaderboard(clean, plant):
     bad = plant(clean, list(clean.queries))
@@ -300,6 +303,7 @@ def boilerplate(text, number):
     return f"{text} Copyright by the example company, all rights reserved in every country."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "share"), [(broken_encoding, 8), (other_language, 6), (long_document, 3), (boilerplate, 40)]
 )
@@ -433,6 +437,7 @@ CONFIRMED = {
 """The findings on the collections as they are; of every code, the first examples were read and are right."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_findings_on_the_real_collections(name):
     result = sy.check(shared_data(name))

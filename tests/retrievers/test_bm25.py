@@ -59,7 +59,9 @@ def test_scores_are_rank_bm25s_to_the_last_bit(
 
 
 @pytest.mark.parametrize("variant", RANK_BM25)
-@pytest.mark.parametrize("name", ["demo", "cranfield", pytest.param("scifact", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["demo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cranfield", "scifact"))]
+)
 def test_real_collections_score_as_rank_bm25(
     variant: Any, name: str, form: str, collection: Callable[[str], Any]
 ) -> None:
@@ -75,6 +77,7 @@ def test_real_collections_score_as_rank_bm25(
         assert [score for _, score in found] == expected[order].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["demo", "cranfield"])
 @pytest.mark.parametrize("variant", ["lucene", "robertson", "atire"])
 def test_scores_are_bm25s(variant: Any, name: str, form: str, collection: Callable[[str], Any]) -> None:

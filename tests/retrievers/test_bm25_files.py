@@ -195,6 +195,7 @@ def test_nothing_is_saved_before_indexing(tmp_path: Path) -> None:
         BM25.load(tmp_path / "index")
 
 
+@pytest.mark.slow
 def test_a_damaged_index_is_an_error(tmp_path: Path, form: str) -> None:
     """Bytes changed in turn, and other lengths: an InputError, except for a byte between two arrays (not used)."""
     path, draw = tmp_path / "index", random.Random(0)

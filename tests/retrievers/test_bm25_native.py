@@ -62,6 +62,7 @@ def test_tokens_are_those_of_the_tokenizer(tokenize: Tokenizer, texts: list[str]
     check(texts, tokenize)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenize", PLAIN)
 def test_many_made_up_words_have_the_same_tokens(tokenize: Tokenizer) -> None:
     draw = random.Random(5)
@@ -123,6 +124,7 @@ def test_postings_are_those_of_numpy(large: bool, monkeypatch: pytest.MonkeyPatc
     assert (found.vocabulary, found.documents, found.tokens) == (expected.vocabulary, 900, expected.tokens)
 
 
+@pytest.mark.slow
 def test_many_pairs_of_count_and_length_have_codes_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     # Document n has n tokens, and the term t n // t times: more than 65,535 pairs.
     documents = [[f"t{t}" for t in range(1, 61) for _ in range(n // t)] for n in range(1, 1800)]

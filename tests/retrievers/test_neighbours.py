@@ -23,6 +23,7 @@ def shared_part(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.mean([len(set(one) & set(other)) / len(other) for one, other in pairs]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 10, 40])
 def test_approximate_neighbours_are_nearly_the_exact_ones(k):
     vectors = clusters(3000)

@@ -24,6 +24,7 @@ def scores(rng: np.random.Generator, runs: int, queries: int, shift: float = 0.0
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_family_wise_error_over_2000_null_draws(family: object) -> None:
     rng = np.random.default_rng(20)

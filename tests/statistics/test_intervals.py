@@ -53,6 +53,7 @@ def coverage(data: np.ndarray, true_mean: float, **settings: object) -> float:
     return float(np.mean((ends[:, 0] <= true_mean) & (true_mean <= ends[:, 1])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [30, 50, 99, 100, 400])
 @pytest.mark.parametrize("shape", MEANS, ids=lambda shape: shape.__name__)
 def test_the_default_interval_covers_95_percent(shape: Shape, n: int) -> None:
