@@ -269,7 +269,7 @@ RESPONSES = {
 
 def recipes():
     """The recipes for hosted services in the documentation."""
-    text = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "engines.md").read_text(encoding="utf-8")
     part = text.partition("### Hosted services")[2].partition("\n## ")[0]
     return [
         spec["http"] for block in re.findall(r"```yaml\n(.*?)```", part, re.DOTALL) for spec in yaml.safe_load(block)
