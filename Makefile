@@ -65,6 +65,7 @@ docs: $(VENV)/.documented
 # After a change of the report page or of what the commands print.
 pictures: $(VENV)/.tested-all
 	$(BIN)/python -m scripts.console_blocks --write
+	$(BIN)/python -m docs.generate
 	$(BIN)/python -m scripts.notebooks
 	$(BIN)/python -m scripts.pictures
 

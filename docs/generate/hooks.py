@@ -1,4 +1,8 @@
-"""Hooks of mkdocs: generated parts of pages, and llms.txt."""
+"""Generated parts of pages, as they are stored in the repository and on the site, and llms.txt.
+
+A part is between `<!-- generated: NAME -->` and `<!-- end of generated -->`. `python -m docs.generate` writes the parts
+into the pages, so that they can be read in the repository; the site makes them again when it is built.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,12 @@ from typing import Any
 
 from docs.generate import atlas, notebooks, reference
 
+PAGES = Path(__file__).parents[1]
+END = "<!-- end of generated -->"
 MARKER = re.compile(r"^<!-- generated: ([\w-]+)(?: ([^>]*?))? -->$", re.MULTILINE)
+REGION = re.compile(rf"{MARKER.pattern}\n.*?^{END}$", re.MULTILINE | re.DOTALL)
+_IDENTIFIER = re.compile(r"(?<=\S) \{ #[\w-]+ \}$", re.MULTILINE)
+"""The id of a heading, which only the site understands."""
 
 PARTS: dict[str, Callable[[], str]] = {
     "atlas-demo": atlas.atlas_demo,
@@ -46,8 +55,22 @@ def part(name: str, arguments: str = "") -> str:
 
 
 def filled(markdown: str) -> str:
-    """A page with its generated parts."""
-    return MARKER.sub(lambda found: part(found[1], found[2] or ""), markdown)
+    """A page of the site, with its generated parts."""
+    return REGION.sub(lambda found: part(found[1], found[2] or ""), markdown)
+
+
+def stored(markdown: str) -> str:
+    """A page of the repository, with its generated parts as they are now."""
+
+    def region(found: re.Match[str]) -> str:
+        name, arguments = found[1], found[2] or ""
+        if name == "api":
+            text = reference.api_names(re.split(r",\s*", arguments))
+        else:
+            text = _IDENTIFIER.sub("", part(name, arguments))
+        return f"{found[0].partition(chr(10))[0]}\n\n{text.strip()}\n\n{END}"
+
+    return REGION.sub(region, markdown)
 
 
 def first_sentence(markdown: str) -> str:

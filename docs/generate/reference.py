@@ -56,10 +56,12 @@ def fenced(text: str, language: str = "text") -> str:
 def measures() -> str:
     """The list of all measures."""
     found = list_measures()
-    names = [f"[{row[0]}](#{_anchor(name)})" for name, row in zip(found, found.rows, strict=True)]
+    by_family = sorted(
+        zip(found, found.rows, strict=True), key=lambda row: FAMILIES.index(definitions()[row[0]].family)
+    )
     rows = [
-        (linked, what, parameters, aliases)
-        for linked, (_, what, parameters, aliases, _) in zip(names, found.rows, strict=True)
+        (f"[{shown}](#{_anchor(name)})", what, parameters, aliases)
+        for name, (shown, what, parameters, aliases, _) in by_family
     ]
     return table(("measure", "what", "parameters", "aliases"), rows)
 
@@ -437,3 +439,9 @@ def api(names: Iterable[str]) -> str:
             f"      heading: steelyard.{name}\n      toc_label: {name}"
         )
     return "\n\n".join(parts)
+
+
+def api_names(names: Iterable[str]) -> str:
+    """Public names of `steelyard`, each with the first line of its docstring."""
+    lines = {name: inspect.cleandoc(getattr(sy, name).__doc__).partition("\n")[0] for name in names}
+    return table(("name", "what it is"), ((code(f"steelyard.{name}"), line) for name, line in lines.items()))
