@@ -1,6 +1,6 @@
 """Does the verdict of `agreement` say more than the data supports? Draws of few documents from TREC 2019 Deep Learning.
 
-`python -m benchmarks.agreement [FOLDER [DRAWS]]` prints the figures of docs/agreement.md. A draw has 30 documents that
+`python -m benchmarks.agreement [FOLDER [DRAWS]]` prints the figures of docs/validation.md. A draw has 30 documents that
 people and a model graded, and three runs. The verdict says more than the complete data supports if it calls the two
 rankings of runs alike, or if its interval of kappa is above the kappa of all 9,260 documents.
 """

@@ -1,7 +1,7 @@
 """Six chunkers and two retrievers on real spans: which verdicts depend on how much of a passage a chunk must contain.
 
-`python -m benchmarks.chunkers [FOLDER]` prints the tables of docs/evidence.md. FOLDER has chunk-spans: corpora/*.md and
-questions_df.csv, 472 questions with 790 gold spans in five long texts.
+`python -m benchmarks.chunkers [FOLDER]` prints the figures of docs/validation.md. FOLDER has chunk-spans: corpora/*.md
+and questions_df.csv, 472 questions with 790 gold spans in five long texts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Simulations of claims: coverage of intervals, power under corrections, the best of a history, Tukey's test.
 
-`python -m benchmarks.claims [DRAWS [TABLE ...]]` prints the tables of docs/statistics.md; 2,000 draws by default.
+`python -m benchmarks.claims [DRAWS [TABLE ...]]` prints the tables of docs/validation.md; 2,000 draws by default.
 """
 
 from __future__ import annotations

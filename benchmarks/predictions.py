@@ -1,8 +1,8 @@
 """Simulations on TREC 2019 Deep Learning: intervals of few human judgments and many predicted ones.
 
-`python -m benchmarks.predictions [FOLDER [DRAWS]]` prints the table of docs/agreement.md. FOLDER has dl2019: qrels.txt,
-runs/ and judges/. Queries are resampled, people judge the first n of 43, a model all of them. A draw compares eight of
-the 37 runs; the truth is the mean over the 43 queries by people.
+`python -m benchmarks.predictions [FOLDER [DRAWS]]` prints the table of docs/validation.md. FOLDER has dl2019:
+qrels.txt, runs/ and judges/. Queries are resampled, people judge the first n of 43, a model all of them. A draw
+compares eight of the 37 runs; the truth is the mean over the 43 queries by people.
 """
 
 from __future__ import annotations

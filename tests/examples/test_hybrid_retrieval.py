@@ -149,7 +149,7 @@ def test_the_command_prints_the_tables():
 
 @pytest.mark.slow
 def test_the_documentation_has_the_results(whole):
-    page = (ROOT / "docs/hybrid-retrieval.md").read_text("utf-8")
+    page = (ROOT / "examples/hybrid_retrieval/README.md").read_text("utf-8")
     table = page.partition("## Results\n\n")[2].partition("\n\n")[0].splitlines()
     head, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table)
     shown = {row[0]: dict(zip(head, row, strict=True)) for row in rows[1:]}

@@ -321,7 +321,7 @@ def test_pair_needs_at_most_half_the_judgments_of_depth() -> None:
             made = pool({a: dl2019.runs()[a], b: dl2019.runs()[b]}, strategy=strategy)
             counts.append(judging.needed(pairs(made)))
     medians = {strategy: float(np.median(counts)) for strategy, counts in needed.items()}
-    assert medians == {"depth": 70.0, "pair": 20.0}, "update docs/pooling.md"
+    assert medians == {"depth": 70.0, "pair": 20.0}, "update docs/pooling.md and docs/validation.md"
 
 
 @needs_shared

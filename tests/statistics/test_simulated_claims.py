@@ -1,4 +1,4 @@
-"""The simulations of docs/statistics.md, with fewer draws."""
+"""The simulations of docs/validation.md, with fewer draws."""
 
 from __future__ import annotations
 

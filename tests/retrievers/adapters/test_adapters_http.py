@@ -267,13 +267,20 @@ RESPONSES = {
 }
 
 
+ROOT = Path(__file__).parents[3]
+
+
 def recipes():
-    """The recipes for hosted services in the documentation."""
-    text = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text(encoding="utf-8")
-    part = text.partition("### Hosted services")[2].partition("\n## ")[0]
-    return [
-        spec["http"] for block in re.findall(r"```yaml\n(.*?)```", part, re.DOTALL) for spec in yaml.safe_load(block)
-    ]
+    """The recipes for hosted services."""
+    entries = yaml.safe_load((ROOT / "examples" / "hosted_services.yaml").read_text("utf-8"))
+    assert len(entries) == 7
+    return [entry["http"] for entry in entries]
+
+
+def test_the_documentation_shows_one_of_the_recipes():
+    part = (ROOT / "docs" / "engines.md").read_text("utf-8").partition("### Hosted services")[2].partition("\n## ")[0]
+    (shown,) = re.findall(r"```yaml\n(.*?)```", part, re.DOTALL)
+    assert yaml.safe_load(shown)[0]["http"] in recipes()
 
 
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe["name"])
