@@ -60,6 +60,7 @@ class _Run(_Part):
     index_seconds: float | None = None
     index_bytes: int | None = None
     peak_bytes: int | None = None
+    stages: dict[str, list[str]] = {}
 
 
 class _Place(_Part):

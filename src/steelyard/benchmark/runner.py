@@ -25,6 +25,7 @@ from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
 from steelyard.benchmark.saved_indexes import index_store, other_indexes
 from steelyard.benchmark.specs import Spec, without_corpus
+from steelyard.benchmark.stages import stage_rows
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset, validate_dataset
 from steelyard.dialects import dialect
@@ -167,7 +168,7 @@ def _bench(
         progress("writing", 0, 1)
         kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
         remove_files(other_indexes(folder / CACHE, kept))
-        return _write(result, texts)
+        return _write(result, texts, jobs)
 
 
 def _input_notes(
@@ -280,7 +281,9 @@ def _jobs(
         answers = store.read()
         if answers.unfinished is not None:
             LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
-        jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved=saved, texts=texts))
+        own_id = str if chunking.label is None else chunking.chunk_id
+        job = Job(spec, spec.retriever, chunking.corpus, answers, store, saved=saved, texts=texts, doc_id=own_id)
+        jobs.append(job)
     return jobs
 
 
@@ -312,7 +315,7 @@ def _collect(
                 answers = job.answers
                 lists = answers.lists
                 if chunking.label is not None:
-                    lists = {q: [(chunking.chunk_id(doc), score) for doc, score in of] for q, of in lists.items()}
+                    lists = {q: [(job.doc_id(doc), score) for doc, score in of] for q, of in lists.items()}
                 run = Run(lists, name=spec.label, seconds=answers.seconds, texts=texts)
                 retrieved = [doc for listed in lists.values() for doc, _ in listed]
             unknown = [doc for doc in retrieved if doc not in known] if known else []
@@ -388,12 +391,12 @@ def _approximation(
     )
 
 
-def _write(result: BenchResult, texts: ReturnedTexts) -> BenchResult:
+def _write(result: BenchResult, texts: ReturnedTexts, jobs: Sequence[Job]) -> BenchResult:
     """Write the folder, and remove the files of earlier results that this one does not have."""
     earlier = read_earlier_record(result.folder)
     used = {row.answers for row in result.rows if row.answers is not None}
     leftovers = leftover_files(result.folder, CACHE, earlier, list(result.runs), used)
-    result = replace(result, removed=tuple(result.write(leftovers, texts)))
+    result = replace(result, removed=tuple(result.write(leftovers, texts, stage_rows(jobs))))
     removal = result.removal_note
     if removal is not None:
         LOG.warning("%s", sentence(removal))

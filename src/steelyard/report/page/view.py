@@ -35,6 +35,7 @@ from steelyard.report.page.embed import embedded_json
 from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import Subject
 from steelyard.report.rows import p_heading, pair_cells, stability_lines
+from steelyard.report.stages import stages_panels
 from steelyard.report.summary import all_notes, verdict_lines
 from steelyard.report.tables import LONG_NAME, long_ends, short_names
 from steelyard.statistics import FAMILY_TESTS, shown_p
@@ -53,6 +54,8 @@ NAMED = 3
 
 def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any]:
     """Everything that the template shows, except the data of the scripts and the charts."""
+    from markupsafe import Markup
+
     comparison = subject.comparison
     pairs = _pairs(comparison)
     further = columns_of(comparison, "page")
@@ -87,6 +90,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "p_heading": p_heading(comparison),
         "corrected": _corrected(comparison),
         "approximation": _approximation(subject),
+        "stages": Markup(stages_panels(subject.stages)),
         "costs": _costs(subject),
         "notes": [
             sentence(each)
