@@ -28,6 +28,7 @@ from steelyard.io.files import read_bytes, reading
 from steelyard.io.unpacking import read_parquet
 from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
+from steelyard.quality.check import Check
 from steelyard.report.page.subject import RANDOM, Subject
 from steelyard.run import Run
 from steelyard.version import __version__
@@ -374,6 +375,7 @@ def subject_of(
         costs=rows,
         approximation=record.get("approximation", ()),
         stages=_page_stages(folder, record),
+        check=Check.from_dict(record["check"]).document() if record.get("check") else None,
         errors={row["run"]: row["errors"] for row in rows if row["errors"]},
         made={
             str(row["run"]): (

@@ -41,6 +41,7 @@ from steelyard.io.files import write_file
 from steelyard.masking import masked_settings
 from steelyard.notes import Note, note, sentence
 from steelyard.qrels import Qrels
+from steelyard.quality.check import Check
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import COSTS
@@ -70,7 +71,8 @@ class BenchResult:
     earlier results that were removed from the folder. chunk_notes: the notes on the chunkings, which are also among
     those of the comparison. rules: the qrels of all chunkings by each overlap rule. approximation: what approximate
     search costs, for every run over the vectors of a dense one. input_notes: the notes on the questions, the
-    judgments, and the texts that retrievers returned. source: the bench.yaml.
+    judgments, and the texts that retrievers returned. source: the bench.yaml. check: what is wrong with the data, by
+    the checks of `check` that cost little.
     """
 
     bench: Bench
@@ -86,6 +88,7 @@ class BenchResult:
     approximation: tuple[Approximation, ...] = ()
     input_notes: tuple[Note, ...] = ()
     source: Path | None = None
+    check: Check | None = None
 
     @property
     def documents(self) -> pl.DataFrame:
@@ -283,6 +286,7 @@ class BenchResult:
             "comparison": None if self.evaluated is None else self.evaluated.to_dict(),
             **({"lists": self.lists.to_dict()} if self.evaluated is None else {}),
             **({"approximation": [each.to_dict() for each in self.approximation]} if self.approximation else {}),
+            **({"check": self.check.to_dict()} if self.check is not None else {}),
             "problems": [each.to_dict() for each in self.problems],
             "chunk_notes": [each.to_dict() for each in self.chunk_notes],
             "notes": [each.to_dict() for each in self.notes],

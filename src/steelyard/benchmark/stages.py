@@ -110,7 +110,7 @@ def split_run(
     split = stages(
         judged,
         {**lists, last: Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)},
-        _first_measure(settings) if measure is None else measure,
+        first_measure(settings) if measure is None else measure,
         inputs=reads,
         dialect=settings.get("dialect") or "steelyard",
         **{**policies, **{key: value for key, value in options.items() if value is not None}},
@@ -118,7 +118,7 @@ def split_run(
     return replace(split, run=chosen, others=tuple(run for run in known if run != chosen))
 
 
-def _first_measure(settings: Mapping[str, Any]) -> str:
+def first_measure(settings: Mapping[str, Any]) -> str:
     """The first measure of a bench that can be split over stages."""
     cutoff = f"@{settings['at'][0]}" if settings.get("at") else ""
     for text in settings["measures"]:
