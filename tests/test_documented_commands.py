@@ -39,10 +39,10 @@ def test_a_different_output_is_noticed(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["compare", "judging", "tour"])
+@pytest.mark.parametrize("name", ["app", "compare", "judging", "tour"])
 def test_a_notebook_prints_what_is_stored_in_it(name):
-    import_peer("nbclient")
-    import_peer("ipykernel")
+    for module in ("nbclient", "ipykernel", *(("haystack", "langchain_core", "llama_index.core") * (name == "app"))):
+        import_peer(module)
     from scripts import notebooks
 
     path = notebooks.FOLDER / f"{name}.ipynb"

@@ -341,6 +341,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "documents-address-judge": {"documents": ("d12", "d40")},
     "texts-differ": {"documents": ("d12", "d40")},
     "fewer-passages": {"drawn": 12, "wanted": 200},
+    "corpus-not-searched": {"documents": 250_000, "most": 10_000},
     "judgments-used": {"judgments": 60, "judges": ("ann", "bob"), "file": "judgments.jsonl"},
     "questions-moved": {"count": 3, "before": "q4", "after": "q5"},
     "questions-changed": {"count": 1, "judgments": 6, "query": "q4", "before": "Where is it?", "after": "Who is it?"},

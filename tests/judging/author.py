@@ -88,6 +88,9 @@ class Author(Playback):
         return super().answer(request, prompt, fault, style)
 
     def criticised(self, prompt: str) -> str:
+        if "Passage B:" in prompt:
+            asked = re.search(r"<query.*?>\n(.*?)\n</query", prompt, re.DOTALL)[1]  # type: ignore[index]
+            return json.dumps({"grade": int("bread" in asked), "reason": "B names the year"})
         return json.dumps({"grade": 0 if "wine" in prompt else 1, "reason": "as asked"})
 
     def compared(self, passages: list[str]) -> str:

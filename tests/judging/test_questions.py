@@ -8,18 +8,21 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from author import FAULTS, Author, corpus
-from scipy.stats import chisquare
+from scipy.stats import chisquare, ttest_ind
 
 import steelyard as sy
 from steelyard.datasets import Corpus, Dataset
 from steelyard.errors import InputError
-from steelyard.judging.drafts import Drafts
+from steelyard.judging.drafts import Draft, Drafts
+from steelyard.judging.other_passages import favours
 from steelyard.judging.passages import Sampler, windows, without_content
+from steelyard.retrievers import BM25, Dense
 
 KEY = "sk-secret-0123456789abcdef"
 FIELDS = {"id", "question", "quote", "doc_id", "start", "end", "kind", "status", "reason"}
@@ -208,6 +211,90 @@ def test_a_critic_rejects_what_the_span_does_not_answer(tmp_path: Path) -> None:
     rejected = [row for row in found.rejected.iter_rows(named=True) if row["reason"] == "critic"]
     assert rejected
     assert all("wine" in row["question"] and row["detail"] == "as asked" for row in rejected)
+
+
+def test_passages_that_the_critic_prefers_are_kept_and_reject_nothing(tmp_path: Path) -> None:
+    with Author() as server:
+        alone = drafted(server, tmp_path)
+        requests = server.answered.total()
+        found = drafted(server, tmp_path, critic="critic")
+        more = server.answered.total() - requests
+    accepted = [draft for draft in found.drafts if draft.status == "accepted"]
+    assert {draft.id for draft in accepted} == {
+        draft.id for draft in alone.drafts if draft.status == "accepted" and "wine" not in str(draft.question)
+    }
+    better = [draft for draft in accepted if "better" in draft.more]
+    assert better
+    assert all("bread" in str(draft.question) for draft in better)
+    assert sum("bread" in str(draft.question) for draft in accepted) == len(better)
+    for draft in better:
+        for place in draft.more["better"]:
+            assert place["doc_id"] != draft.spans[0]["doc_id"], "never its own source"
+            assert place["found_by"]
+            assert set(place["found_by"]) <= {"bm25", "dense"}
+            assert place["reason"] == "B names the year"
+            assert found.corpus.texts[place["doc_id"]][place["start"] : place["end"]].endswith(".")
+    assert f"For {len(better)} of them the critic prefers another passage" in found.verdict
+    assert len(accepted) < more <= 3 * len(found.drafts)
+    found.write(tmp_path / "q")
+    assert Drafts.read(tmp_path / "q").verdict == found.verdict
+
+
+def test_whom_copied_words_favour_equals_a_computation_by_hand(tmp_path: Path) -> None:
+    with Author() as server:
+        found = drafted(server, tmp_path)
+    accepted = [draft for draft in found.drafts if draft.status == "accepted"]
+    texts = corpus()
+    lists = {
+        name: retriever.index(texts).retrieve([str(draft.question) for draft in accepted], k=10)
+        for name, retriever in (("bm25", BM25()), ("dense", Dense()))
+    }
+    values: dict[str, list[tuple[float, float]]] = {}
+    for number, draft in enumerate(accepted):
+        ranks = [[doc for doc, _ in lists[name][number]] for name in ("bm25", "dense")]
+        source = draft.spans[0]["doc_id"]
+        one, other = (1 / np.log2(rank.index(source) + 2) if source in rank else 0.0 for rank in ranks)
+        share = draft.more["overlap"]
+        values.setdefault("high" if share >= 2 / 3 else "middle" if share >= 1 / 3 else "low", []).append((one, other))
+    assert found.favours is not None
+    assert {row[0]: row[1] for row in found.favours.rows} == {name: len(rows) for name, rows in values.items()}
+    for name, _, bm25, dense in found.favours.rows:
+        assert (bm25, dense) == pytest.approx(tuple(np.mean(values[name], axis=0)))
+    assert "words in the source" in found.to_markdown()
+
+
+def test_the_gap_is_that_of_welchs_test() -> None:
+    def draft(number: int, overlap: float) -> Draft:
+        place = {"doc_id": f"d{number}", "start": 0, "end": 1}
+        return Draft(f"q{number}", "fact", "x?", ({**place, "quote": "x"},), (place,), more={"overlap": overlap})
+
+    generator = np.random.default_rng(3)
+    drafts = [draft(number, 0.9 if number < 20 else 0.4) for number in range(50)]
+    ranks = {name: generator.integers(1, 6, 50) for name in ("bm25", "dense")}
+    ranks["bm25"][:20] = 1
+    lists = {
+        name: {
+            f"q{number}": [(f"d{number}" if place == rank else f"x{place}", -float(place)) for place in range(1, 11)]
+            for number, rank in enumerate(of)
+        }
+        for name, of in ranks.items()
+    }
+    gaps = 1 / np.log2(ranks["bm25"] + 1) - 1 / np.log2(ranks["dense"] + 1)
+    expected = ttest_ind(gaps[:20], gaps[20:], equal_var=False)
+    found = favours(drafts, lists)
+    assert found is not None
+    assert found.gap == pytest.approx(gaps[:20].mean() - gaps[20:].mean())
+    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert found.sentence.startswith("Questions that share most words with their source favour BM25 by 0.")
+    assert favours(drafts[:25], lists).sentence == ""  # type: ignore[union-attr]
+
+
+def test_lines_end_with_a_line_feed_only(tmp_path: Path) -> None:
+    with Author() as server:
+        found = drafted(server, tmp_path)
+    odd = replace(found.drafts[0], detail="one\u2028two\x85three")
+    Drafts((odd, *found.drafts[1:]), found.corpus).write(tmp_path / "q")
+    assert Drafts.read(tmp_path / "q").drafts[0] == odd
 
 
 def test_real_questions_are_examples_and_the_difference_is_measured(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from steelyard.benchmark.config import Bench
 from steelyard.benchmark.documents import ReturnedTexts
 from steelyard.benchmark.folder import ACROSS_FILE, ResultFolder, load_result
 from steelyard.benchmark.result import BenchResult
+from steelyard.benchmark.stages import StageRow
 from steelyard.comparison.across import Across, Missing
 from steelyard.comparison.dataset_values import DatasetValues, dataset_values, measured_column
 from steelyard.comparison.result import Comparison
@@ -204,7 +205,9 @@ class BenchAcross(BenchResult):
         """The retrievers that failed on every query of a dataset."""
         return list(dict.fromkeys(run for result in self.results.values() for run in result.broken))
 
-    def write(self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None) -> list[Path]:
+    def write(
+        self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None, stages: Iterable[StageRow] = ()
+    ) -> list[Path]:
         """Write across.json, across.md and the page; every dataset has written its own folder and removed leftovers."""
         write_file(self.folder / "across.md", utf8(self.across.to_markdown() + "\n"))
         self.across.to_html(self.folder / "report.html")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -26,6 +28,8 @@ class Answers:
 
     `sessions` tells which times were measured together. `id_hint` is the field with the ids of the corpus, if the
     retriever returned other ids. `unfinished` is the query that was running when the process ended, if it was killed.
+    `reads` has the stages of the retriever, if it returned any, and what each of them read; their lists are in the
+    cache only.
     """
 
     lists: dict[str, Ranked] = field(default_factory=dict)
@@ -35,6 +39,7 @@ class Answers:
     cost: dict[str, Any] = field(default_factory=dict)
     id_hint: str | None = None
     unfinished: str | None = None
+    reads: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def session(self) -> str | None:
@@ -45,6 +50,11 @@ class Answers:
             return next(iter(self.sessions.values()))
         text = json.dumps(sorted(self.sessions.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def with_stages(self, reads: Mapping[str, list[str]]) -> None:
+        """Keep the stages of an answer; a query may skip stages, so the answer with the most of them counts."""
+        if len(reads) > max(1, len(self.reads)):
+            self.reads = dict(reads)
 
     def done(self, query: str) -> bool:
         """Whether the query has an answer; a query that failed is run again."""
@@ -75,13 +85,8 @@ class AnswerStore:
     def read(self) -> Answers:
         """The cached answers; an unreadable file and a line that a crash cut off are ignored."""
         answers = Answers()
-        try:
-            lines = self.path.read_text("utf-8").split("\n")
-        except (OSError, UnicodeDecodeError):
-            return answers
-        for line in lines:
+        for entry in self.entries():
             try:
-                entry = json.loads(line)
                 if "cost" in entry:
                     answers.cost.update(entry["cost"])
                 elif "id_hint" in entry:
@@ -98,9 +103,17 @@ class AnswerStore:
                     answers.seconds[entry["query"]] = number_between("seconds", entry["seconds"])
                     answers.sessions[entry["query"]] = entry.get("session", "")
                     answers.unfinished = None
+                    answers.with_stages(entry.get("reads") or {})
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SteelyardError):
                 continue
         return answers
+
+    def entries(self) -> Iterator[Any]:
+        """The lines of the file that can be read, one at a time: it also holds the lists of all stages."""
+        with suppress(OSError), self.path.open("rb") as lines:
+            for line in lines:
+                with suppress(ValueError, RecursionError):
+                    yield json.loads(line)
 
     def add(self, entry: dict[str, Any]) -> None:
         """Append a line. It is written at once, so that a crash of the process loses no answer."""

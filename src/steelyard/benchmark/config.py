@@ -17,6 +17,7 @@ from steelyard.benchmark.specs import Place, Problem, Spec, named_entry, specs_o
 from steelyard.comparison.rules import Rule, parse_rule
 from steelyard.comparison.scores import COMPOSITE, read_weights
 from steelyard.comparison.slices import COMPLEXITY
+from steelyard.comparison.stages import check_splits
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
 from steelyard.dialects import Dialect, dialect
@@ -389,7 +390,10 @@ def _measures(chosen: Dialect, text: str) -> list[Measure]:
 
 
 def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
-    """Raise for a rule on a measure that the bench does not have."""
+    """Raise for a rule on a measure that the bench does not have; the ceiling of a stage may be in any measure."""
+    if rule.ceiling is not None:
+        check_splits(rule.ceiling[1], chosen.measure(rule.ceiling[1]))
+        return
     default = CHUNK_MEASURES if bench.chunkers and not chosen.measures else chosen.measures
     texts = [*(bench.measures or default), *([COMPOSITE] if bench.composite is not None else [])]
     keys = [f"{text} at {k}" for text in texts for k in bench.at] if bench.at else texts

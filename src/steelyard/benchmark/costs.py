@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ class Row:
 
     errors: the error by query. unknown_documents, unknown_examples: retrieved documents that are not in the corpus.
     cached: whether all answers are from the cache, whose file is `answers`. id_hint: the field with the ids of the
-    corpus, if the retriever returned others. longest: the documents of its longest list.
+    corpus, if the retriever returned others. longest: the documents of its longest list. stages: the stages of its
+    pipeline in their order, and what each of them reads; empty if they are unknown.
     session: when the times were measured; equal if those of every query were
     measured together, None if that is unknown.
     """
@@ -50,6 +51,7 @@ class Row:
     id_hint: str | None = None
     longest: int | None = None
     session: str | None = None
+    stages: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def failed(self) -> str:
@@ -88,4 +90,5 @@ class Row:
             id_hint=answers.id_hint,
             longest=max(map(len, answers.lists.values()), default=None),
             session=answers.session,
+            stages=answers.reads,
         )

@@ -12,7 +12,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from steelyard.errors import InputError
@@ -20,9 +20,6 @@ from steelyard.io.files import not_written
 from steelyard.notes import Note, note
 from steelyard.retrievers.adapters.documents import MADE, Keep, title_and_metadata
 from steelyard.safe_text import utf8
-
-if TYPE_CHECKING:
-    import polars as pl
 
 FILE = "documents.sqlite"
 COLUMNS = ("doc_id", "text", "title", "metadata")
@@ -32,7 +29,9 @@ _KNOWN = 1 << 20
 """Places for hashes of documents and texts that are known to be in the file; the others are looked up."""
 _ROWS = 4_000
 _CHARACTERS = 4_000_000
-"""The size of a part of documents.parquet."""
+"""The size of a part of a Parquet file."""
+_ID = 20
+"""Characters that are counted for an id in a list."""
 _COMPARED = 20_000
 """Documents of a retriever whose texts are compared with those of the others."""
 _EXAMPLES = 4
@@ -150,7 +149,14 @@ class ReturnedTexts:
 
 
 def write_documents(rows: Iterable[tuple[str, str, str, str]], path: Path) -> None:
-    """Write documents.parquet, in parts that are joined at the end; the file is replaced when it is complete.
+    """Write documents.parquet."""
+    import polars as pl
+
+    write_rows(rows, path, dict.fromkeys(COLUMNS, pl.String))
+
+
+def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str, Any]) -> None:
+    """Write rows as Parquet, in parts that are joined at the end; the file is replaced when it is complete.
 
     A part is a few megabytes, and so is a row group of the file: both are in memory while they are written.
     """
@@ -162,10 +168,10 @@ def write_documents(rows: Iterable[tuple[str, str, str, str]], path: Path) -> No
     try:
         for part in _parts(rows):
             parts.append(path.with_name(f"{path.name}.part{len(parts)}"))
-            _frame(part).write_parquet(parts[-1])
+            pl.DataFrame(part, schema=schema, orient="row").write_parquet(parts[-1])
             count += len(part)
         if len(parts) < 2:
-            _frame([]).write_parquet(made) if not parts else os.replace(parts.pop(), made)
+            pl.DataFrame(schema=schema).write_parquet(made) if not parts else os.replace(parts.pop(), made)
         else:
             pl.scan_parquet(parts).sink_parquet(made, row_group_size=-(-count // len(parts)))
         os.replace(made, path)
@@ -177,24 +183,18 @@ def write_documents(rows: Iterable[tuple[str, str, str, str]], path: Path) -> No
                 file.unlink()
 
 
-def _parts(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[list[tuple[str, str, str, str]]]:
+def _parts(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     """Rows in parts with at most `_ROWS` rows, and not many more than `_CHARACTERS` characters."""
-    part: list[tuple[str, str, str, str]] = []
+    part: list[tuple[Any, ...]] = []
     size = 0
     for row in rows:
         part.append(row)
-        size += sum(map(len, row))
+        size += sum(len(cell) * (1 if isinstance(cell, str) else _ID) for cell in row)
         if len(part) == _ROWS or size >= _CHARACTERS:
             yield part
             part, size = [], 0
     if part:
         yield part
-
-
-def _frame(rows: Sequence[tuple[str, str, str, str]]) -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
 
 
 def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_text: Collection[str]) -> list[Note]:

@@ -7,24 +7,28 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark.cache import is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
 from steelyard.benchmark.comparison import compare_runs, unmeasured_runs, with_notes
 from steelyard.benchmark.record import checked_record
+from steelyard.benchmark.stages import STAGES_FILE, split_run, staged_runs
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
+from steelyard.comparison.stages import Stages
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.io.files import read_bytes, reading
 from steelyard.io.unpacking import read_parquet
 from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
+from steelyard.quality.check import Check
 from steelyard.report.page.subject import RANDOM, Subject
 from steelyard.run import Run
 from steelyard.version import __version__
@@ -33,6 +37,7 @@ from steelyard.wording import counted, worded
 if TYPE_CHECKING:
     import polars as pl
 
+_Compared = TypeVar("_Compared")
 RANGES = "ranges.parquet"
 OVERLAPS_FILE = "overlaps.parquet"
 EVALUATION_FILES = ("scores.parquet", "pairs.parquet", "qrels.parquet", RANGES, OVERLAPS_FILE, "report.html")
@@ -99,7 +104,7 @@ def lists_of(runs: Mapping[str, Run]) -> ListComparison:
     return replace(compared, advice="")
 
 
-def required_comparison(comparison: Comparison | None, folder: Path) -> Comparison:
+def required_comparison(comparison: _Compared | None, folder: Path) -> _Compared:
     """The comparison of a bench; an error if its dataset has no qrels."""
     if comparison is None:
         raise InputError(
@@ -146,6 +151,19 @@ def _load(path: Path) -> ResultFolder:
     comparison = replace(comparison, failed=_failed(record), cached=cached, judge_command=judge_command(path))
     notes += _changed_means(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
+
+
+def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Stages:
+    """Where a run of a result loses relevant documents: of its folder, or of a BenchResult or ResultFolder."""
+    path = Path(getattr(source, "folder", None) or getattr(source, "path", source))
+    path = path.parent if path.name == "result.json" else path
+    with reading(path):
+        record = read_record(path)
+        required_comparison(record["comparison"], path)
+        qrels = read_qrels(path, record["settings"].get("relevant_from"))
+        if options.get("by") is not None and options.get("queries") is None:
+            options["queries"] = path / "queries.parquet"
+        return split_run(path, record, read_frame(path / STAGES_FILE), qrels, run, measure, **options)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -325,6 +343,17 @@ def _changed_means(record: Mapping[str, Any], comparison: Comparison) -> list[No
     return [note("result-means-differ", count=len(changed), version=version, examples=changed[:4])]
 
 
+def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
+    """The stages of every run that has some, for the page; none if they cannot be read, or no measure can be split."""
+    names, found = staged_runs(record), []
+    if names:
+        frame, qrels = read_frame(folder / STAGES_FILE), read_qrels(folder, record["settings"].get("relevant_from"))
+        for name in names:
+            with suppress(SteelyardError):
+                found.append(split_run(folder, record, frame, qrels, name))
+    return found
+
+
 def subject_of(
     folder: Path,
     record: Mapping[str, Any],
@@ -345,6 +374,8 @@ def subject_of(
         documents=documents,
         costs=rows,
         approximation=record.get("approximation", ()),
+        stages=_page_stages(folder, record),
+        check=Check.from_dict(record["check"]).document() if record.get("check") else None,
         errors={row["run"]: row["errors"] for row in rows if row["errors"]},
         made={
             str(row["run"]): (

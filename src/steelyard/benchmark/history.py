@@ -161,7 +161,8 @@ def history(path: str | Path, alpha: float = 0.05) -> History:
 
     alpha: the significance level of changes.
     """
-    return History.of(read_history(path), alpha)
+    with uncollected():
+        return History.of(read_history(path), alpha)
 
 
 def read_history(path: str | Path) -> list[dict[str, Any]]:
@@ -227,14 +228,13 @@ def _has_numbers(run: Any) -> bool:
     if type(run) is not dict:
         return True
     means, values = run.get("means"), run.get("values")
-    lists = list(values.values()) if type(values) is dict else []
-    if type(means) is dict:
-        lists.append(list(means.values()))
-    return all(not numbers or (type(numbers) is list and _all_numbers(numbers)) for numbers in lists)
-
-
-def _all_numbers(values: list[Any]) -> bool:
+    numbers = list(means.values()) if type(means) is dict else []
+    for of_measure in values.values() if type(values) is dict else ():
+        if type(of_measure) is list:
+            numbers += of_measure
+        elif of_measure:
+            return False
     # Most lists have only floats, whose sum shows whether one of them is infinite.
-    if set(map(type, values)) == {float} and math.isfinite(sum(values)):
+    if set(map(type, numbers)) == {float} and math.isfinite(sum(numbers)):
         return True
-    return all(value is None or is_number(value) for value in values)
+    return all(value is None or is_number(value) for value in numbers)

@@ -60,6 +60,7 @@ class _Run(_Part):
     index_seconds: float | None = None
     index_bytes: int | None = None
     peak_bytes: int | None = None
+    stages: dict[str, list[str]] = {}
 
 
 class _Place(_Part):
@@ -87,6 +88,30 @@ class _Approximation(_Part):
     exact_seconds: float | None
 
 
+class _Effect(_Part):
+    measure: str
+    runs: dict[str, dict[str, float | None]]
+    largest: float
+
+
+class _Finding(_Part):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    code: str
+    severity: str
+    count: int
+    text: str
+    examples: list[str]
+    effect: _Effect | None
+
+
+class _Check(_Part):
+    dataset: str
+    findings: list[_Finding]
+    ceilings: dict[str, float]
+    smallest_difference: dict[str, float]
+
+
 class _Record(_Part):
     steelyard: str = Field(pattern=r"^\d{1,4}(\.\d{1,4}){0,2}")
     settings: _Settings
@@ -96,6 +121,7 @@ class _Record(_Part):
     comparison: _Comparison | None
     chunk_notes: list[dict[str, Any] | str] = []
     approximation: list[_Approximation] = []
+    check: _Check | None = None
 
 
 def checked_record(record: Any, file: Path) -> dict[str, Any]:

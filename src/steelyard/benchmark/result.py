@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.benchmark.approximation import Approximation, approximation_table
 from steelyard.benchmark.config import Bench
 from steelyard.benchmark.costs import SHOWN_IDS, Row
-from steelyard.benchmark.documents import ReturnedTexts, write_documents
+from steelyard.benchmark.documents import ReturnedTexts, write_documents, write_rows
 from steelyard.benchmark.folder import (
     DOCUMENTS,
     EVALUATION_FILES,
@@ -30,6 +30,7 @@ from steelyard.benchmark.folder import (
     run_files,
     subject_of,
 )
+from steelyard.benchmark.stages import STAGES_FILE, StageRow, stages_schema
 from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import ScoreTable
@@ -40,6 +41,7 @@ from steelyard.io.files import write_file
 from steelyard.masking import masked_settings
 from steelyard.notes import Note, note, sentence
 from steelyard.qrels import Qrels
+from steelyard.quality.check import Check
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import COSTS
@@ -69,7 +71,8 @@ class BenchResult:
     earlier results that were removed from the folder. chunk_notes: the notes on the chunkings, which are also among
     those of the comparison. rules: the qrels of all chunkings by each overlap rule. approximation: what approximate
     search costs, for every run over the vectors of a dense one. input_notes: the notes on the questions, the
-    judgments, and the texts that retrievers returned. source: the bench.yaml.
+    judgments, and the texts that retrievers returned. source: the bench.yaml. check: what is wrong with the data, by
+    the checks of `check` that cost little.
     """
 
     bench: Bench
@@ -85,6 +88,7 @@ class BenchResult:
     approximation: tuple[Approximation, ...] = ()
     input_notes: tuple[Note, ...] = ()
     source: Path | None = None
+    check: Check | None = None
 
     @property
     def documents(self) -> pl.DataFrame:
@@ -282,6 +286,7 @@ class BenchResult:
             "comparison": None if self.evaluated is None else self.evaluated.to_dict(),
             **({"lists": self.lists.to_dict()} if self.evaluated is None else {}),
             **({"approximation": [each.to_dict() for each in self.approximation]} if self.approximation else {}),
+            **({"check": self.check.to_dict()} if self.check is not None else {}),
             "problems": [each.to_dict() for each in self.problems],
             "chunk_notes": [each.to_dict() for each in self.chunk_notes],
             "notes": [each.to_dict() for each in self.notes],
@@ -297,11 +302,13 @@ class BenchResult:
         ]
         return "\n".join([repr(self.evaluated or self.lists), *lines])
 
-    def write(self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None) -> list[Path]:
+    def write(
+        self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None, stages: Iterable[StageRow] = ()
+    ) -> list[Path]:
         """Write the folder. Each file is written completely or not at all; result.json comes last.
 
         `leftovers` are removed before: a bench that is killed here finds them again by the earlier result.json.
-        Returns those that were removed. `texts` are those that the retrievers returned.
+        Returns those that were removed. `texts` and `stages` are those that the retrievers returned.
         """
         folder = self.folder
         (folder / "runs").mkdir(parents=True, exist_ok=True)
@@ -309,6 +316,10 @@ class BenchResult:
             run.write(folder / "runs" / file)
         write_file(folder / "queries.parquet", parquet_bytes(_queries_frame(self.dataset)))
         write_documents(self._documents(texts), folder / DOCUMENTS)
+        if any(row.stages for row in self.rows):
+            write_rows(stages, folder / STAGES_FILE, stages_schema())
+        else:
+            remove_files([folder / STAGES_FILE])
         write_file(folder / "leaderboard.md", utf8(self.to_markdown() + "\n"))
         record = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str)
         if self.evaluated is None:

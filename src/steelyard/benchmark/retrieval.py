@@ -20,7 +20,7 @@ from steelyard.benchmark.specs import Spec
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import read_lists
 from steelyard.retrievers.adapters.targets import list_hint
-from steelyard.retrievers.base import Ranked, Retriever
+from steelyard.retrievers.base import Ranked, Retriever, Staged
 from steelyard.user_code import UserCodeError, run_user_code
 from steelyard.wording import counted, listed
 
@@ -41,7 +41,8 @@ _SAMPLE_SECONDS = 0.01
 class Job:
     """A retriever that is run: its corpus, its answers so far, and their cache; `failure` is an error in indexing.
 
-    `saved` is where its index is saved, if it is; `texts` keeps the texts that it returns.
+    `saved` is where its index is saved, if it is; `texts` keeps the texts that it returns; `doc_id` makes the id of a
+    document in the result from the one that it returns.
     """
 
     spec: Spec
@@ -52,6 +53,7 @@ class Job:
     failure: str | None = None
     saved: IndexStore | None = None
     texts: ReturnedTexts | None = None
+    doc_id: Callable[[str], str] = str
 
     def open_queries(self, queries: Sequence[str]) -> list[str]:
         """The queries without an answer."""
@@ -159,10 +161,14 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
     if job.texts is not None:
         job.texts.flush()
     job.answers.errors.pop(query, None)
-    job.answers.lists[query] = answer
+    stages: dict[str, Any] = {}
+    if isinstance(answer, Staged):
+        stages = {"stages": answer.lists, "reads": answer.reads}
+        job.answers.with_stages(answer.reads)
+    job.answers.lists[query] = list(answer)
     job.answers.seconds[query] = taken
     job.answers.sessions[query] = session
-    job.store.add({"query": query, "seconds": taken, "session": session, "list": answer})
+    job.store.add({"query": query, "seconds": taken, "session": session, "list": answer, **stages})
 
 
 def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -25,6 +26,7 @@ from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
 from steelyard.benchmark.saved_indexes import index_store, other_indexes
 from steelyard.benchmark.specs import Spec, without_corpus
+from steelyard.benchmark.stages import DEFAULT_MEASURE, first_measure, stage_rows
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset, validate_dataset
 from steelyard.dialects import dialect
@@ -32,16 +34,21 @@ from steelyard.errors import InputError, NoQrelsError, problem_report
 from steelyard.io.datasets import dataset_named
 from steelyard.masking import masked
 from steelyard.notes import Note, note, sentence
+from steelyard.quality.check import Check, quick_check
 from steelyard.retrievers.adapters.documents import HASH
 from steelyard.retrievers.shared_vectors import clear_vectors, stored_vectors
 from steelyard.run import Run
 from steelyard.temporary import remove_left_over
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.benchmark.mlflow import Store
 
 CACHE = "cache"
 VECTORS = "vectors"
+REPORTED = ("no-relevant-document", "relevant-not-in-corpus")
+"""Findings of `check` that a bench reports in other words."""
+
 LOG = logging.getLogger("steelyard.bench")
 
 
@@ -135,6 +142,7 @@ def _bench(
     beside = path.parent if path else Path()
     dataset = _read_dataset(config, specs, beside)
     problems = _qrels_problems(dataset, config, strict)
+    _log_check(dataset, config)
     chunkings = chunkings_of(dataset, config.chunkers, config.evidence, config.overlap, beside)
     if config.measures == CHUNK_MEASURES and chunkings[0].qrels.ranges is None:
         config = config.model_copy(update={"measures": CHUNK_MEASURES[-1:]})
@@ -162,12 +170,13 @@ def _bench(
             rules=merged_rules(chunkings),
             approximation=approximation,
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
+            check=_checked(dataset, config, runs),
             source=path,
         )
         progress("writing", 0, 1)
         kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
         remove_files(other_indexes(folder / CACHE, kept))
-        return _write(result, texts)
+        return _write(result, texts, jobs)
 
 
 def _input_notes(
@@ -218,6 +227,31 @@ def _qrels_problems(dataset: Dataset, config: Bench, strict: bool) -> tuple[Note
     for problem in problems:
         LOG.warning("%s", problem)
     return problems
+
+
+def _checked(dataset: Dataset, config: Bench, runs: Mapping[str, Run] | None = None) -> Check | None:
+    """What is wrong with the data, by the checks that cost little; None for chunkings, and without qrels."""
+    if config.evidence is not None or config.chunkers or not len(dataset.qrels):
+        return None
+    answered = {name: run for name, run in (runs or {}).items() if len(run)}
+    settings = {"measures": config.measures or [], "dialect": config.dialect, "at": config.at}
+    return quick_check(dataset, answered, first_measure(settings) if config.dialect == "steelyard" else DEFAULT_MEASURE)
+
+
+def _log_check(dataset: Dataset, config: Bench) -> None:
+    """Log one line on the findings that the bench does not report in other words."""
+    checked = _checked(dataset, config)
+    found = [each for each in checked.findings if each.code not in REPORTED] if checked is not None else []
+    if found:
+        named = shlex.quote(config.dataset) if isinstance(config.dataset, str) else "DATASET"
+        worst = found[0].text.split(". ")[0]
+        LOG.warning(
+            "check: %s, worst: %s; `steelyard check %s` shows %s.",
+            counted(len(found), "finding"),
+            worst,
+            named,
+            "it" if len(found) == 1 else "them",
+        )
 
 
 def _queries_to_run(dataset: Dataset, chunking: Chunking) -> dict[str, str]:
@@ -280,7 +314,9 @@ def _jobs(
         answers = store.read()
         if answers.unfinished is not None:
             LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
-        jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved=saved, texts=texts))
+        own_id = str if chunking.label is None else chunking.chunk_id
+        job = Job(spec, spec.retriever, chunking.corpus, answers, store, saved=saved, texts=texts, doc_id=own_id)
+        jobs.append(job)
     return jobs
 
 
@@ -312,7 +348,7 @@ def _collect(
                 answers = job.answers
                 lists = answers.lists
                 if chunking.label is not None:
-                    lists = {q: [(chunking.chunk_id(doc), score) for doc, score in of] for q, of in lists.items()}
+                    lists = {q: [(job.doc_id(doc), score) for doc, score in of] for q, of in lists.items()}
                 run = Run(lists, name=spec.label, seconds=answers.seconds, texts=texts)
                 retrieved = [doc for listed in lists.values() for doc, _ in listed]
             unknown = [doc for doc in retrieved if doc not in known] if known else []
@@ -388,12 +424,12 @@ def _approximation(
     )
 
 
-def _write(result: BenchResult, texts: ReturnedTexts) -> BenchResult:
+def _write(result: BenchResult, texts: ReturnedTexts, jobs: Sequence[Job]) -> BenchResult:
     """Write the folder, and remove the files of earlier results that this one does not have."""
     earlier = read_earlier_record(result.folder)
     used = {row.answers for row in result.rows if row.answers is not None}
     leftovers = leftover_files(result.folder, CACHE, earlier, list(result.runs), used)
-    result = replace(result, removed=tuple(result.write(leftovers, texts)))
+    result = replace(result, removed=tuple(result.write(leftovers, texts, stage_rows(jobs))))
     removal = result.removal_note
     if removal is not None:
         LOG.warning("%s", sentence(removal))

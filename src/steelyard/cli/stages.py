@@ -20,9 +20,18 @@ LONGEST = 15
 
 
 def stages(
-    qrels: Annotated[Path, Argument("QRELS", "The qrels, or a dataset folder.")],
-    runs: Annotated[list[RunFile], Argument("STAGE=RUN", "The list of every stage, in the order of the pipeline.")],
-    measure: Annotated[str, Option("A mean over queries, as in nDCG@10.", "MEASURE")] = "nDCG@10",
+    qrels: Annotated[Path, Argument("QRELS", "The qrels, a dataset folder, or the result folder of a bench.")],
+    runs: Annotated[
+        list[RunFile] | None,
+        Argument(
+            "STAGE=RUN",
+            "The list of every stage, in the order of the pipeline. Of a result: a run (default: the best one with "
+            "stages), or two that are compared.",
+        ),
+    ] = None,
+    measure: Annotated[
+        str | None, Option("A mean over queries; default nDCG@10, or the first measure of a result.", "MEASURE")
+    ] = None,
     inputs: Annotated[
         list[str] | None,
         Option("The stages that a stage reads, if not the one before it, as in fuse=lexical,dense.", "STAGE=A,B"),
@@ -51,6 +60,8 @@ def stages(
       steelyard stages qrels.trec retrieve=bm25.run rerank=reranked.run \\
           context=context.run -m nDCG@10
 
+      steelyard stages bench-result
+
       steelyard stages qrels.trec lexical=bm25.run dense=dense.run fuse=rrf.run \\
           rerank=reranked.run --inputs fuse=lexical,dense -o stages.html
 
@@ -61,25 +72,33 @@ def stages(
     The losses of the stages and of the last list's order add up to the loss of the
     pipeline.
     """
-    run_columns = args.column_names(columns, "--columns")
     path = args.input_path(qrels)
-    if by is not None and queries is None:
-        from steelyard.io.datasets import queries_beside
+    how: dict[str, Any] = {"by": by, "alpha": alpha, "rel": rel}
+    if path.name == "result.json" or (path / "result.json").is_file():
+        named: list[str | None] = [run.text for run in runs or []] or [None]
+        if inputs or before or len(named) > 2:
+            raise UsageError(f"{path} is the result of a bench; expected at most two of its runs, without stages.")
+        result, *earlier = [split_by_stage(path, run, measure, queries=queries, **how) for run in named]
+    else:
+        judged = args.read_qrels(path, qrels_columns, qrels_format)
+        run_columns = args.column_names(columns, "--columns")
+        if by is not None and queries is None:
+            from steelyard.io.datasets import queries_beside
 
-        queries = queries_beside(path)
-    judged = args.read_qrels(path, qrels_columns, qrels_format)
+            queries = queries_beside(path)
 
-    def split(files: list[RunFile]) -> Stages:
-        if unnamed := [run.text for run in files if run.name is None]:
-            raise UsageError(f"{unnamed[0]!r} has no stage; expected STAGE=RUN, as in retrieve={unnamed[0]}.")
-        read = [args.read_run(run.path, run_columns, len(files)) if run_columns else run.path for run in files]
-        named = dict(zip(args.run_names([], files), read, strict=True))
-        how: dict[str, Any] = {"inputs": _inputs(inputs), "by": by, "queries": queries, "alpha": alpha, "rel": rel}
-        return split_by_stage(judged, named, measure, **how)
+        def split(files: list[RunFile]) -> Stages:
+            if unnamed := [run.text for run in files if run.name is None]:
+                raise UsageError(f"{unnamed[0]!r} has no stage; expected STAGE=RUN, as in retrieve={unnamed[0]}.")
+            read = [args.read_run(run.path, run_columns, len(files)) if run_columns else run.path for run in files]
+            lists = dict(zip(args.run_names([], files), read, strict=True))
+            return split_by_stage(judged, lists, measure, inputs=_inputs(inputs), queries=queries, **how)
 
-    result = split(runs)
-    if before:
-        changes = result.difference(split(before))
+        if not runs:
+            raise UsageError("no stage is given; expected STAGE=RUN, as in retrieve=bm25.run rerank=reranked.run.")
+        result, earlier = split(runs), [split(before)] if before else []
+    if earlier:
+        changes = result.difference(earlier[0])
         emit(frame_table(changes), changes.to_dicts, format, output)
         return
     if per_query:

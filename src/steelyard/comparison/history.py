@@ -88,8 +88,9 @@ class Point:
             return None
         queries = len(self.record["queries"])
         values = values if len(values or ()) <= queries else values[:queries]
-        empty = mean is None or not values or all(value is None for value in values)
-        return None if empty else (float(mean), values)
+        if mean is None or not values or (values[0] is None and all(value is None for value in values)):
+            return None
+        return float(mean), values
 
     def breaks(self, other: Point, measure: str) -> list[str]:
         """What changed between two points so that their values cannot be compared."""
@@ -151,9 +152,13 @@ class HistoryData:
         for dataset, points in by_dataset.items():
             runs = list(dict.fromkeys(str(run) for point in points for run in point.record["runs"]))
             for measure in self.measures:
-                tested = [step for run in runs for step in _line(points, dataset, run, measure)]
-                for step in _corrected(tested, self.alpha):
-                    lines.setdefault((dataset, measure, step.run), []).append(step)
+                untested = [_line(points, dataset, run, measure) for run in runs]
+                # The p-values of a measure are corrected together (Holm).
+                p_values = np.concatenate([p for _, p in untested])
+                adjusted = iter(adjust(p_values).tolist() if p_values.size else [])
+                for run, (steps, _) in zip(runs, untested, strict=True):
+                    if steps:
+                        lines[dataset, measure, run] = [_tested(step, next(adjusted), self.alpha) for step in steps]
         return lines
 
     @property
@@ -320,8 +325,8 @@ class History(Documented, HistoryData):
         return page
 
 
-def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> list[LinePoint]:
-    """The steps of a line, each with the uncorrected p-value of its change; NaN if nothing was tested."""
+def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> tuple[list[tuple[Any, ...]], Floats]:
+    """The steps of a line up to their difference, and the uncorrected p-values; NaN if nothing was tested."""
     measured = [(point, *recorded) for point in points if (recorded := point.recorded(run, measure))]
     breaks = (tuple(after.breaks(before, measure)) for (before, *_), (after, *_) in pairwise(measured))
     broken = [(), *breaks] if measured else []
@@ -337,13 +342,11 @@ def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> list
             differences[start], p_values[start] = np.ravel(t_tests(gap[None, :]))
     untested = np.array(list(map(bool, broken)), dtype=bool)
     differences[untested] = p_values[untested] = math.nan
-    steps = zip(
-        measured, broken, low.tolist(), high.tolist(), differences.tolist(), p_values.tolist(), strict=True
-    )  # fmt: skip
+    steps = zip(measured, broken, low.tolist(), high.tolist(), differences.tolist(), strict=True)
     return [
-        LinePoint(point, dataset, run, measure, mean, lowest, highest, breaks, difference, p)
-        for (point, mean, _), breaks, lowest, highest, difference, p in steps
-    ]
+        (point, dataset, run, measure, mean, lowest, highest, breaks, difference)
+        for (point, mean, _), breaks, lowest, highest, difference in steps
+    ], p_values
 
 
 def _blocks(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
@@ -395,12 +398,10 @@ def _moments(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     return n, means, np.where(deviations <= 1e-14 * np.abs(means), 0.0, deviations)
 
 
-def _corrected(steps: Sequence[LinePoint], alpha: float) -> Iterator[LinePoint]:
-    """The steps of a measure with their p-values corrected together (Holm), and the significant changes."""
-    adjusted = adjust([step.p_adjusted for step in steps]).tolist() if steps else []
-    for step, p in zip(steps, adjusted, strict=True):
-        change = "" if not p < alpha else "rise" if step.difference > 0 else "drop"
-        yield LinePoint(*step[:-2], p, change)
+def _tested(step: tuple[Any, ...], p: float, alpha: float) -> LinePoint:
+    """A step with its corrected p-value, and the change if it is significant."""
+    change = "" if not p < alpha else "rise" if step[-1] > 0 else "drop"
+    return LinePoint._make((*step, p, change))
 
 
 def _gap(before: Point, after: Point, run: str, measure: str) -> Floats:

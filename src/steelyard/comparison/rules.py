@@ -6,6 +6,7 @@ nDCG@10 not worse than baseline by 0.01        non-inferiority: the 95% interval
 nDCG@10 equivalent to baseline within 0.01     equivalence: the 95% interval lies within the margin
 no significant drop in nDCG@10                 a paired test against a baseline; `rise` where lower is better
 nDCG@10[type=multi-hop] >= 0.30                any of them for a slice: the queries with a value in a column
+ceiling(retrieve) nDCG@10 >= 0.80              any of them for a stage of a bench: a perfect order of its documents
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ FORMS = (
     "no significant drop in MEASURE",
     "no significant rise in MEASURE",
     "MEASURE[column=value] >= NUMBER",
+    "ceiling(STAGE) MEASURE >= NUMBER",
 )
 """The forms of a rule, as messages show them."""
 
@@ -43,6 +45,7 @@ _MARGIN = re.compile(
 )
 _COMPARED = re.compile(r"(.*?)\s*(>=|<=|>|<)\s*([^<>]*)")
 _BASELINE = re.compile(r"(?:the\s+)?baseline(?:\s*([-+])\s*(.+))?", re.IGNORECASE)
+_CEILING = re.compile(r"ceiling ?\(((?:[^()]|\([^()]*\))+)\) ?(\S.*)", re.IGNORECASE)
 _COMMENT = re.compile(r"(^|\s)#(\s.*)?$")
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -68,6 +71,16 @@ class Rule:
     number: float = 0.0
     column: str | None = None
     value: str = ""
+
+    @property
+    def ceiling(self) -> tuple[str, str] | None:
+        """The stage and the measure of a rule on the ceiling of a stage.
+
+        >>> parse_rule("ceiling(retrieve) nDCG@10 >= 0.8").ceiling
+        ('retrieve', 'nDCG@10')
+        """
+        found = _CEILING.fullmatch(self.measure)
+        return None if found is None else (found[1].strip(), found[2])
 
     @property
     def needs_baseline(self) -> bool:
@@ -189,10 +202,17 @@ def _subject(text: str, line: str) -> tuple[str, str | None, str]:
         column, equals, value = inside[:-1].partition("=")
         if not inside.endswith("]") or not equals or not column.strip() or not value.strip() or not measure:
             raise _unknown(line, f"{text[place:]!r} is not a slice; expected MEASURE[column=value]")
-        return measure, column.strip(), _unquoted(value.strip())
+        return _checked_ceiling(measure, line), column.strip(), _unquoted(value.strip())
     if not text.strip():
         raise _unknown(line, "it names no measure")
-    return text.strip(), None, ""
+    return _checked_ceiling(text.strip(), line), None, ""
+
+
+def _checked_ceiling(measure: str, line: str) -> str:
+    """A measure; an error for the ceiling of a stage without a measure."""
+    if re.match(r"ceiling\b", measure, re.IGNORECASE) and not _CEILING.fullmatch(measure):
+        raise _unknown(line, f"{measure!r} needs a stage and a measure, as in ceiling(retrieve) nDCG@10")
+    return measure
 
 
 def _unquoted(text: str) -> str:

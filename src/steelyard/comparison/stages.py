@@ -23,6 +23,7 @@ from steelyard.comparison.compare import slice_values
 from steelyard.comparison.slices import in_order, slice_labels
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import level_of, refuse_unmatched, with_doubts
+from steelyard.dialects import Dialect
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.evaluation import judged_qrels, measure_values, on_scale, prepare, scores_of
 from steelyard.lazy import looked_up
@@ -61,6 +62,7 @@ class StagesData:
     added: per step, relevant documents that no stage before has. below_depth: per step, the lost targets that were
     ranked deeper than the list that it returned. own: per parallel
     stage, its ceiling and what the joint ceiling would lose without it. unit: 'target' or 'relevant document'.
+    run: the run of a bench, if it is one; others: the other runs of that bench that have stages.
     """
 
     measure: Measure
@@ -79,6 +81,8 @@ class StagesData:
     notes: Sequence[Note]
     alpha: float
     unit: str
+    run: str = ""
+    others: tuple[str, ...] = ()
 
     @cached_property
     def losses(self) -> Floats:
@@ -214,6 +218,7 @@ class Stages(Documented, StagesData):
         """As in the JSON of `stages`."""
         data = {
             "steelyard": __version__,
+            **({"run": self.run} if self.run else {}),
             "measure": str(self.measure),
             "queries": len(self.queries),
             "best": float(self.best.mean()),
@@ -256,24 +261,28 @@ _SCHEMA: dict[str, Any] = {
 
 def stages(
     qrels: Any,
-    stages: Mapping[str, Any],
-    measure: str | Measure = "nDCG@10",
+    stages: Mapping[str, Any] | str | None = None,
+    measure: str | Measure | None = None,
     *,
     inputs: Mapping[str, Sequence[str]] | None = None,
     by: str | None = None,
     queries: Any = None,
     alpha: float = 0.05,
+    dialect: str | Dialect = "steelyard",
     **options: Unpack[OptionKeywords],
 ) -> Stages:
     """Where a pipeline loses relevant documents, and what each stage costs in a measure.
 
     qrels: as in `evaluate`. stages: the list that each stage returned, by its name, in the order of the pipeline;
     each is anything that `evaluate` takes as a run. A query that is missing from a list counts as an empty list.
-    measure: a mean over queries of which more is better.
+    measure: a mean over queries of which more is better; default nDCG@10.
     inputs: the stages that a stage reads, as in {"fuse": ["lexical", "dense"]}. A stage that is not in it reads the
     stage before it, unless another stage names that one: then it is a first stage.
-    by, queries: as in `compare`. alpha: the significance level of the verdict. The other options are those of
-    `evaluate`.
+    by, queries: as in `compare`. alpha: the significance level of the verdict. dialect and the other options are those
+    of `evaluate`.
+
+    The result of a bench, or its folder, may take the place of the qrels: `stages` is then the name of a run, by
+    default the best one with stages, and the measure by default the bench's first one.
 
     The ceiling of a stage is the value of its documents in ideal order: by grade, best first. For measures that count
     targets, each next document is the one with the most targets that are not found yet.
@@ -285,17 +294,19 @@ def stages(
     >>> result.table.select("stage", "ceiling", "value", "lost").rows()
     [('retrieve', 0.6666666666666666, 0.3333333333333333, 0.0), ('rerank', 0.3333333333333333, 0.3333333333333333, 0.3333333333333333)]
     """  # noqa: E501
-    check_names(options, ("inputs", "by", "queries", "alpha"))
+    check_names(options, ("inputs", "by", "queries", "alpha", "dialect"))
     ComparisonPlan(alpha=alpha).checked()
-    dialect, chosen, named = prepare(measure, "steelyard", options)
+    if not isinstance(stages, Mapping):
+        found: Stages = looked_up("steelyard.benchmark.folder:stages_of")(
+            qrels, stages, measure, by=by, queries=queries, alpha=alpha, **options
+        )
+        return found
+    dialect, chosen, named = prepare("nDCG@10" if measure is None else measure, dialect, options)
     if chosen.missing != "zero" or chosen.depth is not None:
         raise PolicyError("`missing` and `depth` do not apply to stages: a list that a stage lacks is an empty list.")
     judged = judged_qrels(qrels)
     key, parsed = next(iter(on_scale(named, judged, dialect).items()))
-    if not averaged(parsed) or parsed.definition.better != "more":
-        raise MeasureError(f"{key} cannot be split over stages: it is not a mean of which more is better.")
-    if parsed.definition.family == "spans" or reads_texts(parsed):
-        raise MeasureError(f"{key} cannot be split over stages: its best order depends on the lengths of texts.")
+    check_splits(key, parsed)
     plan = Plan.of(tuple(map(str, stages)), inputs or {})
     runs = {str(name): readable_again(run) for name, run in stages.items()}
     scores: dict[str, Scores] = {}
@@ -342,8 +353,45 @@ def stages(
     )
 
 
+def check_splits(key: str, measure: Measure) -> None:
+    """Raise if a measure cannot be split over stages."""
+    if not averaged(measure) or measure.definition.better != "more":
+        raise MeasureError(f"{key} cannot be split over stages: it is not a mean of which more is better.")
+    if measure.definition.family == "spans" or reads_texts(measure):
+        raise MeasureError(f"{key} cannot be split over stages: its best order depends on the lengths of texts.")
+
+
 def _mean(values: Floats, kept: Bools) -> float:
     return float(values[kept].mean())
+
+
+def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """What each stage reads; `inputs` as in `stages`. An error if they are no pipeline.
+
+    >>> stage_inputs(("lexical", "dense", "fuse", "rerank"), {"fuse": ("lexical", "dense")})
+    {'lexical': (), 'dense': (), 'fuse': ('lexical', 'dense'), 'rerank': ('fuse',)}
+    """
+    if not names:
+        raise InputError('no stage is given; expected {"retrieve": run, "rerank": run}.')
+    if ORDERING in names:
+        raise InputError(f"{ORDERING!r} cannot be the name of a stage: it is the loss of the last list's order.")
+    named = {name for read in inputs.values() for name in read}
+    reads: dict[str, tuple[str, ...]] = {}
+    for name in [*inputs, *named]:
+        if name not in names:
+            raise InputError(f"inputs: there is no stage {name!r}.{did_you_mean(name, names)}")
+    for place, name in enumerate(names):
+        alone = place == 0 or names[place - 1] in named
+        reads[name] = tuple(inputs[name]) if name in inputs else () if alone else (names[place - 1],)
+        if later := [other for other in reads[name] if other not in names[:place]]:
+            raise InputError(f"inputs: {name!r} reads {later[0]!r}, which is not before it.")
+    read = {other for others in reads.values() for other in others}
+    if unread := [name for name in names[:-1] if name not in read]:
+        raise InputError(
+            f"no stage reads {unread[0]!r}, and only the last stage may be unread; say which one does, as in "
+            f"inputs={{{names[-1]!r}: [{unread[0]!r}, ...]}} (--inputs {names[-1]}={unread[0]},...)."
+        )
+    return reads
 
 
 @dataclass(frozen=True)
@@ -357,26 +405,7 @@ class Plan:
     @classmethod
     def of(cls, names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> Plan:
         """The plan of stages in their order; `inputs` as in `stages`."""
-        if not names:
-            raise InputError('no stage is given; expected {"retrieve": run, "rerank": run}.')
-        if ORDERING in names:
-            raise InputError(f"{ORDERING!r} cannot be the name of a stage: it is the loss of the last list's order.")
-        named = {name for read in inputs.values() for name in read}
-        reads: dict[str, tuple[str, ...]] = {}
-        for name in [*inputs, *named]:
-            if name not in names:
-                raise InputError(f"inputs: there is no stage {name!r}.{did_you_mean(name, names)}")
-        for place, name in enumerate(names):
-            alone = place == 0 or names[place - 1] in named
-            reads[name] = tuple(inputs[name]) if name in inputs else () if alone else (names[place - 1],)
-            if later := [other for other in reads[name] if other not in names[:place]]:
-                raise InputError(f"inputs: {name!r} reads {later[0]!r}, which is not before it.")
-        read = {other for others in reads.values() for other in others}
-        if unread := [name for name in names[:-1] if name not in read]:
-            raise InputError(
-                f"no stage reads {unread[0]!r}, and only the last stage may be unread; say which one does, as in "
-                f"inputs={{{names[-1]!r}: [{unread[0]!r}, ...]}} (--inputs {names[-1]}={unread[0]},...)."
-            )
+        reads = stage_inputs(names, inputs)
         live = tuple(name for name in names if not reads[name])
         steps = [(" + ".join(live), live)]
         waiting = [name for name in names if reads[name]]

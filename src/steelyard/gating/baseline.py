@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from steelyard.comparison.rules import parse_rules
 from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.gating.ceilings import with_ceilings
 from steelyard.gating.inputs import GateInput, gate_input
 from steelyard.gating.notes import JUDGMENTS_CHANGED, QUERIES_MISSING
 from steelyard.gating.settings import option
@@ -30,6 +32,7 @@ def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None
     `run` names the runs to keep; default: all that were measured. The same result gives the same bytes.
     """
     source = gate_input(result)
+    source = with_ceilings(source, parse_rules(source.rules))
     measured = [name for name in source.scores.runs if name not in source.unmeasured]
     names = [run] if isinstance(run, str) else list(run or measured)
     for name in names:

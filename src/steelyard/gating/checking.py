@@ -16,6 +16,7 @@ from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
 from steelyard.gating.baseline import check_allowed, definition_notes, query_notes
 from steelyard.gating.cases import ResolvedRule
+from steelyard.gating.ceilings import with_ceilings
 from steelyard.gating.decisions import decide
 from steelyard.gating.history import history_baseline, names_history
 from steelyard.gating.inputs import GateInput, gate_input
@@ -107,6 +108,8 @@ def gate(
     measured = [name for name in runs if name not in now.unmeasured]
     sources = {rule: FROM_BENCH if rule in from_bench else "" for rule in all_rules}
     sources |= dict.fromkeys(_default_rules(now, before, all_rules, notes), BY_DEFAULT)
+    now = with_ceilings(now, all_rules)
+    before = None if before is None else with_ceilings(before, all_rules, needed=False)
     resolved = _resolve(now, before, sources, queries)
     others: dict[str, str] = {}
     if before is not None:

@@ -15,6 +15,7 @@ from steelyard.comparison.rules import Rule, not_worse, within_margin
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError
 from steelyard.gating.cases import ResolvedRule, RuleCase
+from steelyard.gating.ceilings import has_stage
 from steelyard.gating.inputs import GateInput
 from steelyard.gating.result import Loser, Row
 from steelyard.gating.settings import GatePlan, option
@@ -56,7 +57,12 @@ def decide(
     """
     notes = lists_notes(result, baseline, runs, rules, strict_judged)
     documents = {run: judged_documents(result, run, baseline, other, plan.seed, plan.test) for run, other in runs}
-    cases = [_case(result, baseline, run, other, each, notes) for run, other in runs for each in rules]
+    cases = [
+        _case(result, baseline, run, other, each, notes)
+        for run, other in runs
+        for each in rules
+        if has_stage(result, run, each.rule, each.key)
+    ]
     tested = [case for case in cases if case.rule.tested]
     _check_power(tested, plan)
     p_values = iter(_tests(tested, plan))

@@ -17,6 +17,7 @@ from steelyard.judging import draft_checks as checks
 from steelyard.judging.chat import Endpoint
 from steelyard.judging.client import Answer, Client, Plan, Question
 from steelyard.judging.drafts import Draft, Drafts
+from steelyard.judging.other_passages import MOST_DOCUMENTS, Lists, favours, others, search
 from steelyard.judging.passages import Drawn, Passage, Sampler
 from steelyard.judging.prompts import DATA, LONGEST_TEXT, Prompt, digest, filled, read_prompt, stated_objects
 from steelyard.notes import Note, note, sentence
@@ -50,6 +51,16 @@ KINDS = {
 DEFAULT_KINDS = {"fact": 0.75, "procedure": 0.25}
 
 NO_QUESTION, MALFORMED, ANSWERED, CRITIC = "no question", "malformed answer", "answered by its passage", "critic"
+
+BETTER_PROMPT = f"""\
+You check questions of a test. The document has two passages, A and B. Decide whether B answers the query better than A.
+
+1: B answers it better.
+0: A answers it as well or better.
+
+{DATA}
+
+Reply with one JSON object and nothing else: {{"grade": 0 or 1, "reason": "one short sentence"}}"""
 
 CRITIC_PROMPT = f"""\
 You check questions of a test. Decide whether the passage alone answers the query.
@@ -167,8 +178,10 @@ class Drafting:
 
     @property
     def second_requests(self) -> int:
-        """Requests at most that check drafts: of all with a critic, otherwise of unanswerable questions."""
-        return sum(self.critic is not None or kind.name == "unanswerable" for kind, _ in self.tasks)
+        """Requests at most that check drafts: a critic sees each and compares it with the passages that two retrievers
+        find; without a critic, one for each unanswerable question."""
+        critic = self.critic is not None
+        return sum(1 if kind.name == "unanswerable" else 3 * critic for kind, _ in self.tasks)
 
     def run(self, progress: Progress | None = None) -> Drafts:
         """Ask for the drafts, check them, and return them in the order in which their passages were drawn."""
@@ -190,9 +203,16 @@ class Drafting:
             made.append(draft)
         if stopped is None:
             made, stopped = self._criticised(made, progress)
+        lists = search(self.corpus, made)
+        if stopped is None and self.critic is not None:
+            made, stopped = self._compared(made, lists, progress)
+        favour = favours(made, lists)
         notes: list[Note] = [*self.notes, *self.client.notes(), note("only-source-relevant")]
+        if len(self.corpus) > MOST_DOCUMENTS:
+            notes.append(note("corpus-not-searched", documents=len(self.corpus), most=MOST_DOCUMENTS))
         notes += [note("drafting-stopped", reason=stopped)] if stopped else []
-        return Drafts(tuple(made), self.corpus, dict(self.drawn.passed_over), self.like, tuple(map(sentence, notes)))
+        said = (*([favour.sentence] if favour and favour.sentence else []), *map(sentence, notes))
+        return Drafts(tuple(made), self.corpus, dict(self.drawn.passed_over), self.like, said, favour)
 
     def _asked(self, questions: Sequence[Question], progress: Progress | None) -> tuple[dict[str, Answer], str | None]:
         answers: dict[str, Answer] = {}
@@ -247,6 +267,27 @@ class Drafting:
                 )
         answers, stopped = self._asked(asked, progress) if asked else ({}, None)
         return [_judged(draft, answers.get(draft.id)) for draft in drafts], stopped
+
+    def _compared(self, drafts: list[Draft], lists: Lists, progress: Progress | None) -> tuple[list[Draft], str | None]:
+        """The drafts with the passages elsewhere that the critic prefers to their spans; none is rejected for it."""
+        prompt = Prompt("better", Prompt.of("binary").text, (0, 1), BETTER_PROMPT)
+        asked, places = [], {}
+        for draft in drafts:
+            for place in others(draft, self.corpus, lists) if draft.status == "accepted" and draft.spans else ():
+                one = "\n\n".join(str(span["quote"]) for span in draft.spans)
+                other = self.corpus.texts[place["doc_id"]][place["start"] : place["end"]]
+                text = prompt.fill(str(draft.question), f"Passage A:\n{one}\n\nPassage B:\n{other}")
+                id = f"{draft.id} and {place['doc_id']}"
+                places[id] = draft.id, place
+                asked.append(self._question(id, place["doc_id"], "better", text, prompt.system, prompt.graded))
+        answers, stopped = self._asked(asked, progress) if asked else ({}, None)
+        better: dict[str, list[dict[str, Any]]] = {}
+        for id, (draft_id, place) in places.items():
+            answer = answers.get(id)
+            if answer is not None and answer.grade:
+                better.setdefault(draft_id, []).append({**place, "reason": answer.reason})
+        more = {id: {"better": found} for id, found in better.items()}
+        return [replace(draft, more={**draft.more, **more.get(draft.id, {})}) for draft in drafts], stopped
 
 
 def _check(draft: Draft, source: str) -> Draft:
@@ -329,7 +370,8 @@ def questions(
     kinds: the share of each kind: fact, procedure, two-passage, unanswerable, or the path of a prompt file with
     {passage}. Default: fact 0.75, procedure 0.25.
     like: real questions (a file or a list) whose length, form and vocabulary the drafts should follow.
-    critic: a second model at the endpoint; a question that it cannot answer from its span is rejected.
+    critic: a second model at the endpoint; a question that it cannot answer from its span is rejected. It also compares
+    the span with what BM25 and a dense retriever find elsewhere: `better` of a draft has the passages that it prefers.
     by: a field of the documents; passages are drawn equally from each of its values.
     cache: an SQLite file with every answer; nothing that was answered is asked again.
     api_key_env: the environment variable with the key. The key is sent to the endpoint and written nowhere.

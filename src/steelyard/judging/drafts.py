@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,38 @@ if TYPE_CHECKING:
     import polars as pl
 
     from steelyard.datasets import Corpus
+
+
+BANDS = ("low", "middle", "high")
+
+
+def band(share: float) -> str:
+    """How much of a question its source contains, in thirds: low, middle or high."""
+    return BANDS[min(int(3 * share), 2)]
+
+
+@dataclass(frozen=True)
+class Favours:
+    """nDCG@10 of BM25 and of a dense retriever by `band`: rows of band, questions, bm25, dense.
+
+    gap: how much more BM25 leads on the questions of `high` than on the others, with its interval; NaN if too few.
+    """
+
+    rows: tuple[tuple[Any, ...], ...]
+    gap: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def sentence(self) -> str:
+        """Whether questions that copy words of their source favour one of the two; empty if too few were compared."""
+        if math.isnan(self.gap):
+            return ""
+        interval = f"{abs(self.gap):.2f} of nDCG@10 [{self.low:+.2f}, {self.high:+.2f}]"
+        if self.low <= 0.0 <= self.high:
+            return f"No sign that copied words favour a lexical or a dense retriever: {interval}."
+        winner = "BM25" if self.gap > 0 else "the dense retriever"
+        return f"Questions that share most words with their source favour {winner} by {interval}."
 
 
 @dataclass(frozen=True)
@@ -58,7 +91,7 @@ class Draft:
         """A line of queries.jsonl; `overlap` is low, middle or high, to slice scores by."""
         record = {"_id": self.id, "text": self.question, "kind": self.kind, "synthetic": True}
         share = self.more.get("overlap")
-        record |= {} if share is None else {"overlap": ("low", "middle", "high")[min(int(3 * share), 2)]}
+        record |= {} if share is None else {"overlap": band(share)}
         return record if self.spans else {**record, "answerable": False}
 
     @classmethod
@@ -85,6 +118,7 @@ class Drafts(Documented):
     passed_over: Mapping[str, int] = field(default_factory=dict)
     like: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    favours: Favours | None = None
 
     @cached_property
     def accepted(self) -> pl.DataFrame:
@@ -133,7 +167,7 @@ class Drafts(Documented):
         """Read a folder that `write` wrote."""
         path = Path(folder) / "drafts.jsonl"
         with reading(path):
-            drafts = [Draft.of(json.loads(line)) for line in read_bytes(path).decode().splitlines()]
+            drafts = [Draft.of(json.loads(line)) for line in read_bytes(path).split(b"\n") if line.strip()]
         return cls(tuple(drafts), read_corpus(Path(folder) / "corpus.jsonl")[0])
 
     @property
@@ -144,7 +178,10 @@ class Drafts(Documented):
         why = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
         unseen = sum(draft.status == "accepted" and "by" not in draft.more for draft in self.drafts)
         seen = f" Nobody has looked at {unseen:,} of the accepted questions." if unseen else ""
-        return f"{kept:,} of {counted(len(self.drafts), 'draft')} accepted{f'; rejected: {why}' if why else ''}.{seen}"
+        better = sum(draft.status == "accepted" and bool(draft.more.get("better")) for draft in self.drafts)
+        other = f" For {better:,} of them the critic prefers another passage; look at these first." if better else ""
+        accepted = f"{kept:,} of {counted(len(self.drafts), 'draft')} accepted{f'; rejected: {why}' if why else ''}."
+        return f"{accepted}{other}{seen}"
 
     def differences(self) -> list[tuple[str, float, float]]:
         """How the accepted questions differ from the real ones of `like`: feature, real, drafted."""
@@ -162,6 +199,7 @@ class Drafts(Documented):
             "verdict": self.verdict,
             "passed_over": dict(self.passed_over),
             "differences": [dict(zip(("feature", "real", "drafted"), row, strict=True)) for row in self.differences()],
+            "favours": None if self.favours is None else plain_values(asdict(self.favours)),
             "drafts": [plain_values(draft.to_dict()) for draft in self.drafts],
             "notes": list(self.notes),
         }
@@ -181,6 +219,9 @@ class Drafts(Documented):
             tables.append(Table(["passages passed over", "draws"], rows))
         if self.differences():
             tables.append(Table(["questions", "real", "drafted"], self.differences()))
+        if self.favours is not None:
+            names = ["words in the source", "questions", "nDCG@10 bm25", "nDCG@10 dense"]
+            tables.append(Table(names, list(self.favours.rows)))
         return Document("Drafted questions", self.verdict, tables, self.notes)
 
 

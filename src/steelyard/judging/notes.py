@@ -14,6 +14,8 @@ WARNINGS: Texts = {
     "judging-stopped": "stopped: {reason}",
 }
 INFO: Texts = {
+    "corpus-not-searched": "the corpus has {documents:,} documents; with more than {most:,}, no retriever searches it "
+    "for other passages that answer the questions",
     "graded-not-marked": "{count:,} {count:document has|documents have} a grade above 0 and no marked text: "
     "{count:it counts|they count} as a whole",
     "only-source-relevant": "only the passage that a question was drafted from is known to be relevant; "

@@ -22,7 +22,7 @@ from steelyard.quality.judged import (
     run_findings,
     smallest_differences,
 )
-from steelyard.quality.texts import text_findings
+from steelyard.quality.texts import question_findings, text_findings
 from steelyard.report.documents import Document, Documented, plain_values
 from steelyard.report.tables import Cell, Table
 from steelyard.run import Run
@@ -72,6 +72,12 @@ class Check(Documented):
             "smallest_difference": plain_values(dict(self.smallest_difference)),
         }
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Check:
+        """The result of `to_dict`."""
+        found = tuple(CheckFinding(**{**each, "examples": tuple(each["examples"])}) for each in data["findings"])
+        return cls(data["dataset"], found, data["ceilings"], data["smallest_difference"])
+
     def data_table(self) -> Table:
         """One row per finding."""
         rows: list[list[Cell]] = [
@@ -98,7 +104,7 @@ class Check(Documented):
         ]
         tables = [
             *([Table(["severity", "count", "effect", "finding"], rows, keys=3)] if rows else []),
-            Table(["measure", "best possible", "smallest difference shown"], measures),
+            *([Table(["measure", "best possible", "smallest difference shown"], measures)] if measures else []),
         ]
         return Document("Check", self.verdict, tables)
 
@@ -139,15 +145,33 @@ def check(
     relevant-not-in-corpus 1 {'mine': {'now': 0.5, 'fixed': 1.0}}
     """
     known = dataset if isinstance(dataset, Dataset) else dataset_named(str(dataset))
-    dialect, options, named = prepare(list(MEASURES) if measures is None else measures, "steelyard", {})
-    board = Board(known, _named(runs), on_scale(named, known.qrels, dialect), options)
+    board = _board(known, _named(runs), list(MEASURES) if measures is None else measures)
     best = ceilings(board) if len(known.qrels) else {}
     found = [*text_findings(board)]
     if len(known.qrels):
         found += [*qrels_findings(board), *measure_findings(board, best)]
         found += [*missing_judgments(board), *run_findings(board)]
-    found.sort(key=lambda each: (SEVERITIES.index(each.severity), -each.largest, -each.count, each.code))
-    return Check(known.name, tuple(found), best, smallest_differences(board) if len(known.qrels) else {})
+    return Check(known.name, _worst_first(found), best, smallest_differences(board) if len(known.qrels) else {})
+
+
+def quick_check(dataset: Dataset, runs: Mapping[str, Run], measure: str) -> Check:
+    """The checks that take no pass over the corpus: of the qrels, the questions and the runs."""
+    board = _board(dataset, runs, measure)
+    found = [*question_findings(board), *qrels_findings(board)]
+    if runs:
+        found += [*missing_judgments(board), *run_findings(board)]
+    return Check(dataset.name, _worst_first(found), {}, {})
+
+
+def _board(dataset: Dataset, runs: Mapping[str, Run], measures: Any) -> Board:
+    dialect, options, named = prepare(measures, "steelyard", {})
+    return Board(dataset, runs, on_scale(named, dataset.qrels, dialect), options)
+
+
+def _worst_first(found: Iterable[CheckFinding]) -> tuple[CheckFinding, ...]:
+    return tuple(
+        sorted(found, key=lambda each: (SEVERITIES.index(each.severity), -each.largest, -each.count, each.code))
+    )
 
 
 def _named(runs: Mapping[str, Any] | Iterable[Any] | Run | None) -> dict[str, Run]:

@@ -108,13 +108,23 @@ def _words_of(language: str) -> str:
 
 def text_findings(board: Board) -> Iterator[CheckFinding]:
     """The findings on the corpus and on the questions."""
-    plain = {query: _plain(text) for query, text in board.dataset.queries.items()}
-    judged = set(board.qrels.queries)
-    plain = {query: text for query, text in plain.items() if text and query in judged}
+    plain = _judged_questions(board)
     texts = scanned(board.dataset.corpus, plain.values()) if len(board.dataset.corpus) else None
     if texts is not None:
         yield from _corpus_findings(board, texts)
     yield from _question_findings(board, plain, set() if texts is None else texts.equal)
+
+
+def question_findings(board: Board) -> Iterator[CheckFinding]:
+    """The findings on the questions, without those that need a pass over the corpus."""
+    return _question_findings(board, _judged_questions(board), ())
+
+
+def _judged_questions(board: Board) -> dict[str, str]:
+    """The words of every judged question that has any."""
+    judged = set(board.qrels.queries)
+    plain = {query: _plain(text) for query, text in board.dataset.queries.items() if query in judged}
+    return {query: text for query, text in plain.items() if text}
 
 
 def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:

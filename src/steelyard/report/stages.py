@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
+from urllib.parse import quote
 
 from steelyard.comparison.stages import BELOW, DELIVERED, StagesData
 from steelyard.notes import sentence
 from steelyard.report.documents import Document
 from steelyard.report.page.shell import section, shell
 from steelyard.report.tables import Cell, Table, table_html
+from steelyard.safe_text import utf8
 from steelyard.wording import counted, listed
 
 SHOWN_TARGETS = 200
 """Targets of a fate that the page lists; it counts the others."""
+PANEL_TARGETS = 50
+"""The same on the page of a bench."""
 
 
 def stages_table(result: StagesData) -> Table:
@@ -59,22 +65,17 @@ def _summary(result: StagesData) -> str:
     ranked += f" Added by a later stage: {listed(added)}." if added else ""
     alone = [f"{name} {own:.4f} (it adds {adds:.4f})" for name, (own, adds) in result.own.items()]
     ranked += f" Ceilings of the first stages alone: {listed(alone)}." if alone else ""
+    ranked += f" Other runs with stages: {listed(result.others, 4)}." if result.others else ""
     ends = f"best {result.best.mean():.4f}, value {result.value:.4f}"
+    name = f"{result.run}: " if result.run else ""
     return (
-        f"{result.measure} of {counted(len(result.queries), 'query', 'queries')}: {ends}. "
+        f"{name}{result.measure} of {counted(len(result.queries), 'query', 'queries')}: {ends}. "
         f"Of {counted(result.target_fates.height, result.unit)}: {listed(fates) if fates else 'none'}.{ranked}"
     )
 
 
 # The page
 
-_STYLE = """
-.flow { overflow-x: auto; margin-bottom: .75rem; }
-.flow svg { display: block; min-width: 36rem; }
-.flow svg text { font: 12px var(--sans); fill: currentColor; }
-.flow .kept { fill: light-dark(#0072b2, #6db6e8); } .flow .gone { fill: light-dark(#b04e00, #ffa35c); }
-.flow .band { opacity: .22; }
-"""
 _WIDTH, _HEIGHT, _TOP, _BAR = 960, 300, 44, 16
 
 
@@ -89,7 +90,22 @@ def stages_page(result: StagesData) -> str:
         section("stages", f"{escape(str(result.measure))} by stage", tables),
         section("targets", f"{result.unit.capitalize()}s by fate", _targets(result)),
     ]
-    return shell("Stages", verdict, sections, _STYLE)
+    return shell("Stages", verdict, sections)
+
+
+def stages_panels(results: Sequence[StagesData]) -> str:
+    """The stages of the runs of a bench on its page: one panel per run, the first one open."""
+    panels = []
+    for place, result in enumerate(results):
+        document = stages_document(replace(result, others=()))
+        panels.append(
+            f'<details class="panel"{"" if place else " open"}><summary><bdi>{escape(result.run)}</bdi>: '
+            f"<bdi>{escape(result.verdict)}</bdi></summary>{_drawing(result)}"
+            f"{_scrolled('Table', table_html(document.tables[0]))}"
+            f'<p class="hint"><bdi>{escape(document.notes[0])}</bdi></p>{_targets(result, PANEL_TARGETS, linked=True)}'
+            "</details>"
+        )
+    return "".join(panels)
 
 
 def _drawing(result: StagesData) -> str:
@@ -133,8 +149,8 @@ def _scrolled(label: str, content: str) -> str:
     return f'<div class="flow" tabindex="0" role="region" aria-label="{label}">{content}</div>'
 
 
-def _targets(result: StagesData) -> str:
-    """For every fate the targets with their ranks; the delivered ones are not listed."""
+def _targets(result: StagesData, most: int = SHOWN_TARGETS, linked: bool = False) -> str:
+    """For every fate the targets with their ranks; the delivered ones are not listed. `linked`: queries are links."""
     import polars as pl
 
     parts = []
@@ -142,9 +158,20 @@ def _targets(result: StagesData) -> str:
         if not count or fate == DELIVERED:
             continue
         frame = result.target_fates.filter(pl.col("fate") == fate).drop("fate")
-        more = f'<p class="hint">And {count - SHOWN_TARGETS:,} more.</p>' if count > SHOWN_TARGETS else ""
-        heads = [name.removeprefix("rank ") for name in frame.columns]
-        table = table_html(Table(heads, frame.head(SHOWN_TARGETS).rows()))
+        more = f'<p class="hint">And {count - most:,} more.</p>' if count > most else ""
+        heads = "".join(f'<th scope="col">{escape(name.removeprefix("rank "))}</th>' for name in frame.columns)
+        rows = "".join(
+            f"<tr><td>{_query_link(query) if linked else escape(query)}</td><td>{escape(target)}</td>"
+            + "".join('<td class="number">' + ("" if rank is None else f"{rank}") + "</td>" for rank in ranks)
+            + "</tr>"
+            for query, target, *ranks in frame.head(most).rows()
+        )
+        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
         name = f"{fate} ({count:,})" if fate != BELOW else f"{fate} of {result.measure} ({count:,})"
         parts.append(f"<details><summary>{escape(name)}</summary>{_scrolled('Table', table)}{more}</details>")
     return "".join(parts)
+
+
+def _query_link(query: str) -> str:
+    """A link that opens a query on the page of a bench."""
+    return f'<a href="#query={quote(utf8(query), safe="")}">{escape(query)}</a>'

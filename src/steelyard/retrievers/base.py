@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -20,6 +21,61 @@ if TYPE_CHECKING:
 
 Ranked: TypeAlias = list[tuple[str, float]]
 Index = TypeVar("Index")
+
+
+class Staged(list[tuple[str, float]]):
+    """A list that knows the lists of the stages before it; a retriever may return it in place of a plain list.
+
+    stage: the name of this list's stage. inputs: what that stage read, with names; several are lists that were made in
+    parallel. If one of them is staged itself, its stages come before it. `lists` has the ids of every earlier stage in
+    the order of the pipeline, and `reads` what each stage read, this one last.
+
+    >>> found = Staged([("d2", 1.0)], "rerank", [("retrieve", [("d1", 3.0), ("d2", 2.0)])])
+    >>> found, found.lists, found.reads
+    ([('d2', 1.0)], {'retrieve': ['d1', 'd2']}, {'retrieve': [], 'rerank': ['retrieve']})
+    """
+
+    def __init__(self, found: Ranked, stage: str, inputs: Sequence[tuple[str, Ranked]]) -> None:
+        super().__init__(found)
+        self.lists: dict[str, list[str]] = {}
+        self.reads: dict[str, list[str]] = {}
+        read = []
+        for name, given in inputs:
+            last, needs = name, list[str]()
+            if isinstance(given, Staged):
+                *before, last = given.reads
+                last = last if len(inputs) == 1 else name
+                names = {each: self._unused(each if len(inputs) == 1 else f"{name}/{each}") for each in before}
+                self.lists |= {names[each]: given.lists[each] for each in before}
+                self.reads |= {names[each]: [names[other] for other in given.reads[each]] for each in before}
+                needs = [names[other] for other in next(reversed(given.reads.values()))]
+            read.append(self._unused(last))
+            self.lists[read[-1]] = [doc for doc, _ in given]
+            self.reads[read[-1]] = needs
+        self.reads[self._unused(stage)] = read
+
+    @classmethod
+    def of(cls, lists: Mapping[str, Ranked], reads: Mapping[str, Sequence[str]]) -> Staged:
+        """The last of the lists of all stages; `reads` has what each of them read."""
+        *before, last = lists
+        staged = cls(lists[last], last, [])
+        staged.lists = {name: [doc for doc, _ in lists[name]] for name in before}
+        staged.reads = {name: list(reads[name]) for name in lists}
+        return staged
+
+    def ending_in(self, found: Ranked) -> Staged:
+        """Other pairs with the same stages before them."""
+        other = copy(self)
+        other[:] = found
+        return other
+
+    def _unused(self, name: str) -> str:
+        """The name, with a number if a stage has it."""
+        number, found = 1, name
+        while found in self.reads:
+            number += 1
+            found = f"{name} {number}"
+        return found
 
 
 class RetrieverError(SteelyardError):

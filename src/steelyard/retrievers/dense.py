@@ -18,6 +18,7 @@ from steelyard.retrievers.base import (
     CheckedCorpus,
     Ranked,
     RetrieverError,
+    Staged,
     best,
     checked_corpus,
     checked_index,
@@ -205,11 +206,13 @@ class Dense(Declared):
         return lists
 
     def _best(self, documents: CheckedCorpus, cosines: npt.NDArray[np.float64], k: int) -> Ranked:
+        unfiltered = best(documents.ids, cosines, k)
         if self._kept is None:
-            return best(documents.ids, cosines, k)
+            return unfiltered
         positions = np.flatnonzero(self._kept)
         first = top_k(cosines[positions], k)
-        return ranked(documents.ids, positions[first], cosines[positions[first]])
+        found = ranked(documents.ids, positions[first], cosines[positions[first]])
+        return Staged(found, "filter", [("retrieve", unfiltered)])
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from steelyard.retrievers.base import (
     Integers,
     Ranked,
     RetrieverError,
+    Staged,
     best,
     checked_corpus,
     checked_index,
@@ -163,6 +164,9 @@ class GraphIndex:
 class GraphRetriever(Declared):
     """The common part of retrievers on a document graph. A subclass has the scores in `_scores`."""
 
+    stage: ClassVar[str]
+    """The name of what it does to the documents that are most similar to the query."""
+
     graph: GraphSource = setting(
         "links of the corpus, nearest neighbours by embedding, or `auto`: links if the corpus has any", default="auto"
     )
@@ -198,8 +202,11 @@ class GraphRetriever(Declared):
         size = max(1, _BLOCK_CELLS // max(self._cells(index), len(index)))
         lists: list[Ranked] = []
         for first in range(0, len(listed), size):
-            scores = self._scores(index, listed[first : first + size])
-            lists += [best(index.documents.ids, row, k) for row in scores]
+            block = listed[first : first + size]
+            similarities = index.similarities(block)
+            for similar, row in zip(similarities, self._scores(index, block, similarities), strict=True):
+                received = best(index.documents.ids, similar, max(k, self._candidates()))
+                lists.append(Staged(best(index.documents.ids, row, k), self.stage, [("retrieve", received)]))
         return lists
 
     def size_in_bytes(self) -> int:
@@ -210,6 +217,10 @@ class GraphRetriever(Declared):
         """Everything that its results depend on."""
         return {"retriever": self.retriever, **self._declared_values(), "embedding": self._dense.settings()}
 
+    def _candidates(self) -> int:
+        """The number of most similar documents that it starts from, if that is fixed."""
+        return 0
+
     def _draws(self, queries: Sequence[str], shape: tuple[int, ...]) -> Floats:
         """Random numbers for each query."""
         return np.stack([query_draws(self.seed, query, shape) for query in queries])
@@ -218,8 +229,8 @@ class GraphRetriever(Declared):
         """The numbers that a query needs in memory besides its cosines, for the size of a block of queries."""
         raise NotImplementedError
 
-    def _scores(self, index: GraphIndex, queries: list[str]) -> Floats:
-        """The score of every document: queries x documents."""
+    def _scores(self, index: GraphIndex, queries: list[str], similarities: Floats) -> Floats:
+        """The score of every document, and so are the similarities: queries x documents."""
         raise NotImplementedError
 
 
@@ -298,6 +309,7 @@ class GraphFlow(GraphRetriever):
     """
 
     retriever = "graph-flow"
+    stage = "walk"
 
     walks: int = setting("walks per query", default=100, low=1)
     steps: int = setting("steps per walk", default=10)
@@ -315,8 +327,7 @@ class GraphFlow(GraphRetriever):
         most_neighbours = int(index.graph.degrees.max(initial=1))
         return self.walks * max(most_neighbours, self.seeds, 2 * (self.steps + 1))
 
-    def _scores(self, index: GraphIndex, queries: list[str]) -> Floats:
-        rewards = index.similarities(queries)
+    def _scores(self, index: GraphIndex, queries: list[str], rewards: Floats) -> Floats:
         draws = self._draws(queries, (self.steps + 1, self.walks, 2))
         seeds = np.stack([top_k(row, self.seeds) for row in rewards])
         counts = visits(index.graph, rewards, seeds, draws, self.temperature, self.restart)

@@ -11,6 +11,7 @@ from steelyard.retrievers.base import (
     Ranked,
     Retriever,
     RetrieverError,
+    Staged,
     checked_corpus,
     checked_index,
     checked_queries,
@@ -74,7 +75,11 @@ class Hybrid(Declared):
         listed = checked_queries(queries, k, self.label)
         answers = [part.retrieve(listed, max(k, self.depth)) for part in self.parts]
         settings = self._recipe.settings()
-        return [fuse_lists(lists, **settings)[:k] for lists in zip(*answers, strict=True)]
+        names = [part.label for part in self.parts]
+        return [
+            Staged(fuse_lists(lists, **settings)[:k], "fuse", list(zip(names, lists, strict=True)))
+            for lists in zip(*answers, strict=True)
+        ]
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""

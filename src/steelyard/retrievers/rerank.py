@@ -12,6 +12,7 @@ from steelyard.retrievers.base import (
     CheckedCorpus,
     Ranked,
     RetrieverError,
+    Staged,
     checked_corpus,
     checked_index,
     checked_queries,
@@ -69,7 +70,10 @@ class Rerank:
         checked_index(self._documents, self.label)
         listed = checked_queries(queries, k, self.label)
         first = self.first.retrieve(listed, max(k, self.candidates))
-        return [self._reranked(query, found)[:k] for query, found in zip(listed, first, strict=True)]
+        return [
+            Staged(self._reranked(query, found)[:k], "rerank", [("retrieve", found)])
+            for query, found in zip(listed, first, strict=True)
+        ]
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""

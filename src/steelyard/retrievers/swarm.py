@@ -136,6 +136,7 @@ class SwarmRerank(GraphRetriever):
     """
 
     retriever = "swarm-rerank"
+    stage = "rerank"
 
     candidates: int = setting("the number of candidates", default=50, low=1)
     agents: int = setting("the number of agents; with 0 there are no votes", default=20)
@@ -170,12 +171,14 @@ class SwarmRerank(GraphRetriever):
         """Everything that its results depend on."""
         return {**super().settings(), "leap_when": list(self.moves.leap_when)}
 
+    def _candidates(self) -> int:
+        return self.candidates
+
     def _cells(self, index: GraphIndex) -> int:
         candidates = min(self.candidates, len(index))
         return candidates * max(3 * candidates, 3 * self.agents, self.steps)
 
-    def _scores(self, index: GraphIndex, queries: list[str]) -> Floats:
-        similarities = index.similarities(queries)
+    def _scores(self, index: GraphIndex, queries: list[str], similarities: Floats) -> Floats:
         chosen = np.stack([top_k(row, self.candidates) for row in similarities])
         nearest = np.take_along_axis(similarities, chosen, axis=1)
         span = nearest[:, :1] - nearest[:, -1:]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.slices import COMPLEXITY, complexity
+from steelyard.comparison.stages import StagesData
+from steelyard.report.documents import Document
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ class Subject:
     per run. errors: the error of a run by query. made: settings and fingerprint of each run. facts: pairs of name and
     value (dataset, machine). command: reproduces the page. whole: writes the page without a size limit. absent:
     sentences on what is missing, and why. controls: runs that show what no skill gives, such as `random`; they are in
-    no chart, and never the best. approximation: what approximate search costs, one mapping per run.
+    no chart, and never the best. approximation: what approximate search costs, one mapping per run. stages:
+    where the runs that have stages lose relevant documents. check: what is wrong with the data.
     """
 
     comparison: ComparisonData
@@ -46,6 +49,8 @@ class Subject:
     controls: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     approximation: Sequence[Mapping[str, Any]] = ()
+    stages: Sequence[StagesData] = ()
+    check: Document | None = None
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:

@@ -35,8 +35,9 @@ from steelyard.report.page.embed import embedded_json
 from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import Subject
 from steelyard.report.rows import p_heading, pair_cells, stability_lines
+from steelyard.report.stages import stages_panels
 from steelyard.report.summary import all_notes, verdict_lines
-from steelyard.report.tables import LONG_NAME, long_ends, short_names
+from steelyard.report.tables import LONG_NAME, long_ends, short_names, table_html
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted, listed, worded
 
@@ -53,6 +54,8 @@ NAMED = 3
 
 def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any]:
     """Everything that the template shows, except the data of the scripts and the charts."""
+    from markupsafe import Markup
+
     comparison = subject.comparison
     pairs = _pairs(comparison)
     further = columns_of(comparison, "page")
@@ -87,6 +90,8 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "p_heading": p_heading(comparison),
         "corrected": _corrected(comparison),
         "approximation": _approximation(subject),
+        "stages": Markup(stages_panels(subject.stages)),
+        "check": _check(subject),
         "costs": _costs(subject),
         "notes": [
             sentence(each)
@@ -104,6 +109,15 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "facts": subject.facts,
         "command": subject.command,
     }
+
+
+def _check(subject: Subject) -> Any:
+    """The findings of a check of the data as HTML; empty without any."""
+    from markupsafe import Markup
+
+    if subject.check is None or not subject.check.tables:
+        return ""
+    return Markup(table_html(subject.check.tables[0]))
 
 
 def _with_short_names(comparison: ComparisonData) -> Verdict:

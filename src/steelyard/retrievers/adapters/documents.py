@@ -14,9 +14,9 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from steelyard.errors import did_you_mean
+from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of, text_ids
-from steelyard.retrievers.base import Ranked, RetrieverError, checked_corpus
+from steelyard.retrievers.base import Ranked, RetrieverError, Staged, checked_corpus
 from steelyard.wording import counted
 
 _STEP = re.compile(r"""\.?([^.\[\]]+)|\[(\*|-?\d+)\]|\[['"](.+?)['"]\]""")
@@ -367,6 +367,8 @@ def _digest(text: str) -> bytes:
 
 SCORE_NAMES = ("score", "_score", "similarity", "relevance", "_relevance_score")
 DISTANCE_NAMES = ("distance", "_distance")
+MOST_OF_A_STAGE = 100_000
+"""Documents of a stage that are read; the last stage is cut at k."""
 LIST_NAMES = ("documents", "results", "hits", "docs", "data", "matches", "items", "points")
 
 
@@ -375,9 +377,10 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
 
     A result is None (nothing found), ids, (id, score) pairs, documents or records, (document, score) pairs,
     {id: score} (ordered by score), a list under a usual name ({"results": [...]}), a table (of Arrow, pandas or
-    polars), or {"ids": [...], "scores": [...]}, also as Chroma returns it, with `distances` and a list per query. If a
-    document has no score, the whole list gets 1/rank. Distances (`distance`, `_distance`, `distances`) become negative
-    scores; some engines return a similarity under that name, which decreases down the list and is kept.
+    polars), or {"ids": [...], "scores": [...]}, also as Chroma returns it, with `distances` and a list per query. A
+    pipeline may return the lists of its stages: {"stages": {"retrieve": [...], "rerank": [...]}}. If a document has no
+    score, the whole list gets 1/rank. Distances (`distance`, `_distance`, `distances`) become negative scores; some
+    engines return a similarity under that name, which decreases down the list and is kept.
 
     >>> ids = DocIds("id", "mine")
     >>> read_answer(["d1", 7], ids, "mine", "a question", 10)
@@ -388,6 +391,10 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     [('d1', -0.25), ('d2', -0.5)]
     """
     where = f"the result for {query[:60]!r}"
+    if isinstance(answer, Staged):
+        return answer.ending_in(read_answer(list(answer), ids, label, query, k, score))
+    if isinstance(answer, Mapping) and isinstance(answer.get("stages"), Mapping):
+        return _staged(answer, ids, label, query, k, score)
     plain = _plain_list(answer[:k] if type(answer) is list else answer, label, where)
     if plain is not None:
         return plain
@@ -397,6 +404,31 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
         found.append(_pair(item, ids, score, label, f"document {rank} of {where}"))
     distances = bool(items) and score == SCORE_NAMES[0] and _has_distance(items[0])
     return without_distances(with_scores(found)) if distances else with_scores(found)
+
+
+def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: int, score: str) -> Ranked:
+    """The result of a pipeline with the lists of its stages: the last stage is the answer."""
+    from steelyard.comparison.stages import stage_inputs
+
+    where = f"the result for {query[:60]!r}"
+    stages = {str(name): found for name, found in answer["stages"].items()}
+    inputs = answer.get("inputs") or {}
+    if not stages or not isinstance(inputs, Mapping):
+        wrong = f"`inputs` is {kind_of(inputs)}" if stages else "`stages` is empty"
+        raise RetrieverError(
+            f'{label}: {where}: {wrong}; expected {{"stages": {{"retrieve": [...], "rerank": [...]}}}}, and with '
+            '"inputs" what a stage reads, if not the one before it: {"fuse": ["lexical", "dense"]}.'
+        )
+    try:
+        reads = stage_inputs(tuple(stages), {str(name): tuple(map(str, read)) for name, read in inputs.items()})
+    except (InputError, TypeError) as error:
+        raise RetrieverError(f"{label}: {where}: {error}") from None
+    last = list(stages)[-1]
+    found = {
+        name: read_answer(each, ids, f"{label}: stage {name}", query, k if name == last else MOST_OF_A_STAGE, score)
+        for name, each in stages.items()
+    }
+    return Staged.of(found, reads)
 
 
 def without_distances(found: Ranked) -> Ranked:

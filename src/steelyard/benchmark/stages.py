@@ -1,0 +1,128 @@
+"""Stages in a bench: written from the cache to stages.parquet, and split by what each of them loses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from steelyard.benchmark.chunkings import chunking_qrels
+from steelyard.benchmark.retrieval import Job
+from steelyard.comparison.stages import Stages, check_splits, stages
+from steelyard.dialects import dialect
+from steelyard.errors import InputError, MeasureError, did_you_mean
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+STAGES_FILE = "stages.parquet"
+"""What the stages before the last one returned: run, stage, query_id, and doc_ids, best first."""
+
+StageRow: TypeAlias = tuple[str, str, str, list[str]]
+DEFAULT_MEASURE = "nDCG@10"
+_POLICIES = ("no_relevant", "ties", "duplicates", "unjudged", "rel")
+
+
+def stages_schema() -> dict[str, Any]:
+    """The columns of stages.parquet."""
+    import polars as pl
+
+    return {**dict.fromkeys(("run", "stage", "query_id"), pl.String), "doc_ids": pl.List(pl.String)}
+
+
+def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
+    """The rows of stages.parquet, read from the cache one answer at a time.
+
+    A stage that a query skipped returned what it would have read. The list of the last stage is the run itself.
+    """
+    for job in jobs:
+        seen = set()
+        for entry in job.store.entries() if job.answers.reads else ():
+            query = entry.get("query") if isinstance(entry, dict) and "list" in entry else None
+            if query not in job.answers.lists or query in seen:
+                continue
+            seen.add(query)
+            found = dict(entry.get("stages") or {})
+            found[next(reversed(entry.get("reads") or {"": None}))] = [doc for doc, _ in entry["list"]]
+            for stage, read in list(job.answers.reads.items())[:-1]:
+                if stage not in found:
+                    found[stage] = found[read[0]] if read else []
+                yield job.spec.label, stage, query, list(map(job.doc_id, found[stage]))
+
+
+def staged_runs(record: Mapping[str, Any]) -> list[str]:
+    """The runs of a result that have stages, best first."""
+    staged = {row["run"]: None for row in record["runs"] if len(row.get("stages") or ()) > 1}
+    order = [row["run"] for row in (record["comparison"] or {}).get("leaderboard", ())]
+    return list(dict.fromkeys(run for run in [*order, *staged] if run in staged))
+
+
+def split_run(
+    folder: Path,
+    record: Mapping[str, Any],
+    frame: pl.DataFrame | None,
+    qrels: Qrels,
+    name: str | None = None,
+    measure: Any = None,
+    **options: Any,
+) -> Stages:
+    """The loss of one run by stage, the best of those with stages by default; by default in the bench's first measure.
+
+    frame: the content of stages.parquet. options: those of `stages`.
+    """
+    import polars as pl
+
+    known = staged_runs(record)
+    if not known:
+        raise InputError(
+            f"{folder}: no run has stages. `hybrid`, `rerank`, `swarm-rerank` and `graph-flow` keep them, and "
+            'functions and services may return {"stages": {"retrieve": [...], "rerank": [...]}}.'
+        )
+    if name is not None and name not in known:
+        expected = f"expected one of {', '.join(known)}.{did_you_mean(name, known)}"
+        raise InputError(f"{folder}: {name!r} is not a run with stages; {expected}")
+    chosen = known[0] if name is None else name
+    row = next(row for row in record["runs"] if row["run"] == chosen)
+    reads: Mapping[str, Sequence[str]] = row["stages"]
+    if frame is None or frame.schema != stages_schema():
+        raise InputError(f"{folder / STAGES_FILE} cannot be read; run the bench again.")
+    own = frame.filter(pl.col("run") == chosen)
+    *before, last = reads
+    lists: dict[str, Any] = {
+        stage: Run.from_table(
+            own.filter(pl.col("stage") == stage)
+            .select("query_id", pl.col("doc_ids").alias("doc_id"), score=pl.lit(None, pl.Float64))
+            .explode("doc_id")
+            .drop_nulls("doc_id"),
+            ordered=True,
+            name=stage,
+        )
+        for stage in before
+    }
+    settings = record["settings"]
+    policies = {key: settings[key] for key in _POLICIES if settings.get(key) is not None}
+    judged = chunking_qrels(qrels, row["chunker"]) if row.get("chunker") else qrels
+    split = stages(
+        judged,
+        {**lists, last: Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)},
+        first_measure(settings) if measure is None else measure,
+        inputs=reads,
+        dialect=settings.get("dialect") or "steelyard",
+        **{**policies, **{key: value for key, value in options.items() if value is not None}},
+    )
+    return replace(split, run=chosen, others=tuple(run for run in known if run != chosen))
+
+
+def first_measure(settings: Mapping[str, Any]) -> str:
+    """The first measure of a bench that can be split over stages."""
+    cutoff = f"@{settings['at'][0]}" if settings.get("at") else ""
+    for text in settings["measures"]:
+        with suppress(MeasureError):
+            check_splits(text + cutoff, dialect(settings.get("dialect") or "steelyard").measure(text + cutoff))
+            return str(text + cutoff)
+    return DEFAULT_MEASURE
