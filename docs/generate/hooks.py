@@ -17,8 +17,8 @@ PAGES = Path(__file__).parents[1]
 END = "<!-- end of generated -->"
 MARKER = re.compile(r"^<!-- generated: ([\w-]+)(?: ([^>]*?))? -->$", re.MULTILINE)
 REGION = re.compile(rf"{MARKER.pattern}\n.*?^{END}$", re.MULTILINE | re.DOTALL)
-_IDENTIFIER = re.compile(r"(?<=\S) \{ #[\w-]+ \}$", re.MULTILINE)
-"""The id of a heading, which only the site understands."""
+_IDENTIFIER = re.compile(r"^(#+ )(.*) \{ #([\w-]+) \}$", re.MULTILINE)
+"""A heading with its id, as only the site understands it."""
 
 PARTS: dict[str, Callable[[], str]] = {
     "atlas-demo": atlas.atlas_demo,
@@ -67,7 +67,7 @@ def stored(markdown: str) -> str:
         if name == "api":
             text = reference.api_names(re.split(r",\s*", arguments))
         else:
-            text = _IDENTIFIER.sub("", part(name, arguments))
+            text = _IDENTIFIER.sub(r'\1<a id="\3"></a>\2', part(name, arguments))
         return f"{found[0].partition(chr(10))[0]}\n\n{text.strip()}\n\n{END}"
 
     return REGION.sub(region, markdown)
