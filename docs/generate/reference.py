@@ -326,6 +326,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "relevance-level-decides": {"highest": 3.0, "measure": "P@10", "now": "better", "then": "not significant"},
     "unjudged-by-people": {"share": 0.23, "k": 10},
     "across-left-out": {"source": "beir.csv"},
+    "spans-unmatched": {"count": 4, "question": "Where is it?"},
     "across-missing": {"runs": (("dense", ("scifact",)),)},
     "across-one-dataset-decides": {"pairs": (("bm25", "dense", "scifact", "reversed"),)},
     "across-every-dataset-needed": {"pairs": (("bm25", "dense"),)},

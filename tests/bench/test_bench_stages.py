@@ -58,7 +58,7 @@ def bench(folder: Path, *retrievers: object, **more: object) -> sy.BenchResult:
 def kept(folder: Path, run: str) -> dict[str, dict[str, list[str]]]:
     """The lists of stages.parquet: stage, query, documents."""
     found: dict[str, dict[str, list[str]]] = {}
-    for name, stage, query, docs in pl.read_parquet(folder / "stages.parquet").rows():
+    for name, stage, query, _, docs in pl.read_parquet(folder / "stages.parquet").rows():
         if name == run:
             found.setdefault(stage, {})[query] = docs
     return found
@@ -151,6 +151,32 @@ def test_functions_return_stages_and_may_skip_one(tmp_path: Path) -> None:
     assert sy.stages(result).table.equals(expected.table)
     assert sy.stages(result).run == "app"
     assert sy.stages(result).steps == ("retrieve", "rerank", "context")
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_calls_of_a_function_are_kept(last: bool, tmp_path: Path) -> None:
+    def agent(query: str) -> dict[str, object]:
+        found = lists_of(query)
+        calls = [found[:4], [*found[2:6], *found[:2]]] + ([found[1:3]] if query == QUERIES["q5"] else [])
+        stage = {"calls": calls, "list": found[:5]} if last else {"calls": calls}
+        return {"stages": {"retrieve": stage} if last else {"retrieve": stage, "context": found[1:4]}}
+
+    result = bench(tmp_path, {"python": {"target": agent, "name": "agent"}})
+    every = {query: lists_of(text) for query, text in QUERIES.items()}
+    calls = [
+        {query: docs[:4] for query, docs in every.items()},
+        {query: [*docs[2:6], *docs[:2]] for query, docs in every.items()},
+        {"q5": every["q5"][1:3]},
+    ]
+    stages = {"retrieve": {"calls": calls}, "context": {query: docs[1:4] for query, docs in every.items()}}
+    if last:
+        stages = {"retrieve": {"calls": calls, "list": {query: docs[:5] for query, docs in every.items()}}}
+    expected = sy.stages(QRELS, stages, "nDCG@5")
+    for found in (sy.stages(result), sy.stages(tmp_path, "agent")):
+        assert found.to_dict() == {**expected.to_dict(), "run": "agent"}
+    assert expected.calls is not None
+    assert expected.calls["nothing_new"].to_list() == [0, 0, 1]
+    assert "nothing relevant" in (tmp_path / "report.html").read_text()
 
 
 def test_parallel_stages_of_a_function_are_a_graph(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def ceilings(folder: Path) -> dict[str, float]:
     """nDCG@3 of the documents of `retrieve`, by grade."""
     rows = pl.read_parquet(folder / "stages.parquet").rows()
     found = {}
-    for _, _, query, docs in rows:
+    for _, _, query, _, docs in rows:
         grades = sorted((QRELS[query].get(doc, 0) for doc in docs), reverse=True)[:3]
         ideal = sorted(QRELS[query].values(), reverse=True)[:3]
         gain, most = (sum(g / math.log2(i + 2) for i, g in enumerate(each)) for each in (grades, ideal))

@@ -51,9 +51,9 @@ class Answers:
         text = json.dumps(sorted(self.sessions.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def with_stages(self, reads: Mapping[str, list[str]]) -> None:
+    def with_stages(self, reads: Mapping[str, list[str]], calls: Mapping[str, Any]) -> None:
         """Keep the stages of an answer; a query may skip stages, so the answer with the most of them counts."""
-        if len(reads) > max(1, len(self.reads)):
+        if len(reads) > len(self.reads) and (len(reads) > 1 or calls):
             self.reads = dict(reads)
 
     def done(self, query: str) -> bool:
@@ -103,7 +103,7 @@ class AnswerStore:
                     answers.seconds[entry["query"]] = number_between("seconds", entry["seconds"])
                     answers.sessions[entry["query"]] = entry.get("session", "")
                     answers.unfinished = None
-                    answers.with_stages(entry.get("reads") or {})
+                    answers.with_stages(entry.get("reads") or {}, entry.get("calls") or {})
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SteelyardError):
                 continue
         return answers

@@ -189,7 +189,7 @@ def _parts(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     size = 0
     for row in rows:
         part.append(row)
-        size += sum(len(cell) * (1 if isinstance(cell, str) else _ID) for cell in row)
+        size += sum(len(cell) * (1 if isinstance(cell, str) else _ID) for cell in row if isinstance(cell, str | list))
         if len(part) == _ROWS or size >= _CHARACTERS:
             yield part
             part, size = [], 0

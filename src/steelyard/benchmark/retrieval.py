@@ -163,8 +163,8 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
     job.answers.errors.pop(query, None)
     stages: dict[str, Any] = {}
     if isinstance(answer, Staged):
-        stages = {"stages": answer.lists, "reads": answer.reads}
-        job.answers.with_stages(answer.reads)
+        stages = {"stages": answer.lists, "reads": answer.reads, **({"calls": answer.calls} if answer.calls else {})}
+        job.answers.with_stages(answer.reads, answer.calls)
     job.answers.lists[query] = list(answer)
     job.answers.seconds[query] = taken
     job.answers.sessions[query] = session

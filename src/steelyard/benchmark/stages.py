@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 STAGES_FILE = "stages.parquet"
-"""What the stages before the last one returned: run, stage, query_id, and doc_ids, best first."""
+"""What the stages before the last one returned: run, stage, query_id, call, and doc_ids, best first.
 
-StageRow: TypeAlias = tuple[str, str, str, list[str]]
+The calls of a stage are numbered from 1; in the row of what it returned, the call is null.
+"""
+
+StageRow: TypeAlias = tuple[str, str, str, int | None, list[str]]
 DEFAULT_MEASURE = "nDCG@10"
 _POLICIES = ("no_relevant", "ties", "duplicates", "unjudged", "rel")
 
@@ -32,7 +35,8 @@ def stages_schema() -> dict[str, Any]:
     """The columns of stages.parquet."""
     import polars as pl
 
-    return {**dict.fromkeys(("run", "stage", "query_id"), pl.String), "doc_ids": pl.List(pl.String)}
+    names = dict.fromkeys(("run", "stage", "query_id"), pl.String)
+    return {**names, "call": pl.Int64, "doc_ids": pl.List(pl.String)}
 
 
 def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
@@ -52,12 +56,15 @@ def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
             for stage, read in list(job.answers.reads.items())[:-1]:
                 if stage not in found:
                     found[stage] = found[read[0]] if read else []
-                yield job.spec.label, stage, query, list(map(job.doc_id, found[stage]))
+                yield job.spec.label, stage, query, None, list(map(job.doc_id, found[stage]))
+            for stage, calls in (entry.get("calls") or {}).items():
+                for number, docs in enumerate(calls if stage in job.answers.reads else (), start=1):
+                    yield job.spec.label, stage, query, number, list(map(job.doc_id, docs))
 
 
 def staged_runs(record: Mapping[str, Any]) -> list[str]:
     """The runs of a result that have stages, best first."""
-    staged = {row["run"]: None for row in record["runs"] if len(row.get("stages") or ()) > 1}
+    staged = {row["run"]: None for row in record["runs"] if row.get("stages")}
     order = [row["run"] for row in (record["comparison"] or {}).get("leaderboard", ())]
     return list(dict.fromkeys(run for run in [*order, *staged] if run in staged))
 
@@ -93,29 +100,35 @@ def split_run(
         raise InputError(f"{folder / STAGES_FILE} cannot be read; run the bench again.")
     own = frame.filter(pl.col("run") == chosen)
     *before, last = reads
-    lists: dict[str, Any] = {
-        stage: Run.from_table(
-            own.filter(pl.col("stage") == stage)
-            .select("query_id", pl.col("doc_ids").alias("doc_id"), score=pl.lit(None, pl.Float64))
-            .explode("doc_id")
-            .drop_nulls("doc_id"),
-            ordered=True,
-            name=stage,
-        )
-        for stage in before
-    }
+    lists: dict[str, Any] = {stage: _run(own, stage, None) for stage in before}
+    lists[last] = Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)
+    for stage in reads:
+        numbers = own.filter(pl.col("stage") == stage)["call"].drop_nulls().unique().sort().to_list()
+        if numbers:
+            lists[stage] = {"calls": [_run(own, stage, number) for number in numbers], "list": lists[stage]}
     settings = record["settings"]
     policies = {key: settings[key] for key in _POLICIES if settings.get(key) is not None}
     judged = chunking_qrels(qrels, row["chunker"]) if row.get("chunker") else qrels
     split = stages(
         judged,
-        {**lists, last: Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)},
+        lists,
         first_measure(settings) if measure is None else measure,
         inputs=reads,
         dialect=settings.get("dialect") or "steelyard",
         **{**policies, **{key: value for key, value in options.items() if value is not None}},
     )
     return replace(split, run=chosen, others=tuple(run for run in known if run != chosen))
+
+
+def _run(frame: pl.DataFrame, stage: str, call: int | None) -> Run:
+    """The lists of a stage, or of one of its calls."""
+    import polars as pl
+
+    rows = frame.filter((pl.col("stage") == stage) & pl.col("call").eq_missing(call))
+    table = rows.select("query_id", pl.col("doc_ids").alias("doc_id"), score=pl.lit(None, pl.Float64))
+    empty = rows.filter(pl.col("doc_ids").list.len() == 0)["query_id"].to_list()
+    listed = table.explode("doc_id").drop_nulls("doc_id")
+    return Run.from_table(listed, ordered=True, name=stage, empty=tuple(empty))
 
 
 def first_measure(settings: Mapping[str, Any]) -> str:

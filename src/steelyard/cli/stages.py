@@ -19,14 +19,18 @@ LONGEST = 15
 """Characters of a stage's name in the terminal, so that the table fits 80 columns."""
 
 
+SPAN_FILES = (".json", ".jsonl", ".ndjson")
+"""Suffixes of exports of spans."""
+
+
 def stages(
     qrels: Annotated[Path, Argument("QRELS", "The qrels, a dataset folder, or the result folder of a bench.")],
     runs: Annotated[
         list[RunFile] | None,
         Argument(
             "STAGE=RUN",
-            "The list of every stage, in the order of the pipeline. Of a result: a run (default: the best one with "
-            "stages), or two that are compared.",
+            "The list of every stage, in the order of the pipeline; or an export of OpenTelemetry spans. Of a result: "
+            "a run (default: the best one with stages), or two that are compared.",
         ),
     ] = None,
     measure: Annotated[
@@ -62,6 +66,8 @@ def stages(
 
       steelyard stages bench-result
 
+      steelyard stages qrels.trec spans.jsonl --queries queries.jsonl
+
       steelyard stages qrels.trec lexical=bm25.run dense=dense.run fuse=rrf.run \\
           rerank=reranked.run --inputs fuse=lexical,dense -o stages.html
 
@@ -80,14 +86,17 @@ def stages(
             raise UsageError(f"{path} is the result of a bench; expected at most two of its runs, without stages.")
         result, *earlier = [split_by_stage(path, run, measure, queries=queries, **how) for run in named]
     else:
+        from steelyard.io.datasets import queries_beside
+
         judged = args.read_qrels(path, qrels_columns, qrels_format)
         run_columns = args.column_names(columns, "--columns")
         if by is not None and queries is None:
-            from steelyard.io.datasets import queries_beside
-
             queries = queries_beside(path)
 
         def split(files: list[RunFile]) -> Stages:
+            if len(files) == 1 and files[0].name is None and files[0].path.suffix in SPAN_FILES:
+                texts = queries or (queries_beside(path) if path.is_dir() else None)
+                return split_by_stage(judged, files[0].path, measure, queries=texts, **how)
             if unnamed := [run.text for run in files if run.name is None]:
                 raise UsageError(f"{unnamed[0]!r} has no stage; expected STAGE=RUN, as in retrieve={unnamed[0]}.")
             read = [args.read_run(run.path, run_columns, len(files)) if run_columns else run.path for run in files]

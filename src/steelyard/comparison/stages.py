@@ -19,8 +19,9 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.comparison.calls import LIST, calls_of, calls_table, joined
 from steelyard.comparison.compare import slice_values
-from steelyard.comparison.slices import in_order, slice_labels
+from steelyard.comparison.slices import column_values, in_order, slice_labels
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import level_of, refuse_unmatched, with_doubts
 from steelyard.dialects import Dialect
@@ -63,6 +64,7 @@ class StagesData:
     ranked deeper than the list that it returned. own: per parallel
     stage, its ceiling and what the joint ceiling would lose without it. unit: 'target' or 'relevant document'.
     run: the run of a bench, if it is one; others: the other runs of that bench that have stages.
+    calls: for stages with several calls per question, one row per stage and call (see `calls_table`).
     """
 
     measure: Measure
@@ -83,6 +85,7 @@ class StagesData:
     unit: str
     run: str = ""
     others: tuple[str, ...] = ()
+    calls: pl.DataFrame | None = None
 
     @cached_property
     def losses(self) -> Floats:
@@ -233,6 +236,8 @@ class Stages(Documented, StagesData):
             data["parallel"] = [
                 {"stage": name, "ceiling": ceiling, "adds": adds} for name, (ceiling, adds) in self.own.items()
             ]
+        if self.calls is not None:
+            data["calls"] = self.calls.to_dicts()
         if self.slices is not None:
             data["slices"] = self.slices.to_dicts()
         return {**plain_values(data), "notes": [note.to_dict() for note in self.notes]}
@@ -261,7 +266,7 @@ _SCHEMA: dict[str, Any] = {
 
 def stages(
     qrels: Any,
-    stages: Mapping[str, Any] | str | None = None,
+    stages: Mapping[str, Any] | str | Path | None = None,
     measure: str | Measure | None = None,
     *,
     inputs: Mapping[str, Sequence[str]] | None = None,
@@ -274,7 +279,9 @@ def stages(
     """Where a pipeline loses relevant documents, and what each stage costs in a measure.
 
     qrels: as in `evaluate`. stages: the list that each stage returned, by its name, in the order of the pipeline;
-    each is anything that `evaluate` takes as a run. A query that is missing from a list counts as an empty list.
+    each is anything that `evaluate` takes as a run. A query that is missing from a list counts as an empty list. A stage
+    with several calls per question is {"calls": [run, run]}: its list is that of all calls, every document once, or
+    the run under "list". A path is an export of OpenTelemetry spans, one JSON object per line.
     measure: a mean over queries of which more is better; default nDCG@10.
     inputs: the stages that a stage reads, as in {"fuse": ["lexical", "dense"]}. A stage that is not in it reads the
     stage before it, unless another stage names that one: then it is a first stage.
@@ -296,11 +303,14 @@ def stages(
     """  # noqa: E501
     check_names(options, ("inputs", "by", "queries", "alpha", "dialect"))
     ComparisonPlan(alpha=alpha).checked()
+    read: list[Note] = []
+    if isinstance(stages, (str, Path)) and not _is_result(qrels):
+        stages, read = _of_spans(Path(stages), qrels, queries)
     if not isinstance(stages, Mapping):
-        found: Stages = looked_up("steelyard.benchmark.folder:stages_of")(
+        of_bench: Stages = looked_up("steelyard.benchmark.folder:stages_of")(
             qrels, stages, measure, by=by, queries=queries, alpha=alpha, **options
         )
-        return found
+        return of_bench
     dialect, chosen, named = prepare("nDCG@10" if measure is None else measure, dialect, options)
     if chosen.missing != "zero" or chosen.depth is not None:
         raise PolicyError("`missing` and `depth` do not apply to stages: a list that a stage lacks is an empty list.")
@@ -308,7 +318,11 @@ def stages(
     key, parsed = next(iter(on_scale(named, judged, dialect).items()))
     check_splits(key, parsed)
     plan = Plan.of(tuple(map(str, stages)), inputs or {})
-    runs = {str(name): readable_again(run) for name, run in stages.items()}
+    calls = {str(name): list(map(Run.of, found)) for name, run in stages.items() if (found := calls_of(run))}
+    runs: dict[str, Any] = {}
+    for name, run in stages.items():
+        whole = run.get(LIST) if str(name) in calls else run
+        runs[str(name)] = joined(calls[str(name)]) if whole is None else readable_again(whole)
     scores: dict[str, Scores] = {}
     for name, run in runs.items():
         aligned = with_doubts(align(judged, run, chosen.ordering, name), judged, run)
@@ -347,10 +361,28 @@ def stages(
         below_depth=targets.below_depth,
         own={n: (_mean(ceiling(lists[n]), kept), _mean(ceilings[0] - others[n], kept)) for n in first},
         sliced=None if by is None else (by, slice_values(queries, qrels, by, judged)),
-        notes=warned,
+        notes=[*read, *warned],
         alpha=alpha,
         unit="target" if judged.has_targets else "relevant document",
+        calls=calls_table(calls, judged, level_of(parsed, chosen.rel)) if calls else None,
     )
+
+
+def _is_result(source: Any) -> bool:
+    """Whether a source is the result of a bench, or its folder."""
+    if not isinstance(source, (str, Path)):
+        return not isinstance(source, (Mapping, Qrels)) and isinstance(
+            getattr(source, "folder", getattr(source, "path", None)), Path
+        )
+    return Path(source).name == "result.json" or (Path(source) / "result.json").is_file()
+
+
+def _of_spans(path: Path, qrels: Any, queries: Any) -> tuple[Mapping[str, Any], list[Note]]:
+    """The stages of an export of spans; `queries` has the texts of the questions."""
+    from steelyard.io.spans import read_spans
+
+    texts = {} if queries is None else column_values(queries, "text")
+    return read_spans(path, set(judged_qrels(qrels).queries), {query: str(text) for query, text in texts.items()})
 
 
 def check_splits(key: str, measure: Measure) -> None:
@@ -491,11 +523,7 @@ def judged_lists(a: Alignment) -> Alignment:
 
 def _union(runs: Sequence[Any], judged: Qrels, options: Options) -> Alignment:
     """The lists of several stages joined: every document once."""
-    import polars as pl
-
-    tables = [Run.of(run).table.select("query_id", "doc_id") for run in runs]
-    joined = pl.concat(tables).unique(maintain_order=True).with_columns(score=pl.lit(None, pl.Float64))
-    return options.lists(align(judged, Run.from_table(joined, ordered=True), options.ordering).alignment)
+    return options.lists(align(judged, joined(list(map(Run.of, runs))), options.ordering).alignment)
 
 
 @dataclass(frozen=True, eq=False)

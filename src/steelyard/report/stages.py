@@ -48,6 +48,9 @@ def stages_table(result: StagesData) -> Table:
 def stages_document(result: StagesData) -> Document:
     """The verdict, the stages and the slices."""
     tables = [stages_table(result)]
+    if result.calls is not None:
+        heads = ["stage", "call", "queries", "recall", "added", "nothing new", "nothing relevant"]
+        tables.append(Table(heads, result.calls.rows(), title="Calls"))
     if result.slices is not None:
         slices = result.slices
         heads = [name.removeprefix("lost ") for name in slices.columns]
@@ -101,7 +104,7 @@ def stages_panels(results: Sequence[StagesData]) -> str:
         panels.append(
             f'<details class="panel"{"" if place else " open"}><summary><bdi>{escape(result.run)}</bdi>: '
             f"<bdi>{escape(result.verdict)}</bdi></summary>{_drawing(result)}"
-            f"{_scrolled('Table', table_html(document.tables[0]))}"
+            f"{''.join(_scrolled('Table', table_html(table)) for table in document.tables)}"
             f'<p class="hint"><bdi>{escape(document.notes[0])}</bdi></p>{_targets(result, PANEL_TARGETS, linked=True)}'
             "</details>"
         )

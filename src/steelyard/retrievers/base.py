@@ -28,7 +28,8 @@ class Staged(list[tuple[str, float]]):
 
     stage: the name of this list's stage. inputs: what that stage read, with names; several are lists that were made in
     parallel. If one of them is staged itself, its stages come before it. `lists` has the ids of every earlier stage in
-    the order of the pipeline, and `reads` what each stage read, this one last.
+    the order of the pipeline, and `reads` what each stage read, this one last. `calls` has the ids of every call of a
+    stage that was called several times.
 
     >>> found = Staged([("d2", 1.0)], "rerank", [("retrieve", [("d1", 3.0), ("d2", 2.0)])])
     >>> found, found.lists, found.reads
@@ -39,6 +40,7 @@ class Staged(list[tuple[str, float]]):
         super().__init__(found)
         self.lists: dict[str, list[str]] = {}
         self.reads: dict[str, list[str]] = {}
+        self.calls: dict[str, list[list[str]]] = {}
         read = []
         for name, given in inputs:
             last, needs = name, list[str]()
@@ -52,15 +54,23 @@ class Staged(list[tuple[str, float]]):
             read.append(self._unused(last))
             self.lists[read[-1]] = [doc for doc, _ in given]
             self.reads[read[-1]] = needs
+            if isinstance(given, Staged):
+                self.calls |= {names.get(each, read[-1]): calls for each, calls in given.calls.items()}
         self.reads[self._unused(stage)] = read
 
     @classmethod
-    def of(cls, lists: Mapping[str, Ranked], reads: Mapping[str, Sequence[str]]) -> Staged:
-        """The last of the lists of all stages; `reads` has what each of them read."""
+    def of(
+        cls,
+        lists: Mapping[str, Ranked],
+        reads: Mapping[str, Sequence[str]],
+        calls: Mapping[str, Sequence[Ranked]] | None = None,
+    ) -> Staged:
+        """The last of the lists of all stages; `reads` has what each of them read, `calls` the lists of its calls."""
         *before, last = lists
         staged = cls(lists[last], last, [])
         staged.lists = {name: [doc for doc, _ in lists[name]] for name in before}
         staged.reads = {name: list(reads[name]) for name in lists}
+        staged.calls = {name: [[doc for doc, _ in each] for each in given] for name, given in (calls or {}).items()}
         return staged
 
     def ending_in(self, found: Ranked) -> Staged:

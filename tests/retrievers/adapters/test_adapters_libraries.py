@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steelyard.retrievers.adapters import BM25S, Haystack, LangChain, LlamaIndex, PyTerrier, Python, Qdrant, Tantivy
-from steelyard.retrievers.base import Retriever, RetrieverError
+from steelyard.retrievers.base import Retriever, RetrieverError, Staged
 from steelyard.retrievers.registry import retriever
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
@@ -96,6 +96,56 @@ class TestLangChain:
     def test_the_adapter_python_accepts_it(self, store):
         assert ids(Python(store.as_retriever()).retrieve(["fox"], k=1)[0]) == ["d1"]
 
+    def test_contextual_compression_has_stages(self, library, corpus):
+        retrievers, documents = library("langchain_core.retrievers"), library("langchain_core.documents")
+        compressors = library("langchain_core.documents.compressor")
+
+        class Base(retrievers.BaseRetriever):
+            def _get_relevant_documents(self, query, *, run_manager):
+                return [documents.Document(page_content=text, id=doc) for doc, text in corpus.items()]
+
+        class Last(compressors.BaseDocumentCompressor):
+            def compress_documents(self, documents, query, callbacks=None):
+                return documents[::-1][:3] if query != "nothing" else []
+
+        class Shorten:
+            def transform_documents(self, documents, **more):
+                return documents[:2]
+
+        class Pipeline(compressors.BaseDocumentCompressor):
+            transformers: list
+
+            def compress_documents(self, documents, query, callbacks=None):
+                for each in self.transformers:
+                    whole = hasattr(each, "compress_documents")
+                    documents = (
+                        each.compress_documents(documents, query) if whole else each.transform_documents(documents)
+                    )
+                return documents
+
+        class ContextualCompressionRetriever(retrievers.BaseRetriever):
+            # As in langchain.retrievers, which is a package of its own.
+            base_compressor: compressors.BaseDocumentCompressor
+            base_retriever: retrievers.BaseRetriever
+
+            def _get_relevant_documents(self, query, *, run_manager, **more):
+                found = self.base_retriever.invoke(query, **more)
+                return list(self.base_compressor.compress_documents(found, query)) if found else []
+
+        for steps in ([Last()], [Last(), Shorten(), Last()]):
+            inner = steps[0] if len(steps) == 1 else Pipeline(transformers=steps)
+            mine = ContextualCompressionRetriever(base_compressor=inner, base_retriever=Base())
+            for query in ("night owl", "nothing"):
+                found = LangChain(mine).retrieve([query], k=2)[0]
+                assert ids(found) == [each.id for each in mine.invoke(query)][:2]
+                assert isinstance(found, Staged)
+                assert found.lists["retrieve"] == list(corpus)
+                assert list(found.reads) == ["retrieve", *["Last", "Shorten", "Last 2"][: len(steps)]]
+        assert found.lists["Last"] == found.lists["Shorten"] == []
+        own = type("Own", (ContextualCompressionRetriever,), {"_get_relevant_documents": Base._get_relevant_documents})
+        plain = LangChain(own(base_compressor=Last(), base_retriever=Base())).retrieve(["night owl"], k=2)[0]
+        assert not isinstance(plain, Staged)
+
 
 class TestLlamaIndex:
     @pytest.fixture
@@ -149,6 +199,24 @@ class TestLlamaIndex:
                 return [schema.NodeWithScore(node=schema.TextNode(id_=query_bundle.query_str))]
 
         assert LlamaIndex(Mine()).retrieve(["d1"]) == [[("d1", 1.0)]]
+
+    def test_postprocessors_of_a_query_engine_are_stages(self, index, library):
+        engines, processors = library("llama_index.core.query_engine"), library("llama_index.core.postprocessor")
+        core, llms = library("llama_index.core"), library("llama_index.core.llms")
+        steps = [processors.SimilarityPostprocessor(similarity_cutoff=0.1), processors.LongContextReorder()]
+        synthesizer = core.get_response_synthesizer(llm=llms.MockLLM())
+        engine = engines.RetrieverQueryEngine(index.as_retriever(similarity_top_k=1), synthesizer, steps)
+        found = LlamaIndex(engine, name="mine").retrieve(["night owl"], k=4)[0]
+        nodes = index.as_retriever(similarity_top_k=4).retrieve("night owl")
+        bundle = library("llama_index.core.schema").QueryBundle("night owl")
+        kept = steps[0].postprocess_nodes(nodes, query_bundle=bundle)
+        assert isinstance(found, Staged)
+        assert found.lists["retrieve"] == [node.node_id for node in nodes]
+        assert found.lists["SimilarityPostprocessor"] == [node.node_id for node in kept]
+        assert len(kept) < len(nodes)
+        last = steps[1].postprocess_nodes(kept, query_bundle=bundle)
+        assert ids(found) == [node.node_id for node in last]
+        assert list(found.reads) == ["retrieve", "SimilarityPostprocessor", "LongContextReorder"]
 
 
 class TestHaystack:

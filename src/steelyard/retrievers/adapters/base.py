@@ -135,6 +135,33 @@ class LibraryRetriever(Called):
         raise NotImplementedError
 
 
+def in_stages(
+    first: Callable[[str], Any], steps: Sequence[tuple[Any, Callable[[list[Any], str], Any]]]
+) -> Callable[[str], Any]:
+    """A search whose result is changed step by step, with the list of every step: of each, the object and its call.
+
+    A step is named after the class of its object.
+
+    >>> class Shorten: ...
+    >>> in_stages(lambda query: ["d1", "d2"], [(Shorten(), lambda found, query: found[:1])])("a question")
+    {'stages': {'retrieve': ['d1', 'd2'], 'Shorten': ['d1']}}
+    """
+
+    def search(query: str) -> dict[str, Any]:
+        found = list(first(query))
+        stages = {"retrieve": found}
+        for step, call in steps:
+            name, number = type(step).__name__, 1
+            while name in stages:
+                number += 1
+                name = f"{type(step).__name__} {number}"
+            found = list(call(list(found), query)) if found else []
+            stages[name] = found
+        return {"stages": stages}
+
+    return search
+
+
 def with_depth(retriever: Any, names: Sequence[str], k: int) -> Any:
     """A copy that returns k documents; the object itself if it has none of these attributes, or k already.
 

@@ -423,12 +423,26 @@ def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: i
         reads = stage_inputs(tuple(stages), {str(name): tuple(map(str, read)) for name, read in inputs.items()})
     except (InputError, TypeError) as error:
         raise RetrieverError(f"{label}: {where}: {error}") from None
-    last = list(stages)[-1]
-    found = {
-        name: read_answer(each, ids, f"{label}: stage {name}", query, k if name == last else MOST_OF_A_STAGE, score)
-        for name, each in stages.items()
-    }
-    return Staged.of(found, reads)
+
+    def listed(name: str, found: Any, most: int = MOST_OF_A_STAGE) -> Ranked:
+        return read_answer(found, ids, f"{label}: stage {name}", query, most, score)
+
+    given = {name: found["calls"] for name, found in stages.items() if _has_calls(found)}
+    calls = {name: [listed(name, each) for each in found] for name, found in given.items()}
+    found: dict[str, Ranked] = {}
+    for name, each in stages.items():
+        most = k if name == list(stages)[-1] else MOST_OF_A_STAGE
+        if name in calls and each.get("list") is None:
+            docs = list(dict.fromkeys(doc for call in calls[name] for doc, _ in call))[:most]
+            found[name] = with_scores([(doc, None) for doc in docs])
+        else:
+            found[name] = listed(name, each["list"] if name in calls else each, most)
+    return Staged.of(found, reads, calls)
+
+
+def _has_calls(found: Any) -> bool:
+    """Whether a stage has several calls: {"calls": [[...], [...]]}, and under "list" what it returned."""
+    return isinstance(found, Mapping) and set(found) <= {"calls", "list"} and _is_list(found.get("calls"))
 
 
 def without_distances(found: Ranked) -> Ranked:

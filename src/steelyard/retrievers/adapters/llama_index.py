@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from steelyard.retrievers.adapters.base import LibraryRetriever, with_depth
+from steelyard.retrievers.adapters.base import LibraryRetriever, in_stages, with_depth
 from steelyard.retrievers.adapters.documents import PARENT, DocIds
 from steelyard.retrievers.settings import setting
 
@@ -13,7 +13,8 @@ _K_NAMES = ("similarity_top_k", "_similarity_top_k", "top_k")
 
 
 class LlamaIndex(LibraryRetriever):
-    """A LlamaIndex retriever, or an index, through its retriever.
+    """A LlamaIndex retriever, or an index, through its retriever; or a query engine, through its retriever and its
+    postprocessors, which are stages.
 
     With `id: document`, several nodes of a document repeat its id; the policy `duplicates` applies.
     """
@@ -39,6 +40,17 @@ class LlamaIndex(LibraryRetriever):
             self._object = self._object.as_retriever()
 
     def _search(self, k: int) -> Callable[[str], Any]:
-        retriever = self._object if self.own_k else with_depth(self._object, _K_NAMES, k)
+        engine = getattr(self._object, "_retriever", None) if hasattr(self._object, "_node_postprocessors") else None
+        inner = self._object if engine is None else engine
+        retriever = inner if self.own_k else with_depth(inner, _K_NAMES, k)
         search: Callable[[str], Any] = retriever.retrieve
-        return search
+        if engine is None:
+            return search
+        return in_stages(search, [(step, _call_of(step)) for step in self._object._node_postprocessors])
+
+
+def _call_of(step: Any) -> Callable[[list[Any], str], Any]:
+    """The call of a postprocessor."""
+    from llama_index.core.schema import QueryBundle
+
+    return lambda nodes, query: step.postprocess_nodes(nodes, query_bundle=QueryBundle(query))

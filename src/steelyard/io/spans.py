@@ -1,0 +1,238 @@
+"""OpenTelemetry: exports of spans, one JSON object per line, with the retrievers and rerankers of every question.
+
+Lines may be OTLP (the file exporter of the collector), spans as the Python SDK writes them, or rows of Phoenix. The
+attributes are those of OpenInference (`openinference.span.kind`, `retrieval.documents`, `reranker.output_documents`)
+or of OpenTelemetry's conventions for generative AI (`gen_ai.retrieval.documents`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import InputError
+from steelyard.io.files import read_bytes, reading
+from steelyard.notes import Note, note
+from steelyard.wording import counted
+
+RETRIEVER, RERANKER = "RETRIEVER", "RERANKER"
+_STAGES = {RETRIEVER: "retrieve", RERANKER: "rerank"}
+_DOCUMENTS = {
+    RETRIEVER: ("retrieval.documents", "gen_ai.retrieval.documents"),
+    RERANKER: ("reranker.output_documents",),
+}
+_OPERATIONS = {"retrieval": RETRIEVER, "rerank": RERANKER}
+_QUERY_IDS = ("query_id", "query.id", "metadata.query_id", "metadata.query.id")
+_QUESTIONS = ("input.value", "gen_ai.retrieval.query.text", "reranker.query")
+_INNER = ("query", "question", "input")
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Span:
+    """A span: its trace, itself, its parent, when it started, and its attributes with dots in their names."""
+
+    trace: str
+    id: str
+    parent: str
+    start: str
+    attributes: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """RETRIEVER, RERANKER or another kind."""
+        known = self.attributes.get("openinference.span.kind") or self.attributes.get("span_kind")
+        return str(known or _OPERATIONS.get(str(self.attributes.get("gen_ai.operation.name")), "")).upper()
+
+
+def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> tuple[dict[str, Any], list[Note]]:
+    """The stages of an export of spans, as `stages` takes them, and notes: retriever spans are calls of `retrieve`.
+
+    known: the query ids. texts: the questions by id. A trace belongs to the query whose id is in the attribute
+    `query_id` or `metadata.query_id` of a span, or whose text is the input of its first span. Of several traces of a
+    query the last one counts.
+    """
+    with reading(path):
+        spans = [span for number, line in _lines(path) for span in _spans(line, f"{path}, line {number}")]
+    traces: dict[str, list[Span]] = {}
+    for span in sorted(spans, key=lambda each: (len(each.start), each.start)):
+        traces.setdefault(span.trace, []).append(span)
+    by_text = {_plain(text): query for query, text in texts.items()}
+    lists: dict[str, list[dict[str, list[str]]]] = {stage: [] for stage in _STAGES.values()}
+    unmatched = []
+    for found in traces.values():
+        steps = _steps(found)
+        if not any(steps.values()):
+            continue
+        query = _query_of(found, known, by_text)
+        if query is None:
+            unmatched.append(_question(found))
+            continue
+        for stage, calls in steps.items():
+            for number in range(max(len(calls), len(lists[stage]))):
+                if number == len(lists[stage]):
+                    lists[stage].append({})
+                lists[stage][number].pop(query, None)
+                if number < len(calls):
+                    lists[stage][number][query] = calls[number]
+    if not any(any(calls) for calls in lists.values()):
+        raise InputError(_nothing(spans, unmatched), path)
+    lists = {stage: [call for call in calls if call] for stage, calls in lists.items()}
+    stages: dict[str, Any] = {
+        stage: {"calls": calls} if len(calls) > 1 else calls[0] for stage, calls in lists.items() if calls
+    }
+    return stages, [note("spans-unmatched", count=len(unmatched), question=unmatched[0])] if unmatched else []
+
+
+def _nothing(spans: list[Span], unmatched: list[str]) -> str:
+    """Why an export has no stages."""
+    if unmatched:
+        return (
+            f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}. Set the attribute "
+            "metadata.query_id of a span, or give the texts of the queries (--queries FILE)."
+        )
+    return (
+        f"has {counted(len(spans), 'span')}, and none is of a retriever or a reranker with documents; expected the "
+        "attributes openinference.span.kind and retrieval.documents, or gen_ai.retrieval.documents."
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(read_bytes(path).splitlines(), start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError):
+                raise InputError(f"line {number} is not JSON; expected one JSON object per line.", path) from None
+
+
+def _spans(line: Any, where: str) -> Iterator[Span]:
+    """The spans of a line."""
+    if not isinstance(line, Mapping):
+        raise InputError(f"{where}: expected a JSON object with a span.")
+    if "resourceSpans" in line:
+        for resource in _dicts(line["resourceSpans"]):
+            for scope in _dicts(resource.get("scopeSpans")):
+                for given in _dicts(scope.get("spans")):
+                    pairs = _dicts(given.get("attributes"))
+                    own = _flat({str(each.get("key")): _otlp_value(each.get("value")) for each in pairs})
+                    trace, span, parent, start = (
+                        str(given.get(name) or "")
+                        for name in ("traceId", "spanId", "parentSpanId", "startTimeUnixNano")
+                    )
+                    yield Span(trace, span, parent, start, own)
+        return
+    flat = _flat({key: value for key, value in line.items() if key != "attributes"})
+    nested = line.get("attributes")
+    attributes = _flat(nested if isinstance(nested, Mapping) else {})
+    attributes |= {key.removeprefix("attributes."): value for key, value in flat.items()}
+    ids = [flat.get(f"context.{name}") or flat.get(name) for name in ("trace_id", "span_id")]
+    if ids[0] is None:
+        raise InputError(f"{where}: the object has no context.trace_id; expected a span, or resourceSpans (OTLP).")
+    ids += [flat.get("parent_id"), flat.get("start_time")]
+    trace, span, parent, start = (str(each or "") for each in ids)
+    yield Span(trace, span, parent, start, attributes)
+
+
+def _dicts(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+def _otlp_value(value: Any) -> Any:
+    """The value of an attribute in OTLP: {"stringValue": ...} and so on."""
+    if not isinstance(value, Mapping):
+        return value
+    kind, inner = next(iter(value.items()), ("", None))
+    if kind == "arrayValue" and isinstance(inner, Mapping):
+        return [_otlp_value(each) for each in inner.get("values") or []]
+    if kind == "kvlistValue" and isinstance(inner, Mapping):
+        return {str(each.get("key")): _otlp_value(each.get("value")) for each in _dicts(inner.get("values"))}
+    return inner
+
+
+def _flat(value: Any, name: str = "") -> dict[str, Any]:
+    """Nested mappings and lists with dots in their names; a text of JSON in `documents` or `metadata` is read."""
+    if isinstance(value, str) and name.endswith(("documents", "metadata")):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
+    if parts is None:
+        return {name: value}
+    found: dict[str, Any] = {}
+    for key, each in parts:
+        found |= _flat(each, f"{name}.{key}" if name else str(key))
+    return found
+
+
+def _steps(spans: list[Span]) -> dict[str, list[list[str]]]:
+    """The documents of every call of retrievers and rerankers in a trace, without those within another of its kind."""
+    by_id = {span.id: span for span in spans}
+
+    def within(span: Span) -> bool:
+        seen, parent = {span.id}, by_id.get(span.parent)
+        while parent is not None and parent.id not in seen:
+            if parent.kind == span.kind:
+                return True
+            seen.add(parent.id)
+            parent = by_id.get(parent.parent)
+        return False
+
+    return {
+        stage: [_documents(span) for span in spans if span.kind == kind and not within(span)]
+        for kind, stage in _STAGES.items()
+    }
+
+
+def _documents(span: Span) -> list[str]:
+    """The ids of the documents of a span, in their order."""
+    for prefix in _DOCUMENTS[span.kind]:
+        own = re.compile(rf"{re.escape(prefix)}\.(\d{{1,9}})\.(.+)")
+        ids: dict[int, str | None] = {}
+        for key, value in span.attributes.items():
+            found = own.fullmatch(key)
+            if found is not None:
+                ids.setdefault(int(found[1]), None)
+                if found[2] in ("document.id", "id") and value is not None:
+                    ids[int(found[1])] = str(value)
+        for place in sorted(ids):
+            if ids[place] is None:
+                raise InputError(
+                    f"span {span.id}: document {place + 1} of {prefix} has no document.id; give the documents of the "
+                    "retriever the ids of the qrels."
+                )
+        if ids:
+            return [str(ids[place]) for place in sorted(ids)]
+    return []
+
+
+def _query_of(spans: list[Span], known: Collection[str], by_text: Mapping[str, str]) -> str | None:
+    """The query of a trace."""
+    for span in spans:
+        for name in _QUERY_IDS:
+            if str(span.attributes.get(name)) in known:
+                return str(span.attributes[name])
+    question = _question(spans)
+    return by_text.get(_plain(question), question if question in known else None)
+
+
+def _question(spans: list[Span]) -> str:
+    """The input of the first span that has one, the root first; of JSON, its query or question."""
+    for span in sorted(spans, key=lambda each: bool(each.parent)):
+        for name in _QUESTIONS:
+            text = span.attributes.get(name)
+            if isinstance(text, str):
+                with suppress(ValueError, RecursionError):
+                    inner = json.loads(text)
+                    if isinstance(inner, Mapping):
+                        text = next((str(inner[key]) for key in _INNER if isinstance(inner.get(key), str)), text)
+                return text
+    return ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
