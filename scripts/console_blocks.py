@@ -90,7 +90,12 @@ def _printed(text: str, folder: Path) -> str:
     )
     if done.returncode != (int(stated[1]) if stated else 0):
         raise SystemExit(f"$ {text}\nexit code {done.returncode}\n{done.stdout}")
-    return _PROGRESS.sub("", done.stdout)
+    return without_progress(done.stdout)
+
+
+def without_progress(printed: str) -> str:
+    """What a command prints, without the lines of its progress."""
+    return _PROGRESS.sub("", printed)
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from playback import Playback
+from scripts import console_blocks
 
 import steelyard as sy
 from steelyard.judging.model import Prompt
@@ -72,7 +73,7 @@ def run(command: str, folder: Path, endpoint: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    return done.stdout
+    return console_blocks.without_progress(done.stdout)
 
 
 def judged_by_hand(command: str, folder: Path, demo: sy.Dataset) -> str:
