@@ -106,8 +106,10 @@ def llms(title: str, items: list[Any]) -> str:
     """llms.txt: what the project is, and its pages."""
     lines = [f"# {title}", "", f"> {SUMMARY}", ""]
     alone = [item for item in items if item.is_page]
-    sections = [("Start", alone), *((item.title, _pages(item)) for item in items if not item.is_page)]
+    sections = [("Pages", alone), *((item.title, _pages(item)) for item in items if not item.is_page)]
     for name, pages in sections:
+        if not pages:
+            continue
         lines += [f"## {name}", ""]
         for page in pages:
             sentence = _SENTENCES.get(page.file.src_uri, "")
