@@ -522,7 +522,7 @@ def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
                 f"{counted(repeated.height, 'query occurs', 'queries occur')} more than once for one run in the score "
                 "table:",
                 [f"run {row[0]!r}, query {row[1]!r}" for row in repeated.head(10).rows()],
-                "Keep one row each, or name the column that numbers the repetitions (--repeat-column).",
+                "Keep one row each, or name the column that numbers the repetitions (--columns repeat=NAME).",
                 total=repeated.height,
             )
         )
