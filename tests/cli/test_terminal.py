@@ -94,7 +94,6 @@ COMMANDS = {
     "compare": (["compare", "qrels.tsv", *runs(*ALL), "-m", "nDCG@10", "-m", "AP", "-m", "RR@10"], 20),
     "compare-baseline": (["compare", "qrels.tsv", *runs(*ALL), "--baseline", "bm25-okapi"], 20),
     "compare-two": (["compare", "qrels.tsv", *runs("dense", "hybrid")], 12),
-    "compare-notes": (["compare", "qrels.tsv", *runs("dense", "hybrid"), "--all"], 24),
     "compare-all": (["compare", "qrels.tsv", *runs("dense", "hybrid", "random"), "--all"], 40),
     "evaluate": (["evaluate", "qrels.tsv", *runs("dense")], 16),
     "evaluate-many": (["evaluate", "qrels.tsv", *runs(*ALL), "-m", "nDCG@10", "-m", "AP"], 20),
