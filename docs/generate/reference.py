@@ -438,7 +438,7 @@ def options() -> str:
                 name = ", ".join(map(code, sorted(action.option_strings, key=len)))
                 hidden = short[action.option_strings[0]].help is argparse.SUPPRESS
                 verbs.setdefault(name, []).append(f"({verb})" if hidden else verb)
-                first = re.split(r"[.;] |[.]? \[", str(action.help).replace("%%", "%"))[0].rstrip(".")
+                first = re.split(r"(?<![.])[.;] |[.]? \[", str(action.help).replace("%%", "%"))[0].rstrip(".")
                 meanings.setdefault(name, Counter())[first] += 1
     every = [where for listed in verbs.values() for where in listed]
     shown = Counter(where for where in every if not where.startswith("("))

@@ -325,7 +325,7 @@ def test_compare_without_qrels(files, tmp_path, capsys):
         (["-m", "AP"], "measures cannot be used; leave it out, or give qrels"),
         (["--baseline", "one", "--missing", "skip"], "baseline and missing cannot be used; leave them out"),
         (["--at", "1", "--at", "3"], "compared at one depth; got 1 and 3"),
-        (["-o", "page.html"], "leave out --scores and the page of -o"),
+        (["--scores", "scores.csv"], "leave out --scores"),
     ],
 )
 def test_options_that_need_qrels(files, more, expected, capsys):

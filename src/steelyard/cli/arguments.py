@@ -53,9 +53,11 @@ def verb_parser(
     hidden = 0 if everything else sum(about.expert for _, about in named)
     grouped = len(named) - hidden > LONGEST_GROUP
     groups = {title: parser.add_argument_group(title) for title in (_GROUPS if grouped else [OTHERS])}
-    for each, about in named:
-        title = next((title for title, names in _GROUPS.items() if grouped and each.name in names), OTHERS)
-        _add_option(parser, groups[title], each, about, hidden=about.expert and not everything)
+    for title, names in _GROUPS.items():
+        for each, about in named:
+            if each.name in names or (title == OTHERS and each.name not in _GROUPED):
+                group = groups[title if grouped else OTHERS]
+                _add_option(parser, group, each, about, hidden=about.expert and not everything)
     last = groups[next(reversed(groups))]
     last.add_argument("-h", "--help", action="help", help="Show this help.")
     last.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
@@ -183,6 +185,7 @@ _GROUPS = {
     "output": ("per_query", "movers", "show_all", "format", "output", "junit", "markdown", "html", "save_baseline"),
 }
 """The groups of a long help, with the parameters of each; the first has all others."""
+_GROUPED = {name for names in _GROUPS.values() for name in names}
 LONGEST_GROUP = 9
 """Options that are not grouped."""
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Expert, Option, RunFile, UsageError
@@ -128,8 +128,8 @@ def compare(
     qrels = None if qrels is None else args.input_path(qrels)
     if no_qrels:
         chosen = {name: value for name, value in options.items() if value is not None}
-        if scores is not None or is_page(output):
-            raise UsageError("--no-qrels compares the lists of runs; leave out --scores and the page of -o.")
+        if scores is not None:
+            raise UsageError("--no-qrels compares the lists of runs; leave out --scores.")
         read = _read_runs(given, names, None)
         lists = compare_runs(
             None,
@@ -165,14 +165,14 @@ def compare(
         if labels:
             raise InputError("--predicted needs qrels and runs; it cannot be used with --scores.")
         names |= {role: name for role, name in (("run", run_column), ("query", query_column)) if name}
-        if wrong := [*(set(names) - set(_SCORE_ROLES)), *(f"{args.QRELS}{role}" for role in qrels_names)]:
+        given_roles = [*names, *(f"{args.QRELS}{role}" for role in qrels_names)]
+        if wrong := [role for role in given_roles if role not in _SCORE_ROLES]:
             raise UsageError(
                 f"--columns {wrong[0]} is not a role of --scores; expected one of {', '.join(_SCORE_ROLES)}, as in "
                 "--columns run=method,query=id."
             )
-        table = TableOptions(
-            *(names.get(role) for role in _SCORE_ROLES), repeats="blocks" if repeat_blocks else "average"
-        )
+        how: Literal["blocks", "average"] = "blocks" if repeat_blocks else "average"
+        table = TableOptions(*(names.get(role) for role in _SCORE_ROLES), repeats=how)
         result = compare_scores(scores, measure, options=table, missing=options["missing"] or "zero", **shared)
     else:
         if qrels is None or not runs:

@@ -50,7 +50,7 @@ Expert = partial(Option, expert=True)
 # Options that several verbs share
 
 Test = Annotated[str, Option("t, wilcoxon, sign, permutation or bootstrap; in compare also tukey and max-t.", "TEST")]
-Correction = Annotated[str, Option("For several tests: none, bonferroni, holm or bh.", "NAME")]
+Correction = Annotated[str, Option("Of several tests: none, bonferroni, holm or bh.", "NAME")]
 Alpha = Annotated[float, Expert("Significance level.", "P")]
 Permutations = Annotated[
     int | None,
@@ -58,7 +58,7 @@ Permutations = Annotated[
 ]
 Seed = Annotated[int, Expert("Seed of random draws.", "N")]
 As = Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND", names=("--as",))]
-Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10 or P(rel=2)@5. Repeat for more.", "MEASURE")]
+Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10. Repeat for more.", "MEASURE")]
 DialectName = Annotated[
     str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME", names=("--dialect",))
 ]
@@ -98,8 +98,8 @@ Rel = Annotated[float | None, Expert(help_text("rel"), "GRADE")]
 Depth = Annotated[int | None, Expert(help_text("depth"), "N")]
 RESULT_FOLDER = Option("The result folder.", "DIR")
 Strict = Annotated[bool, Option("Exit with code 1 for what is otherwise a warning.")]
-ShowAll = Annotated[bool, Option("Show everything: every table, every row and every note.", names=("--all",))]
-TableFormat = Annotated[Format, Option("The table: table, json, csv, markdown or latex.", "FORMAT")]
+ShowAll = Annotated[bool, Option("Show every table, every row and every note.", names=("--all",))]
+TableFormat = Annotated[Format, Option("table, json, csv, markdown or latex.", "FORMAT")]
 COLUMNS = Expert(
     "Names of columns, if they are not the usual ones: query_id, doc_id; score, rank or seconds of a run; grade or "
     "target of qrels. If both are read, `qrels.` is before those of the qrels, as in doc_id=passage,qrels.grade=label.",
