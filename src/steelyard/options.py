@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hi
 from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
 from steelyard.checks import whole_number
 from steelyard.errors import PolicyError, did_you_mean
+from steelyard.wording import in_words
 
 if TYPE_CHECKING:
     from steelyard.alignment.alignment import Alignment
@@ -164,8 +165,8 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywo
         if values.get(name, allowed[0]) not in allowed:
             value = values[name]
             raise PolicyError(
-                f"{name}={value!r} is not a policy; expected one of {', '.join(allowed)}."
-                f"{did_you_mean(str(value), allowed)}"
+                f"{in_words(f'{name}={value!r}', f'{name} {value!r}')} is not a policy; expected one of "
+                f"{', '.join(allowed)}.{did_you_mean(str(value), allowed)}"
             )
     options = Options(**values)
     if options.depth is not None:
