@@ -161,7 +161,7 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywo
     """
     check_names(chosen)
     values = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
-    for name, allowed in _choices().items():
+    for name, allowed in policy_values().items():
         if values.get(name, allowed[0]) not in allowed:
             value = values[name]
             raise PolicyError(
@@ -190,7 +190,7 @@ def check_names(chosen: Iterable[str], others: Iterable[str] = ()) -> None:
 
 
 @cache
-def _choices() -> dict[str, tuple[str, ...]]:
+def policy_values() -> dict[str, tuple[str, ...]]:
     """The values that each policy may take."""
     return {
         name: get_args(hint)

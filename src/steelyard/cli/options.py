@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 from steelyard.cli.output import Format, print_message
 from steelyard.errors import FixedColumnsError, SteelyardError, did_you_mean
 from steelyard.io.files import STANDARD_INPUT, distinct_names, same_names
-from steelyard.options import POLICIES, help_text
+from steelyard.options import POLICIES, help_text, policy_values
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
@@ -119,14 +119,14 @@ Retry = Annotated[bool, Expert("Ask again for what the model answered wrongly.")
 Timeout = Annotated[float, Expert("Seconds that a request may take.", "S")]
 Plan = Annotated[bool, Option("Print what it would take, and ask nothing.")]
 
+_OTHERS = {name: "|".join(values) for name, values in policy_values().items() if name not in ("missing", "ties")}
 SHARED = {
     "missing": Annotated[str | None, Option(help_text("missing"), "POLICY")],
     "ties": Annotated[str | None, Option(help_text("ties"), "POLICY")],
     "policy": Annotated[
         list[str] | None,
         Expert(
-            "Another edge case: no_relevant=zero|skip, duplicates=hold|collapse|error or unjudged=keep|remove. "
-            "Repeat for more.",
+            f"Another edge case: {', '.join(f'{name}={values}' for name, values in _OTHERS.items())}. Repeat for more.",
             "NAME=POLICY",
             commas=True,
         ),

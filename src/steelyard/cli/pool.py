@@ -134,10 +134,13 @@ def agreement(
         return _emit(sets, sets.notes, format, output)
     if queries is not None or reference is not None:
         raise UsageError("--queries and --reference are for --scores, the table of values per run and query.")
-    named = dict(_judge(text) for text in judges or ())
+    # After `--runs *.run` a shell's words go on: NAME=FILE is a judge.
+    late = [run for run in runs or [] if "=" in str(run) and not run.exists()]
+    named = dict(_judge(str(text)) for text in [*(judges or []), *late])
     if len(named) < 2:
         raise InputError("agreement compares judges: give at least two, as in human=qrels.txt gpt=judgments.jsonl.")
-    found = compared(named, runs=runs, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
+    ranked = [run for run in runs or [] if run not in late]
+    found = compared(named, runs=ranked or None, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
     _emit(found, found.remarks, format, output)
 
 
