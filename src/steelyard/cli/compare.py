@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Expert, Option, RunFile, UsageError
@@ -171,8 +172,8 @@ def compare(
                 f"--columns {wrong[0]} is not a role of --scores; expected one of {', '.join(_SCORE_ROLES)}, as in "
                 "--columns run=method,query=id."
             )
-        how: Literal["blocks", "average"] = "blocks" if repeat_blocks else "average"
-        table = TableOptions(*(names.get(role) for role in _SCORE_ROLES), repeats=how)
+        how = TableOptions(repeats="blocks" if repeat_blocks else "average")
+        table = replace(how, **{f"{role}_column": name for role, name in names.items()})
         result = compare_scores(scores, measure, options=table, missing=options["missing"] or "zero", **shared)
     else:
         if qrels is None or not runs:
@@ -214,7 +215,7 @@ def _read_qrels(path: Path, columns: dict[str, str]) -> Qrels:
 
 
 _SCORE_ROLES = ("run", "query", "measure", "value", "repeat")
-"""The columns of a table of scores, in the order of TableOptions."""
+"""The columns of a table of scores."""
 
 
 def last_line(where: str, show_all: bool) -> str:
