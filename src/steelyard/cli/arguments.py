@@ -153,8 +153,12 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 _LETTERS = {"measure": ("-m",), "output": ("-o",)}
 """The short forms of options, in every verb that has them."""
-_ALIASES = {"--measure": ("--measures", "--metric", "--metrics")}
-"""Names by which users of other tools call an option; the help does not list them."""
+_ALIASES = {
+    "--measure": ("--measures", "--metric", "--metrics"),
+    "compare --output": ("--report",),
+    "judge --budget": ("--sample",),
+}
+"""Other names that users try for an option, or for that of one verb; the help does not list them."""
 _ELSEWHERE = {
     "--no-relevant": ("--policy", "--policy no_relevant=zero|skip"),
     "--duplicates": ("--policy", "--policy duplicates=hold|collapse|error"),
@@ -228,7 +232,8 @@ def _add_option(parser: Parser, group: Any, each: Declared, about: Option, hidde
         metavar=about.metavar or ("|".join(c.value for c in choices) if choices else None),
         help=argparse.SUPPRESS if hidden else (about.help + shown).replace("%", "%%"),
     )
-    for alias in _ALIASES.get(names[0], ()):
+    verb = parser.prog.split()[-1]
+    for alias in (*_ALIASES.get(names[0], ()), *_ALIASES.get(f"{verb} {names[0]}", ())):
         parser._option_string_actions[alias] = action
 
 
