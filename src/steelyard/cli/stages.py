@@ -15,7 +15,7 @@ from steelyard.report.documents import frame_table
 from steelyard.report.tables import plain
 from steelyard.wording import shortened_name
 
-LONGEST = 15
+LONGEST = 14
 """Characters of a stage's name in the terminal, so that the table fits 80 columns."""
 
 
