@@ -144,7 +144,7 @@ def odd_command(verb: str, files: list[str], draw: random.Random) -> list[str]:
         if not action.option_strings:
             count = draw.choice([1, 2, 2, 3]) if action.nargs in ("+", "*") else draw.random() < 0.95
             command += [odd_value(action, files, draw) for _ in range(int(count))]
-        elif "--help" not in action.option_strings and (action.required or draw.random() < 0.12):
+        elif not {"--help", "--help-all"} & set(action.option_strings) and (action.required or draw.random() < 0.12):
             name = draw.choice(action.option_strings)
             if action.nargs == 0:
                 command.append(name)

@@ -28,7 +28,7 @@ PAGES = ("README.md", "docs/how-to/*.md")
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _BLOCK = re.compile(r"^(?:`([\w./-]+)`[^\n]*\n\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PROGRESS = re.compile(r"^\[\d+:\d\d\] .*\n", re.MULTILINE)
+_PROGRESS = re.compile(r"^.+: (?:.*, )?[\d.]+ (?:s|min|h) so far.*\n", re.MULTILINE)
 """Lines that long work prints on a slow machine."""
 _EXIT_CODE = re.compile(r"#\s*exit code (\d+)$")
 

@@ -18,7 +18,7 @@ QRELS = "q1 0 a 2\nq1 0 b 1\nq2 0 c 2\n"
 RUN = "q1 Q0 a 1 3 one\nq1 Q0 u 2 2 one\nq2 Q0 c 1 1 one\n"
 ARGUMENTS = [
     *("-m", "AP", "-m", "nDCG@10", "--rel", "2", "--depth", "5", "--ties", "docid-asc", "--missing", "skip"),
-    *("--no-relevant", "skip", "--duplicates", "collapse", "--unjudged", "remove"),
+    *("--policy", "no_relevant=skip", "--policy", "duplicates=collapse,unjudged=remove"),
 ]
 POLICIES = {
     "missing": "skip", "no_relevant": "skip", "ties": "docid-asc", "duplicates": "collapse", "single": False,

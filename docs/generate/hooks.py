@@ -35,6 +35,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "retriever-settings": reference.retriever_settings,
     "retrievers": reference.retrievers,
     "verbs": reference.verbs,
+    "options": reference.options,
 }
 """Parts by name. `api NAME, ...` and `notebook NAME` have arguments."""
 

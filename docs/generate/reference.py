@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
+import re
+from collections import Counter
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -419,8 +422,32 @@ def command_line() -> str:
         function = getattr(import_module(f"steelyard.cli.{_MODULES.get(verb, verb)}"), verb)
         parts.append(f"## steelyard {verb} {{ #{verb} }}")
         parts.append(f"{what[:1].upper()}{what[1:]}.")
-        parts.append(fenced(verb_parser(verb, function, 80).format_help()))
+        parts.append(fenced(verb_parser(verb, function, 80, everything=True).format_help()))
     return "\n\n".join(parts)
+
+
+def options() -> str:
+    """Every option of the command line: its verbs (in brackets where only `--help-all` shows it) and its meaning."""
+    verbs: dict[str, list[str]] = {}
+    meanings: dict[str, Counter[str]] = {}
+    for verb in VERBS:
+        function = getattr(import_module(f"steelyard.cli.{_MODULES.get(verb, verb)}"), verb)
+        short = verb_parser(verb, function, 80)._option_string_actions
+        for action in verb_parser(verb, function, 80, everything=True)._actions:
+            if action.option_strings and not isinstance(action, argparse._HelpAction):
+                name = ", ".join(map(code, sorted(action.option_strings, key=len)))
+                hidden = short[action.option_strings[0]].help is argparse.SUPPRESS
+                verbs.setdefault(name, []).append(f"({verb})" if hidden else verb)
+                first = re.split(r"(?<![.])[.;] |[.]? \[", str(action.help).replace("%%", "%"))[0].rstrip(".")
+                meanings.setdefault(name, Counter())[first] += 1
+    every = [where for listed in verbs.values() for where in listed]
+    shown = Counter(where for where in every if not where.startswith("("))
+    counts = (
+        f"`--help` shows {shown.total()} options of {len(VERBS)} verbs, at most {max(shown.values())} of one verb; "
+        f"`--help-all` shows {len(every)}, with {len(verbs)} names."
+    )
+    rows = ((name, ", ".join(verbs[name]), meanings[name].most_common(1)[0][0]) for name in sorted(verbs))
+    return f"{counts}\n\n{table(('option', 'verbs', 'meaning'), rows)}"
 
 
 def verbs() -> str:

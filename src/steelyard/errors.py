@@ -46,6 +46,10 @@ class InputError(SteelyardError):
         return self.message if self.path is None else f"{self.path}: {self.message}"
 
 
+class WrongKindError(InputError):
+    """A run where qrels are expected, or the other way round."""
+
+
 class FixedColumnsError(InputError):
     """Columns were named of a file that has none to name: its form is fixed."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hi
 from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
 from steelyard.checks import whole_number
 from steelyard.errors import PolicyError, did_you_mean
+from steelyard.wording import in_words
 
 if TYPE_CHECKING:
     from steelyard.alignment.alignment import Alignment
@@ -160,12 +161,12 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywo
     """
     check_names(chosen)
     values = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
-    for name, allowed in _choices().items():
+    for name, allowed in policy_values().items():
         if values.get(name, allowed[0]) not in allowed:
             value = values[name]
             raise PolicyError(
-                f"{name}={value!r} is not a policy; expected one of {', '.join(allowed)}."
-                f"{did_you_mean(str(value), allowed)}"
+                f"{in_words(f'{name}={value!r}', f'{name} {value!r}')} is not a policy; expected one of "
+                f"{', '.join(allowed)}.{did_you_mean(str(value), allowed)}"
             )
     options = Options(**values)
     if options.depth is not None:
@@ -189,7 +190,7 @@ def check_names(chosen: Iterable[str], others: Iterable[str] = ()) -> None:
 
 
 @cache
-def _choices() -> dict[str, tuple[str, ...]]:
+def policy_values() -> dict[str, tuple[str, ...]]:
     """The values that each policy may take."""
     return {
         name: get_args(hint)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 Entry = TypeVar("Entry", bound=Hashable)
@@ -68,3 +70,25 @@ def notes_by_names(notes: Mapping[str, Iterable[Entry]]) -> dict[tuple[str, ...]
     for note, having in names.items():
         grouped.setdefault(tuple(having), []).append(note)
     return grouped
+
+
+_commands: ContextVar[bool] = ContextVar("_commands", default=False)
+
+
+@contextmanager
+def for_the_command_line() -> Iterator[None]:
+    """In this context messages name the options of the command line."""
+    before = _commands.set(True)
+    try:
+        yield
+    finally:
+        _commands.reset(before)
+
+
+def in_words(python: str, command: str) -> str:
+    """How a message names an option: for a program, or for the command line.
+
+    >>> in_words("format=...", "--from FORMAT")
+    'format=...'
+    """
+    return command if _commands.get() else python

@@ -174,11 +174,9 @@ def test_errors_in_the_qrels_are_reported_and_strict_stops(folder, capsys, caplo
     kept = json.loads((folder / "out" / "result.json").read_text())["problems"]
     assert [each["code"] for each in kept] == ["dataset-error"] * 2
     assert "nowhere" in (folder / "out" / "leaderboard.md").read_text()
-    assert command([*written(folder, "right")[:2], "-o", "other", "--strict"]) == 2
-    assert "the qrels have errors; nothing was run" in capsys.readouterr().err
-    assert not (folder / "other").exists()
     with pytest.raises(InputError, match="nothing was run"):
         sy.bench(configured("right"), output=folder / "other", strict=True)
+    assert not (folder / "other").exists()
 
 
 def test_qrels_without_errors_have_no_problems(folder, caplog):
@@ -204,8 +202,8 @@ def test_progress_lines_in_a_pipe(folder, capsys, monkeypatch):
     assert "running" not in capsys.readouterr().err, "a bench of seconds needs no progress"
     monkeypatch.setattr(output, "FIRST_SECONDS", 0.0)
     command([*written(folder, "right", "shaky"), "--fresh"])
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[0:00] ")]
-    steps = [line.partition("] ")[2].partition(":")[0] for line in lines]
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith("0 s so far")]
+    steps = [line.partition(":")[0] for line in lines]
     indexed = steps.index("indexing 4 documents with shaky")
     assert indexed < steps.index("running right and shaky, queries") < steps.index("evaluating")
 
@@ -223,9 +221,9 @@ def test_long_work_reports_what_it_does_and_the_elapsed_time(monkeypatch):
         clock.advance(output.QUIET_SECONDS - 1)
         assert lines.empty()
         clock.advance(1)
-        assert lines.get() == "[0:30] running slow: 3 of 9"
+        assert lines.get() == "running slow: 3 of 9, 30 s so far"
         clock.advance(output.QUIET_SECONDS + 5)
-        assert lines.get() == "[1:05] running slow: 3 of 9"
+        assert lines.get() == "running slow: 3 of 9, 65 s so far"
     assert lines.empty()
 
 

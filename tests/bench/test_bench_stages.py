@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import tracemalloc
 from pathlib import Path
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from needs import needs_shared, shared_data
 from steelyard.benchmark.cache import Answers, AnswerStore
 from steelyard.benchmark.documents import write_rows
 from steelyard.benchmark.folder import load_result
@@ -318,3 +320,60 @@ def test_page_shows_the_stages_of_every_run(tmp_path: Path) -> None:
     assert '<section id="stages">' in (tmp_path / "again.html").read_text()
     bench(tmp_path, "bm25-okapi")
     assert '<section id="stages">' not in (tmp_path / "report.html").read_text()
+
+
+def shared_words(query: str, texts: list[str]) -> list[float]:
+    """A bad reranker: the share of the question's words that a text has."""
+    words = set(query.lower().split())
+    return [len(words & set(text.lower().split())) / len(words) for text in texts]
+
+
+@needs_shared
+@pytest.mark.slow
+def test_scifact_the_story_by_hand(tmp_path: Path) -> None:
+    """BM25 finds 314 of 339 documents in its first 100; the reranker pushes 63 of them out of the first ten."""
+    data = sy.Dataset.read(shared_data("scifact"))
+    rerank = {"rerank": {"first": "bm25-okapi", "score": shared_words, "candidates": 100}}
+    bench(tmp_path, rerank, dataset=data, measures=["nDCG@10"], depth=100)
+    found = sy.stages(tmp_path)
+
+    bm25 = BM25("okapi").index(data.corpus)
+    values: dict[str, list[float]] = {"best": [], "retrieve": [], "first": [], "last": []}
+    never = below = delivered = lifted = pushed = 0
+    grades_of: dict[str, dict[str, float]] = {}
+    for line in (shared_data("scifact") / "qrels_test.tsv").read_text().splitlines()[1:]:
+        query, doc, grade = line.split("\t")
+        grades_of.setdefault(query, {})[doc] = float(grade)
+    for query, judged in grades_of.items():
+        first = ids(bm25.retrieve([data.queries[query]], 100)[0])
+        scores = shared_words(data.queries[query], [data.corpus[doc] for doc in first])
+        last = [doc for doc, _ in sorted(zip(first, scores, strict=True), key=lambda pair: -pair[1])]
+        ideal = sorted(judged.values(), reverse=True)
+        lists = {
+            "best": ideal,
+            "retrieve": sorted((judged.get(doc, 0) for doc in first), reverse=True),
+            "first": [judged.get(doc, 0) for doc in first],
+            "last": [judged.get(doc, 0) for doc in last],
+        }
+        for name, grades in lists.items():
+            values[name].append(dcg(grades[:10]) / dcg(ideal[:10]))
+        for doc in judged:
+            never += doc not in first
+            delivered += doc in last[:10]
+            below += doc in last[10:]
+            lifted += doc in last[:10] and doc not in first[:10]
+            pushed += doc in first[:10] and doc not in last[:10]
+    means = {name: sum(each) / len(each) for name, each in values.items()}
+    assert found.table["ceiling"].to_list() == pytest.approx([means["retrieve"]] * 2, abs=1e-12)
+    assert found.table["value"].to_list() == pytest.approx([means["first"], means["last"]], abs=1e-12)
+    assert found.table["lost"].to_list() == pytest.approx([means["best"] - means["retrieve"], 0.0], abs=1e-12)
+    assert found.ordering["lost"] == pytest.approx(means["retrieve"] - means["last"], abs=1e-12)
+    fates = {"never retrieved": never, "lost in rerank": 0, "below the cutoff": below, "delivered": delivered}
+    assert found.fates == fates
+    assert (found.table["lifted"][1], found.table["pushed"][1]) == (lifted, pushed)
+    assert (never, below, delivered, lifted, pushed) == (25, 102, 212, 2, 63)
+    assert found.verdict == "Work on: ordering (0.40 of the 0.48 lost)"
+
+
+def dcg(grades: list[float]) -> float:
+    return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1))

@@ -37,10 +37,8 @@ def test_every_run_of_a_bench_adds_one_line(tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.yaml", "history.jsonl", "out"]
 
 
-def test_the_option_names_another_file(tmp_path, capsys):
-    (tmp_path / "bench.yaml").write_text(json.dumps(BENCH))
-    given = ["bench", str(tmp_path / "bench.yaml"), "-o", str(tmp_path / "out")]
-    assert steelyard([*given, "--history", str(tmp_path / "new" / "h.jsonl")]) == 0
+def test_the_keyword_names_another_file(tmp_path):
+    sy.bench(BENCH, tmp_path / "out", history=tmp_path / "new" / "h.jsonl")
     assert len(read_history(tmp_path / "new" / "h.jsonl")) == 1
 
 

@@ -132,7 +132,7 @@ def three_commands(capsys: Any, judging: dict[str, Any], *retrievers: str) -> st
     assert len(Path("judgments.jsonl").read_text().splitlines()) == judging["count"]
     assert "By 20 judgments of" in verdict
     assert "Next: steelyard bench bench.yaml" in verdict
-    assert command(["bench", "bench.yaml", "--notes"]) == 0
+    assert command(["bench", "bench.yaml", "--all"]) == 0
     printed = capsys.readouterr()
     assert "the qrels are the 20 judgments of ann in judgments.jsonl".lower() in " ".join(printed.err.lower().split())
     assert "nDCG@10" in printed.out

@@ -108,9 +108,12 @@ def test_a_column_that_is_not_found_is_named_for_the_command_line_and_for_the_fi
     (folder / "fragen.csv").write_text("nr,frage\n1,Wo ist der Fluss?\n")
     assert command(["init", "--queries", "fragen.csv", "--retriever", "way_in_wrong:search"]) == 2
     error = capsys.readouterr().err
-    assert "--column frage" in error
+    assert "--columns text=frage" in error
     assert "queries: {path: fragen.csv, column: frage}" in error
-    assert command(["init", "--queries", "fragen.csv", "--column", "frage", "--retriever", "way_in_wrong:search"]) == 0
+    assert (
+        command(["init", "--queries", "fragen.csv", "--columns", "text=frage", "--retriever", "way_in_wrong:search"])
+        == 0
+    )
 
 
 def benched(folder: Path) -> None:
@@ -187,7 +190,7 @@ def test_a_report_needs_a_corpus_and_queries_and_no_qrels_of_the_dataset(folder:
     (folder / "judgments.jsonl").write_text(json.dumps(line) + "\n")
     for name, docs in (("one", ("d1", "d2")), ("two", ("d2", "d1"))):
         (folder / f"{name}.run").write_text("".join(f"q1 Q0 {doc} {n} {9 - n} x\n" for n, doc in enumerate(docs)))
-    arguments = ["compare", "judgments.jsonl", "one.run", "two.run", "-m", "RR", "--report", "r.html"]
+    arguments = ["compare", "judgments.jsonl", "one.run", "two.run", "-m", "RR", "-o", "r.html"]
     assert command([*arguments, "--dataset", "data"]) == 0, capsys.readouterr().err
     page = (folder / "r.html").read_text()
     assert "What of the river?" in page

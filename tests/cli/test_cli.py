@@ -76,7 +76,11 @@ def test_compare_shows_movers_and_writes_the_page(files, tmp_path, capsys):
     queries.write_text('{"_id": "q1", "text": "why?"}\n{"_id": "q2", "text": "where?"}\n')
     page = tmp_path / "page.html"
     arguments = ["compare", *files, "-m", "AP", "--baseline", "one", "--movers", "2", "--queries", str(queries)]
-    assert run([*arguments, "--report", str(page)]) == 0
+    assert run([*arguments, "-o", str(page)]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "one leads two on AP" in err
+    assert run(arguments) == 0
     out = capsys.readouterr().out
     assert "two vs one: 2 queries lost on AP" in out
     assert "- q1 why?: 1.0000 -> 0.2500" in out
@@ -321,7 +325,7 @@ def test_compare_without_qrels(files, tmp_path, capsys):
         (["-m", "AP"], "measures cannot be used; leave it out, or give qrels"),
         (["--baseline", "one", "--missing", "skip"], "baseline and missing cannot be used; leave them out"),
         (["--at", "1", "--at", "3"], "compared at one depth; got 1 and 3"),
-        (["--report", "page.html"], "leave out --scores and --report"),
+        (["--scores", "scores.csv"], "leave out --scores"),
     ],
 )
 def test_options_that_need_qrels(files, more, expected, capsys):

@@ -9,7 +9,7 @@ from steelyard.cli import run
 from steelyard.run import Run
 
 NAMED = ["--columns", "query_id=question,doc_id=passage,score=how near"]
-NAMED_QRELS = ["--qrels-columns", "query_id=question,doc_id=passage", "--qrels-columns", "grade=worth"]
+NAMED_QRELS = ["--columns", "qrels.query_id=question,qrels.doc_id=passage", "--columns", "qrels.grade=worth"]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_columns_of_runs_cannot_be_used_with_scores(tmp_path, capsys):
     table = tmp_path / "scores.csv"
     table.write_text("run,query_id,AP\na,1,1\nb,1,0.5\n")
     assert run(["compare", "--scores", str(table), "-m", "AP", "--columns", "doc_id=d"]) == 2
-    assert "--run-column" in capsys.readouterr().err
+    assert "expected one of run, query, measure, value, repeat" in capsys.readouterr().err
 
 
 def test_validate_with_named_columns(files, capsys):
@@ -124,7 +124,7 @@ def test_dataset_with_options_in_every_verb(files, tmp_path, monkeypatch, capsys
     (folder / "mine.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\tc\t1\n")
     named = f"{{path: {folder}, qrels: mine.tsv}}"
     page = tmp_path / "page.html"
-    arguments = ["compare", str(folder / "mine.tsv"), files[3], "-m", "AP", "--report", str(page), "--dataset"]
+    arguments = ["compare", str(folder / "mine.tsv"), files[3], "-m", "AP", "-o", str(page), "--dataset"]
     assert run([*arguments, str(folder)]) == 0, "the texts are enough: the qrels are the first argument"
     assert pages.pop()["a"] == ("", "a balance")
     assert run([*arguments, named]) == 0
@@ -161,8 +161,11 @@ def test_qrels_format(tmp_path, capsys):
     command = ["evaluate", str(qrels), str(listed), "-m", "R(per=target)@2", "--format", "json"]
     assert run(command) == 0
     plain, err = means(capsys)
-    assert "--qrels-format trec-diversity" in err
-    assert run([*command, "--qrels-format", "trec-diversity"]) == 0
+    assert "steelyard convert --from trec-diversity" in err
+    converted = str(tmp_path / "q.jsonl")
+    assert run(["convert", str(qrels), converted, "--from", "trec-diversity"]) == 0
+    capsys.readouterr()
+    assert run(["evaluate", converted, *command[2:]]) == 0
     assert (plain, means(capsys)[0]) == ([{"R(per=target)@2": 2 / 3}], [{"R(per=target)@2": 0.5}])
-    assert run([*command, "--qrels-format", "trec-divers"]) == 2
-    assert "trec-diversity" in capsys.readouterr().err
+    assert run([*command, "--qrels-format", "trec-diversity"]) == 2
+    assert "Use `steelyard convert QRELS qrels.jsonl --from FORMAT` first" in capsys.readouterr().err

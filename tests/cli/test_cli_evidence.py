@@ -49,9 +49,9 @@ def test_file_has_the_qrels_of_python(judged, capsys):
 
 
 def test_options_are_those_of_python(judged):
-    strict = judged("--overlap", "whole", "--ignore-case")
+    strict = judged("--overlap", "whole", "--ignore", "case")
     assert strict == sy.Evidence(EVIDENCE).judge(CHUNKS, overlap="whole", case=False)
-    lax = judged("--overlap", "majority", "--ignore-case", "--remove-spaces", "--share", "0.5")
+    lax = judged("--overlap", "majority", "--ignore", "case", "--ignore", "spaces", "--share", "0.5")
     assert lax == sy.Evidence(EVIDENCE).judge(CHUNKS, overlap="majority", case=False, spaces="removed", share=0.5)
 
 

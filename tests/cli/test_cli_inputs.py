@@ -74,7 +74,7 @@ def test_a_pool_is_neither_qrels_nor_a_run(pool_file, capsys):
 def test_validate_knows_a_pool(folder, capsys):
     assert run(["validate", "pool.jsonl"]) == 0
     assert capsys.readouterr().out.startswith("pool.jsonl: a pool, format jsonl\n  4 documents; this is a pool")
-    assert run(["validate", "pool.jsonl", "--kind", "qrels"]) == 2
+    assert run(["validate", "pool.jsonl", "--as", "qrels"]) == 2
 
 
 def test_validate_reports_that_the_first_line_of_a_pool_is_missing(folder, capsys):

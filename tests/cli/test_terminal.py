@@ -94,7 +94,6 @@ COMMANDS = {
     "compare": (["compare", "qrels.tsv", *runs(*ALL), "-m", "nDCG@10", "-m", "AP", "-m", "RR@10"], 20),
     "compare-baseline": (["compare", "qrels.tsv", *runs(*ALL), "--baseline", "bm25-okapi"], 20),
     "compare-two": (["compare", "qrels.tsv", *runs("dense", "hybrid")], 12),
-    "compare-notes": (["compare", "qrels.tsv", *runs("dense", "hybrid"), "--notes"], 24),
     "compare-all": (["compare", "qrels.tsv", *runs("dense", "hybrid", "random"), "--all"], 40),
     "evaluate": (["evaluate", "qrels.tsv", *runs("dense")], 16),
     "evaluate-many": (["evaluate", "qrels.tsv", *runs(*ALL), "-m", "nDCG@10", "-m", "AP"], 20),
@@ -150,8 +149,8 @@ def test_the_first_demo_says_what_was_found_in_thirty_lines(folder: Path) -> Non
     assert "! 8 queries have no relevant document and score 0" in lines
     assert any(line.startswith("Next: consider dense: tied with swarm-rerank and ") for line in lines)
     if missing_extra() is None:
-        assert lines[-1] == "Report: steelyard-demo/report.html    More: --all, --notes"
-    assert lines[-1].endswith("    More: --all, --notes")
+        assert lines[-1] == "Report: steelyard-demo/report.html    More: --all"
+    assert lines[-1].endswith("    More: --all")
 
 
 def test_colours_of_verdicts_and_warnings(folder: Path) -> None:
@@ -228,7 +227,7 @@ def test_of_many_warnings_the_most_serious_are_shown() -> None:
     assert lines == [
         "! bm25: bm25 was not measured: x",
         "! 1 query is missing from the run and scores 0",
-        "! 4 more warnings: --notes",
+        "! 4 more warnings: --all",
     ]
 
 

@@ -128,7 +128,7 @@ def test_every_format(file, capsys):
     assert steelyard(["history", str(file), "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert len(data["points"]) == 20
-    assert steelyard(["history", str(file), "--from", "07", "--to", "08", "--format", "csv"]) == 0
+    assert steelyard(["history", str(file), "--commits", "07..08", "--format", "csv"]) == 0
     assert capsys.readouterr().out.startswith("query_id,before,after,difference\n")
     for name in ("h.html", "h.csv", "h.md", "h.tex", "h.txt"):
         assert steelyard(["history", str(file), "-o", str(file.parent / name)]) == 0

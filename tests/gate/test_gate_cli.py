@@ -26,7 +26,7 @@ def test_exit_codes(files, capsys):
     assert run(["gate", "result.json", "--baseline", "baseline.json"]) == 1
     assert run(["gate", "baseline.json", "--baseline", "result.json"]) == 0
     capsys.readouterr()
-    for wrong in ([], ["--rule", "AP"], ["--rule", "RR > 0"], ["--baseline", "nowhere.json"], ["--rules", "nowhere"]):
+    for wrong in ([], ["--rule", "AP"], ["--rule", "RR > 0"], ["--baseline", "nowhere.json"], ["--rule", "@nowhere"]):
         assert run(["gate", "result.json", *wrong]) == 2
         out, err = capsys.readouterr()
         assert out == ""
@@ -72,7 +72,7 @@ def test_rules_from_a_file(files, capsys):
     (files / "rules.txt").write_text("# lowest value\nAP >= 0.1\nAP >= baseline - 0.5\n")
     assert (
         run(
-            ["gate", "result.json", "--baseline", "baseline.json", "--rules", "rules.txt", "--rule", "AP <= 1", "--all"]
+            ["gate", "result.json", "--baseline", "baseline.json", "--rule", "@rules.txt", "--rule", "AP <= 1", "--all"]
         )
         == 0
     )

@@ -133,7 +133,7 @@ def test_failed_queries_of_a_retriever_are_reported(folder, tmp_path):
     assert (row.run, row.passed, row.value, row.needed) == ("random", False, 1, "<= 0")
     assert row.why == (
         "it failed on 1 of 12 queries (the first, q3: timed out); fix the retriever, or allow it: "
-        "allow_failed=1 (--allow-failed 1)"
+        "allow_failed=1 (--allow failed=1)"
     )
     assert not gate.passed
     for text in (gate.to_text(), gate.to_markdown(), gate.to_junit(), gate.to_json()):
@@ -142,7 +142,7 @@ def test_failed_queries_of_a_retriever_are_reported(folder, tmp_path):
     assert 'failures="2"' in gate.to_junit(), "the rule that random breaks, and that it failed"
     allowed = check(changed, "RR >= 0", allow_failed=1)
     assert [row.verdict for row in allowed.rows if row.rule.kind == "failed"] == ["passed"]
-    assert allowed.command.endswith("--allow-failed 1")
+    assert allowed.command.endswith("--allow failed=1")
     record["settings"]["allow_failed"] = 1
     (changed / "result.json").write_text(json.dumps(record))
     assert [row.passed for row in check(changed).rows if row.rule.kind == "failed"] == [True]
@@ -157,8 +157,8 @@ def test_failed_queries_do_not_pass_on_the_command_line(folder, tmp_path, capsys
     (changed / "result.json").write_text(json.dumps(record))
     given = ["gate", str(changed), "--run", "bm25-okapi"]
     assert steelyard(given) == 1
-    assert "allow it: allow_failed=1 (--allow-failed 1)" in capsys.readouterr().out
-    assert steelyard([*given, "--allow-failed", "1"]) == 0
+    assert "allow it: --allow failed=1" in capsys.readouterr().out
+    assert steelyard([*given, "--allow", "failed=1"]) == 0
     capsys.readouterr()
     assert steelyard(["gate", str(changed), "--save-baseline", str(tmp_path / "kept.json")]) == 0
     assert "Run 'bm25-okapi' is written although it failed on 1 of" in capsys.readouterr().err

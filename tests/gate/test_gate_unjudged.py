@@ -85,7 +85,7 @@ def test_a_drop_that_depends_on_unjudged_documents_is_undecided(folders, stored)
     assert not strict.passed
     assert strict.failures == strict.rows
     assert strict.rows[0].verdict == "undecided"
-    assert "--strict-judged" in strict.command
+    assert "--strict" in strict.command
 
 
 @pytest.mark.filterwarnings("ignore::steelyard.SteelyardWarning")
@@ -194,13 +194,13 @@ def test_outputs(folders, tmp_path, capsys):
     assert root.find(".//property[@name='verdict']").get("value") == headline
     assert "**undecided**" in page.read_text()
     assert page.read_text().startswith(f"## {headline}")
-    assert steelyard([*command, "--strict-judged"]) == 1
+    assert steelyard([*command, "--strict"]) == 1
     headline = "The gate FAILED: 1 of 2 rules of run mine depends on unjudged documents (undecided)."
     assert headline in capsys.readouterr().err
     assert steelyard([*command, "--rule", "nDCG@10 >= 0.99"]) == 1
     headline = "The gate FAILED: 1 of 3 rules of run mine failed, and 1 depends on unjudged documents (undecided)."
     assert headline in capsys.readouterr().err
-    assert steelyard([*command, "--strict-judged"]) == 1
+    assert steelyard([*command, "--strict"]) == 1
     root = ElementTree.parse(junit).getroot()
     assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["2", "0", "1", "0"]
     assert root.find(".//error").get("type") == "undecided"
@@ -279,7 +279,7 @@ def test_results_without_lists_are_not_checked_and_an_error_if_strict(folders, t
     assert steelyard(command) == 0
     printed = capsys.readouterr().err
     assert f"not in {now} and {before}, so unjudged documents were not checked." in printed
-    assert steelyard([*command, "--strict-judged"]) == 2
+    assert steelyard([*command, "--strict"]) == 2
     printed = capsys.readouterr().err
     assert "so unjudged documents cannot be checked. Use the result folder of a bench" in printed
     assert "--save-baseline baseline.json" in printed

@@ -130,4 +130,4 @@ def test_a_folder_without_accepted_drafts_is_an_error(tmp_path: Path) -> None:
 def test_options_of_pools_are_refused_for_a_question_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["judge", str(folder), "--html", "page.html"]) == 2
     assert "leave out the other options" in capsys.readouterr().err
-    assert run(["judge", "pool.jsonl", "--dataset", "demo", "--sample", "3"]) == 2
+    assert run(["judge", "pool.jsonl", "--dataset", "demo", "--budget", "3"]) == 2

@@ -550,10 +550,10 @@ def test_ctrl_c_ends_with_a_summary(files: list[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--judges", "ann,bob"], "--judge says which"),
-        (["--judges", "ann,bob", "--judge", "an"], "Did you mean ann"),
-        (["--overlap", "10 percent"], "as in 10% or 0.1"),
-        (["--overlap", "150%"], "as in 10% or 0.1"),
+        (["--split", "ann,bob"], "--judge says which"),
+        (["--split", "ann,bob", "--judge", "an"], "Did you mean ann"),
+        (["--shared", "10 percent"], "as in 10% or 0.1"),
+        (["--shared", "150%"], "as in 10% or 0.1"),
         (["--guidelines", "no-file.yaml"], "no-file.yaml"),
     ],
 )
@@ -564,7 +564,7 @@ def test_wrong_options_are_explained(files: list[str], options: list[str], said:
 
 def test_html_writes_one_file_for_one_judge(files: list[str], tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "bob.html"
-    options = ["--judges", "ann,bob", "--judge", "bob", "--overlap", "50%", "--html", str(path)]
+    options = ["--split", "ann,bob", "--judge", "bob", "--shared", "50%", "--html", str(path)]
     assert run(["judge", *files, *options]) == 0
     assert str(path) in capsys.readouterr().err
     page = path.read_text("utf-8")

@@ -385,7 +385,7 @@ def test_a_page_from_the_command_line_gives_advice_for_the_command_line(tmp_path
     for name, other in (("one", "b"), ("two", "c")):
         (tmp_path / f"{name}.run").write_text(f"q1 Q0 a 1 2.0 {name}\nq2 Q0 {other} 1 2.0 {name}\n")
     inputs = [str(tmp_path / name) for name in ("qrels.trec", "one.run", "two.run")]
-    command = ["compare", *inputs, "-m", "RR", "--report", str(tmp_path / "page.html")]
+    command = ["compare", *inputs, "-m", "RR", "-o", str(tmp_path / "page.html")]
     subprocess.run([sys.executable, "-m", "steelyard", *command], check=True, capture_output=True)
     page = (tmp_path / "page.html").read_text()
     assert "`--dataset DIR` shows their texts." in page

@@ -393,7 +393,7 @@ def subject_of(
             ("Evaluated by", f"Steelyard {record['steelyard']}"),
         ],
         command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
-        whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --all",
+        whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --full",
         controls=tuple(str(row["run"]) for row in rows if row["settings"].get("retriever") == RANDOM),
         absent=tuple(map(sentence, notes)),
     )

@@ -99,9 +99,10 @@ def bench(
         _remember(record, result, beside, store)
         return result
     results = {}
-    for name, dataset in config.datasets.items():
+    for number, (name, dataset) in enumerate(config.datasets.items(), 1):
         single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
-        results[name] = _bench(single, specs, path, folder / name, fresh, strict, _named_progress(name, progress))
+        label = f"{name} (dataset {number} of {len(config.datasets)})"
+        results[name] = _bench(single, specs, path, folder / name, fresh, strict, _named_progress(label, progress))
     many = BenchAcross.of(config, results, folder)
     many.write()
     _remember(record, many, beside, store)

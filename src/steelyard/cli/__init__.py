@@ -161,10 +161,12 @@ def _run(arguments: list[str]) -> int:
 
         print(f"steelyard {__version__}")
         return DONE
-    from steelyard.cli.arguments import UsageError, parse_arguments
+    from steelyard.cli.arguments import parse_arguments
+    from steelyard.cli.options import UsageError
     from steelyard.errors import did_you_mean
     from steelyard.io.files import streams_read_once
     from steelyard.notes import shown_otherwise
+    from steelyard.wording import for_the_command_line
 
     verb = arguments[0]
     if verb not in VERBS:
@@ -174,7 +176,7 @@ def _run(arguments: list[str]) -> int:
         keywords = parse_arguments(verb, function, arguments[1:])
     except SystemExit:
         return DONE
-    with streams_read_once(), shown_otherwise():
+    with streams_read_once(), shown_otherwise(), for_the_command_line():
         code = function(**keywords)
     return DONE if code is None else int(code)
 

@@ -15,8 +15,8 @@ from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.runner import bench as run_bench
 from steelyard.cli import WRONG_INPUT
 from steelyard.cli.across import print_across
-from steelyard.cli.arguments import RESULT_FOLDER, Argument, Fresh, Option, ShowAll, ShowNotes, TableFormat, UsageError
 from steelyard.cli.compare import last_line, print_comparison, print_lists
+from steelyard.cli.options import RESULT_FOLDER, Argument, Option, ShowAll, TableFormat, UsageError, column_names
 from steelyard.cli.output import Format, bench_progress, print_message, print_messages, print_tables, width, write
 from steelyard.cli.report import page_line
 from steelyard.io.text import shortened
@@ -28,11 +28,7 @@ from steelyard.wording import counted
 def bench(
     config: Annotated[Path, Argument("BENCH.YAML", "The bench: `steelyard init` writes an example.")],
     output: Annotated[Path | None, RESULT_FOLDER] = None,
-    fresh: Fresh = False,
-    strict: Annotated[bool, Option("Run nothing if the qrels have errors, such as unknown documents.")] = False,
-    history: Annotated[
-        Path | None, Option("Add one line on this result to this file, as `history:` in bench.yaml does.", "FILE")
-    ] = None,
+    fresh: Annotated[bool, Option("Run every query again, without the cache.")] = False,
     mlflow: Annotated[
         str | None,
         Option(
@@ -42,7 +38,6 @@ def bench(
         ),
     ] = None,
     show_all: ShowAll = False,
-    show_notes: ShowNotes = False,
     format: TableFormat = Format.table,
 ) -> int:
     """Run retrievers over a dataset, evaluate and compare them, and write a result
@@ -63,21 +58,19 @@ def bench(
     `datasets`, every dataset has a folder, and one table is across all of them.
     """
     with bench_progress() as progress:
-        result = run_bench(
-            config, output, fresh=fresh, strict=strict, history=history, mlflow=mlflow or False, watch=progress
-        )
-    return _print_result(result, format, show_all, show_notes)
+        result = run_bench(config, output, fresh=fresh, mlflow=mlflow or False, watch=progress)
+    return _print_result(result, format, show_all)
 
 
-def _print_result(result: BenchResult, format: Format, show_all: bool, show_notes: bool) -> int:
+def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
     """Print the verdict, the leaderboard, warnings and where the result is; the exit code."""
     if isinstance(result, BenchAcross):
         print_across(result.across, format, None, show_all)
-        for name, single in result.results.items() if show_notes else ():
+        for name, single in result.results.items() if show_all else ():
             print_messages(f"{name}: {sentence(each)}" for each in single.notes)
         short = format is Format.table
         page = f"Report: {result.folder / 'report.html'}"
-        print_message(last_line(page, show_all, show_notes) if short else page)
+        print_message(last_line(page, show_all) if short else page)
         return max(_print_failures(single) for single in result.results.values())
     shown = (result.chunk_table, result.approximation_table, result.cost_table)
     tables = [table for table in shown if table is not None]
@@ -89,18 +82,16 @@ def _print_result(result: BenchResult, format: Format, show_all: bool, show_note
         if format is Format.table:
             _print_differences(result)
     else:
-        print_comparison(
-            result.evaluated, format, None, notes=result.notes, tables=tables, show_all=show_all, show_notes=show_notes
-        )
+        print_comparison(result.evaluated, format, None, notes=result.notes, tables=tables, show_all=show_all)
     if format is not Format.table or result.evaluated is None:
         print_messages(map(sentence, result.notes))
-    elif not show_notes:
+    elif not show_all:
         print_messages(sentence(each) for each in result.input_notes if each.code == JUDGMENTS_USED)
     page = f"The result is in {result.folder}. Next: {judge_command(result.folder)}"
     if result.evaluated is not None:
         page = page_line(result.folder / "report.html", result.folder)
     short = format is Format.table and result.evaluated is not None
-    print_message(last_line(page, show_all, show_notes) if short else page)
+    print_message(last_line(page, show_all) if short else page)
     return _print_failures(result)
 
 
@@ -122,9 +113,7 @@ def _print_failures(result: BenchResult) -> int:
 
 def demo(
     output: Annotated[Path, RESULT_FOLDER] = Path("steelyard-demo"),
-    fresh: Fresh = False,
     show_all: ShowAll = False,
-    show_notes: ShowNotes = False,
     format: TableFormat = Format.table,
 ) -> int:
     """Run the bundled benchmark: a leaderboard here, a report in ./steelyard-demo.
@@ -137,8 +126,8 @@ def demo(
     network.
     """
     with as_file(files("steelyard.demo") / "bench.yaml") as config, bench_progress() as progress:
-        result = run_bench(config, output, fresh=fresh, watch=progress)
-    return _print_result(result, format, show_all, show_notes)
+        result = run_bench(config, output, watch=progress)
+    return _print_result(result, format, show_all)
 
 
 def init(
@@ -157,7 +146,9 @@ def init(
     corpus: Annotated[
         str | None, Option("--queries: the documents, for retrievers that index them: a file or a folder.", "PATH")
     ] = None,
-    column: Annotated[str | None, Option("--queries: the column with the questions.", "NAME")] = None,
+    columns: Annotated[
+        list[str] | None, Option("--queries: the column of the questions, as in text=frage.", "ROLE=NAME")
+    ] = None,
 ) -> None:
     """Write a bench.yaml: for your questions and retrievers, or a starter with
     comments that runs as it is.
@@ -174,14 +165,17 @@ def init(
     is asked in the usual ways, and the one that works is written.
     """
     if queries is None:
-        if retriever or corpus or column:
-            raise UsageError("--retriever, --corpus and --column belong to --queries, a file of questions.")
+        if retriever or corpus or columns:
+            raise UsageError("--retriever, --corpus and --columns belong to --queries, a file of questions.")
         path = write_starter(folder)
         print_message(f"{path} is written. Run it with: steelyard bench {path}")
         return
     from steelyard.benchmark.start import write_bench
 
-    started = write_bench(folder, queries, retriever or [], corpus=corpus, column=column)
+    names, _ = column_names(columns)
+    if set(names) - {"text"}:
+        raise UsageError(f"--columns is {', '.join(columns or [])!r}; expected the column of the questions, text=NAME.")
+    started = write_bench(folder, queries, retriever or [], corpus=corpus, column=names.get("text"))
     question, wide = next(iter(started.queries.values())), width() - 4
     print_message(f"{counted(len(started.queries), 'question')} in {queries}. The first: {shortened(question, wide)}")
     print_messages(map(sentence, started.notes))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, RunFile
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, RunFile
 from steelyard.cli.output import Format, emit_result, print_message, print_tables, write_prose
 from steelyard.quality.check import check as check_data
 from steelyard.quality.check import effect_text
@@ -16,8 +16,8 @@ def check(
     dataset: Annotated[str, Argument("DATASET", "A dataset, as in bench.yaml: a folder, or '{path: DIR, ...}'.")],
     runs: Annotated[list[RunFile] | None, Argument("RUN", "Runs: FILE or NAME=FILE.")] = None,
     measure: args.Measures = None,
-    strict: Annotated[bool, Option("Exit with code 1 if a finding is an error or a warning.")] = False,
-    columns: args.RunColumns = None,
+    strict: args.Strict = False,
+    columns: args.Columns = None,
     format: args.TableFormat = Format.table,
     output: args.Output = None,
 ) -> int:
@@ -34,7 +34,7 @@ def check(
     the form of files instead.
     """
     files = runs or []
-    names = args.column_names(columns, "--columns")
+    names, _ = args.column_names(columns)
     read = [args.read_run(run.path, names, len(files)) for run in files]
     chosen = dict(zip(args.run_names([each.name for each in read], files), read, strict=True))
     result = check_data(dataset, chosen, measure or None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, RunFile, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Expert, Option, RunFile, UsageError
 from steelyard.cli.output import (
     Format,
     emit_result,
@@ -32,11 +33,12 @@ from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import TableOptions
 from steelyard.comparison.slices import column_values
 from steelyard.dialects import dialect as dialect_of
-from steelyard.errors import InputError
+from steelyard.errors import InputError, WrongKindError
 from steelyard.io.datasets import dataset_named, queries_beside
 from steelyard.notes import Note, sentence
+from steelyard.qrels import Qrels
 from steelyard.report.comparison import comparison_tables
-from steelyard.report.rows import is_long, movers_lines, remarks
+from steelyard.report.rows import is_long, movers_lines, remarks, slice_tables
 from steelyard.report.summary import summary
 from steelyard.report.tables import Table
 from steelyard.run import Run
@@ -50,73 +52,50 @@ def compare(
     runs: Annotated[list[RunFile] | None, Argument("RUN", "Two or more runs: FILE, NAME=FILE, or - (stdin).")] = None,
     measure: args.Measures = None,
     baseline: Annotated[str | None, Option("Compare every run with this one; default: all pairs.", "NAME")] = None,
-    test: Annotated[str, Option("t, wilcoxon, sign, permutation, bootstrap, tukey or max-t.", "TEST")] = "t",
-    correction: args.Correction = "holm",
     composite: Annotated[
         str | None, Option("Weights of a composite score: a YAML or JSON file, or default.", "FILE|default")
     ] = None,
     at: Annotated[list[int] | None, Option("One row per run at this cutoff. Repeat for more.", "K")] = None,
-    by: Annotated[
-        str | None,
-        Option(
-            "Slice by a column of --queries (or of queries.jsonl next to QRELS; with --scores, of that file), or by "
-            "complexity.",
-            "COLUMN",
-        ),
-    ] = None,
-    queries: Annotated[Path | None, Option("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE")] = None,
+    by: args.By = None,
+    queries: args.QueryColumns = None,
     no_qrels: Annotated[
         bool, Option("Compare the lists of runs without qrels: overlap, RBO, rank correlation.")
     ] = False,
     scores: Annotated[Path | None, Option("Compare a table of values per query instead of runs.", "FILE")] = None,
-    run_column: Annotated[str | None, Option("--scores: the column of run names.", "COLUMN")] = None,
-    query_column: Annotated[str | None, Option("--scores: the column of query ids.", "COLUMN")] = None,
-    measure_column: Annotated[str | None, Option("--scores, long form: the column of measures.", "COLUMN")] = None,
-    value_column: Annotated[str | None, Option("--scores, long form: the column of values.", "COLUMN")] = None,
-    repeat_column: Annotated[str | None, Option("--scores: the column of repetitions, as of a seed.", "COLUMN")] = None,
-    repeats: Annotated[
-        str,
-        Option(
-            "--scores: `average` the repetitions of each run, or pair the runs by query and repetition (`blocks`) "
-            "first. Queries are tested, not repetitions.",
-            "HOW",
-        ),
-    ] = "average",
-    movers: Annotated[
-        int,
-        Option(
-            "Show this many queries with the largest losses and gains from the baseline (default: from the last "
-            "run). Not as CSV.",
-            "N",
-        ),
-    ] = 0,
-    report: Annotated[Path | None, Option("Also write the report page here.", "FILE.html")] = None,
-    dataset: Annotated[
-        str | None,
-        Option(
-            "Dataset with the texts for the page and for measures that read texts (a budget, near-duplicates), as "
-            "in bench.yaml: a folder, or '{path: DIR, qrels: FILE}'.",
-            "DIR",
+    run_column: Annotated[str | None, Expert("--scores: the same as --columns run=COLUMN.", "COLUMN")] = None,
+    query_column: Annotated[str | None, Expert("--scores: the same as --columns query=COLUMN.", "COLUMN")] = None,
+    columns: Annotated[
+        list[str] | None,
+        args.COLUMNS._replace(
+            help=f"{args.COLUMNS.help} With --scores: run, query, repeat (repetitions, as of a seed); in the long "
+            "form also measure and value."
         ),
     ] = None,
+    repeat_blocks: Annotated[
+        bool,
+        Expert(
+            "--scores: pair the runs by query and repetition, then average; default: average the repetitions of each "
+            "run. Queries are tested, not repetitions."
+        ),
+    ] = False,
+    movers: args.Movers = 0,
+    dataset: args.Texts = None,
     predicted: args.Predicted = None,
     pool: args.SampledPool = None,
     these_queries: args.TheseQueries = False,
-    columns: args.RunColumns = None,
-    qrels_columns: args.QrelsColumns = None,
-    qrels_format: args.QrelsFormat = None,
     dialect: args.DialectName = "steelyard",
+    test: args.Test = "t",
+    correction: args.Correction = "holm",
     alpha: args.Alpha = 0.05,
     equivalence: Annotated[
         float | None,
-        Option(
+        Expert(
             "Report which runs are equivalent: the 95% interval of their difference is within this margin.", "MARGIN"
         ),
     ] = None,
     permutations: args.Permutations = None,
     seed: args.Seed = 0,
     show_all: args.ShowAll = False,
-    show_notes: args.ShowNotes = False,
     format: args.TableFormat = Format.table,
     output: args.Output = None,
     **options: Any,
@@ -135,11 +114,8 @@ def compare(
 
       steelyard compare --no-qrels bm25.run dense.run --at 10
 
-    The terminal shows the verdict, a leaderboard and warnings; --all and --notes
-    show the rest. Files and other formats have all of it: differences, intervals,
-    corrected p-values and verdicts. CSV has one row per run, with the differences
-    from --baseline and the slices of --by as columns. Verdicts follow the p-values;
-    a note lists the pairs whose interval disagrees.
+    The terminal shows the verdict, a leaderboard and warnings; --all shows the
+    rest, and files have all of it. -o report.html writes the report page.
     """
     if movers < 0:
         raise InputError(f"--movers is {movers}; expected 0 or more.")
@@ -148,13 +124,14 @@ def compare(
             "--movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
     labels = args.read_predicted(predicted, pool, these_queries)
+    names, qrels_names = args.column_names(columns)
     given = [*([] if qrels is None else [RunFile(str(qrels))]), *(runs or [])]
     qrels = None if qrels is None else args.input_path(qrels)
     if no_qrels:
         chosen = {name: value for name, value in options.items() if value is not None}
-        if scores is not None or report is not None:
-            raise UsageError("--no-qrels compares the lists of runs; leave out --scores and --report.")
-        read = _read_runs(given, args.column_names(columns, "--columns"), None)
+        if scores is not None:
+            raise UsageError("--no-qrels compares the lists of runs; leave out --scores.")
+        read = _read_runs(given, names, None)
         lists = compare_runs(
             None,
             read,
@@ -188,15 +165,15 @@ def compare(
             raise InputError("give qrels and runs, or --scores, not both.")
         if labels:
             raise InputError("--predicted needs qrels and runs; it cannot be used with --scores.")
-        if columns or qrels_columns or qrels_format:
-            raise InputError(
-                "--columns, --qrels-columns and --qrels-format are for runs and qrels; with --scores use --run-column, "
-                "--query-column and the like."
+        names |= {role: name for role, name in (("run", run_column), ("query", query_column)) if name}
+        given_roles = [*names, *(f"{args.QRELS}{role}" for role in qrels_names)]
+        if wrong := [role for role in given_roles if role not in _SCORE_ROLES]:
+            raise UsageError(
+                f"--columns {wrong[0]} is not a role of --scores; expected one of {', '.join(_SCORE_ROLES)}, as in "
+                "--columns run=method,query=id."
             )
-        if repeats not in ("average", "blocks"):
-            raise InputError(f"--repeats is {repeats!r}; expected average or blocks.")
-        how = cast(Literal["average", "blocks"], repeats)
-        table = TableOptions(run_column, query_column, measure_column, value_column, repeat_column, how)
+        how = TableOptions(repeats="blocks" if repeat_blocks else "average")
+        table = replace(how, **{f"{role}_column": name for role, name in names.items()})
         result = compare_scores(scores, measure, options=table, missing=options["missing"] or "zero", **shared)
     else:
         if qrels is None or not runs:
@@ -208,35 +185,42 @@ def compare(
             shared["queries"] = queries_beside(qrels)
         reads_texts = known is not None and dialect_of(dialect).reads_texts(measure or [])
         corpus = dict(known.corpus) if known is not None and reads_texts else None
-        judged = args.read_qrels(qrels, qrels_columns, qrels_format)
-        read = _read_runs(runs, args.column_names(columns, "--columns"), corpus)
+        judged = _read_qrels(qrels, qrels_names)
+        read = _read_runs(runs, names, corpus)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compare_runs(judged, read, measure or default, at=at, dialect=dialect, **labels, **options, **shared)
     texts = None if queries is None or not movers else _query_texts(queries)
-    if is_page(output):
-        report = output
-    else:
-        print_comparison(result, format, output, movers, texts, show_all=show_all, show_notes=show_notes)
-    if report is not None:
+    if output is not None and is_page(output):
         from steelyard.report.page import write_page
         from steelyard.report.page.subject import comparison_subject
 
         command = shlex.join(["steelyard", *sys.argv[1:]])
-        write_page(comparison_subject(result, known, command), report)
-    if report is not None or _is_short(format, output):
-        where = "" if report is None else page_line(report, None)
-        print_message(last_line(where, show_all, show_notes) if _is_short(format, output) else where)
+        write_page(comparison_subject(result, known, command), output)
+        print_messages([result.verdict, page_line(output, None)])
+        return
+    print_comparison(result, format, output, movers, texts, show_all=show_all, slices=by is not None)
+    if format_for(format, output) is Format.table and output is None and not show_all:
+        print_message("More: --all")
 
 
-def _is_short(format: Format, output: Path | None) -> bool:
-    """Whether a comparison is printed in short."""
-    return format_for(format, output) is Format.table and output is None
+def _read_qrels(path: Path, columns: dict[str, str]) -> Qrels:
+    """The qrels; if the file is a run, the error says how to compare runs without qrels."""
+    try:
+        return args.read_qrels(path, columns)
+    except WrongKindError:
+        raise UsageError(
+            f"{path} holds a run; expected qrels first, then the runs. To compare the lists of runs without qrels, add "
+            "--no-qrels."
+        ) from None
 
 
-def last_line(where: str, show_all: bool, show_notes: bool) -> str:
-    """Where the report is, and the options that show more."""
-    more = [name for name, given in (("--all", show_all), ("--notes", show_notes)) if not given]
-    return "    ".join([*([where] if where else []), *([f"More: {', '.join(more)}"] if more else [])])
+_SCORE_ROLES = ("run", "query", "measure", "value", "repeat")
+"""The columns of a table of scores."""
+
+
+def last_line(where: str, show_all: bool) -> str:
+    """Where the report is, and the option that shows more."""
+    return where if show_all else f"{where}    More: --all"
 
 
 def print_comparison(
@@ -249,11 +233,11 @@ def print_comparison(
     notes: Sequence[Note] = (),
     tables: Sequence[Table] = (),
     show_all: bool = False,
-    show_notes: bool = False,
+    slices: bool = False,
 ) -> None:
     """Print a comparison: tables to stdout or a file, the verdict and the notes to stderr.
 
-    On a screen in short: `show_all` prints every table, also the given ones, `show_notes` every note.
+    On a screen in short, with `slices` if asked for; `show_all` prints every table, also the given ones, and all notes.
     """
 
     def show() -> None:
@@ -262,12 +246,10 @@ def print_comparison(
             print_message(result.verdict)
             print_tables([*comparison_tables(result), *tables])
             print_message("")
-        else:
-            print_summary(short)
-        if show_notes:
-            lines = [*remarks(result, short=show_all and is_long(result)), *map(sentence, notes)]
+            lines = [*remarks(result, short=is_long(result)), *map(sentence, notes)]
             print_messages([f"- {line}" for line in lines])
         else:
+            print_summary(short, slice_tables(result) if slices else ())
             for line in short.warnings:
                 print_message(line, "yellow")
             print_messages(short.next_steps)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, RunFile
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Option, RunFile
 from steelyard.cli.output import Format, emit, format_for, print_message, print_messages, with_progress
 from steelyard.coverage import Coverage, coverage_lines, refuse_unmatched, unjudged_line
 from steelyard.evaluation import evaluate as evaluate_run
@@ -28,17 +28,8 @@ def evaluate(
     measure: args.Measures = None,
     dialect: args.DialectName = "steelyard",
     per_query: Annotated[bool, Option("Show the values of every query.")] = False,
-    columns: args.RunColumns = None,
-    qrels_columns: args.QrelsColumns = None,
-    qrels_format: args.QrelsFormat = None,
-    dataset: Annotated[
-        str | None,
-        Option(
-            "Dataset with the texts for measures that read texts (a budget, near-duplicates), as in bench.yaml: a "
-            "folder, or '{path: DIR, ...}'.",
-            "DIR",
-        ),
-    ] = None,
+    columns: args.Columns = None,
+    dataset: args.Texts = None,
     predicted: args.Predicted = None,
     pool: args.SampledPool = None,
     these_queries: args.TheseQueries = False,
@@ -52,15 +43,15 @@ def evaluate(
 
       steelyard evaluate qrels.trec bm25.run dense.run -m nDCG@10 -m 'P(rel=2)@5'
 
-      steelyard evaluate qrels.csv dense.parquet --qrels-columns grade=label \\
-          --columns doc_id=passage,score=sim
+      steelyard evaluate qrels.csv dense.parquet \\
+          --columns doc_id=passage,score=sim,qrels.grade=label
 
     Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are detected from the
     content of the files, and columns by their usual names.
     """
     qrels = args.input_path(qrels)
-    judged = args.read_qrels(qrels, qrels_columns, qrels_format)
-    run_columns = args.column_names(columns, "--columns")
+    run_columns, qrels_columns = args.column_names(columns)
+    judged = args.read_qrels(qrels, qrels_columns)
     texts = None if dataset is None else _texts(dataset)
     labels = args.read_predicted(predicted, pool, these_queries)
     scores = [

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.arguments import Argument, Option
+from steelyard.cli.options import Argument, Expert, Option, Texts
 from steelyard.cli.output import print_message
 
 
@@ -18,6 +18,13 @@ class Overlap(str, Enum):
     whole = "whole"
 
 
+class Ignored(str, Enum):
+    """What does not matter when facts are matched."""
+
+    case = "case"
+    spaces = "spaces"
+
+
 def evidence(
     source: Annotated[Path, Argument("EVIDENCE", "What chunks must contain: spans, facts, pages.")],
     chunks: Annotated[
@@ -25,11 +32,12 @@ def evidence(
     ],
     output: Annotated[Path, Option("The qrels to write; the name selects the format.", "QRELS")],
     overlap: Annotated[Overlap, Option("How much of a span a chunk must contain to be relevant.")] = Overlap.any,
-    share: Annotated[float, Option("Share of the words of a fact that a chunk must contain, in order.", "SHARE")] = 1.0,
-    ignore_case: Annotated[bool, Option("Match facts without regard to case.")] = False,
-    remove_spaces: Annotated[bool, Option("Match facts without regard to white space.")] = False,
-    parent: Annotated[str | None, Option("The column of CHUNKS with the parent of a chunk.", "COLUMN")] = None,
-    dataset: Annotated[Path | None, Option("The dataset with the documents, to check spans and chunks.", "DIR")] = None,
+    share: Annotated[float, Expert("Share of the words of a fact that a chunk must contain, in order.", "SHARE")] = 1.0,
+    ignore: Annotated[
+        list[Ignored] | None, Expert("What does not matter when facts are matched. Repeat for both.")
+    ] = None,
+    parent: Annotated[str | None, Expert("The column of CHUNKS with the parent of a chunk.", "COLUMN")] = None,
+    dataset: Texts = None,
 ) -> None:
     """Make qrels for chunks from evidence, so that one set of evidence serves every
     chunking: a chunk is relevant if it contains what a query needs.
@@ -43,17 +51,17 @@ def evidence(
     contexts of ragas, or JSON with the targets of each query. A target that is in
     no chunk stays in the qrels and counts as not found.
     """
-    from steelyard.datasets import Dataset
     from steelyard.evidence import Evidence
+    from steelyard.io.datasets import dataset_named
     from steelyard.io.evidence import read_chunks
 
-    documents = None if dataset is None else Dataset.read(dataset, judged=False).corpus.texts
+    documents = None if dataset is None else dataset_named(dataset, judged=False).corpus.texts
     judged = Evidence.read(source).judge(
         read_chunks(chunks),
         overlap=overlap.value,
         share=share,
-        case=not ignore_case,
-        spaces="removed" if remove_spaces else "single",
+        case=Ignored.case not in (ignore or []),
+        spaces="removed" if Ignored.spaces in (ignore or []) else "single",
         parent=parent,
         documents=documents,
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated, Literal, cast
 
 from steelyard.cli import WRONG_INPUT
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Expert, Option, UsageError
 from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write_prose
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
@@ -28,8 +28,8 @@ def convert(
     to_format: Annotated[
         str | None, Option("Format of OUT; default: from its name.", "FORMAT", names=("--to",))
     ] = None,
-    kind: args.Kind = None,
-    columns: args.FileColumns = None,
+    kind: args.As = None,
+    columns: args.Columns = None,
     drop_empty: Annotated[bool, Option("Leave out queries without documents, which a TREC file cannot store.")] = False,
     by_rank: Annotated[
         bool, Option("Write the scores n, n - 1, ... 1, for a run whose own scores do not follow its ranks.")
@@ -37,9 +37,9 @@ def convert(
     roll_up: Annotated[
         Path | None, Option("Turn a run of chunks into one of documents, with this table of chunks.", "CHUNKS")
     ] = None,
-    level: Annotated[str, Option("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
+    level: Annotated[str, Expert("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
     how: Annotated[
-        str, Option("--roll-up: score of the best chunk, the sum, or the first (best, sum, first).", "HOW")
+        str, Expert("--roll-up: score of the best chunk, the sum, or the first (best, sum, first).", "HOW")
     ] = "best",
 ) -> None:
     """Write a run or qrels in another format.
@@ -56,10 +56,10 @@ def convert(
       steelyard convert chunks.run documents.parquet --roll-up chunks.jsonl
     """
     if kind not in (None, "run", "qrels"):
-        raise InputError(f"--kind is {kind!r}; expected run or qrels.")
-    source = args.input_path(source)
+        raise InputError(f"--as is {kind!r}; expected run or qrels.")
+    source, names = args.input_path(source), args.file_columns(columns)
     if roll_up is not None:
-        run = Run.read(source, from_format, **args.column_names(columns, "--columns"))
+        run = Run.read(source, from_format, **names)
         rolled = _roll_up(run, roll_up, how, level)
         kept = rolled.without_empty() if drop_empty else rolled
         (scored_by_rank(kept) if by_rank else kept).write(target, to_format)
@@ -71,7 +71,7 @@ def convert(
         from_format,
         to_format,
         cast(Literal["run", "qrels"] | None, kind),
-        args.column_names(columns, "--columns"),
+        names,
         drop_empty=drop_empty,
         by_rank=by_rank,
     )
@@ -91,8 +91,8 @@ convert.__doc__ = f"{cleandoc(convert.__doc__ or '')}\n\n{_FORMATS}"
 
 def validate(
     paths: Annotated[list[str], Argument("PATH", "Runs, qrels, or datasets: folders, or '{path: DIR, qrels: FILE}'.")],
-    kind: args.Kind = None,
-    columns: args.FileColumns = None,
+    kind: args.As = None,
+    columns: args.Columns = None,
     format: args.TableFormat = Format.table,
     output: args.Output = None,
 ) -> int:
@@ -105,7 +105,7 @@ def validate(
     A path that cannot be read is reported, and the others are still checked. The
     exit code is 2 if a file or dataset cannot be used.
     """
-    names = args.column_names(columns, "--columns")
+    names = args.file_columns(columns)
     found = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
     if format_for(format, output) is Format.table:
         write_prose("\n".join(text for text, _, _ in found), output)

@@ -7,8 +7,8 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Expert, Option, UsageError
 from steelyard.cli.output import Format, emit, print_message, print_messages, progress_bar, with_progress, write
 from steelyard.fusion.fuse import fuse as fuse_runs
 from steelyard.fusion.methods import METHODS
@@ -26,12 +26,18 @@ def fuse(
     norm: Annotated[
         str | None, Option("A normalisation of scores, as above. Not for methods that use ranks.", "NAME")
     ] = None,
-    weights: Annotated[str | None, Option("One weight per run, as in 0.7,0.3.", "W,W")] = None,
-    k: Annotated[float | None, Option("rrf: the constant that is added to ranks (60).", "N")] = None,
-    phi: Annotated[float | None, Option("rbc: persistence, from 0 to below 1 (0.8).", "P")] = None,
-    sigma: Annotated[float | None, Option("logn-isr: from 0 to 1 (0.01).", "S")] = None,
-    depth: Annotated[int | None, Option("Cut every fused list at this depth.", "N")] = None,
-    name: Annotated[str | None, Option("The name of the fused run.", "NAME")] = None,
+    weights: Annotated[list[float] | None, Option("One weight per run, as in 0.7,0.3.", "W,W", commas=True)] = None,
+    parameter: Annotated[
+        list[str] | None,
+        Option(
+            "A parameter of the method: k=60 of rrf (added to ranks), phi=0.8 of rbc (persistence), sigma=0.01 of "
+            "logn-isr. With --tune, the values to try, as in k=10,20,60, norm=z,sum, weights=simplex or "
+            "weights=1:1,2:1. Repeat for more.",
+            "NAME=V,V",
+        ),
+    ] = None,
+    depth: args.Depth = None,
+    name: Annotated[str | None, Expert("The name of the fused run.", "NAME")] = None,
     output: Annotated[
         Path | None,
         Option("Write the fused run here; its name selects the format.", "FILE"),
@@ -42,20 +48,11 @@ def fuse(
     measure: Annotated[
         str, Option("--tune: the measure to tune for.", "MEASURE")
     ] = "nDCG@10",
-    grid: Annotated[
-        list[str] | None,
-        Option(
-            "--tune: values to try, as in k=10,20,60, norm=z,sum, weights=simplex or weights=1:1,2:1. Repeat for more.",
-            "NAME=V,V",
-        ),
-    ] = None,
-    folds: Annotated[int, Option("--tune: number of folds.", "N")] = 5,
-    seed: Annotated[int, Option("--tune: seed of the folds.", "N")] = 0,
+    folds: Annotated[int, Expert("--tune: number of folds.", "N")] = 5,
+    seed: args.Seed = 0,
     rel: args.Rel = None,
-    columns: args.RunColumns = None,
-    qrels_columns: args.QrelsColumns = None,
-    qrels_format: args.QrelsFormat = None,
-    format: Annotated[Format, Option("--tune: how to print the table.")] = Format.table,
+    columns: args.Columns = None,
+    format: args.TableFormat = Format.table,
 ) -> None:  # fmt: skip
     """Fuse several runs into one. Without -o the fused run is printed as TREC lines.
 
@@ -73,32 +70,32 @@ def fuse(
     printed, and the lists that -o writes, are of queries whose judgments were not
     used to choose their parameters.
     """
-    run_columns = args.column_names(columns, "--columns")
+    run_columns, qrels_columns = args.column_names(columns)
     paths = list(map(args.input_path, runs))
     read = [args.read_run(path, run_columns, len(runs)) for path in with_progress(paths, lambda path: path.name)]
-    parameters: dict[str, float] = {
-        key: value for key, value in (("k", k), ("phi", phi), ("sigma", sigma)) if value is not None
-    }
+    values = _values(parameter)
     if tune is None:
-        if grid or qrels_columns or qrels_format:
-            option = "--grid is" if grid else "--qrels-columns and --qrels-format are"
-            raise UsageError(f"{option} for --tune; add --tune QRELS.")
+        if qrels_columns:
+            raise UsageError("--columns qrels. is for --tune; add --tune QRELS.")
         if format is not Format.table:
             raise UsageError(
                 "--format is for the table that --tune prints; the format of a fused run is that of the name in -o "
                 "fused.json."
             )
-        fused = fuse_runs(read, method, norm, _numbers(weights, ","), name, depth, **parameters)
+        fused = fuse_runs(read, method, norm, weights, name, depth, **_one_each(values))
     else:
-        if parameters or norm or weights:
-            raise UsageError("--tune chooses the parameters; use --grid for the values to try, as in --grid k=10,60.")
+        if norm or weights:
+            raise UsageError(
+                "--tune chooses the parameters; name the values to try, as in --parameter norm=z,sum or "
+                "--parameter weights=1:1,2:1."
+            )
         if depth is not None:
             raise UsageError("--depth cannot be used with --tune; cut the lists afterwards.")
-        judged = args.read_qrels(tune, qrels_columns, qrels_format)
+        judged = args.read_qrels(tune, qrels_columns)
         with progress_bar() as progress:
             result = tune_fusion(
                 judged, read, method, measure,
-                grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=progress,
+                grid=values or None, folds=folds, seed=seed, rel=rel, name=name, progress=progress,
             )  # fmt: skip
         fused = result.run
         _print_tuned(result, format)
@@ -111,31 +108,37 @@ def fuse(
         write(run_bytes(fused).decode().rstrip("\n"), None)
 
 
-def _numbers(text: str | None, between: str) -> list[float] | None:
-    if text is None:
-        return None
+def _numbers(text: str, between: str) -> list[float]:
     try:
         return [float(part) for part in text.split(between)]
     except ValueError:
         raise UsageError(f"{text!r} is wrong; expected numbers separated by {between!r}.") from None
 
 
-def _grid(texts: list[str] | None) -> dict[str, Any] | None:
-    """The values to try: numbers, names of normalisations, or weights of the runs separated by colons."""
-    if not texts:
-        return None
-    grid: dict[str, Any] = {}
-    for text in texts:
+def _values(texts: list[str] | None) -> dict[str, Any]:
+    """The values of each parameter: numbers, names of normalisations, or weights of the runs separated by colons."""
+    found: dict[str, Any] = {}
+    for text in texts or []:
         key, _, values = text.partition("=")
         if not values:
-            raise UsageError(f"--grid {text!r} has no values; expected a name and values, as in k=10,20,60.")
+            raise UsageError(f"--parameter {text!r} has no value; expected a name and a value, as in k=60.")
         if key == "norm":
-            grid[key] = values.split(",")
+            found[key] = values.split(",")
         elif key == "weights":
-            grid[key] = values if values == "simplex" else [_numbers(part, ":") for part in values.split(",")]
+            found[key] = values if values == "simplex" else [_numbers(part, ":") for part in values.split(",")]
         else:
-            grid[key] = _numbers(values, ",")
-    return grid
+            found[key] = _numbers(values, ",")
+    return found
+
+
+def _one_each(values: dict[str, Any]) -> dict[str, float]:
+    """One number per parameter, for a fusion that is not tuned."""
+    for name, several in values.items():
+        if name in ("norm", "weights"):
+            raise UsageError(f"--parameter {name} is for --tune; use --{name}, or add --tune QRELS.")
+        if len(several) > 1:
+            raise UsageError(f"--parameter {name} has {len(several)} values; --tune QRELS chooses among them.")
+    return {name: several[0] for name, several in values.items()}
 
 
 def _print_tuned(result: Tuned, format: Format) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Expert, Option, UsageError
 from steelyard.cli.output import Format, emit_result, format_for, print_message, print_messages, print_tables, write
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
@@ -29,44 +29,40 @@ def gate(
             "FILE|DIR|history:POINT",
         ),
     ] = None,
-    rule: Annotated[list[str] | None, Option("A rule, as in 'nDCG@10 >= 0.40'. Repeat for more.", "RULE")] = None,
-    rules: Annotated[Path | None, Option("A file of rules, one per line; # starts a comment.", "FILE")] = None,
+    rule: Annotated[
+        list[str] | None,
+        Option("A rule, as in 'nDCG@10 >= 0.40', or a file with one per line. Repeat for more.", "RULE|@FILE"),
+    ] = None,
     run: Annotated[
         list[str] | None,
         Option("Check this run; default: all runs, or the only run of the baseline. Repeat for more.", "NAME"),
     ] = None,
     baseline_run: Annotated[
-        str | None, Option("Compare with this run; default: the run of the same name, or the only one.", "NAME")
+        str | None, Expert("Compare with this run; default: the run of the same name, or the only one.", "NAME")
     ] = None,
-    queries: Annotated[
-        Path | None, Option("Columns of the queries, for slices: JSONL, CSV, TSV or Parquet.", "FILE")
-    ] = None,
-    test: Annotated[str, Option("t, wilcoxon, sign, permutation or bootstrap; one-sided.", "TEST")] = "t",
+    queries: args.QueryColumns = None,
+    test: args.Test = "t",
     correction: args.Correction = "holm",
     alpha: args.Alpha = 0.05,
     permutations: args.Permutations = None,
     seed: args.Seed = 0,
     allow: Annotated[
         list[str] | None,
-        Option("What may differ from the baseline: queries (missing ones) or judgments. Repeat for both.", "CHANGE"),
-    ] = None,
-    allow_failed: Annotated[
-        int | None, Option("Queries that a run may fail on; default: `gate:` in bench.yaml, or 0.", "N")
-    ] = None,
-    strict_judged: Annotated[
-        bool,
         Option(
-            "A rule whose outcome depends on unjudged documents does not pass; default: a warning. Needs result "
-            "folders."
+            "What may differ from the baseline: queries (missing ones) or judgments; failed=N, the queries that a run "
+            "may fail on. Repeat for more.",
+            "CHANGE",
+            commas=True,
         ),
-    ] = False,
+    ] = None,
+    strict: args.Strict = False,
     junit: Annotated[Path | None, Option("Also write JUnit XML here.", "FILE")] = None,
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
     save_baseline: Annotated[
         Path | None,
-        Option("Write the result as a baseline here; with --rule, --rules or --baseline, only if it passes.", "FILE"),
+        Option("Write the result as a baseline here; with --rule or --baseline, only if it passes.", "FILE"),
     ] = None,
-    show_all: Annotated[bool, Option("Show the rules that passed, too.", names=("--all",))] = False,
+    show_all: args.ShowAll = False,
     format: args.TableFormat = Format.table,
     output: args.Output = None,
 ) -> int:
@@ -92,10 +88,14 @@ def gate(
     Rules of `gate:` in bench.yaml are also checked. If no rule compares with the
     baseline, there must be no significant drop in any measure that both have. A run
     that failed on queries does not pass. A rule whose outcome depends on documents
-    that nobody judged is undecided: a warning, or with --strict-judged exit code 1.
+    that nobody judged is undecided: a warning, or with --strict exit code 1.
     """
+    all_rules: list[str | Rule] = [
+        each for text in rule or [] for each in (read_rules(text[1:]) if text.startswith("@") else [text])
+    ]
+    changes = [change for change in allow or [] if not change.startswith("failed=")]
+    failed = [_number(change) for change in allow or [] if change not in changes]
     source = gate_input(result)
-    all_rules: list[str | Rule] = [*(rule or []), *(read_rules(rules) if rules is not None else [])]
     if save_baseline is not None and not all_rules and baseline is None:
         if format is not Format.table or output is not None:
             raise UsageError(
@@ -108,8 +108,8 @@ def gate(
     try:
         checked = checking.gate(
             source, all_rules, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
-            correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
-            allow_failed=allow_failed, strict_judged=strict_judged,
+            correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=changes,
+            allow_failed=max(failed, default=None), strict_judged=strict,
         )  # fmt: skip
     except SteelyardError as error:
         for path, error_text in ((junit, junit_error), (markdown, markdown_error)):
@@ -127,6 +127,14 @@ def gate(
     if save_baseline is not None:
         _save(source, save_baseline, run)
     return 0
+
+
+def _number(change: str) -> int:
+    """The number of --allow failed=N."""
+    try:
+        return int(change.partition("=")[2])
+    except ValueError:
+        raise UsageError(f"--allow is {change!r}; expected a number of queries, as in failed=3.") from None
 
 
 def _print(checked: GateResult, format: Format, output: Path | None, show_all: bool) -> None:

@@ -6,22 +6,21 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.benchmark.history import history as read
-from steelyard.cli.arguments import Alpha, Argument, Option, Output, TableFormat
+from steelyard.cli.options import Alpha, Argument, Expert, Option, Output, TableFormat, UsageError
 from steelyard.cli.output import Format, emit, emit_result, print_message, print_tables
 from steelyard.report.documents import frame_table
 
 
 def history(
     file: Annotated[Path, Argument("FILE", "The history that `history: FILE` in bench.yaml writes.")],
-    before: Annotated[
-        str | None, Option("With --to: show the queries that moved between two commits.", "COMMIT", names=("--from",))
+    commits: Annotated[
+        str | None, Option("Show the queries that moved between two commits; first and last are the ends.", "FROM..TO")
     ] = None,
-    after: Annotated[
-        str | None, Option("The other commit; first and last are the ends.", "COMMIT", names=("--to",))
+    run: Annotated[str | None, Option("With --commits: the run; default: the first.", "NAME")] = None,
+    measure: Annotated[str | None, Option("With --commits: the measure; default: the first.", "MEASURE")] = None,
+    dataset: Annotated[
+        str | None, Expert("With --commits: the dataset; default: the last.", "NAME", names=("--on",))
     ] = None,
-    run: Annotated[str | None, Option("With --from: the run; default: the first.", "NAME")] = None,
-    measure: Annotated[str | None, Option("With --from: the measure; default: the first.", "MEASURE")] = None,
-    dataset: Annotated[str | None, Option("With --from: the dataset; default: the last.", "NAME")] = None,
     alpha: Alpha = 0.05,
     format: TableFormat = Format.table,
     output: Output = None,
@@ -32,13 +31,16 @@ def history(
 
       steelyard history history.jsonl -o history.html
 
-      steelyard history history.jsonl --from 1a2b3c4 --to last
+      steelyard history history.jsonl --commits 1a2b3c4..last
 
     A line is broken where the corpus, the queries, the qrels or the definition of
     the measure changed. Other changes are tested, paired by query and corrected.
     """
+    before, dots, after = (commits or "..").partition("..")
+    if not dots:
+        raise UsageError(f"--commits is {commits!r}; expected two commits, as in 1a2b3c4..last.")
     result = read(file, alpha)
-    if before is not None or after is not None:
+    if commits is not None:
         moved = result.movers(before or "first", after or "last", run, measure, dataset)
         emit(frame_table(moved), moved.to_dicts(), format, output)
         return

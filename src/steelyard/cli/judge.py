@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from steelyard.checks import whole_number
-from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Expert, Option, UsageError
 from steelyard.cli.output import print_message, print_messages, progress_bar
 from steelyard.io.text import shortened
 from steelyard.notes import sentence
@@ -38,7 +39,8 @@ def judge(
         ),
     ],
     dataset: Annotated[
-        str | None, Option("POOL: the texts of queries and documents: a folder, a file or a name.", "DIR")
+        str | None,
+        Option("POOL: a dataset with the texts of queries and documents: a folder, a file or a name.", "DIR"),
     ] = None,
     output: Annotated[
         Path | None,
@@ -48,44 +50,43 @@ def judge(
             "FILE",
         ),
     ] = None,
-    budget: Annotated[int | None, Option("RESULT: documents to judge now; default 40.", "N")] = None,
-    sample: Annotated[
-        int | None, Option("QUESTIONS: look at a random sample of this many, to estimate the share of bad ones.", "N")
+    budget: Annotated[
+        int | None,
+        Option(
+            "How many to judge now. RESULT: documents; default 40. QUESTIONS: a random sample, to estimate the share "
+            "of bad ones.",
+            "N",
+        ),
     ] = None,
     judge: Annotated[
         str | None, Option("The judge's name; without it, the name of the computer's user.", "NAME")
     ] = None,
-    judges: Annotated[
-        str | None, Option("All judges, to split the pool among them; everyone runs the same command.", "A,B")
+    split: Annotated[
+        list[str] | None,
+        Option("Split the pool among these judges; everyone runs the same command.", "A,B", commas=True),
     ] = None,
-    overlap: Annotated[str, Option("With --judges, the share of the pool that all of them get.", "SHARE")] = "10%",
-    guidelines: Annotated[Path | None, Option("The scale with labels, descriptions and keys, in YAML.", "FILE")] = None,
+    shared: Annotated[str, Expert("With --split, the share of the pool that all judges get.", "SHARE")] = "10%",
+    guidelines: Annotated[Path | None, Expert("The scale with labels, descriptions and keys, in YAML.", "FILE")] = None,
     html: Annotated[
         Path | None, Option("Write the page as one file to send to someone, and serve nothing.", "FILE")
     ] = None,
-    port: Annotated[int, Option("The port on 127.0.0.1; 0 is any free one.", "N")] = 0,
-    seed: Annotated[int, Option("For the order of the documents and the split among judges.", "N")] = 0,
-    no_open: Annotated[bool, Option("Do not open the browser.")] = False,
+    port: Annotated[int, Expert("The port on 127.0.0.1; 0 is any free one.", "N")] = 0,
+    seed: args.Seed = 0,
+    no_open: Annotated[bool, Expert("Do not open the browser.")] = False,
     endpoint: Annotated[
         str | None, Option("Let a model judge: the address of a chat-completions endpoint.", "URL")
     ] = None,
-    model: Annotated[str | None, Option("--endpoint: the name of the model.", "NAME")] = None,
-    prompt: Annotated[
-        str, Option("--endpoint: graded, binary, or a file with {query} and {document}.", "NAME|FILE")
-    ] = "graded",
-    api_key_env: Annotated[
-        str, Option("--endpoint: the environment variable with the API key.", "NAME")
-    ] = "OPENAI_API_KEY",
-    cache: Annotated[Path, Option("--endpoint: every answer; nothing is asked twice.", "FILE")] = Path("judge.sqlite"),
-    max_requests: Annotated[int | None, Option("--endpoint: stop before more requests.", "N")] = None,
-    max_tokens: Annotated[int | None, Option("--endpoint: stop before more tokens.", "N")] = None,
-    concurrency: Annotated[int, Option("--endpoint: requests at a time.", "N")] = 4,
-    repeat: Annotated[
-        int, Option("--endpoint: ask every question this often, to see if the model agrees with itself.", "N")
-    ] = 1,
-    retry: Annotated[bool, Option("--endpoint: ask again for what was answered without a grade.")] = False,
-    timeout: Annotated[float, Option("--endpoint: seconds that a request may take.", "S")] = 120.0,
-    plan: Annotated[bool, Option("--endpoint: print what it would take, and ask nothing.")] = False,
+    model: Annotated[str | None, Option("The name of the model.", "NAME")] = None,
+    prompt: Annotated[str, Option("graded, binary, or a file with {query} and {document}.", "NAME|FILE")] = "graded",
+    api_key_env: args.ApiKeyEnv = "OPENAI_API_KEY",
+    cache: args.Cache = Path("judge.sqlite"),
+    max_requests: args.MaxRequests = None,
+    max_tokens: args.MaxTokens = None,
+    concurrency: args.Concurrency = 4,
+    repeat: Annotated[int, Expert("Ask every question this often, to see if the model agrees with itself.", "N")] = 1,
+    retry: args.Retry = False,
+    timeout: args.Timeout = 120.0,
+    plan: args.Plan = False,
 ) -> None:
     """Judge what the retrievers of a bench returned, in the browser, one document at
     a time, in blind order; or by a language model. Then: the verdict so far.
@@ -97,10 +98,10 @@ def judge(
       steelyard judge bench-result --model llama3 \\
           --endpoint http://127.0.0.1:11434/v1 --max-requests 500
 
-      steelyard judge pool.jsonl --dataset data --judges ann,bob --judge bob \\
+      steelyard judge pool.jsonl --dataset data --split ann,bob --judge bob \\
           --html for-bob.html
 
-      steelyard judge questions --sample 50
+      steelyard judge questions --budget 50
 
     For a RESULT, the documents that can decide between its runs are chosen, and
     when you stop, the runs are compared by what is judged so far. The page is
@@ -118,17 +119,14 @@ def judge(
 
     if endpoint is not None and model is None:
         raise UsageError("--endpoint needs --model, the name of the model.")
-    names = None if judges is None else [name.strip() for name in judges.split(",")]
-    share = share_of(overlap)
-    if names is not None and judge is None:
-        raise UsageError("--judges splits the pool; --judge says which of them you are.")
+    share = share_of(shared)
+    if split is not None and judge is None:
+        raise UsageError("--split divides the pool among judges; --judge says which of them you are.")
     work: ResultJudging | None = None
     if is_question_folder(pool):
-        if endpoint is not None or html is not None or names is not None or dataset is not None or output is not None:
+        if endpoint is not None or html is not None or split is not None or dataset is not None or output is not None:
             raise UsageError("QUESTIONS are approved on the page, in their own folder; leave out the other options.")
-        return _approve(pool, judge or getpass.getuser(), sample, seed, port, browse=not no_open)
-    if sample is not None:
-        raise UsageError("--sample is for a folder of `steelyard questions`.")
+        return _approve(pool, judge or getpass.getuser(), budget, seed, port, browse=not no_open)
     if pool.is_dir():
         from steelyard.benchmark.judged import BUDGET, judge_result
 
@@ -143,7 +141,9 @@ def judge(
             print_message("Every document that the runs have in their first ranks is judged.")
             return _print_verdict(work)
     elif budget is not None:
-        raise UsageError("--budget is for a result folder; `steelyard pool --budget` chooses the documents of a pool.")
+        raise UsageError(
+            "--budget is for a result folder or QUESTIONS; `steelyard pool --budget` chooses the documents of a pool."
+        )
     elif dataset is None:
         raise UsageError("a pool needs --dataset, the texts of its queries and documents; a result folder does not.")
     else:
@@ -166,11 +166,11 @@ def judge(
         )
         _judge_by_model(made, read, texts, output, plan)
     elif html is not None:
-        return _write(read, texts, html, judge, names, share, guidelines, seed)
+        return _write(read, texts, html, judge, split, share, guidelines, seed)
     else:
         name = judge if judge is not None else getpass.getuser()
         then = "" if work is None else work.next_command
-        _serve(read, texts, output, name, names, share, guidelines, seed, port, then, browse=not no_open)
+        _serve(read, texts, output, name, split, share, guidelines, seed, port, then, browse=not no_open)
     if work is not None and not plan:
         _print_verdict(work)
 
@@ -207,7 +207,7 @@ def share_of(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UsageError(f"--overlap is {text!r}; expected a share, as in 10% or 0.1.")
+        raise UsageError(f"--shared is {text!r}; expected a share, as in 10% or 0.1.")
     return share
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Annotated, Any
 
-from steelyard.cli.arguments import Argument, DialectName, Output, TableFormat, UsageError
+from steelyard.cli.options import Argument, DialectName, Output, TableFormat, UsageError
 from steelyard.cli.output import Format, emit, format_for, write_prose
 from steelyard.dialects import dialect as dialect_of
 from steelyard.dialects import list_dialects

@@ -26,6 +26,8 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 FIRST_SECONDS, QUIET_SECONDS = 5.0, 30.0
 """In a pipe, progress is printed from the first of these on, for every new step and after the second without a line."""
+FIRST_ESTIMATE = 2.0
+"""Seconds of a step before which the time that is left cannot be estimated."""
 
 
 class Format(str, Enum):
@@ -159,8 +161,8 @@ def print_tables(tables: Sequence[Table], below: bool = False) -> None:
         print(("\n" if below else "") + "\n\n".join(map(plain, tables)), flush=True)
 
 
-def print_summary(short: Summary) -> None:
-    """Print a comparison in short: the table to stdout, the verdict and the warnings to stderr."""
+def print_summary(short: Summary, slices: Sequence[Table] = ()) -> None:
+    """Print a comparison in short: the table and its slices to stdout, the verdict to stderr."""
     style = {True: "green", False: "yellow", None: "bold"}[short.significant]
     for number, line in enumerate(short.verdict):
         print_message(line, style if number == 0 else "")
@@ -168,6 +170,8 @@ def print_summary(short: Summary) -> None:
     head, *rows = plain(short.table).splitlines()
     print("\n".join([styled(head, "bold", sys.stdout), *rows]), flush=True)
     print_messages(short.left_out)
+    if slices:
+        print_tables(slices, below=True)
     print_message("")
 
 
@@ -225,20 +229,60 @@ def progress_bar() -> Iterator[Progress]:
         yield lambda step, done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
     from rich.progress import Progress as Bar
+    from rich.text import Text
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
+    pace = Pace()
+
+    class PaceColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(pace.text())
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), PaceColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
-        yield lambda step, done, total: bar.update(task, description=cell_text(step), completed=done, total=total)
+
+        def progress(step: str, done: int, total: int) -> None:
+            pace.update(done, total)
+            bar.update(task, description=cell_text(step), completed=done, total=total)
+
+        yield progress
+
+
+class Pace:
+    """How far a step is, for how long it has run, and how long the rest will take at this pace."""
+
+    def __init__(self) -> None:
+        self.began = self.step = monotonic()
+        self.first = self.done = self.total = 0
+
+    def update(self, done: int, total: int) -> None:
+        """So many are done; another total, or fewer than before, is a new step."""
+        if total != self.total or done < self.done:
+            self.step, self.first = monotonic(), done
+        self.done, self.total = done, total
+
+    def text(self) -> str:
+        """As in '9 of 300, 15 s so far, about 8 min left'; no estimate before this step did something for a while."""
+        now = monotonic()
+        parts = [f"{self.done:,} of {self.total:,}"] if self.total > 1 else []
+        parts.append(f"{_duration(now - self.began)} so far")
+        took, did = now - self.step, self.done - self.first
+        if did > 0 and took >= FIRST_ESTIMATE and self.done < self.total:
+            parts.append(f"about {_duration(took / did * (self.total - self.done))} left")
+        return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    """A time in the largest unit of which there are two.
+
+    >>> _duration(15), _duration(119.6), _duration(500), _duration(8000)
+    ('15 s', '2 min', '8 min', '2.2 h')
+    """
+    if round(seconds) < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager
@@ -286,19 +330,19 @@ class _MessageHandler(logging.Handler):
 @contextmanager
 def _progress_lines() -> Iterator[Progress]:
     """Lines with the elapsed time, for work of more than a few seconds: at every new step, and twice a minute."""
-    start = printed = monotonic()
+    pace, printed = Pace(), monotonic()
     now = shown = ""
     finished = threading.Event()
 
     def line() -> None:
         nonlocal printed
-        minutes, seconds = divmod(round(monotonic() - start), 60)
-        print_message(f"[{minutes}:{seconds:02d}] {now}")
+        print_message(f"{now}: {pace.text()}")
         printed = monotonic()
 
     def progress(step: str, done: int, total: int) -> None:
         nonlocal now, shown
-        now = f"{step}: {done:,} of {total:,}" if total > 1 else step
+        now = step
+        pace.update(done, total)
         if step != shown and monotonic() - printed >= FIRST_SECONDS:
             shown = step
             line()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, RunFile, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Expert, Option, RunFile, UsageError
 from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables, with_progress
 from steelyard.errors import InputError
 from steelyard.run import Run
@@ -21,16 +21,16 @@ def pool(
     runs: Annotated[list[RunFile], Argument("RUN", "One or more runs: FILE, NAME=FILE, or - (stdin).")],
     output: Annotated[Path, Option("Write the pool here, as JSON lines.", "FILE")],
     qrels: Annotated[Path | None, Option("The judgments so far; their documents are left out.", "FILE")] = None,
-    dataset: Annotated[
-        str | None, Option("Check that this dataset has a text for every document of the pool.", "DIR")
-    ] = None,
+    dataset: args.Texts = None,
     depth: Annotated[int | None, Option("Documents of every run that are considered.", "N")] = None,
     budget: Annotated[int | None, Option("Documents in the pool at most.", "N")] = None,
     strategy: Annotated[str, Option("depth, mtf, bandit, pair or sample.", "NAME")] = "depth",
     measure: Annotated[str, Option("pair: the measure that the runs are compared by.", "MEASURE")] = "nDCG@10",
-    pair: Annotated[str | None, Option("pair: the two runs to compare, of more.", "NAME,NAME")] = None,
-    queries: Annotated[int | None, Option("Draw this many queries at random and pool only these.", "N")] = None,
-    rel: Annotated[float, Option("mtf, bandit: lowest grade that counts as relevant.", "GRADE")] = 1,
+    pair: Annotated[
+        list[str] | None, Expert("pair: the two runs to compare, of more.", "NAME,NAME", commas=True)
+    ] = None,
+    sample: Annotated[int | None, Option("Draw this many queries at random and pool only these.", "N")] = None,
+    rel: args.Rel = None,
     seed: args.Seed = 0,
 ) -> None:
     """Choose documents to judge, the most useful first.
@@ -51,9 +51,8 @@ def pool(
 
     read = [Run.of(run.path) for run in with_progress(runs, lambda run: run.path.name)]
     names = args.run_names([run.name for run in read], runs)
-    chosen = None if pair is None else [name.strip() for name in pair.split(",")]
-    if chosen is not None and len(chosen) != 2:
-        raise UsageError(f"--pair is {pair!r}; expected two names, as in bm25,dense.")
+    if pair is not None and len(pair) != 2:
+        raise UsageError(f"--pair is {','.join(pair)!r}; expected two names, as in bm25,dense.")
     made = pooled(
         dict(zip(names, read, strict=True)),
         qrels,
@@ -62,9 +61,9 @@ def pool(
         strategy=strategy,  # type: ignore[arg-type]
         measure=measure,
         seed=seed,
-        queries=queries,
-        pair=chosen,
-        rel=rel,
+        queries=sample,
+        pair=pair,
+        rel=1 if rel is None else rel,
     )
     if dataset is not None:
         from steelyard.io.datasets import dataset_named
@@ -86,22 +85,20 @@ def agreement(
         list[str] | None,
         Argument("NAME=FILE", "Two or more judges: human=qrels.txt gpt=judgments.jsonl. The first is the reference."),
     ] = None,
-    runs: Annotated[list[Path] | None, Option("Runs to rank by each judge. Repeat for more.", "RUN")] = None,
+    runs: Annotated[list[Path] | None, Option("Runs to rank by each judge.", "RUN", files=True)] = None,
     measure: args.Measures = None,
     scores: Annotated[
         Path | None, Option("Compare sets of queries, not judges: a table of values per run and query.", "FILE")
     ] = None,
-    queries: Annotated[
-        Path | None, Option("--scores: columns of the queries (JSONL, CSV, TSV or Parquet); default: of FILE.", "FILE")
-    ] = None,
+    queries: args.QueryColumns = None,
     by: Annotated[str, Option("--scores: the column that names the set of a query.", "COLUMN")] = "kind",
     reference: Annotated[
         str | None, Option("--scores: the set that the others are compared with, the real queries.", "NAME")
     ] = None,
     resolve: Annotated[
-        str, Option("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
+        str, Expert("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
     ] = "majority",
-    seed: Annotated[int, Option("Seed of the bootstrap intervals.", "N")] = 0,
+    seed: args.Seed = 0,
     format: args.TableFormat = Format.table,
     output: args.Output = None,
 ) -> None:
@@ -111,7 +108,7 @@ def agreement(
     Examples:
 
       steelyard agreement human=qrels.txt gpt=judgments.jsonl -m nDCG@10 \\
-          --runs bm25.run --runs dense.run
+          --runs bm25.run dense.run
 
       steelyard agreement --scores scores.csv --queries queries.tsv --by kind \\
           --reference real -m nDCG@10
@@ -137,10 +134,13 @@ def agreement(
         return _emit(sets, sets.notes, format, output)
     if queries is not None or reference is not None:
         raise UsageError("--queries and --reference are for --scores, the table of values per run and query.")
-    named = dict(_judge(text) for text in judges or ())
+    # After `--runs *.run` a shell's words go on: NAME=FILE is a judge.
+    late = [run for run in runs or [] if "=" in str(run) and not run.exists()]
+    named = dict(_judge(str(text)) for text in [*(judges or []), *late])
     if len(named) < 2:
         raise InputError("agreement compares judges: give at least two, as in human=qrels.txt gpt=judgments.jsonl.")
-    found = compared(named, runs=runs, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
+    ranked = [run for run in runs or [] if run not in late]
+    found = compared(named, runs=ranked or None, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
     _emit(found, found.remarks, format, output)
 
 

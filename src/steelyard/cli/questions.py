@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Expert, Option, UsageError
 from steelyard.cli.output import print_message, print_messages, print_tables, progress_bar
 from steelyard.wording import counted
 
@@ -18,26 +18,27 @@ def questions(
     output: Annotated[Path, Option("The folder to write: a dataset, and every draft with its reason.", "DIR")],
     n: Annotated[int, Option("Drafts to ask for; rejected ones count.", "N", names=("--number", "-n"))] = 200,
     kinds: Annotated[
-        str | None,
+        list[str] | None,
         Option(
             "Shares of fact, procedure, two-passage, unanswerable and prompt files with {passage}, as in "
             "fact=0.6,procedure=0.4. Default: fact=0.75,procedure=0.25.",
             "KIND=SHARE,...",
+            commas=True,
         ),
     ] = None,
     like: Annotated[Path | None, Option("Real questions whose length, form and vocabulary to follow.", "FILE")] = None,
     critic: Annotated[
         str | None, Option("A model at the endpoint that must answer each question from its span.", "NAME")
     ] = None,
-    by: Annotated[str | None, Option("Draw passages equally from each value of this field.", "FIELD")] = None,
-    api_key_env: Annotated[str, Option("The environment variable with the API key.", "NAME")] = "OPENAI_API_KEY",
-    cache: Annotated[Path, Option("Every answer; nothing is asked twice.", "FILE")] = Path("questions.sqlite"),
-    max_requests: Annotated[int | None, Option("Stop before more requests.", "N")] = None,
-    max_tokens: Annotated[int | None, Option("Stop before more tokens.", "N")] = None,
-    concurrency: Annotated[int, Option("Requests at a time.", "N")] = 4,
-    retry: Annotated[bool, Option("Ask again for answers that were malformed.")] = False,
-    timeout: Annotated[float, Option("Seconds that a request may take.", "S")] = 120.0,
-    plan: Annotated[bool, Option("Print what it would take, and ask nothing.")] = False,
+    by: Annotated[str | None, Expert("Draw passages equally from each value of this field.", "FIELD")] = None,
+    api_key_env: args.ApiKeyEnv = "OPENAI_API_KEY",
+    cache: args.Cache = Path("questions.sqlite"),
+    max_requests: args.MaxRequests = None,
+    max_tokens: args.MaxTokens = None,
+    concurrency: args.Concurrency = 4,
+    retry: args.Retry = False,
+    timeout: args.Timeout = 120.0,
+    plan: args.Plan = False,
     seed: args.Seed = 0,
 ) -> None:
     """Draft questions from a corpus with a language model. Each has the exact words
@@ -80,21 +81,21 @@ def questions(
     print_message(f"Written to {output}. Next: steelyard judge {output} (a person approves the questions)")
 
 
-def shares_of(text: str | None) -> dict[str, float] | None:
+def shares_of(parts: list[str] | None) -> dict[str, float] | None:
     """The shares of the kinds.
 
-    >>> shares_of("fact=0.5,procedure=0.5")
+    >>> shares_of(["fact=0.5", "procedure=0.5"])
     {'fact': 0.5, 'procedure': 0.5}
     """
-    if text is None:
+    if parts is None:
         return None
     shares: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, share = part.strip().rpartition("=")
+    for part in parts:
+        name, equals, share = part.rpartition("=")
         try:
             shares[name] = float(share)
         except ValueError:
             equals = ""
         if not equals or not name:
-            raise UsageError(f"--kinds is {text!r}; expected KIND=SHARE, as in fact=0.75,procedure=0.25.")
+            raise UsageError(f"--kinds is {part!r}; expected KIND=SHARE, as in fact=0.75,procedure=0.25.")
     return shares

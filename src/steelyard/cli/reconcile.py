@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Option, UsageError
 from steelyard.cli.output import Format, emit, format_for, progress_bar, write_prose
 from steelyard.dialects.identify import Identification, identify
 from steelyard.dialects.reconcile import Reconciliation
@@ -21,15 +21,13 @@ def reconcile(
     measure: Annotated[
         list[str] | None, Option("The name of a metric, as in MAP@5. Repeat for more.", "METRIC")
     ] = None,
-    dialects: Annotated[str | None, Option("The dialects to compare, separated by commas.", "A,B,...")] = None,
+    dialects: Annotated[list[str] | None, Option("The dialects to compare.", "A,B,...", commas=True)] = None,
     value: Annotated[
         str | None,
         Option("A number that another tool printed, with all its digits: find the definition that gives it.", "NUMBER"),
     ] = None,
-    queries: Annotated[int, Option("Number of queries to show, those with the largest differences.", "N")] = 5,
-    columns: args.RunColumns = None,
-    qrels_columns: args.QrelsColumns = None,
-    qrels_format: args.QrelsFormat = None,
+    movers: args.Movers = 5,
+    columns: args.Columns = None,
     format: args.TableFormat = Format.table,
     output: args.Output = None,
 ) -> None:
@@ -45,21 +43,21 @@ def reconcile(
     With --value: the measures, cutoffs and policies of the dialects that give this
     number, and the clause that decides it. -m and --dialects narrow the search.
     """
-    chosen = [name.strip() for name in (dialects or "").split(",") if name.strip()]
+    chosen = [name for name in dialects or [] if name]
     result: Identification | Reconciliation
     if value is None and not (measure and chosen):
         raise UsageError(
             "name a metric and the dialects to compare, as in -m MAP@5 --dialects trec_eval-9,multihop-rag, "
             "or a number to search for, as in --value 0.4123."
         )
-    judged = args.read_qrels(qrels, qrels_columns, qrels_format)
-    names = args.column_names(columns, "--columns")
+    names, qrels_names = args.column_names(columns)
+    judged = args.read_qrels(qrels, qrels_names)
     source = Run.read(run, **names) if names else run
     if value is not None:
         with progress_bar() as progress:
             result = identify(judged, source, value, measure, chosen or None, progress=progress)
     else:
-        result = reconcile_dialects(judged, source, measure or [], chosen, queries)
+        result = reconcile_dialects(judged, source, measure or [], chosen, movers)
     if format_for(format, output) is Format.table:
         write_prose(str(result), output)
         return

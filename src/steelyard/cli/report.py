@@ -8,7 +8,7 @@ from typing import Annotated
 
 from steelyard.benchmark.across import across
 from steelyard.benchmark.folder import ACROSS_FILE, load_result
-from steelyard.cli.arguments import Argument, Option
+from steelyard.cli.options import Argument, Option
 from steelyard.cli.output import print_message
 from steelyard.report.page.page import missing_extra
 
@@ -16,7 +16,7 @@ from steelyard.report.page.page import missing_extra
 def report(
     result: Annotated[Path, Argument("RESULT", "A result folder of `steelyard bench` or `steelyard demo`.")],
     output: Annotated[Path, Option("The page to write.", "FILE")] = Path("report.html"),
-    all: Annotated[bool, Option("Include every list and every full text, whatever the size of the page.")] = False,
+    full: Annotated[bool, Option("Include every list and every full text, whatever the size of the page.")] = False,
     charts: Annotated[Path | None, Option("Also write every chart as PNG and SVG to this folder.", "DIR")] = None,
 ) -> None:
     """Write one HTML page that shows where each run wins and fails. It needs no server
@@ -27,13 +27,13 @@ def report(
       steelyard report steelyard-demo -o report.html
 
     The page has the scores of all queries, and the ranked lists of those that
-    differ most, up to 15 MB. It shows what was left out; --all includes everything.
+    differ most, up to 15 MB. It shows what was left out; --full includes all of it.
     """
     if (result / ACROSS_FILE).is_file():
         across([result]).to_html(output)
-        print_message(f"Report: {output}. Every dataset has its own page, to which --all and --charts apply.")
+        print_message(f"Report: {output}. Every dataset has its own page, to which --full and --charts apply.")
         return
-    load_result(result).to_html(output, everything=all, charts=charts)
+    load_result(result).to_html(output, everything=full, charts=charts)
     print_message(f"{page_line(output, result)} ({output.stat().st_size / 1e6:.1f} MB)")
     if charts is not None:
         print_message(f"The charts are in {charts}.")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli import arguments as args
-from steelyard.cli.arguments import Argument, Option, RunFile, UsageError
+from steelyard.cli import options as args
+from steelyard.cli.options import Argument, Option, RunFile, UsageError
 from steelyard.cli.output import Format, emit, emit_result, print_message, print_messages, print_tables
 from steelyard.comparison.stages import Stages
 from steelyard.comparison.stages import stages as split_by_stage
@@ -15,7 +15,7 @@ from steelyard.report.documents import frame_table
 from steelyard.report.tables import plain
 from steelyard.wording import shortened_name
 
-LONGEST = 15
+LONGEST = 14
 """Characters of a stage's name in the terminal, so that the table fits 80 columns."""
 
 
@@ -40,18 +40,14 @@ def stages(
         list[str] | None,
         Option("The stages that a stage reads, if not the one before it, as in fuse=lexical,dense.", "STAGE=A,B"),
     ] = None,
-    by: Annotated[
-        str | None, Option("Slice by a column of --queries (or of queries.jsonl next to QRELS).", "COLUMN")
-    ] = None,
-    queries: Annotated[Path | None, Option("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE")] = None,
+    by: args.By = None,
+    queries: args.QueryColumns = None,
     before: Annotated[
         list[RunFile] | None,
         Option("A stage of an earlier pipeline: show which stage explains the difference.", "STAGE=RUN"),
     ] = None,
     per_query: Annotated[bool, Option("Show what every query loses in every stage.")] = False,
-    columns: args.RunColumns = None,
-    qrels_columns: args.QrelsColumns = None,
-    qrels_format: args.QrelsFormat = None,
+    columns: args.Columns = None,
     alpha: args.Alpha = 0.05,
     rel: args.Rel = None,
     format: args.TableFormat = Format.table,
@@ -78,6 +74,7 @@ def stages(
     The losses of the stages and of the last list's order add up to the loss of the
     pipeline.
     """
+    run_columns, qrels_columns = args.column_names(columns)
     path = args.input_path(qrels)
     how: dict[str, Any] = {"by": by, "alpha": alpha, "rel": rel}
     if path.name == "result.json" or (path / "result.json").is_file():
@@ -88,8 +85,7 @@ def stages(
     else:
         from steelyard.io.datasets import queries_beside
 
-        judged = args.read_qrels(path, qrels_columns, qrels_format)
-        run_columns = args.column_names(columns, "--columns")
+        judged = args.read_qrels(path, qrels_columns)
         if by is not None and queries is None:
             queries = queries_beside(path)
 

@@ -42,7 +42,7 @@ from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
-from steelyard.wording import listed, worded
+from steelyard.wording import in_words, listed, worded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -486,7 +486,10 @@ def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, 
         return column_values(queries, by, derived)
     if derived is None:
         raise InputError(
-            f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file; --queries FILE), "
-            "or by='complexity'."
+            f"slicing by {by!r} needs the queries' columns: "
+            + in_words(
+                "queries=... (a mapping, frame or file; --queries FILE), or by='complexity'.",
+                "--queries FILE, or --by complexity.",
+            )
         )
     return derived

@@ -71,7 +71,7 @@ def _across_missing(runs: tuple[tuple[str, tuple[str, ...]], ...], skipped: bool
     means = (
         "Their means are over the datasets that they have, so they are not comparable with the others"
         if skipped
-        else "Their means are not given; missing=skip (--missing skip) averages over the datasets that they have"
+        else "Their means are not given; missing=skip (--incomplete skip) averages over the datasets that they have"
     )
     return f"not measured: {which}{more}. {means}"
 
@@ -181,6 +181,6 @@ SHORT: Texts = {
     "depends-on-overlap": "{pairs:,} {pairs:difference depends|differences depend} on how much of a passage a chunk "
     "must contain",
     "undecided": "{pairs:,} {pairs:difference is|differences are} undecided{documents:?: judge {documents:,} "
-    "{documents:document|documents} (--notes)| (unjudged documents)}",
+    "{documents:document|documents} (--all)| (unjudged documents)}",
 }
 declare(error=ERRORS, warning=WARNINGS, info=INFO, short=SHORT)

@@ -24,7 +24,7 @@ from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
 from steelyard.safe_text import CSV_QUOTED
-from steelyard.wording import counted
+from steelyard.wording import counted, in_words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -208,8 +208,8 @@ def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
             missing = ", ".join(f"{run} has none for {gone:,}" for run, gone, _ in counts)
             raise InputError(
                 f"no query has a value of {key} in every run, so the runs cannot be compared: of "
-                f"{counted(queries, 'query', 'queries')} {missing}. Leave a run out, or choose missing=zero "
-                "(--missing zero), which counts a missing query as 0."
+                f"{counted(queries, 'query', 'queries')} {missing}. Leave a run out, or choose "
+                f"{in_words('missing=zero (--missing zero)', '--missing zero')}, which counts a missing query as 0."
             )
         measures = [label(key, table.k) for table, key in where] if len(where) < len(every) else []
         notes.append(note("compared-on-shared-queries", measures=measures, shared=shared, queries=queries, runs=counts))
@@ -358,8 +358,8 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
     if column not in frame.columns:
         raise InputError(
             f"slicing by {column!r} needs a column of that name in the score table, which has "
-            f"{', '.join(frame.columns)}, or the queries' columns (queries=..., --queries FILE)."
-            f"{did_you_mean(column, frame.columns)}"
+            f"{', '.join(frame.columns)}, or the queries' columns "
+            f"({in_words('queries=..., --queries FILE', '--queries FILE')}).{did_you_mean(column, frame.columns)}"
         )
     frame = frame.with_columns(pl.col(query).cast(pl.String))
     values = frame.select(query, column).unique(maintain_order=True)
@@ -522,7 +522,7 @@ def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
                 f"{counted(repeated.height, 'query occurs', 'queries occur')} more than once for one run in the score "
                 "table:",
                 [f"run {row[0]!r}, query {row[1]!r}" for row in repeated.head(10).rows()],
-                "Keep one row each, or name the column that numbers the repetitions (--repeat-column).",
+                "Keep one row each, or name the column that numbers the repetitions (--columns repeat=NAME).",
                 total=repeated.height,
             )
         )

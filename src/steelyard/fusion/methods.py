@@ -18,7 +18,7 @@ from steelyard.checks import is_number, unknown_name
 from steelyard.errors import InputError, did_you_mean
 from steelyard.fusion.candidates import CandidatePool, pool_of_lists
 from steelyard.fusion.normalise import norm_named, normalise
-from steelyard.wording import counted
+from steelyard.wording import counted, in_words
 
 
 def rrf(pool: CandidatePool, weights: Floats, *, k: float = 60) -> Floats:
@@ -269,7 +269,8 @@ def recipe(
     """A method, norm, weights and parameters, checked for a number of lists. A norm of None is the method's default."""
     chosen = method_named(method)
     if norm is not None and chosen.norm is None:
-        raise InputError(f"{chosen.name} uses ranks, not scores, so norm={norm!r} has no effect; leave it out.")
+        given = in_words(f"norm={norm!r}", f"--norm {norm}")
+        raise InputError(f"{chosen.name} uses ranks, not scores, so {given} has no effect; leave it out.")
     used = norm_named(norm).name if norm is not None else chosen.norm
     return Recipe(chosen, used, _weights(chosen, weights, lists), _parameters(chosen, parameters))
 

@@ -21,7 +21,7 @@ from steelyard.gating.decisions import decide
 from steelyard.gating.history import history_baseline, names_history
 from steelyard.gating.inputs import GateInput, gate_input
 from steelyard.gating.result import GateResult, Row
-from steelyard.gating.settings import GatePlan, option
+from steelyard.gating.settings import GatePlan, flags, option
 from steelyard.notes import Note, note
 from steelyard.wording import counted
 
@@ -323,5 +323,5 @@ def _command(result: str, strict_judged: bool, **options: Any) -> str:
     parts = ["steelyard", "gate", result]
     for name, value in options.items():
         for one in value if isinstance(value, (list, tuple)) else [] if value is None else [value]:
-            parts += [f"--{name.replace('_', '-')}", f"{one:g}" if isinstance(one, float) else str(one)]
-    return shlex.join([*parts, *(["--strict-judged"] if strict_judged else [])])
+            parts += flags(name, one)
+    return shlex.join([*parts, *(["--strict"] if strict_judged else [])])

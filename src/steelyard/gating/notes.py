@@ -25,7 +25,7 @@ LISTS_ADVICE = (
 def _gate_undecided(rules: tuple[tuple[str, str], ...], documents: int, strict: bool) -> str:
     which = listed([f"`{rule}` for {run}" for rule, run in rules], SHOWN_NAMES)
     judge = f"judge {counted(documents, 'document')}" if documents else "judge documents of both runs"
-    strictly = "" if strict else ". With strict_judged=True (--strict-judged) the gate fails"
+    strictly = "" if strict else ". With strict_judged=True (--strict) the gate fails"
     return (
         f"the outcome of {which} depends on documents that nobody judged. To decide it, {judge}; "
         f"`steelyard pool` selects them{strictly}"

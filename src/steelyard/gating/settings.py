@@ -9,6 +9,7 @@ from typing import Any
 from steelyard.comparison.testing import Testing
 from steelyard.errors import PolicyError
 from steelyard.statistics.paired import PAIRED_TESTS
+from steelyard.wording import in_words
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,19 @@ class GatePlan(Testing):
 
 
 def option(name: str, value: str | int) -> str:
-    """An argument of `gate` with its value, in Python and on the command line, as messages show it.
+    """An argument of `gate` with its value, as messages show it: in Python with the option of the command line.
 
     >>> option("allow", "queries"), option("rules", "RR >= 0.4")
     ("allow='queries' (--allow queries)", "rules=['RR >= 0.4'] (--rule 'RR >= 0.4')")
     """
-    flag = "rule" if name == "rules" else name.replace("_", "-")
     argument = f"{name}={[value]!r}" if name == "rules" else f"{name}={value!r}"
-    return f"{argument} (--{flag} {shlex.quote(str(value))})"
+    command = shlex.join(flags(name, value))
+    return in_words(f"{argument} ({command})", command)
+
+
+def flags(name: str, value: Any) -> list[str]:
+    """An argument of `gate` with its value, as the command line takes it."""
+    if name == "allow_failed":
+        return ["--allow", f"failed={value}"]
+    flag = "rule" if name == "rules" else name.replace("_", "-")
+    return [f"--{flag}", f"{value:g}" if isinstance(value, float) else str(value)]

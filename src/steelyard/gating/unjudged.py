@@ -200,7 +200,7 @@ def lists_notes(
     }
     if strict:
         raise InputError(
-            f"strict_judged=True (--strict-judged): {fill(LISTS_UNKNOWN, values)}, so unjudged documents cannot "
+            f"strict_judged=True (--strict): {fill(LISTS_UNKNOWN, values)}, so unjudged documents cannot "
             f"be checked. {fill(LISTS_ADVICE, values)}, or leave the option out."
         )
     return [note("gate-lists-unknown", **values)]

@@ -16,6 +16,7 @@ from steelyard.io.dataset_files import dataset_of_parts, is_other_form, read_fol
 from steelyard.io.files import bare_name, listing, no_such_file, reading, streams_read_once
 from steelyard.io.formats import Layout, every_format
 from steelyard.io.unpacking import load_yaml
+from steelyard.wording import in_words
 
 IR_DATASETS = "ir_datasets:"
 FORMS = (
@@ -76,6 +77,11 @@ def _reader(format: str, options: Mapping[str, Any]) -> Callable[..., Dataset]:
     return reader
 
 
+def _how() -> str:
+    """How a user names the format of a dataset."""
+    return in_words("format=...", "'{path: PATH, format: FORMAT}'")
+
+
 def _format_of(path: Path) -> str:
     layouts = _layouts()
     name = next((name for name, layout in layouts.items() if layout.detect(path)), None)
@@ -85,13 +91,13 @@ def _format_of(path: Path) -> str:
         files = "; ".join(f"{layout.files} ({name})" for name, layout in layouts.items() if layout.files)
         raise InputError(
             f"unknown layout: expected {files}. The folder holds {listing(path)}. "
-            "Name the file to read, or the format (format=...).",
+            f"Name the file to read, or the format ({_how()}).",
             path,
         )
     suffix = bare_name(path).suffix.lower()
     if suffix == ".jsonl":
         raise InputError(f"one file of a dataset in BEIR's layout; name its folder, {path.parent}.", path)
-    raise InputError(f"unknown suffix {suffix!r}; name the format (format=...): {', '.join(layouts)}.", path)
+    raise InputError(f"unknown suffix {suffix!r}; name the format ({_how()}): {', '.join(layouts)}.", path)
 
 
 def queries_beside(qrels: Path) -> Path | None:

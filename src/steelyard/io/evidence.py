@@ -20,6 +20,7 @@ from steelyard.io.formats import EvidenceReader, Format, every_format
 from steelyard.io.json import json_lines
 from steelyard.io.records import NamedColumns, json_list, rows_of_file
 from steelyard.io.text import Source
+from steelyard.wording import in_words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -94,7 +95,7 @@ def _format_of(rows: Any, readers: Mapping[str, EvidenceReader]) -> str:
     raise InputError(
         f"no evidence: the fields are {', '.join(sorted(map(str, names))[:10]) or 'none'}. Expected evidence_list "
         "(MultiHop-RAG), references (spans), start and end, fact, page, parent or hash (rows), retrieval_gt "
-        "(AutoRAG), reference_contexts (ragas), targets or distractors. format=... selects a format."
+        "(AutoRAG), reference_contexts (ragas), targets or distractors." + in_words(" format=... selects a format.", "")
     )
 
 

@@ -21,6 +21,7 @@ from steelyard.io.shapes import LINES, POOL, Shape, is_pool, split_names, table_
 from steelyard.io.text import Source, shortened
 from steelyard.listing import Listing
 from steelyard.notes import Note, Severity, note
+from steelyard.wording import in_words
 
 if TYPE_CHECKING:
     from steelyard.datasets.dataset import Dataset
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["run", "qrels"]
 
-NAME_THEM = (
-    'name them: Run.read(path, query_id="...", doc_id="..."), and also for Qrels.read; on the command line '
-    "--columns query_id=...,doc_id=... for a run, --qrels-columns for qrels."
-)
-"""How a user names the columns of a table, for messages."""
+
+def name_them() -> str:
+    """How a user names the columns of a table, for messages."""
+    return in_words(
+        'name them: Run.read(path, query_id="...", doc_id="..."), and also for Qrels.read.',
+        "name them: --columns query_id=...,doc_id=... for a run, --columns qrels.query_id=...,qrels.doc_id=... for "
+        "the qrels of runs.",
+    )
 
 
 @dataclass(frozen=True)
@@ -221,8 +225,9 @@ def _by_content(shape: Shape) -> Detected:
     first = shortened(shape.lines[0].decode(errors="replace").strip())
     raise InputError(
         f"unknown format; the file starts with {first!r}. Expected a TREC run or qrels, "
-        "a CSV or TSV table with a header, JSON, JSON lines or Parquet; format=... selects one and "
-        "reports what is wrong."
+        "a CSV or TSV table with a header, JSON, JSON lines or Parquet; "
+        + in_words("format=...", "`steelyard convert IN OUT --from FORMAT`")
+        + " selects one and reports what is wrong."
     )
 
 
@@ -237,7 +242,8 @@ def _refuse_unknown_table(lines: list[bytes]) -> None:
             raise InputError(f"a table separated by semicolons; expected commas or tabs (columns {columns}).")
         raise InputError(
             f"a table separated by {called}, and none of its columns ({columns}) is known to hold the query or "
-            f"the document. Call them query_id and doc_id (and score, rank or grade) in the first line, or {NAME_THEM}"
+            f"the document. Call them query_id and doc_id (and score, rank or grade) in the first line, or "
+            f"{name_them()}"
         )
 
 

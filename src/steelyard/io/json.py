@@ -15,7 +15,7 @@ from typing import Any
 from steelyard.errors import InputError
 from steelyard.io.columns import RUN_ROLES, check_roles, is_record, kind_of_records
 from steelyard.io.files import run_name
-from steelyard.io.formats import NAME_THEM, Detected, Format
+from steelyard.io.formats import Detected, Format, name_them
 from steelyard.io.lists import qrels_of_lists, run_of_lists
 from steelyard.io.records import frame_of_lines, qrels_of_table, run_of_table
 from steelyard.io.shapes import Shape
@@ -179,7 +179,7 @@ def _detect_records(shape: Shape, format: str) -> Detected:
     if kind is None:
         raise InputError(
             f"the records hold no query and documents; their names are {', '.join(shape.names) or 'none'}. "
-            f"Call them query_id and doc_id, or {NAME_THEM}"
+            f"Call them query_id and doc_id, or {name_them()}"
         )
     return Detected(kind, format, "qrels" if kind == "qrels" else "run")
 

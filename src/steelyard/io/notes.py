@@ -31,7 +31,8 @@ INFO: Texts = {
     "comments-skipped": "{count:,} {count:comment line|comment lines} (#) skipped",
     "several-tags": "{count:,} tags in one file ({tags:joined}, ...): the run is named after the first",
     "iterations-ignored": "column 2 has {count:,} values ({values:joined}, ...) and was not used; "
-    "format='trec-diversity' (--qrels-format trec-diversity) reads it as subtopics; of a frame, target='iteration'",
+    "format='trec-diversity' (steelyard convert --from trec-diversity) reads it as subtopics; of a frame, "
+    "target='iteration'",
     "read-as-subtopics": "column 2 was read as subtopics: some documents are judged under several",
     "three-columns": "three columns without a header: these may be ranks or grades",
     "three-columns-are-qrels": "three columns without a header were read as query, document, grade",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, WrongKindError
 from steelyard.io.files import errors_name, reading, streams_read_once, write_file
 from steelyard.io.formats import (
     Detected,
@@ -24,7 +24,7 @@ from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.wording import counted
+from steelyard.wording import counted, in_words
 
 
 @streams_read_once()
@@ -89,7 +89,7 @@ def _format(
         return format_named(format, kind, "reads"), ()
     detected = detect(source, columns, kind)
     if detected.kind not in (kind, "either"):
-        raise InputError(wrong_kind(detected, kind))
+        raise WrongKindError(wrong_kind(detected, kind))
     notes = (detected.note,) if detected.note else ()
     if detected.kind == "either" and detected.likely != kind and not detected.note:
         notes = (note("read-as", kind=kind, other=detected.likely),)
@@ -99,9 +99,8 @@ def _format(
 def wrong_kind(detected: Detected, expected: Kind) -> str:
     """The message on a run given as qrels, or the other way round."""
     actual: Kind = "run" if expected == "qrels" else "qrels"
-    return (
-        f"this file holds {singular(actual)} (format {detected.format}); expected {singular(expected)}. "
-        "Are the two files swapped? format=... selects a format."
+    return f"this file holds {singular(actual)} (format {detected.format}); expected {singular(expected)}." + in_words(
+        " Are the two files swapped? format=... selects a format.", " Are the two files swapped?"
     )
 
 

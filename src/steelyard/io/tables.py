@@ -11,7 +11,7 @@ from steelyard.frames import parquet_bytes
 from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, kind_of_table, listed_name
 from steelyard.io.delimited import read_table, table_bytes
 from steelyard.io.files import UNNAMED, bare_name, run_name
-from steelyard.io.formats import NAME_THEM, Detected, Format, Layout, run_or_qrels
+from steelyard.io.formats import Detected, Format, Layout, name_them, run_or_qrels
 from steelyard.io.records import qrels_of_table, run_of_table
 from steelyard.io.shapes import Shape
 from steelyard.io.table_datasets import read_table_dataset
@@ -117,7 +117,7 @@ def _detect(format: str, shape: Shape) -> Detected | None:
     if lists is None:
         raise InputError(
             f"no columns hold query and document; the columns are {', '.join(shape.names)}. "
-            f"Call them query_id and doc_id, or {NAME_THEM}"
+            f"Call them query_id and doc_id, or {name_them()}"
         )
     return lists
 

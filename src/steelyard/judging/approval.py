@@ -54,7 +54,7 @@ class Approval(Session):
         if not shown:
             raise InputError("no draft was accepted by the checks, so there is nothing to approve.", self.folder)
         if sample is not None:
-            chosen = np.random.default_rng(seed).permutation(len(shown))[: whole_number("--sample", sample, 1)]
+            chosen = np.random.default_rng(seed).permutation(len(shown))[: whole_number("--budget", sample, 1)]
             shown = [shown[place] for place in sorted(chosen.tolist())]
         self.shown = {key_of(draft): Shown.of(draft, self.drafts) for draft in shown}
         texts = {key: {"title": each.title, "text": each.text} for key, each in self.shown.items()}

@@ -27,9 +27,9 @@ def stages_table(result: StagesData) -> Table:
     moved = f"in/out@{k:g}" if k is not None else "in/out"
     rows: list[list[Cell]] = []
     for row in result.rows:
-        interval = "" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
+        ends = [] if row["low"] is None else [f"{round(row[end], 3) + 0.0:.3f}" for end in ("low", "high")]
         moves = "" if row.get("lifted") is None else f"+{row['lifted']:,} -{row['pushed']:,}"
-        lost = [row.get("ceiling"), row.get("value"), row["lost"], interval, row["targets_lost"], moves]
+        lost = [row.get("ceiling"), row.get("value"), row["lost"], " to ".join(ends), row["targets_lost"], moves]
         rows.append([row["stage"], *lost])
     return Table(
         [
@@ -79,13 +79,13 @@ def _summary(result: StagesData) -> str:
 
 # The page
 
-_WIDTH, _HEIGHT, _TOP, _BAR = 960, 300, 44, 16
+_WIDTH, _HEIGHT, _TOP, _BAR, _LAST = 960, 300, 44, 16, 140
 
 
 def stages_page(result: StagesData) -> str:
     """One page without scripts: the flow, the tables, and the targets of every fate."""
     document = stages_document(result)
-    tables = "".join(_scrolled("Table", table_html(table)) for table in document.tables)
+    tables = _tables(result, document)
     hint = "".join(f'<p class="hint">{escape(line)}</p>' for line in document.notes)
     verdict = f'<p class="kicker">Stages</p><h1>{escape(result.verdict)}</h1>{hint}'
     sections = [
@@ -104,7 +104,7 @@ def stages_panels(results: Sequence[StagesData]) -> str:
         panels.append(
             f'<details class="panel"{"" if place else " open"}><summary><bdi>{escape(result.run)}</bdi>: '
             f"<bdi>{escape(result.verdict)}</bdi></summary>{_drawing(result)}"
-            f"{''.join(_scrolled('Table', table_html(table)) for table in document.tables)}"
+            f"{_tables(result, document)}"
             f'<p class="hint"><bdi>{escape(document.notes[0])}</bdi></p>{_targets(result, PANEL_TARGETS, linked=True)}'
             "</details>"
         )
@@ -117,7 +117,7 @@ def _drawing(result: StagesData) -> str:
     lost = [row["targets_lost"] for row in result.rows]
     names = [*result.steps, f"first {result.measure.cutoff}" if result.measure.cutoff is not None else "last list"]
     left = [total - sum(lost[: place + 1]) for place in range(len(lost))]
-    unit, gap = (_HEIGHT - _TOP - 30) / total, _WIDTH / (len(names) + 1)
+    unit, gap = (_HEIGHT - _TOP - 30) / total, (_WIDTH - _LAST) / len(names)
     parts, before = [], total
     columns = [("relevant", total, 0), *zip(names, left, lost, strict=True)]
     for place, (name, kept, gone) in enumerate(columns):
@@ -141,14 +141,20 @@ def _drawing(result: StagesData) -> str:
         )
         before = kept
     return _scrolled(
+        result,
         "Flow from stage to stage",
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
         f'aria-label="{result.unit.capitalize()}s that are left after each stage">{"".join(parts)}</svg>',
     )
 
 
-def _scrolled(label: str, content: str) -> str:
-    """Content that may be wider than the screen, scrolled by mouse and by keys."""
+def _tables(result: StagesData, document: Document) -> str:
+    return "".join(_scrolled(result, table.title or "Stages", table_html(table)) for table in document.tables)
+
+
+def _scrolled(result: StagesData, what: str, content: str) -> str:
+    """Content that may be wider than the screen, scrolled by mouse and by keys; its label is unique on a page."""
+    label = escape(f"{result.run}: {what}" if result.run else what)
     return f'<div class="flow" tabindex="0" role="region" aria-label="{label}">{content}</div>'
 
 
@@ -171,7 +177,7 @@ def _targets(result: StagesData, most: int = SHOWN_TARGETS, linked: bool = False
         )
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
         name = f"{fate} ({count:,})" if fate != BELOW else f"{fate} of {result.measure} ({count:,})"
-        parts.append(f"<details><summary>{escape(name)}</summary>{_scrolled('Table', table)}{more}</details>")
+        parts.append(f"<details><summary>{escape(name)}</summary>{_scrolled(result, fate, table)}{more}</details>")
     return "".join(parts)
 
 

@@ -22,7 +22,7 @@ MOST_ROWS = 20
 """Runs that the table shows; --all shows the others."""
 
 MOST_WARNINGS = 3
-"""Warnings that are shown; --notes shows the others."""
+"""Warnings that are shown; --all shows the others."""
 
 MOST_STEPS = 2
 """Things to do next that are shown; the page shows more."""
@@ -346,5 +346,5 @@ def warning_lines(notes: Sequence[tuple[str, Note]], width: int) -> list[str]:
     shown = texts if len(texts) <= MOST_WARNINGS else texts[: MOST_WARNINGS - 1]
     lines = [cut(f"! {text}", width) for text in shown]
     if len(texts) > len(shown):
-        lines.append(f"! {counted(len(texts) - len(shown), 'more warning')}: --notes")
+        lines.append(f"! {counted(len(texts) - len(shown), 'more warning')}: --all")
     return lines

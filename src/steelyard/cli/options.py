@@ -1,0 +1,253 @@
+"""Options: how a verb declares its arguments and options, those that several verbs share, and how they are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from steelyard.cli.output import Format, print_message
+from steelyard.errors import FixedColumnsError, SteelyardError, did_you_mean
+from steelyard.io.files import STANDARD_INPUT, distinct_names, same_names
+from steelyard.options import POLICIES, help_text, policy_values
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+
+
+class UsageError(SteelyardError):
+    """A wrong command line."""
+
+
+class Argument(NamedTuple):
+    """A positional parameter."""
+
+    metavar: str
+    help: str
+
+
+class Option(NamedTuple):
+    """A parameter with a name: `--name`, unless `names` has others.
+
+    expert: `--help-all` shows it, and `--help` does not. alone: its value if it is given without one. commas: several
+    values may be separated by commas; files: several may follow the name, as a shell gives for *.run.
+    """
+
+    help: str
+    metavar: str | None = None
+    names: tuple[str, ...] = ()
+    expert: bool = False
+    alone: str | None = None
+    commas: bool = False
+    files: bool = False
+
+
+Expert = partial(Option, expert=True)
+"""An option that only `--help-all` shows."""
+
+
+# Options that several verbs share
+
+Test = Annotated[str, Option("t, wilcoxon, sign, permutation or bootstrap; in compare also tukey and max-t.", "TEST")]
+Correction = Annotated[str, Option("Of several tests: none, bonferroni, holm or bh.", "NAME")]
+Alpha = Annotated[float, Expert("Significance level.", "P")]
+Permutations = Annotated[
+    int | None,
+    Expert("Number of random draws of the test; default: 100,000 permutations, 10,000 for the other tests.", "N"),
+]
+Seed = Annotated[int, Expert("Seed of random draws.", "N")]
+As = Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND", names=("--as",))]
+Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10. Repeat for more.", "MEASURE")]
+DialectName = Annotated[
+    str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME", names=("--dialect",))
+]
+Output = Annotated[
+    Path | None, Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet.", "FILE")
+]
+Texts = Annotated[
+    str | None,
+    Expert(
+        "Dataset with the texts of queries and documents, as in bench.yaml: a folder, or '{path: DIR, qrels: FILE}'.",
+        "DIR",
+        names=("--dataset",),
+    ),
+]
+QueryColumns = Annotated[
+    Path | None, Option("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE", names=("--queries",))
+]
+By = Annotated[
+    str | None,
+    Option("Slices: by a column of --queries (default: queries.jsonl next to QRELS), or complexity.", "COLUMN"),
+]
+Predicted = Annotated[
+    Path | None,
+    Expert(
+        "Judgments predicted by a model, for the queries of QRELS and for others: means and differences are "
+        "then prediction-powered estimates.",
+        "FILE",
+    ),
+]
+SampledPool = Annotated[
+    Path | None, Expert("With --predicted: the pool whose queries were drawn at random and judged as QRELS.", "FILE")
+]
+TheseQueries = Annotated[
+    bool, Expert("With --predicted: intervals of the mean over exactly these queries, not over all queries like them.")
+]
+Rel = Annotated[float | None, Expert(help_text("rel"), "GRADE")]
+Depth = Annotated[int | None, Expert(help_text("depth"), "N")]
+RESULT_FOLDER = Option("The result folder.", "DIR")
+Strict = Annotated[bool, Option("Exit with code 1 for what is otherwise a warning.")]
+ShowAll = Annotated[bool, Option("Show every table, every row and every note.", names=("--all",))]
+TableFormat = Annotated[Format, Option("table, json, csv, markdown or latex.", "FORMAT")]
+COLUMNS = Expert(
+    "Names of columns, if they are not the usual ones: query_id, doc_id; score, rank or seconds of a run; grade or "
+    "target of qrels. If both are read, `qrels.` is before those of the qrels, as in doc_id=passage,qrels.grade=label.",
+    "ROLE=NAME,...",
+)
+Columns = Annotated[list[str] | None, COLUMNS]
+Movers = Annotated[int, Expert("Show this many queries with the largest differences.", "N")]
+
+# Options of a model at an endpoint
+
+ApiKeyEnv = Annotated[str, Option("The environment variable with the API key.", "NAME")]
+Cache = Annotated[Path, Expert("Every answer of the model; nothing is asked twice.", "FILE")]
+MaxRequests = Annotated[int | None, Option("Stop before more requests.", "N")]
+MaxTokens = Annotated[int | None, Option("Stop before more tokens.", "N")]
+Concurrency = Annotated[int, Expert("Requests at a time.", "N")]
+Retry = Annotated[bool, Expert("Ask again for what the model answered wrongly.")]
+Timeout = Annotated[float, Expert("Seconds that a request may take.", "S")]
+Plan = Annotated[bool, Option("Print what it would take, and ask nothing.")]
+
+_OTHERS = {name: "|".join(values) for name, values in policy_values().items() if name not in ("missing", "ties")}
+SHARED = {
+    "missing": Annotated[str | None, Option(help_text("missing"), "POLICY")],
+    "ties": Annotated[str | None, Option(help_text("ties"), "POLICY")],
+    "policy": Annotated[
+        list[str] | None,
+        Expert(
+            f"Another edge case: {', '.join(f'{name}={values}' for name, values in _OTHERS.items())}. Repeat for more.",
+            "NAME=POLICY",
+            commas=True,
+        ),
+    ],
+    "rel": Rel,
+    "depth": Depth,
+}
+"""The options that evaluate and compare share, from steelyard.options."""
+
+
+def policies(given: list[str]) -> dict[str, str]:
+    """The policies of `--policy NAME=POLICY`."""
+    names = [name for name in POLICIES if name != "rel"]
+    chosen = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in names or not value:
+            raise UsageError(
+                f"--policy is {text!r}; expected NAME=POLICY with one of the names {', '.join(names)}, "
+                f"as in no_relevant=skip.{did_you_mean(name, names)}"
+            )
+        chosen[name] = value.strip()
+    return chosen
+
+
+class RunFile:
+    """A run on the command line: FILE, NAME=FILE, or - for standard input. A path that exists as written is a path.
+
+    >>> run = RunFile("dense=runs/dense.trec")
+    >>> run.name, run.path.name
+    ('dense', 'dense.trec')
+    """
+
+    def __init__(self, text: str) -> None:
+        name, equals, path = text.partition("=")
+        named = bool(name and equals and path) and not Path(text).exists()
+        self.text = text
+        self.name = name if named else None
+        self.path = input_path(path if named else text)
+
+
+def run_names(own: Sequence[str], runs: Sequence[RunFile]) -> list[str]:
+    """Distinct names of runs: those of NAME=FILE, and of the others as `distinct_names` chooses from their own."""
+    unnamed = [place for place, run in enumerate(runs) if run.name is None]
+    chosen = distinct_names([own[place] for place in unnamed], [runs[place].path for place in unnamed])
+    others = dict(zip(unnamed, chosen, strict=True))
+    names = [run.name or others[place] for place, run in enumerate(runs)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise same_names(twice[0])
+    return names
+
+
+def read_run(path: Path, columns: dict[str, str], runs: int) -> Run:
+    """A run with named columns. A file of several whose format has fixed columns, as TREC, is read without them."""
+    try:
+        return Run.read(path, **columns)
+    except FixedColumnsError as error:
+        if runs == 1:
+            raise
+        print_message(f"{error} --columns is used for the other runs.")
+        return Run.read(path)
+
+
+def read_predicted(predicted: Path | None, pool: Path | None, these_queries: bool) -> dict[str, Any]:
+    """The arguments of evaluate and compare for predicted judgments; judgments with the names of their judges."""
+    if predicted is None:
+        if pool is not None:
+            raise UsageError("--pool records which queries were drawn at random; it needs --predicted.")
+        if these_queries:
+            raise UsageError("--these-queries is about intervals with predicted judgments; it needs --predicted.")
+        return {}
+    from steelyard.io.judgments import is_judgments_file
+    from steelyard.judging.pool import Pool
+    from steelyard.judgments import Judgments
+
+    labels = Judgments.read(predicted) if is_judgments_file(predicted) else predicted
+    return {"predicted": labels, "pool": None if pool is None else Pool.read(pool), "these_queries": these_queries}
+
+
+def input_path(text: str | Path) -> Path:
+    """The path of a file to read; a dash is standard input."""
+    return STANDARD_INPUT if str(text) == "-" else Path(text)
+
+
+def read_qrels(path: Path, columns: dict[str, str]) -> Qrels:
+    """The qrels of a file; or of a dataset folder, including its queries without a relevant document."""
+    if (path / "queries.jsonl").is_file() and not columns:
+        from steelyard.datasets.dataset import Dataset
+
+        return Dataset.read(path).qrels
+    return Qrels.read(input_path(path), **columns)
+
+
+def column_names(values: list[str] | None) -> tuple[dict[str, str], dict[str, str]]:
+    """The column of each role: of the runs (or of a table), and of the qrels.
+
+    A comma that is not followed by `ROLE=` is part of a name.
+
+    >>> column_names(["query_id=q,doc_id=title, short", "score=sim", "qrels.grade=label"])
+    ({'query_id': 'q', 'doc_id': 'title, short', 'score': 'sim'}, {'grade': 'label'})
+    """
+    names: dict[str, str] = {}
+    for part in (part for text in values or [] for part in re.split(r",\s*(?=[\w.]+=)", text)):
+        role, equals, name = part.partition("=")
+        if not (role and equals and name):
+            raise UsageError(
+                f"--columns is {part!r}; expected a role and the name of a column, as in "
+                "--columns query_id=q,doc_id=d,qrels.grade=label."
+            )
+        if names.setdefault(role, name) != name:
+            raise UsageError(f"--columns names two columns for {role}, {names[role]!r} and {name!r}; keep one.")
+    of_qrels = {role.removeprefix(QRELS): name for role, name in names.items() if role.startswith(QRELS)}
+    return {role: name for role, name in names.items() if not role.startswith(QRELS)}, of_qrels
+
+
+def file_columns(values: list[str] | None) -> dict[str, str]:
+    """The column of each role of one file, a run or qrels."""
+    of_run, of_qrels = column_names(values)
+    return {**of_run, **of_qrels}
+
+
+QRELS = "qrels."
+"""Before the role of a column of the qrels."""
