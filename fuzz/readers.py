@@ -32,6 +32,7 @@ from steelyard.io import validate_file
 from steelyard.io.evidence import read_chunks
 from steelyard.io.files import read_bytes
 from steelyard.io.published import read_result_table
+from steelyard.io.spans import read_spans
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judgments import Judgments
 from steelyard.measures.grammar import parse
@@ -69,6 +70,7 @@ TARGETS: dict[str, Callable[[Path], Any]] = {
     "compressed": read_bytes,
     "result": _result,
     "corpus": lambda path: BM25().index(path).retrieve(["fox"], 2),
+    "spans": lambda path: read_spans(path, {"q1"}, {"q1": "who?"}),
     "index": lambda path: BM25.load(path).retrieve(["fox", "wolf"], 2),
 }
 # The files that a target reads besides its own.

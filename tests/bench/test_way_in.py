@@ -402,8 +402,14 @@ def test_texts_are_on_disk_and_not_in_memory(tmp_path: Path, monkeypatch: Any) -
     monkeypatch.setattr(documents, "_ROWS", 50)
     most: dict[int, int] = {}
     parts: list[int] = []
-    made = documents._frame
-    monkeypatch.setattr(documents, "_frame", lambda rows: parts.append(len(rows)) or made(rows))
+    made = documents._parts
+
+    def counted(rows: Any) -> Any:
+        for part in made(rows):
+            parts.append(len(part))
+            yield part
+
+    monkeypatch.setattr(documents, "_parts", counted)
 
     def search(query: str, k: int) -> list[dict[str, Any]]:
         found = []

@@ -76,12 +76,17 @@ def test_several_values_are_repeated_or_separated_by_commas():
     assert list(map(str, runs)) == ["1.run", "2.run"]
 
 
+def test_former_names_of_options_still_work():
+    assert str(parser_of("compare").parse_args(["q", "r", "--report", "x.html"]).output) == "x.html"
+    assert parser_of("judge").parse_args(["questions", "--sample", "50"]).budget == 50
+    assert parser_of("evaluate").parse_args(["q", "r", "--metric", "AP"]).measure == ["AP"]
+
+
 @pytest.mark.parametrize(
     ("command", "advice"),
     [
         ("evaluate q r --no-relevant skip", "Use --policy no_relevant=zero|skip."),
         ("compare q r --duplicates=hold", "Use --policy duplicates=hold|collapse|error."),
-        ("compare q r --report x.html", "Use -o report.html."),
         ("fuse a b --k 60", "Use --parameter k=60."),
         ("bench b.yaml --history h", "Use `history: FILE` in bench.yaml."),
         ("history h --notes", "unknown option '--notes'. Did you mean --commits?"),

@@ -166,7 +166,6 @@ _ELSEWHERE = {
     "--k": ("--parameter", "--parameter k=60"),
     "--qrels-columns": ("--columns", "--columns qrels.grade=NAME"),
     "--qrels-format": ("", "`steelyard convert QRELS qrels.jsonl --from FORMAT` first"),
-    "--report": ("--output", "-o report.html"),
     "--notes": ("--all", "--all"),
     "--history": ("--fresh", "`history: FILE` in bench.yaml"),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -172,8 +171,8 @@ def compare(
                 f"--columns {wrong[0]} is not a role of --scores; expected one of {', '.join(_SCORE_ROLES)}, as in "
                 "--columns run=method,query=id."
             )
-        how = TableOptions(repeats="blocks" if repeat_blocks else "average")
-        table = replace(how, **{f"{role}_column": name for role, name in names.items()})
+        of_roles: dict[str, Any] = {f"{role}_column": name for role, name in names.items()}
+        table = TableOptions(**of_roles, repeats="blocks" if repeat_blocks else "average")
         result = compare_scores(scores, measure, options=table, missing=options["missing"] or "zero", **shared)
     else:
         if qrels is None or not runs:

@@ -149,7 +149,8 @@ def _otlp_value(value: Any) -> Any:
         return value
     kind, inner = next(iter(value.items()), ("", None))
     if kind == "arrayValue" and isinstance(inner, Mapping):
-        return [_otlp_value(each) for each in inner.get("values") or []]
+        values = inner.get("values")
+        return [_otlp_value(each) for each in values] if isinstance(values, list) else []
     if kind == "kvlistValue" and isinstance(inner, Mapping):
         return {str(each.get("key")): _otlp_value(each.get("value")) for each in _dicts(inner.get("values"))}
     return inner
