@@ -336,3 +336,18 @@ def test_options_that_need_qrels(files, more, expected, capsys):
 def test_compare_without_qrels_needs_runs(capsys):
     assert run(["compare", "--no-qrels"]) == 2
     assert "no run to compare" in capsys.readouterr().err
+
+
+def test_a_page_is_written_or_refused_and_never_a_text_by_that_name(files, tmp_path, capsys):
+    qrels, first, _ = files
+    commands = {
+        "reconcile": ["reconcile", qrels, first, "-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag"],
+        "validate": ["validate", qrels],
+    }
+    for name, command in commands.items():
+        page = tmp_path / f"{name}.html"
+        assert run([*command, "-o", str(page)]) == 0
+        assert page.read_text().startswith("<!doctype html>")
+    assert run(["explain", "nDCG@10", "-o", str(tmp_path / "explain.html")]) == 2
+    assert "expected a name that ends with .txt" in capsys.readouterr().err
+    assert not (tmp_path / "explain.html").exists()

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, cast
 from steelyard.cli import WRONG_INPUT
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Expert, Option, UsageError
-from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write_prose
+from steelyard.cli.output import Format, emit, format_for, is_page, print_message, with_progress, write_prose
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
 from steelyard.io import list_formats, validate_file
@@ -107,7 +107,7 @@ def validate(
     """
     names = args.file_columns(columns)
     found = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
-    if format_for(format, output) is Format.table:
+    if format_for(format, output) is Format.table and not is_page(output):
         write_prose("\n".join(text for text, _, _ in found), output)
     else:
         rows = [

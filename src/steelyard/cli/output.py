@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar
 
+from steelyard.errors import InputError
 from steelyard.report.documents import Documented, Tables
 from steelyard.report.tables import WIDTH, Table, fitted, plain
 from steelyard.safe_text import cell_text, json_text, terminal_text, utf8
@@ -110,6 +111,8 @@ def width() -> int:
 
 def write_prose(text: str, output: Path | None) -> None:
     """Print a text, wrapped on a terminal, or write it to a file."""
+    if output is not None and output.suffix in (*_PAGES, ".parquet"):
+        raise InputError("this is a text, not a page or a table; expected a name that ends with .txt.", output)
     write(wrapped(text) if output is None and sys.stdout.isatty() else text, output)
 
 

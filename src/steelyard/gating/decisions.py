@@ -261,8 +261,9 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
     else:
         why = f"{_change(difference)} [{low:+.4f}, {high:+.4f}] on {counted(n, 'query', 'queries')}"
         if not passed:
-            what = "a larger loss" if rule.kind == "not worse" else "a larger difference"
-            why += f"; the interval does not exclude {what}"
+            what = "loss" if rule.kind == "not worse" else "difference"
+            beyond = best < -rule.number or (rule.kind != "not worse" and worst > rule.number)
+            why += f"; the {what} is larger" if beyond else f"; the interval does not exclude a larger {what}"
             shifted = differences + (-rule.number if less else rule.number)
             power = power_analysis(shifted, POWER, plan.alpha, significant=False)
             advises = not case.column.geometric and (worst + best) / 2 > -rule.number
