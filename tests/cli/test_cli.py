@@ -351,3 +351,11 @@ def test_a_page_is_written_or_refused_and_never_a_text_by_that_name(files, tmp_p
     assert run(["explain", "nDCG@10", "-o", str(tmp_path / "explain.html")]) == 2
     assert "expected a name that ends with .txt" in capsys.readouterr().err
     assert not (tmp_path / "explain.html").exists()
+
+
+def test_a_plan_needs_a_model_and_a_result_is_no_dataset(tmp_path, capsys):
+    (tmp_path / "result.json").write_text("{}")
+    assert run(["judge", str(tmp_path), "--plan"]) == 2
+    assert "add --endpoint and --model" in capsys.readouterr().err
+    assert run(["check", str(tmp_path)]) == 2
+    assert "Give the dataset of the bench" in capsys.readouterr().err

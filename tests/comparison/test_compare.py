@@ -584,3 +584,12 @@ def test_equivalence_that_depends_on_unjudged_documents_is_not_claimed():
     assert (
         sy.compare(judged, {"one": one, "other": other}, ["P@10"], equivalence=0.01).tested_pairs[0].equivalent == 0.01
     )
+
+
+def test_the_documents_that_explain_a_mover_come_first():
+    qrels = sy.Qrels({"q1": {"good": 2, "bad": 0, "worse": 0}})
+    others = [f"x{number}" for number in range(20)]
+    before = {"q1": ["worse", *others[:2], "good", *others[2:15], "bad"]}
+    after = {"q1": ["good", *others, "worse"]}
+    (mover,) = sy.compare(qrels, {"a": after, "b": before}, ["nDCG@10"]).movers("a", "b", most=1)
+    assert [move.doc_id for move in mover.documents] == ["good", "bad", "worse"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, RunFile
 from steelyard.cli.output import Format, emit_result, print_message, print_tables, write_prose
+from steelyard.errors import InputError
 from steelyard.quality.check import check as check_data
 from steelyard.quality.check import effect_text
 from steelyard.wording import shortened_name
@@ -33,6 +35,12 @@ def check(
     evaluated again with the problem fixed, by the first measure. `validate` checks
     the form of files instead.
     """
+    if (Path(dataset) / "result.json").is_file():
+        raise InputError(
+            "this is the result of a bench: its findings are in report.html, section Data. Give the dataset of the "
+            "bench, and runs such as RESULT/runs/*.parquet.",
+            dataset,
+        )
     files = runs or []
     names, _ = args.column_names(columns)
     read = [args.read_run(run.path, names, len(files)) for run in files]

@@ -119,6 +119,8 @@ def judge(
 
     if endpoint is not None and model is None:
         raise UsageError("--endpoint needs --model, the name of the model.")
+    if plan and endpoint is None:
+        raise UsageError("--plan shows what a model would be asked: add --endpoint and --model.")
     share = share_of(shared)
     if split is not None and judge is None:
         raise UsageError("--split divides the pool among judges; --judge says which of them you are.")

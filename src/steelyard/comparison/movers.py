@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ from steelyard.run import Run
 
 if TYPE_CHECKING:
     import polars as pl
+
+_NOT_RETRIEVED = 10**9
+"""The rank of a document that a run did not retrieve."""
 
 
 def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
@@ -37,7 +41,7 @@ class DocumentMove:
 
 @dataclass(frozen=True)
 class Mover:
-    """A query whose value changed, and the judged documents that changed rank, the largest change first."""
+    """A query whose value changed, and the judged documents that changed rank, those that matter most first."""
 
     query_id: str
     before: float
@@ -146,8 +150,15 @@ def _document_moves(lists: RankedLists, queries: Sequence[str]) -> dict[str, lis
             for doc, grade in zip(judged.doc_ids[start:end], grades[start:end].tolist(), strict=True)
         ]
         changed = [move for move in known if move.before != move.after]
-        moves[query] = sorted(changed, key=lambda move: -abs((move.before or 10**9) - (move.after or 10**9)))
+        moves[query] = sorted(changed, key=_weight, reverse=True)
     return moves
+
+
+def _weight(move: DocumentMove) -> tuple[float, int]:
+    """How much a move changes a measure: the gain of the document by the change of its discount; then the ranks."""
+    before, after = (rank or _NOT_RETRIEVED for rank in (move.before, move.after))
+    change = abs(1 / math.log2(1 + before) - 1 / math.log2(1 + after))
+    return max(move.grade, 0.0) * change, abs(before - after)
 
 
 def _ranks(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[tuple[str, str], int]:

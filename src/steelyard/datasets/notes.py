@@ -15,7 +15,7 @@ WARNINGS: Texts = {
 }
 INFO: Texts = {
     "questions-have-made-ids": "no column holds ids: the questions are q1 to q{count}, in their order. Add questions "
-    "at the end, so that judgments stay with their questions",
+    "at the end, so that earlier ones keep their ids",
     "unjudged-queries-dropped": "{count:,} {count:query|queries} without judgments dropped "
     "(unjudged='keep' keeps them)",
     "unanswerable-queries": "{count:,} {count:query|queries} read as having no relevant document",
