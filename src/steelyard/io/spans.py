@@ -103,7 +103,7 @@ def _nothing(spans: list[Span], unmatched: list[str]) -> str:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(read_bytes(path).splitlines(), start=1):
+    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
         if line.strip():
             try:
                 yield number, json.loads(line)
