@@ -15,7 +15,8 @@ _K_NAMES = ("similarity_top_k", "_similarity_top_k", "top_k")
 class LlamaIndex(LibraryRetriever):
     """A LlamaIndex retriever, or an index or a query engine through its retriever.
 
-    The postprocessors of a query engine are stages. With `id: document`, several nodes of a document repeat its id; the policy `duplicates` applies.
+    The postprocessors of a query engine are stages. With `id: document`, several nodes of a document repeat its id; the
+    policy `duplicates` applies.
     """
 
     retriever = extra = "llama-index"
