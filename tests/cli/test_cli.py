@@ -359,3 +359,20 @@ def test_a_plan_needs_a_model_and_a_result_is_no_dataset(tmp_path, capsys):
     assert "add --endpoint and --model" in capsys.readouterr().err
     assert run(["check", str(tmp_path)]) == 2
     assert "Give the dataset of the bench" in capsys.readouterr().err
+
+
+def test_an_argument_too_many_is_no_option(files, capsys):
+    qrels, first, second = files
+    assert run(["reconcile", qrels, first, second, "-m", "MAP", "--dialects", "trec_eval-9,beir"]) == 2
+    assert f"{second!r} is one argument too many." in capsys.readouterr().err
+
+
+def test_a_clause_that_matters_only_beside_another_is_not_without_effect(tmp_path, capsys):
+    (tmp_path / "qrels.json").write_text(json.dumps({"q1": {"a": 1, "b": 1, "c": 1}, "q2": {"d": 1}}))
+    (tmp_path / "run.json").write_text(json.dumps({"q1": ["x", "a", "b"], "q2": ["d", "y"]}))
+    inputs = [str(tmp_path / "qrels.json"), str(tmp_path / "run.json")]
+    assert run(["reconcile", *inputs, "-m", "MAP", "--dialects", "autorag,trec_eval-9"]) == 0
+    out = capsys.readouterr().out
+    assert "together they change it by" in out
+    assert "without effect alone: denominator" in out
+    assert "without effect here" not in out

@@ -104,6 +104,8 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
             parser.error(f"{text!r} has no value: -- cannot be one.")
     namespace, unknown = parser.parse_known_intermixed_args(list(arguments))
     if unknown:
+        if not unknown[0].startswith("-"):
+            parser.error(f"{unknown[0]!r} is one argument too many.")
         known = [name for action in parser._actions for name in action.option_strings]
         needed, place = _ELSEWHERE.get(unknown[0].partition("=")[0], ("--", ""))
         advice = f" Use {place}." if not needed or needed in known else did_you_mean(unknown[0], known)

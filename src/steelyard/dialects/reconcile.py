@@ -255,10 +255,12 @@ def _lines(disagreement: Disagreement, gap: float) -> list[str]:
         lines.append(f"      alone it changes the mean by {clause.effect:+.6f}")
     effects = [clause.effect for clause in disagreement.clauses if abs(clause.effect) > SAME]
     interaction = gap - sum(effects)
-    if len(effects) > 1 and abs(interaction) > SAME:
+    together = len(disagreement.clauses) > 1 and abs(interaction) > SAME
+    if together:
         lines.append(f"    together they change it by {gap:+.6f}, {interaction:+.6f} of it by their interaction")
     if without_effect:
-        lines.append(f"    without effect here: {', '.join(without_effect)}")
+        # With an interaction, a clause may matter only beside another one.
+        lines.append(f"    without effect {'alone' if together else 'here'}: {', '.join(without_effect)}")
     for query in disagreement.queries:
         why = ", ".join(query.clauses)
         lines.append(f"    query {query.query!r}: {_shown(query.left)} and {_shown(query.right)}, because of {why}")
