@@ -232,3 +232,10 @@ def test_a_drop_from_the_best_is_found():
     (row,) = History.of(records()[: DROP + 3]).latest.to_dicts()
     assert row["verdict"] == "different from the best"
     assert row["p_adjusted"] < 0.001
+
+
+def test_lines_without_runs_have_no_points():
+    found = History.of([{**record, "runs": {}} for record in records()])
+    assert found.lines == {}
+    assert found.table.is_empty()
+    assert found.verdict.endswith("no significant change.")

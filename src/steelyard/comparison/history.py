@@ -154,8 +154,8 @@ class HistoryData:
             for measure in self.measures:
                 untested = [_line(points, dataset, run, measure) for run in runs]
                 # The p-values of a measure are corrected together (Holm).
-                p_values = np.concatenate([p for _, p in untested])
-                adjusted = iter(adjust(p_values).tolist() if p_values.size else [])
+                p_values = [p for _, of_run in untested for p in of_run.tolist()]
+                adjusted = iter(adjust(p_values).tolist() if p_values else [])
                 for run, (steps, _) in zip(runs, untested, strict=True):
                     if steps:
                         lines[dataset, measure, run] = [_tested(step, next(adjusted), self.alpha) for step in steps]
