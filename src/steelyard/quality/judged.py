@@ -391,7 +391,7 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
         gone = pl.Series(lost)
         effect = board.effect(
             fix=lambda other: (
-                changed_run(run, lambda rows: rows.filter(~pl.col("doc_id").is_in(gone.implode())))
+                changed_run(run, lambda rows: rows.filter(~pl.col("doc_id").is_in(gone.to_list())))
                 if other is run
                 else other
             )

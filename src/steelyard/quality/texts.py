@@ -71,7 +71,7 @@ def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
     spoken = max(_COMMON, key=lambda name: len(re.findall(_words_of(name), sample.lower())))
     others = "|".join(_words_of(name) for name in _COMMON if name != spoken)
     parts: list[pl.DataFrame] = []
-    asked, equal = pl.Series(sorted(wanted), dtype=pl.String), set[str]()
+    asked, equal = sorted(wanted), set[str]()
     pairs = zip(corpus, corpus.texts.values(), strict=True)
     while chunk := list(islice(pairs, CHUNK)):
         lowered = pl.col("text").str.to_lowercase()
@@ -90,7 +90,8 @@ def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
             pl.col("plain").str.slice(0, 400).str.count_matches(rf"[\p{{L}}--[{usual}]]").alias("foreign"),
             pl.col("plain").str.slice(0, 400).str.count_matches(r"\p{L}").alias("known_letters"),
         )
-        equal.update(frame.filter(pl.col("plain").is_in(asked.implode()))["plain"].to_list())
+        if asked:
+            equal.update(frame.filter(pl.col("plain").is_in(asked))["plain"].to_list())
         strange = pl.col("foreign") > 0.5 * pl.col("known_letters")
         if script == "Latin":
             start = pl.col("plain").str.slice(0, 400)
