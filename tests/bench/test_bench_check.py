@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.benchmark.folder import load_result
 from steelyard.errors import InputError
 
@@ -48,6 +49,7 @@ def test_one_line_at_the_start_and_the_findings_in_the_result(tmp_path: Path, ca
 
 
 def test_page_has_the_findings_also_when_it_is_made_again(tmp_path: Path) -> None:
+    import_peer("jinja2")
     bench(tmp_path)
     load_result(tmp_path).to_html(tmp_path / "again.html")
     for name in ("report.html", "again.html"):

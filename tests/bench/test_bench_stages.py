@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
-from needs import needs_shared, shared_data
+from needs import import_peer, needs_shared, shared_data
 from steelyard.benchmark.cache import Answers, AnswerStore
 from steelyard.benchmark.documents import write_rows
 from steelyard.benchmark.folder import load_result
@@ -157,6 +157,8 @@ def test_functions_return_stages_and_may_skip_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("last", [False, True])
 def test_calls_of_a_function_are_kept(last: bool, tmp_path: Path) -> None:
+    import_peer("jinja2")
+
     def agent(query: str) -> dict[str, object]:
         found = lists_of(query)
         calls = [found[:4], [*found[2:6], *found[:2]]] + ([found[1:3]] if query == QUERIES["q5"] else [])
@@ -307,6 +309,7 @@ def test_two_runs_of_a_result_are_compared_by_stage(tmp_path: Path, capsys: pyte
 
 
 def test_page_shows_the_stages_of_every_run(tmp_path: Path) -> None:
+    import_peer("jinja2")
     named = {"rerank": {**RERANK["rerank"], "name": "<b>mine</b>"}}
     bench(tmp_path, named, DEEP)
     page = (tmp_path / "report.html").read_text()

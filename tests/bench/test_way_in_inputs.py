@@ -182,6 +182,7 @@ def test_paths_are_read_and_metrics_are_called_measures(folder: Path) -> None:
 
 def test_a_report_needs_a_corpus_and_queries_and_no_qrels_of_the_dataset(folder: Path, capsys: Any) -> None:
     """The judgments are the qrels; the folder of the dataset has only the texts."""
+    import_peer("jinja2")
     data = folder / "data"
     data.mkdir()
     (data / "corpus.jsonl").write_text("".join(f"{json.dumps({'_id': d, 'text': t})}\n" for d, t in TEXTS.items()))
