@@ -152,13 +152,9 @@ class HistoryData:
         for dataset, points in by_dataset.items():
             runs = list(dict.fromkeys(str(run) for point in points for run in point.record["runs"]))
             for measure in self.measures:
-                untested = [_line(points, dataset, run, measure) for run in runs]
-                # The p-values of a measure are corrected together (Holm).
-                p_values = [p for _, of_run in untested for p in of_run.tolist()]
-                adjusted = iter(adjust(p_values).tolist() if p_values else [])
-                for run, (steps, _) in zip(runs, untested, strict=True):
-                    if steps:
-                        lines[dataset, measure, run] = [_tested(step, next(adjusted), self.alpha) for step in steps]
+                tested = [step for run in runs for step in _line(points, dataset, run, measure)]
+                for step in _corrected(tested, self.alpha):
+                    lines.setdefault((dataset, measure, step.run), []).append(step)
         return lines
 
     @property
@@ -325,8 +321,8 @@ class History(Documented, HistoryData):
         return page
 
 
-def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> tuple[list[tuple[Any, ...]], Floats]:
-    """The steps of a line up to their difference, and the uncorrected p-values; NaN if nothing was tested."""
+def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> list[LinePoint]:
+    """The steps of a line, each with the uncorrected p-value of its change; NaN if nothing was tested."""
     measured = [(point, *recorded) for point in points if (recorded := point.recorded(run, measure))]
     breaks = (tuple(after.breaks(before, measure)) for (before, *_), (after, *_) in pairwise(measured))
     broken = [(), *breaks] if measured else []
@@ -342,11 +338,12 @@ def _line(points: Sequence[Point], dataset: str, run: str, measure: str) -> tupl
             differences[start], p_values[start] = np.ravel(t_tests(gap[None, :]))
     untested = np.array(list(map(bool, broken)), dtype=bool)
     differences[untested] = p_values[untested] = math.nan
-    steps = zip(measured, broken, low.tolist(), high.tolist(), differences.tolist(), strict=True)
+    columns = (low, high, differences, p_values)
+    steps = zip(measured, broken, *(column.tolist() for column in columns), strict=True)
     return [
-        (point, dataset, run, measure, mean, lowest, highest, breaks, difference)
-        for (point, mean, _), breaks, lowest, highest, difference in steps
-    ], p_values
+        LinePoint(point, dataset, run, measure, mean, lowest, highest, breaks, difference, p)
+        for (point, mean, _), breaks, lowest, highest, difference, p in steps
+    ]
 
 
 def _blocks(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
@@ -398,10 +395,12 @@ def _moments(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     return n, means, np.where(deviations <= 1e-14 * np.abs(means), 0.0, deviations)
 
 
-def _tested(step: tuple[Any, ...], p: float, alpha: float) -> LinePoint:
-    """A step with its corrected p-value, and the change if it is significant."""
-    change = "" if not p < alpha else "rise" if step[-1] > 0 else "drop"
-    return LinePoint._make((*step, p, change))
+def _corrected(steps: Sequence[LinePoint], alpha: float) -> Iterator[LinePoint]:
+    """The steps of a measure with their p-values corrected together (Holm), and the significant changes."""
+    adjusted = adjust([step.p_adjusted for step in steps]).tolist() if steps else []
+    for step, p in zip(steps, adjusted, strict=True):
+        change = "" if not p < alpha else "rise" if step.difference > 0 else "drop"
+        yield LinePoint(*step[:-2], p, change)
 
 
 def _gap(before: Point, after: Point, run: str, measure: str) -> Floats:
