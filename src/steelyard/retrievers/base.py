@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 
 Ranked: TypeAlias = list[tuple[str, float]]
 Index = TypeVar("Index")
+
+
+def unused_name(name: str, used: Container[str]) -> str:
+    """The name of a stage, with a number if another stage has it.
+
+    >>> unused_name("rerank", {"rerank"})
+    'rerank 2'
+    """
+    number, found = 1, name
+    while found in used:
+        number += 1
+        found = f"{name} {number}"
+    return found
 
 
 class Staged(list[tuple[str, float]]):
@@ -47,16 +60,18 @@ class Staged(list[tuple[str, float]]):
             if isinstance(given, Staged):
                 *before, last = given.reads
                 last = last if len(inputs) == 1 else name
-                names = {each: self._unused(each if len(inputs) == 1 else f"{name}/{each}") for each in before}
+                names = {
+                    each: unused_name(each if len(inputs) == 1 else f"{name}/{each}", self.reads) for each in before
+                }
                 self.lists |= {names[each]: given.lists[each] for each in before}
                 self.reads |= {names[each]: [names[other] for other in given.reads[each]] for each in before}
                 needs = [names[other] for other in next(reversed(given.reads.values()))]
-            read.append(self._unused(last))
+            read.append(unused_name(last, self.reads))
             self.lists[read[-1]] = [doc for doc, _ in given]
             self.reads[read[-1]] = needs
             if isinstance(given, Staged):
                 self.calls |= {names.get(each, read[-1]): calls for each, calls in given.calls.items()}
-        self.reads[self._unused(stage)] = read
+        self.reads[unused_name(stage, self.reads)] = read
 
     @classmethod
     def of(
@@ -78,14 +93,6 @@ class Staged(list[tuple[str, float]]):
         other = copy(self)
         other[:] = found
         return other
-
-    def _unused(self, name: str) -> str:
-        """The name, with a number if a stage has it."""
-        number, found = 1, name
-        while found in self.reads:
-            number += 1
-            found = f"{name} {number}"
-        return found
 
 
 class RetrieverError(SteelyardError):

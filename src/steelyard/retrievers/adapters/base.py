@@ -12,7 +12,7 @@ from steelyard.checks import is_whole
 from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.documents import DocIds, Keep, read_answer
 from steelyard.retrievers.adapters.targets import label_of, library_object, target_settings
-from steelyard.retrievers.base import Ranked, checked_queries
+from steelyard.retrievers.base import Ranked, checked_queries, unused_name
 from steelyard.retrievers.settings import Declared, setting
 
 if TYPE_CHECKING:
@@ -151,12 +151,8 @@ def in_stages(
         found = list(first(query))
         stages = {"retrieve": found}
         for step, call in steps:
-            name, number = type(step).__name__, 1
-            while name in stages:
-                number += 1
-                name = f"{type(step).__name__} {number}"
             found = list(call(list(found), query)) if found else []
-            stages[name] = found
+            stages[unused_name(type(step).__name__, stages)] = found
         return {"stages": stages}
 
     return search
