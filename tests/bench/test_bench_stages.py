@@ -318,7 +318,7 @@ def test_page_shows_the_stages_of_every_run(tmp_path: Path) -> None:
     assert "<bdi>&lt;b&gt;mine&lt;/b&gt;</bdi>" in page
     assert "<b>mine" not in page
     lost = sy.stages(tmp_path, "deep").target_fates.filter(fate="never retrieved")["query_id"][0]
-    assert f'<a href="#query={lost}">{lost}</a>' in page
+    assert f'<a href="#query={lost}&amp;stages=deep">{lost}</a>' in page
     load_result(tmp_path).to_html(tmp_path / "again.html")
     assert '<section id="stages">' in (tmp_path / "again.html").read_text()
     bench(tmp_path, "bm25-okapi")

@@ -100,7 +100,8 @@ def split_run(
         raise InputError(f"{folder / STAGES_FILE} cannot be read; run the bench again.")
     own = frame.filter(pl.col("run") == chosen)
     *before, last = reads
-    lists: dict[str, Any] = {stage: _run(own, stage, None) for stage in before}
+    returned = {stage: _run(own, stage, None) for stage in before}
+    lists: dict[str, Any] = dict(returned)
     lists[last] = Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)
     for stage in reads:
         numbers = own.filter(pl.col("stage") == stage)["call"].drop_nulls().unique().sort().to_list()
@@ -117,7 +118,8 @@ def split_run(
         dialect=settings.get("dialect") or "steelyard",
         **{**policies, **{key: value for key, value in options.items() if value is not None}},
     )
-    return replace(split, run=chosen, others=tuple(run for run in known if run != chosen))
+    others = tuple(run for run in known if run != chosen)
+    return replace(split, run=chosen, others=others, lists=returned, reads=reads)
 
 
 def _run(frame: pl.DataFrame, stage: str, call: int | None) -> Run:

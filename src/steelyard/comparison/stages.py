@@ -10,7 +10,7 @@ the ordering add up to the loss of the pipeline.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,8 @@ class StagesData:
     added: per step, relevant documents that no stage before has. below_depth: per step, the lost targets that were
     ranked deeper than the list that it returned. own: per parallel
     stage, its ceiling and what the joint ceiling would lose without it. unit: 'target' or 'relevant document'.
-    run: the run of a bench, if it is one; others: the other runs of that bench that have stages.
+    run: the run of a bench, if it is one; others: the other runs of that bench that have stages; lists: its stages
+    before the last one, and what they returned; reads: what each of its stages read.
     calls: for stages with several calls per question, one row per stage and call (see `calls_table`).
     """
 
@@ -85,6 +86,8 @@ class StagesData:
     unit: str
     run: str = ""
     others: tuple[str, ...] = ()
+    lists: Mapping[str, Run] = field(default_factory=dict)
+    reads: Mapping[str, Sequence[str]] = field(default_factory=dict)
     calls: pl.DataFrame | None = None
 
     @cached_property
