@@ -42,12 +42,12 @@ export function stageColumns(data, entry, run) {
   const [last] = runColumns(data, entry, [run]);
   const before = entry.stages[run];
   return data.stages[run].map(([name, from], at) => {
-    if (!before[at]) return { ...last, name, from };
+    if (!before[at]) return { ...last, name, from, stage: true };
     const [docs, below] = before[at];
     const rows = docs.map((doc) => [doc]);
     const places = placesIn(rows, below);
     const ranks = entry.judged.map(([doc], judged) => (last.ranks[judged] === null ? null : (places.get(doc) ?? 0)));
-    return { name, rows, places, ranks, from };
+    return { name, rows, places, ranks, from, stage: true };
   });
 }
 

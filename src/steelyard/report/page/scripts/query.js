@@ -316,7 +316,10 @@ function missed(entry, columns) {
           {},
           make("th", { scope: "row" }, make("bdi", {}, visible(title || id)), title ? make("bdi", { class: "id" }, ` ${visible(id)}`) : null),
           make("td", { class: "number" }, grade),
-          ranks.map((rank) => make("td", { class: "number" }, rankText(rank, depth))),
+          ranks.map((rank, at) => {
+            const lost = columns[at].stage && columns[at].from.some((other) => ranks[other] > 0);
+            return make("td", { class: "number" }, rankText(rank, depth, lost));
+          }),
         );
       }),
     ),
@@ -326,8 +329,8 @@ function missed(entry, columns) {
   return make("section", { class: "misses" }, title, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Missed relevant documents" }, table), hidden);
 }
 
-function rankText(rank, depth) {
+function rankText(rank, depth, lost) {
   if (rank === null) return make("span", { class: "elsewhere" }, "of another chunking");
-  if (rank === 0) return make("span", { class: "tag missed" }, "✖ not retrieved");
+  if (rank === 0) return make("span", { class: "tag missed" }, lost ? "✖ lost" : "✖ not retrieved");
   return rank > depth ? make("span", { class: "tag low" }, `▼ at ${rank}`) : `at ${rank}`;
 }
