@@ -209,6 +209,16 @@ def test_docs_rag_the_story_by_hand():
         "never retrieved": 52, "lost in level_three": 7, "below the cutoff": 0, "delivered": 133,
     }  # fmt: skip
     assert result.table["added"].to_list() == [None, added]
+    grades: dict[str, dict[str, int]] = {}
+    for query, doc in gold:
+        grades.setdefault(query, {})[doc] = 1
+    ceilings = [
+        np.mean([ceiling_of(lists.get(query, []), judged, 3) for query, judged in grades.items()])
+        for lists in (base, three)
+    ]
+    np.testing.assert_allclose(result.table["ceiling"], ceilings, atol=1e-12)
+    states = [np.mean([ceiling_of(list(judged), judged, 3) for judged in grades.values()]), *ceilings, result.value]
+    np.testing.assert_allclose(result.losses.mean(axis=1), -np.diff(states), atol=1e-12)
     assert result.verdict.startswith("Work on: base (0.31 of the 0.35 lost")
     assert result.value == pytest.approx(sy.evaluate(folder / "qrels.tsv", files["level_three"], ["nDCG@3"])["nDCG@3"])
 
