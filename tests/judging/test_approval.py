@@ -14,7 +14,7 @@ from steelyard.cli import run
 from steelyard.errors import InputError
 from steelyard.judging.approval import Approval, approved, original
 from steelyard.judging.drafts import Drafts
-from steelyard.judgments import Judgments
+from steelyard.judgments import Judgment, append_line
 from steelyard.statistics.intervals import share_interval
 
 
@@ -97,9 +97,25 @@ def test_approval_continues_and_a_decision_can_be_withdrawn_later(folder: Path) 
 
 def test_decisions_do_not_apply_to_another_draft_of_the_same_id(folder: Path) -> None:
     found = Drafts.read(folder)
-    lines = Judgments()
-    lines.append("q1", "another-draft", 0, "ann")
-    assert approved(found, lines).drafts == found.drafts
+    append_line(folder / "approvals.jsonl", Judgment("q1", "another-draft", 0, "ann"))
+    assert approved(found, folder).drafts == found.drafts
+
+
+def test_drafts_that_are_written_again_keep_what_a_person_decided(folder: Path) -> None:
+    drafted = Drafts.read(folder)
+    session = Approval(folder, "ann")
+    with serving(session) as client:
+        edited, bad = client.page_data()["pairs"][:2]
+        client.judge(edited, 1, note="What did boats pay in tolls?")
+        client.judge(bad, 0)
+    session.finish()
+    files = {name: (folder / name).read_bytes() for name in ("queries.jsonl", "drafts.jsonl", "evidence.jsonl")}
+    written = drafted.write(folder)
+    assert {name: (folder / name).read_bytes() for name in files} == files
+    assert queries(folder)[edited[0]] == "What did boats pay in tolls?"
+    assert bad[0] not in set(written.accepted["id"])
+    drafted.write(folder.parent / "elsewhere")
+    assert bad[0] in queries(folder.parent / "elsewhere"), "nobody decided there"
 
 
 def test_a_sample_is_random_and_estimates_the_share_of_bad_questions(folder: Path) -> None:

@@ -20,7 +20,7 @@ import steelyard as sy
 from steelyard.datasets import Corpus, Dataset
 from steelyard.errors import InputError
 from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.other_passages import favours
+from steelyard.judging.other_passages import favours, search
 from steelyard.judging.passages import Sampler, windows, without_content
 from steelyard.retrievers import BM25, Dense
 
@@ -238,6 +238,15 @@ def test_passages_that_the_critic_prefers_are_kept_and_reject_nothing(tmp_path: 
     assert len(accepted) < more <= 3 * len(found.drafts)
     found.write(tmp_path / "q")
     assert Drafts.read(tmp_path / "q").verdict == found.verdict
+
+
+def test_the_search_of_the_corpus_reports_its_steps() -> None:
+    draft = Draft("q1", "fact", "What did boats pay in tolls?", ({"doc_id": "d1"},), ({"doc_id": "d1"},))
+    texts = Dataset.of({f"d{number}": f"boats paid {number} coins in tolls" for number in range(4)}, {}, {}).corpus
+    steps: list[tuple[str, int, int]] = []
+    lists = search(texts, [draft], lambda *step: steps.append(step))
+    assert steps == [("searching 4 documents with bm25", 0, 2), ("searching 4 documents with dense", 1, 2)]
+    assert lists == search(texts, [draft])
 
 
 def test_whom_copied_words_favour_equals_a_computation_by_hand(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def _load(path: Path) -> ResultFolder:
     qrels = read_qrels(path, settings.get("relevant_from"))
     qrels.labelled_by = str(settings.get("labelled_by") or "")
     if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
-        texts = {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
+        texts = _whole_texts(documents)
         runs = {name: Run(run, texts=texts) for name, run in runs.items()}
     comparison = _compare_again(record, qrels, _read_rules(path, qrels), runs, columns, notes)
     comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
@@ -154,6 +154,16 @@ def _load(path: Path) -> ResultFolder:
     comparison = replace(comparison, failed=_failed(record), cached=cached, judge_command=judge_command(path))
     notes += _changed_means(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
+
+
+def _whole_texts(documents: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """The texts of documents with their titles."""
+    return {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
+
+
+def _texts_in(path: Path) -> dict[str, str]:
+    """The texts of the documents of a result folder."""
+    return _whole_texts(_read_documents(path, []))
 
 
 def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Stages:
@@ -166,7 +176,8 @@ def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Sta
         qrels = read_qrels(path, record["settings"].get("relevant_from"))
         if options.get("by") is not None and options.get("queries") is None:
             options["queries"] = path / "queries.parquet"
-        return split_run(path, record, read_frame(path / STAGES_FILE), qrels, run, measure, **options)
+        frame = read_frame(path / STAGES_FILE)
+        return split_run(path, record, frame, qrels, run, measure, lambda: _texts_in(path), **options)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -357,7 +368,7 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
         frame, qrels = read_frame(folder / STAGES_FILE), read_qrels(folder, record["settings"].get("relevant_from"))
         for name in names:
             with suppress(SteelyardError):
-                found.append(split_run(folder, record, frame, qrels, name))
+                found.append(split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))
     return found
 
 

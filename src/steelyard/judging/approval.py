@@ -70,9 +70,7 @@ class Approval(Session):
 
     def finish(self) -> Drafts:
         """Write the folder by what is decided so far, and return the drafts."""
-        drafts = approved(self.drafts, Judgments.read(self.folder / FILE) if (self.folder / FILE).exists() else None)
-        drafts.write(self.folder)
-        return drafts
+        return replace(self.drafts, drafts=tuple(map(original, self.drafts.drafts))).write(self.folder)
 
     def estimate(self) -> str:
         """The share of bad questions among those looked at in this session, with its interval."""
@@ -141,11 +139,11 @@ def original(draft: Draft) -> Draft:
     return replace(made, status="accepted", reason="", detail="") if by_checks(draft) else made
 
 
-def approved(drafts: Drafts, approvals: Judgments | None) -> Drafts:
-    """The drafts by what persons decided; of several decisions on a draft, the last one counts."""
-    last = {
-        line.doc_id: line for line in (approvals.current if approvals is not None else ()) if line.grade is not None
-    }
+def approved(drafts: Drafts, folder: Path) -> Drafts:
+    """The drafts by what persons decided in a folder; of several decisions on a draft, the last one counts."""
+    if not (folder / FILE).exists():
+        return drafts
+    last = {line.doc_id: line for line in Judgments.read(folder / FILE).current if line.grade is not None}
     made = [original(draft) for draft in drafts.drafts]
     return replace(drafts, drafts=tuple(_decided(draft, drafts, last.get(key_of(draft))) for draft in made))
 

@@ -18,6 +18,7 @@ from steelyard.io.dataset_files import read_corpus
 from steelyard.io.files import read_bytes, reading, write_file
 from steelyard.io.json import json_lines
 from steelyard.judging.draft_checks import words
+from steelyard.lazy import looked_up
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.wording import counted
@@ -149,18 +150,23 @@ class Drafts(Documented):
         }
         return Evidence(targets)
 
-    def write(self, folder: str | Path) -> None:
-        """Write queries.jsonl, evidence.jsonl, corpus.jsonl and drafts.jsonl, each atomically."""
+    def write(self, folder: str | Path) -> Drafts:
+        """Write queries.jsonl, evidence.jsonl, corpus.jsonl and drafts.jsonl, each atomically; return what was written.
+
+        What a person decided in this folder (approvals.jsonl) is applied.
+        """
         place = Path(folder)
         foreign = [name for name in ("queries.jsonl", "corpus.jsonl", "evidence.jsonl") if (place / name).exists()]
         if foreign and not (place / "drafts.jsonl").exists():
             raise InputError(f"the folder has a {foreign[0]} that is not of drafted questions; name another.", place)
         place.mkdir(parents=True, exist_ok=True)
-        queries = [draft.to_query() for draft in self.drafts if draft.status == "accepted"]
-        write_file(place / "drafts.jsonl", json_lines(draft.to_dict() for draft in self.drafts))
+        made: Drafts = looked_up("steelyard.judging.approval:approved")(self, place)
+        queries = [draft.to_query() for draft in made.drafts if draft.status == "accepted"]
+        write_file(place / "drafts.jsonl", json_lines(draft.to_dict() for draft in made.drafts))
         write_file(place / "corpus.jsonl", json_lines(document_records(self.corpus)))
         write_file(place / "queries.jsonl", json_lines(queries))
-        self.evidence.write(place / "evidence.jsonl")
+        made.evidence.write(place / "evidence.jsonl")
+        return made
 
     @classmethod
     def read(cls, folder: str | Path) -> Drafts:
