@@ -58,8 +58,10 @@ def questions(
     """
     from steelyard.judging.approval import FILE, approved
     from steelyard.judging.drafting import Drafting, client
+    from steelyard.judging.drafts import check_folder
     from steelyard.judgments import Judgments
 
+    check_folder(output)
     made = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
     try:
         drafting = Drafting(corpus, made, n, shares_of(kinds), like, critic, by, seed)
