@@ -17,6 +17,7 @@ from author import FAULTS, Author, corpus
 from scipy.stats import chisquare, ttest_ind
 
 import steelyard as sy
+from steelyard.cli import run
 from steelyard.datasets import Corpus, Dataset
 from steelyard.errors import InputError
 from steelyard.judging.drafts import Draft, Drafts
@@ -331,6 +332,8 @@ def test_an_own_prompt_is_a_kind_and_holds_the_passage_as_it_is(tmp_path: Path) 
     [
         ({"kinds": {"facts": 1}}, "Did you mean"),
         ({"kinds": {"fact": -1}}, "expected a share above 0"),
+        ({"kinds": {"fact": float("inf")}}, "expected a share above 0"),
+        ({"kinds": {"fact": 1e308, "procedure": 1e308}}, "expected a share above 0"),
         ({"by": "source"}, "no document has a field 'source'"),
         ({"n": 0}, "n"),
     ],
@@ -346,6 +349,23 @@ def test_wrong_settings_are_refused_before_anything_is_asked(
 
 def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text('{"_id": "1", "text": "mine"}\n')
-    with pytest.raises(InputError, match="name another"):
-        Drafts((), Corpus.of({"d": "text"})).write(tmp_path)
-    assert "mine" in (tmp_path / "queries.jsonl").read_text()
+    for text in (None, "draft 3 of my novel\n", '{"id": "mine"}\n'):
+        if text is not None:
+            (tmp_path / "drafts.jsonl").write_text(text)
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(InputError, match="name another"):
+            Drafts((), Corpus.of({"d": "text"})).write(tmp_path)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_of_something_else_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "drafts.jsonl").write_text("draft 3 of my novel\n")
+    (tmp_path / "file").touch()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d", "text": "text"}\n')
+    with Author() as server:
+        for name in ("mine", "file"):
+            command = ["questions", str(tmp_path / "corpus.jsonl"), "--endpoint", server.url, "--model", "m"]
+            assert run([*command, "-o", str(tmp_path / name), "--cache", str(tmp_path / "c.sqlite")]) == 2
+        assert server.requests == 0
+    assert not (tmp_path / "c.sqlite").exists()

@@ -57,7 +57,9 @@ def questions(
     is not asked again.
     """
     from steelyard.judging.drafting import Drafting, client
+    from steelyard.judging.drafts import check_folder
 
+    check_folder(output)
     made = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
     try:
         drafting = Drafting(corpus, made, n, shares_of(kinds), like, critic, by, seed)

@@ -21,6 +21,7 @@ from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
 from steelyard.alignment.frames import token_counts
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.alignment.ranking import ranked_rows
+from steelyard.checks import text_value
 from steelyard.comparison.calls import LIST, calls_of, calls_table, joined
 from steelyard.comparison.compare import slice_values
 from steelyard.comparison.slices import column_values, in_order, slice_labels
@@ -429,6 +430,8 @@ def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) ->
     """
     if not names:
         raise InputError('no stage is given; expected {"retrieve": run, "rerank": run}.')
+    for name in names:
+        text_value("the name of a stage", name)
     if ORDERING in names:
         raise InputError(f"{ORDERING!r} cannot be the name of a stage: it is the loss of the last list's order.")
     named = {name for read in inputs.values() for name in read}

@@ -326,7 +326,7 @@ def _span(passage: Passage, quote: Any) -> dict[str, Any] | None:
 def _allotted(shares: Mapping[str, float], n: int, generator: np.random.Generator) -> list[str]:
     """A kind for each of n drafts, in random order: as many of each as its share asks for."""
     total = sum(shares.values())
-    if not shares or not total > 0 or min(shares.values()) < 0:
+    if not shares or not 0 < total < float("inf") or min(shares.values()) < 0:
         raise InputError(f"kinds is {dict(shares)}; expected a share above 0 for each kind, as in fact=0.75.")
     exact = np.array([share / total * n for share in shares.values()])
     counts = np.floor(exact).astype(int)
