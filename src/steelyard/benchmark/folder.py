@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 _Compared = TypeVar("_Compared")
 RANGES = "ranges.parquet"
 OVERLAPS_FILE = "overlaps.parquet"
-EVALUATION_FILES = ("scores.parquet", "pairs.parquet", "qrels.parquet", RANGES, OVERLAPS_FILE, "report.html")
+OVERLAP_SCORES = "overlap_scores.parquet"
+EVALUATION_FILES = (
+    "scores.parquet", "pairs.parquet", "qrels.parquet", RANGES, OVERLAPS_FILE, OVERLAP_SCORES, "report.html"
+)  # fmt: skip
 """The files that a result without qrels does not have."""
 
 DOCUMENTS = "documents.parquet"
@@ -224,22 +227,26 @@ def read_qrels(path: Path, relevant_from: float | None = None) -> Qrels:
     return qrels
 
 
-def rules_frame(rules: Mapping[str, Qrels]) -> pl.DataFrame:
-    """The qrels by each overlap rule in one frame: overlap, and the columns of the qrels."""
+def rules_frame(rules: Mapping[str, pl.DataFrame]) -> pl.DataFrame | None:
+    """The qrels or scores by each overlap rule in one frame: their columns, and overlap; None without rules."""
     import polars as pl
 
-    return pl.concat(qrels.frame.with_columns(overlap=pl.lit(rule)) for rule, qrels in rules.items())
+    frames = [frame.with_columns(overlap=pl.lit(rule)) for rule, frame in rules.items()]
+    return pl.concat(frames) if frames else None
+
+
+def read_by_rule(file: Path) -> dict[str, pl.DataFrame]:
+    """The frames of a file of `rules_frame`; none if the folder does not have the file."""
+    frame = read_frame(file)
+    if frame is None or "overlap" not in frame.columns:
+        return {}
+    parts = frame.partition_by("overlap", maintain_order=True, include_key=False, as_dict=True)
+    return {str(rule): part for (rule,), part in parts.items()}
 
 
 def _read_rules(path: Path, qrels: Qrels) -> dict[str, Qrels]:
     """The qrels by each overlap rule; none if the folder has none."""
-    import polars as pl
-
-    frame = read_frame(path / OVERLAPS_FILE)
-    if frame is None:
-        return {}
-    rules = frame["overlap"].unique(maintain_order=True).to_list()
-    parts = {rule: frame.filter(pl.col("overlap") == rule).drop("overlap").drop_nulls("doc_id") for rule in rules}
+    parts = {rule: part.drop_nulls("doc_id") for rule, part in read_by_rule(path / OVERLAPS_FILE).items()}
     return {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
 
 
