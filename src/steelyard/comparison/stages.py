@@ -592,8 +592,9 @@ class _Targets:
         pairs = np.flatnonzero(targets.grade > 0 if level is None else targets.grade >= level)
         doc, (kept, target) = targets.doc[pairs], np.unique(targets.target[pairs], return_inverse=True)
         relevant, query = np.unique(doc), targets.query[kept]
-        has_cutoff = measure.cutoff is not None and measure.definition.cutoff_kind == "rank"
-        k = measure.cutoff if has_cutoff else np.finfo(np.float64).max  # Documents that are not in a list rank at inf.
+        k = np.finfo(np.float64).max  # Documents that are not in a list have the rank infinity.
+        if measure.cutoff is not None and measure.definition.cutoff_kind == "rank":
+            k = measure.cutoff
         ranks = {name: _ranks(a) for name, a in lists.items()}
         fate = np.zeros(len(judged.judged.doc_ids), dtype=np.int64)
         is_relevant, added = np.isin(np.arange(len(fate)), relevant), []
