@@ -219,12 +219,6 @@ class PrecisionSums:
     last: Floats
     counts: Ints
 
-    def at(self, sums: Floats, query: Ints, made: Ints) -> Floats:
-        """Of `first` or `last`, the sum of a query for a number of documents, no more than there are."""
-        reached = np.minimum(made, self.counts[query])
-        place = (np.cumsum(self.counts) - self.counts)[query] + reached - 1
-        return np.where(reached > 0, np.append(sums, 0.0)[place], self.none[query])
-
 
 def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> PrecisionSums:
     """The sums for one run; its unjudged documents are sorted by query and rank."""
@@ -280,74 +274,45 @@ def average_precision_difference(
     """Outer bounds of a difference of AP, and whether the grading that they suggest reaches both.
 
     AP = N / D. D depends on the number m of documents made relevant, the same for both runs, so that the
-    highest N(a) - N(b) is bounded for every m, in two ways, of which the lower counts:
-
-    1. N(a) is at most that of the first m documents of a's list; N(b) is at least that of the last of b's
-       list, and only if there are fewer than m other documents.
-    2. N(a) - N(b) = N0 + sum of l(i) + sum over pairs of q(i, j). l(i) is what document i adds alone and
-       q(i, j) = 1 / (lower rank of the two in a) - the same in b, each if both are in the first k: the
-       upper of the two raises the precision at the lower. A pair adds no more than max(q(i, j), 0), half of
-       it to each, so the difference is at most N0 + the sum of the m largest of
-       l(i) + the sum over all j of max(q(i, j), 0) / 2.
+    highest N(a) - N(b) is bounded for every m. N(a) - N(b) = N0 + sum of l(i) + sum over pairs of q(i, j).
+    l(i) is what document i adds alone and q(i, j) = 1 / (lower rank of the two in a) - the same in b, each if
+    both are in the first k: the upper of the two raises the precision at the lower. A pair adds no more than
+    max(q(i, j), 0), half of it to each, so the difference is at most N0 + the sum of the m largest of
+    l(i) + the sum over all j of max(q(i, j), 0) / 2. Queries with too many documents for these sums are not bounded.
 
     The lowest difference a - b is the highest difference b - a with its sign changed.
     """
-    a, b = runs
-    case = _Difference(measure, docs, k, a.relevant(measure.parameters["rel"]))
-    turned = replace(case, docs=Unjudged(docs.query, docs.ranks[::-1], docs.size))
-    low, high = -turned.limit_by_number(b, a), case.limit_by_number(a, b)
     add_high, add_low, few = _added_to_difference(measure, runs, docs, k)
-    now = (values(measure, a) - values(measure, b)) * _denominator(measure, case.relevant, k)
-    by_pairs_high, made_high = case.limit_by_terms(now, add_high)
-    by_pairs_low, made_low = case.limit_by_terms(-now, -add_low)
-    low = np.where(few, np.maximum(low, -by_pairs_low), low)
-    high = np.where(few, np.minimum(high, by_pairs_high), high)
+    relevant = runs[0].relevant(measure.parameters["rel"])
+    now = (values(measure, runs[0]) - values(measure, runs[1])) * _denominator(measure, relevant, k)
+
+    def highest_sum(base: Floats, added: Floats) -> tuple[Floats, Bools]:
+        """The highest (base + sum of `added` over some documents) / D, and the documents."""
+        order = np.lexsort((-added, docs.query))
+        total = np.concatenate([[0.0], np.cumsum(added[order])])
+        query, made = _numbers(docs)
+        sums = base[query] + total[docs.starts[query] + made] - total[docs.starts[query]]
+        value = share(sums, _denominator(measure, relevant[query] + made, k))
+        highest = np.maximum.reduceat(value, np.flatnonzero(made == 0))
+        number = np.full(docs.size, len(query))
+        reaching = np.flatnonzero(value == highest[query])
+        np.minimum.at(number, query[reaching], made[reaching])
+        chosen = np.zeros(len(order), dtype=bool)
+        chosen[order] = docs.place < number[docs.query]
+        return highest, chosen
+
+    high, made_high = highest_sum(now, add_high)
+    negative_low, made_low = highest_sum(-now, -add_low)
 
     def grade(doc: Ints, number: Ints) -> Floats:
         return np.where(np.where(number == 1, made_high[doc], made_low[doc]), top, 0.0)
 
     lowest, highest, _ = extremes(measure, runs, docs, np.full(docs.size, 2), grade)
-    exact = (lowest <= low + ROUNDING) & (highest >= high - ROUNDING)
-    return (np.minimum(low, lowest), np.maximum(high, highest)), exact
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Difference:
-    """A difference of AP: the unjudged documents of both lists, and R of each query as judged."""
-
-    measure: Measure
-    docs: Unjudged
-    k: int | None
-    relevant: Floats
-
-    def limit_by_number(self, a: Alignment, b: Alignment) -> Floats:
-        """The first bound of a difference of AP."""
-        rel = self.measure.parameters["rel"]
-        best = precision_sums(a, self.docs.of_run(0), self.k, rel)
-        worst = precision_sums(b, self.docs.of_run(1), self.k, rel)
-        query, made = _numbers(self.docs)
-        forced = np.maximum(0, made - (self.docs.counts - worst.counts)[query])
-        total = best.at(best.first, query, made) - worst.at(worst.last, query, forced)
-        return np.maximum.reduceat(self._divided(total, query, made), np.flatnonzero(made == 0))
-
-    def limit_by_terms(self, base: Floats, added: Floats) -> tuple[Floats, Bools]:
-        """The second bound of a difference of AP, and the documents that it takes as relevant."""
-        docs = self.docs
-        order = np.lexsort((-added, docs.query))
-        total = np.concatenate([[0.0], np.cumsum(added[order])])
-        query, made = _numbers(docs)
-        sums = base[query] + total[docs.starts[query] + made] - total[docs.starts[query]]
-        value = self._divided(sums, query, made)
-        highest = np.maximum.reduceat(value, np.flatnonzero(made == 0))
-        number = np.full(docs.size, len(query))
-        reaching = np.flatnonzero(value == highest[query])
-        np.minimum.at(number, query[reaching], made[reaching])
-        relevant = np.zeros(len(order), dtype=bool)
-        relevant[order] = docs.place < number[docs.query]
-        return highest, relevant
-
-    def _divided(self, total: Floats, query: Ints, made: Ints) -> Floats:
-        return share(total, _denominator(self.measure, self.relevant[query] + made, self.k))
+    low, high = (
+        np.where(few, np.minimum(-negative_low, lowest), -np.inf),
+        np.where(few, np.maximum(high, highest), np.inf),
+    )
+    return (low, high), (lowest <= low + ROUNDING) & (highest >= high - ROUNDING)
 
 
 def _numbers(docs: Unjudged) -> tuple[Ints, Ints]:

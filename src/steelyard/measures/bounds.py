@@ -382,8 +382,9 @@ def _precision_sums(case: Case) -> Bounds | None:
         return _formula(case, *average_precision_limits(measure, case.runs[0], docs, k))
     if measure.name == "Yaap" or measure.parameters.get("denominator") == "found":
         return None
-    limits, exact = average_precision_difference(measure, case.runs, docs, k, float(case.levels[-1]))
-    return replace(_outer(*limits, case.size), exact=exact)
+    (low, high), exact = average_precision_difference(measure, case.runs, docs, k, float(case.levels[-1]))
+    apart = _fallback(case)
+    return replace(apart, low=np.maximum(apart.low, low), high=np.minimum(apart.high, high), exact=apart.exact | exact)
 
 
 def _r_precision(case: Case) -> Bounds | None:

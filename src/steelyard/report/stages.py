@@ -8,6 +8,7 @@ from html import escape
 from urllib.parse import quote
 
 from steelyard.comparison.stages import BELOW, DELIVERED, StagesData
+from steelyard.lazy import polars as pl
 from steelyard.notes import sentence
 from steelyard.report.documents import Document
 from steelyard.report.page.shell import section, shell
@@ -172,8 +173,6 @@ def _scrolled(result: StagesData, what: str, content: str, name: str = "") -> st
 
 def _targets(result: StagesData, most: int = SHOWN_TARGETS, panel: int | None = None) -> str:
     """For every fate the targets with their ranks; the delivered ones are not listed. In a panel, queries are links."""
-    import polars as pl
-
     parts = []
     for place, (fate, count) in enumerate(result.fates.items()):
         if not count or fate == DELIVERED:
