@@ -145,7 +145,7 @@ _BAR, _HEIGHT = 120, 10
 
 
 def across_page(result: AcrossData, folder: Path | None) -> str:
-    """One page without scripts; datasets link to their own pages, relative to the folder that it is written to."""
+    """One page; datasets link to their own pages, relative to the folder that it is written to."""
     lines = [f'<li class="{each.severity}">{escape(sentence(each))}</li>' for each in by_severity(result.notes)]
     queries = [each.queries for each in result.datasets]
     total = "" if None in queries else f" · {sum(filter(None, queries)):,} queries"

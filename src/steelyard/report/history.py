@@ -78,7 +78,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 260, 60, 22, 34
 
 @uncollected()
 def history_page(result: HistoryData) -> str:
-    """One page without scripts."""
+    """One page."""
     keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in result.lines))
     tables = history_tables(result)
     drawn = [

@@ -1,0 +1,80 @@
+// Pages of tables and drawings: theme, links to the sections, order of tables, shades, and one measure of several.
+
+import { byId, drawn, make } from "./dom.js";
+import { setUpTheme } from "./theme.js";
+
+const MARK = "M3 11 29 7M9 10v9M4 19h10l-2 5H6zM16 9V4M24 8v6M24 14a3 3 0 1 1-.1 0z";
+
+export function setUpShell() {
+  const mark = drawn("svg", { viewBox: "0 0 32 32", width: 26, height: 26, "aria-hidden": "true" });
+  mark.append(drawn("path", { d: MARK, fill: "none", stroke: "currentColor", "stroke-width": 2, "stroke-linecap": "round", "stroke-linejoin": "round" }));
+  document.querySelector(".brand").prepend(mark);
+  const button = make("button", { id: "theme", type: "button", class: "quiet" }, make("span", { "aria-hidden": "true" }, "◐"), " ");
+  button.append(make("span", { class: "word" }), make("span", { class: "aside" }, " theme"));
+  document.querySelector(".top").append(button);
+  setUpTheme(button, () => {});
+  const links = document.querySelector(".top nav");
+  for (const section of document.querySelectorAll("main > section[id]:not(#verdict)")) {
+    links.append(make("a", { href: `#${section.id}` }, section.querySelector("h2").textContent));
+  }
+  document.querySelectorAll("table[data-shade]").forEach(shade);
+  document.querySelectorAll(".scroll table").forEach(setUpOrder);
+  document.querySelectorAll("select[data-shows]").forEach(setUpSwitch);
+}
+
+function numberIn(cell) {
+  return parseFloat(cell.dataset.value ?? cell.textContent.replaceAll(",", "").replace("<", ""));
+}
+
+// The background of numbers: from the lowest to the highest of a column, or the share of the sum of a row.
+function shade(table) {
+  const rows = [...table.tBodies[0].rows].map((row) => [...row.cells].filter((cell) => cell.matches(".number, .heat")));
+  const columns = rows[0]?.map((_, at) => rows.map((row) => row[at])) ?? [];
+  for (const cells of table.dataset.shade === "row" ? rows : columns) {
+    const known = cells.filter((cell) => !Number.isNaN(numberIn(cell)));
+    const values = known.map(numberIn);
+    const low = table.dataset.shade === "row" ? 0 : Math.min(...values);
+    const high = table.dataset.shade === "row" ? values.reduce((sum, each) => sum + each, 0) : Math.max(...values);
+    known.forEach((cell, at) => cell.style.setProperty("--part", String(high > low ? (values[at] - low) / (high - low) : 0)));
+  }
+}
+
+// A table whose columns can be sorted: numbers from the highest, text from A, then the other way round.
+function setUpOrder(table) {
+  const body = table.tBodies[0];
+  if (!body || body.rows.length < 2) return;
+  for (const [at, head] of [...table.tHead.rows[0].cells].entries()) {
+    if (head.querySelector("a")) continue;
+    const button = make("button", { type: "button", title: "sort" });
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const rows = [...body.rows];
+      const numbers = rows.some((row) => !Number.isNaN(numberIn(row.cells[at])));
+      const rising = head.hasAttribute("aria-sort") ? head.getAttribute("aria-sort") === "descending" : !numbers;
+      rows.sort((a, b) => compared(a.cells[at], b.cells[at], numbers, rising ? 1 : -1));
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", rising ? "ascending" : "descending");
+      body.append(...rows);
+    });
+  }
+}
+
+// The order of two cells; one without a number is last in either direction.
+function compared(a, b, numbers, turn) {
+  if (!numbers) return turn * a.textContent.localeCompare(b.textContent);
+  const [one, other] = [numberIn(a), numberIn(b)];
+  if (Number.isNaN(one) || Number.isNaN(other)) return Number(Number.isNaN(one)) - Number(Number.isNaN(other));
+  return turn * (one - other);
+}
+
+// One part of several: the one that a list names.
+function setUpSwitch(select) {
+  const parts = [...byId(select.dataset.shows).children];
+  const show = () => parts.forEach((part, at) => (part.hidden = at !== select.selectedIndex));
+  select.addEventListener("change", show);
+  select.closest("label").hidden = false;
+  show();
+}
+
+setUpShell();
