@@ -20,6 +20,7 @@ export function setUpShell() {
   document.querySelectorAll("table[data-shade]").forEach(shade);
   document.querySelectorAll(".scroll table").forEach(setUpOrder);
   document.querySelectorAll("select[data-shows]").forEach(setUpSwitch);
+  document.querySelectorAll("figure[data-ranks]").forEach(drawRanks);
 }
 
 function numberIn(cell) {
@@ -35,7 +36,8 @@ function shade(table) {
     const values = known.map(numberIn);
     const low = table.dataset.shade === "row" ? 0 : Math.min(...values);
     const high = table.dataset.shade === "row" ? values.reduce((sum, each) => sum + each, 0) : Math.max(...values);
-    known.forEach((cell, at) => cell.style.setProperty("--part", String(high > low ? (values[at] - low) / (high - low) : 0)));
+    const part = (value) => (high > low ? (value - low) / (high - low) : 0);
+    known.forEach((cell, at) => cell.style.setProperty("--part", String(table.matches(".less") ? 1 - part(values[at]) : part(values[at]))));
   }
 }
 
@@ -75,6 +77,54 @@ function setUpSwitch(select) {
   select.addEventListener("change", show);
   select.closest("label").hidden = false;
   show();
+}
+
+// The critical-difference diagram: mean ranks on a line, the best at the left, and bars over runs that do not differ.
+function drawRanks(figure) {
+  const ranked = JSON.parse(figure.dataset.ranks).sort((a, b) => a[1] - b[1]);
+  const reach = Number(figure.dataset.difference);
+  const bars = joined(ranked.map(([, rank]) => rank), reach);
+  const [width, margin, top] = [900, 220, 44];
+  const half = Math.ceil(ranked.length / 2);
+  const below = top + 14 + 9 * bars.length;
+  const height = below + 20 * half + 8;
+  const x = (rank) => margin + ((width - 2 * margin) * (rank - 1)) / Math.max(1, ranked.length - 1);
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Mean ranks of the runs with the critical difference", "font-size": 12, fill: "currentColor" });
+  const line = (x1, y1, x2, y2, thick = 1) => svg.append(drawn("line", { x1, y1, x2, y2, stroke: "currentColor", "stroke-width": thick }));
+  const text = (at, y, said, anchor) => {
+    const element = drawn("text", { x: at, y, "text-anchor": anchor });
+    element.textContent = said;
+    svg.append(element);
+  };
+  line(x(1), top, x(ranked.length), top);
+  const step = Math.max(1, Math.ceil(ranked.length / 12));
+  for (let rank = 1; rank <= ranked.length; rank += step) {
+    line(x(rank), top - 5, x(rank), top);
+    text(x(rank), top - 9, String(rank), "middle");
+  }
+  line(x(1), 14, x(1 + Math.min(reach, ranked.length - 1)), 14, 2);
+  text(x(1) - 8, 18, `critical difference ${reach.toFixed(2)}`, "end");
+  bars.forEach(([from, to], at) => line(x(from) - 4, top + 10 + 9 * at, x(to) + 4, top + 10 + 9 * at, 4));
+  ranked.forEach(([run, rank], place) => {
+    const left = place < half;
+    const y = below + 20 * (left ? place : ranked.length - 1 - place) + 10;
+    line(x(rank), top, x(rank), y);
+    line(left ? margin - 10 : x(rank), y, left ? x(rank) : width - margin + 10, y);
+    text(left ? margin - 16 : width - margin + 16, y + 4, `${run.length > 24 ? `${run.slice(0, 23)}…` : run} ${rank.toFixed(2)}`, left ? "end" : "start");
+  });
+  figure.firstElementChild.append(svg);
+}
+
+// The longest ranges of sorted ranks that are not wider than the reach.
+export function joined(ranks, reach) {
+  const found = [];
+  let last = -1;
+  ranks.forEach((rank, at) => {
+    const end = ranks.findLastIndex((other) => other - rank < reach);
+    if (end > at && end > last) found.push([rank, ranks[end]]);
+    last = Math.max(last, end);
+  });
+  return found;
 }
 
 setUpShell();
