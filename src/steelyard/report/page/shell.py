@@ -47,11 +47,11 @@ def scrolled(label: str, content: str) -> str:
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">{content}</div>'
 
 
-def table_part(table: Table) -> str:
-    """A table with its title as a heading and its note below."""
-    title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
+def table_part(table: Table, label: str = "") -> str:
+    """A table with its title as a heading, or only a label for screen readers, and its note below."""
+    title = f"<h3>{escape(table.title)}</h3>" if table.title and not label else ""
     note = f'<p class="hint">{escape(table.note)}</p>' if table.note else ""
-    return f"{title}{scrolled(table.title or 'Table', table_html(replace(table, title='')))}{note}"
+    return f"{title}{scrolled(label or table.title or 'Table', table_html(replace(table, title='')))}{note}"
 
 
 def document_page(document: Document) -> str:
