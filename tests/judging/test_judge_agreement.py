@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import math
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -140,8 +143,32 @@ def test_html_is_escaped_and_written(tmp_path: Path) -> None:
     made = found.to_html(tmp_path / "page.html")
     assert "<b>" not in made
     assert (tmp_path / "page.html").read_text("utf-8") == made
-    assert """http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline';""" in made
-    assert made.index("Content-Security-Policy") < made.index("<body>") < made.index('<div class="steelyard">')
+    policy = re.search(""""Content-Security-Policy" content="default-src 'none'; script-src '(.+?)';""", made)
+    script = made.partition('<script type="module">')[2].partition("</script>")[0]
+    assert made.count("<script") == 1
+    assert policy[1] == f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+    assert made.index("Content-Security-Policy") < made.index("<body>") < made.index("<table")
+
+
+def test_the_bias_of_a_grade_is_the_mean_grade_by_the_other_minus_it() -> None:
+    grades = {"human": [0, 0, 0, 2, 2], "gpt": [0, 1, 2, 2, 1]}
+    found = agreement({name: {"q": {f"d{at}": each for at, each in enumerate(own)}} for name, own in grades.items()})
+    table = next(each for each in found.document().tables if each.columns[-1] == "bias" and each.columns[0] == "grade")
+    assert [(row[0], row[-1]) for row in table.rows] == [("0", "+1.0000"), ("1", ""), ("2", "-0.5000")]
+
+
+def test_no_p_is_printed_as_zero() -> None:
+    rng = random.Random(0)
+    docs = [f"d{at}" for at in range(12)]
+    human = {f"q{at}": {doc: rng.choice([0, 0, 1]) for doc in docs} for at in range(60)}
+    gpt = {query: {**own, "own": 1} for query, own in human.items()}
+    human = {query: {**own, "own": 0} for query, own in human.items()}
+    runs = {name: dict.fromkeys(human, docs[at:] + docs[:at]) for at, name in enumerate("xyz")}
+    runs["gpt"] = {query: ["own", *docs[3:]] for query in human}
+    found = agreement({"human": human, "gpt": gpt}, runs, "P@3")
+    assert found.favours["p_adjusted"].min() < 5e-5
+    assert {row[-1] for row in found.document().tables[-1].rows} == {"<0.001"}
+    assert found.to_html().count("&lt;0.001</td></tr>") == 4
 
 
 def test_one_file_with_several_judges(tmp_path: Path) -> None:

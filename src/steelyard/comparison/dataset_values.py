@@ -24,6 +24,7 @@ class DatasetValues:
 
     `per_query` has one value per query and run, on the queries that all these runs have; it is empty for published
     means. `verdicts` are those of every two runs on this dataset alone, for (run, baseline). `page` is its report page.
+    `others` has the means by other measures, by their labels.
     """
 
     name: str
@@ -33,6 +34,7 @@ class DatasetValues:
     verdicts: Mapping[tuple[str, str], str] = field(default_factory=dict)
     page: Path | None = None
     timed_apart: bool = False
+    others: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def queries(self) -> int | None:
@@ -95,6 +97,14 @@ def dataset_values(
         },
         page,
         apart,
+        {
+            label(other.key, each.k): {
+                row.run: row.means[other.key] for row in comparison.leaderboard_rows if row.k == each.k
+            }
+            for each in comparison.score_tables
+            for other in each.columns
+            if other is not column
+        },
     )
 
 

@@ -14,6 +14,7 @@ from steelyard.judging.agreement import Agreement
 from steelyard.judging.query_sets import QuerySets
 from steelyard.report.documents import Document
 from steelyard.report.tables import Table
+from steelyard.statistics import shown_p
 from steelyard.statistics.query_sets import QuerySetAgreement
 
 
@@ -82,8 +83,13 @@ def _significance_table(agreement: Agreement) -> Table:
 
 def _confusion_table(agreement: Agreement, a: str, b: str) -> Table:
     frame = agreement.confusion(a, b)
-    titles = ["grade", *(name.rpartition("=")[2] for name in frame.columns[1:])]
-    return Table(titles, frame.rows(), title=f"Grades by {a} (rows) and {b} (columns)")
+    grades = [name.rpartition("=")[2] for name in frame.columns[1:]]
+    rows = []
+    for grade, *counts in frame.rows():
+        given = sum(float(other) * count for other, count in zip(grades, counts, strict=True))
+        rows.append([grade, *counts, f"{given / sum(counts) - float(grade):+.4f}" if any(counts) else ""])
+    title, note = f"Grades by {a} (rows) and {b} (columns)", f"bias: the mean grade by {b} minus the grade by {a}."
+    return Table(["grade", *grades, "bias"], rows, title=title, note=note, shade="row")
 
 
 def _favours_table(agreement: Agreement) -> Table | None:
@@ -92,7 +98,8 @@ def _favours_table(agreement: Agreement) -> Table | None:
     if not chosen.height:
         return None
     columns = ["b", "measure", "run", "score_a", "score_b", "bias", "favour", "p_adjusted"]
-    rows = chosen.select(columns).sort("b", "measure", "favour", descending=[False, False, True]).rows()
+    found = chosen.select(columns).sort("b", "measure", "favour", descending=[False, False, True]).rows()
+    rows = [[*row[:-1], shown_p(row[-1])] for row in found]
     note = "favour: the bias of the run minus the mean bias of all runs. Holm's correction over the runs."
     title = f"Runs with a bias different from the others, compared with {agreement.judges[0]}"
     titles = ["judge", *columns[1:3], "score by a", "score by b", "bias", "favour", "p"]
@@ -142,8 +149,10 @@ def _differences_table(sets: QuerySets) -> Table:
     return Table(titles, rows, title="Pairs of runs with a significant difference", keys=2, note=note)
 
 
-SIDE, MARGIN = 320, 44
+SIDE, MARGIN = 440, 56
 """Width and height of a drawing and its margin, in pixels."""
+NAMED = 6
+"""Points of a drawing whose names are printed: those furthest from the mean difference."""
 
 
 def ranking_drawings(agreement: Agreement) -> list[str]:
@@ -164,14 +173,17 @@ def ranking_drawings(agreement: Agreement) -> list[str]:
 
 
 def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> str:
-    """Points with names as SVG, on axes of the same scale, with the diagonal."""
+    """Points with names as SVG, on axes of the same scale, with the diagonal; far outliers are hollow, at the edge."""
     values = [value for _, *both in points for value in both]
-    low, high = min(values), max(values)
+    quarter, most = np.quantile(values, (0.25, 0.75)).tolist()
+    reach = 1.5 * (most - quarter)
+    low, high = max(min(values), quarter - reach), min(max(values), most + reach)
     low, width = low - 0.05 * (high - low or 1.0), 1.1 * (high - low or 1.0)
     plot = SIDE - 2 * MARGIN
 
     def place(x: float, y: float) -> tuple[str, str]:
-        return f"{MARGIN + plot * (x - low) / width:.1f}", f"{SIDE - MARGIN - plot * (y - low) / width:.1f}"
+        right, above = (plot * min(1.0, max(0.0, (value - low) / width)) for value in (x, y))
+        return f"{MARGIN + right:.1f}", f"{SIDE - MARGIN - above:.1f}"
 
     end, middle, edge = SIDE - MARGIN, SIDE / 2, MARGIN - 8
     ticks = [low + width * part for part in (0.1, 0.5, 0.9)]
@@ -181,10 +193,20 @@ def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> st
         for tick in ticks
     )
     dots = "".join(
-        '<circle cx="{}" cy="{}" r="4" fill="#0072b2" fill-opacity="0.7">'
-        "<title>{}: {:.4f}, {:.4f}</title></circle>".format(*place(x, y), escape(run), x, y)
+        '<circle cx="{}" cy="{}" r="4" stroke="#0072b2" fill="#0072b2" fill-opacity="{}">'
+        "<title>{}: {:.4f}, {:.4f}</title></circle>".format(
+            *place(x, y), 0.6 if min(x, y) >= low and max(x, y) <= low + width else 0, escape(run), x, y
+        )
         for run, x, y in points
     )
+    usual = sum(y - x for _, x, y in points) / len(points)
+    placed: list[tuple[float, float]] = []
+    for run, x, y in sorted(points, key=lambda point: -abs(point[2] - point[1] - usual)):
+        at, height = map(float, place(x, y))
+        if len(placed) < NAMED and all(abs(height - other) > 12 or abs(at - left) > plot / 2 for left, other in placed):
+            placed.append((at, height))
+            side, anchor = (-8, "end") if at > middle else (8, "start")
+            dots += f'<text x="{at + side:.1f}" y="{height + 4:.1f}" text-anchor="{anchor}">{escape(run)}</text>'
     return (
         f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" height="{SIDE}" role="img" '
         f'aria-label="{escape(up)} and {escape(across)}, one point per run" '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from html import escape
@@ -10,10 +11,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from steelyard.comparison.across import LIKE_THESE, THESE, AcrossData, AcrossRow, Outcome
+from steelyard.comparison.scores import column_named
 from steelyard.notes import by_severity, sentence
 from steelyard.report.documents import Document
-from steelyard.report.page.shell import section, shell
-from steelyard.report.tables import Cell, Table, table_html
+from steelyard.report.page.shell import scrolled, section, shell, table_part
+from steelyard.report.tables import Cell, Table
 from steelyard.statistics import shown_p
 from steelyard.wording import counted
 
@@ -38,19 +40,21 @@ def short_table(result: AcrossData) -> Table:
 def summary_table(result: AcrossData) -> Table:
     """One row per run: macro mean with its interval, micro mean, wins, mean rank and Borda count."""
     rows: list[list[Cell]] = [
-        [row.run, _number(row.macro, missing=REFUSED), _span(row.these), _span(row.like_these), row.group, *_ranks(row)]
+        [
+            row.run,
+            _number(row.macro, missing=REFUSED),
+            _span(row.these),
+            _span(row.like_these),
+            row.group,
+            _number(row.micro),
+            row.wins,
+            _number(row.mean_rank, ".2f"),
+            _number(row.borda, "g"),
+        ]
         for row in result.rows
     ]
-    head = ["run", "macro mean", THESE, LIKE_THESE, "group", *RANKS]
+    head = ["run", "macro mean", THESE, LIKE_THESE, "group", "micro mean", "wins", "mean rank", "Borda"]
     return Table(head, rows, title=_title(result), note=_legend(result))
-
-
-RANKS = ("micro mean", "wins", "mean rank", "Borda")
-
-
-def _ranks(row: AcrossRow) -> list[Cell]:
-    """The cells of a run that are not of one dataset, after its macro mean."""
-    return [_number(row.micro), row.wins, _number(row.mean_rank, ".2f"), _number(row.borda, "g")]
 
 
 def _number(value: float, form: str = ".4f", missing: str = "") -> str:
@@ -145,7 +149,7 @@ _BAR, _HEIGHT = 120, 10
 
 
 def across_page(result: AcrossData, folder: Path | None) -> str:
-    """One page without scripts; datasets link to their own pages, relative to the folder that it is written to."""
+    """One page; datasets link to their own pages, relative to the folder that it is written to."""
     lines = [f'<li class="{each.severity}">{escape(sentence(each))}</li>' for each in by_severity(result.notes)]
     queries = [each.queries for each in result.datasets]
     total = "" if None in queries else f" · {sum(filter(None, queries)):,} queries"
@@ -155,7 +159,8 @@ def across_page(result: AcrossData, folder: Path | None) -> str:
     )
     differences = f'<p class="hint">{escape(_QUESTIONS)}</p>{"".join(map(_pairs_html, pairs_tables(result)))}'
     sections = [
-        section("datasets", "Runs and datasets", _matrix_html(result, folder)),
+        section("datasets", "Runs and datasets", _values_html(result, folder)),
+        section("means", "Means and ranks", f"{_ranks_html(result)}{table_part(summary_table(result))}"),
         section("differences", "Differences", differences),
         section("notes", "Notes", f'<ul class="note">{"".join(lines)}</ul>' if lines else ""),
     ]
@@ -166,6 +171,23 @@ _QUESTIONS = (
     f"The tests answer two questions. {THESE.capitalize()}: would other queries of the same datasets give the same "
     f"answer? {LIKE_THESE.capitalize()}: would other datasets of the same kind?"
 )
+
+
+def _values_html(result: AcrossData, folder: Path | None) -> str:
+    """The values by the measure of the tests; then the means by the others, one of which the page shows at a time."""
+    others = dict.fromkeys(name for each in result.datasets for name in each.others)
+    options = "".join(f"<option>{escape(name)}</option>" for name in (result.measure, *others))
+    chooser = f'<p class="controls"><label hidden>Measure <select data-shows="values">{options}</select></label></p>'
+    parts = [f"<div><h3>{escape(result.measure)}</h3>{_matrix_html(result, folder)}</div>"]
+    for name in others:
+        rows: list[list[Cell]] = []
+        for row in result.rows:
+            found = [each.others.get(name, {}).get(row.run, math.nan) for each in result.datasets]
+            rows.append([row.run, sum(found) / len(found), *found])
+        shade = "" if column_named(name).better == "less" else "column"
+        table = Table(["run", "macro mean", *result.names], rows, title=name, shade=shade)
+        parts.append(f"<div>{table_part(table)}</div>")
+    return f'{chooser if others else ""}<div id="values">{"".join(parts)}</div>'
 
 
 def _matrix_html(result: AcrossData, folder: Path | None) -> str:
@@ -179,29 +201,44 @@ def _matrix_html(result: AcrossData, folder: Path | None) -> str:
         heads.append(f'<th scope="col">{shown}{size}</th>')
     scales = {each.name: _scale(result, each.name) for each in result.datasets}
     body = "".join(_row_html(result, row, scales) for row in result.rows)
-    fixed = "".join(f'<th scope="col">{name}</th>' for name in ("macro mean", "group", *RANKS))
-    return (
-        f'<div class="across"><table><thead><tr><th scope="col">run</th>{fixed}{"".join(heads)}</tr></thead>'
-        f'<tbody>{body}</tbody></table></div><p class="hint">{escape(_legend(result))}</p>'
+    fixed = "".join(f'<th scope="col">{name}</th>' for name in ("run", "macro mean", "group"))
+    less = ' class="less"' if result.better == "less" else ""
+    table = (
+        f'<table data-shade="column"{less}><thead><tr>{fixed}{"".join(heads)}</tr></thead><tbody>{body}</tbody></table>'
     )
+    hint = (
+        "A value is darker the better it is on its dataset. Runs that share a letter are not significantly different."
+    )
+    return f'{scrolled(f"{result.measure} by dataset", table)}<p class="hint">{hint}</p>'
 
 
 def _row_html(result: AcrossData, row: AcrossRow, scales: dict[str, tuple[float, float]]) -> str:
     macro = f'<td class="none">{REFUSED}</td>'
     if not math.isnan(row.macro):
-        spans = [(THESE, row.these), (LIKE_THESE, row.like_these)]
-        small = "".join(f"<small>{_span(ends)} {name}</small>" for name, ends in spans if _span(ends))
-        macro = f'<td class="mean"><span class="value">{row.macro:.4f}</span>{small}</td>'
-    cells = [macro, f'<td class="letters">{escape(row.group)}</td>', *(f"<td>{text}</td>" for text in _ranks(row))]
+        macro = f'<td class="heat"><span class="value">{row.macro:.4f}</span></td>'
+    cells = [macro, f'<td class="letters">{escape(row.group)}</td>']
     for each, best in zip(result.datasets, result.best_values.tolist(), strict=True):
         value, ends = row.values[each.name], each.intervals.get(row.run)
         if math.isnan(value):
             cells.append(f'<td class="none">{MISSING}</td>')
             continue
         small = "" if ends is None else f"<small>{_span(ends)}</small>{_bar(value, ends, scales[each.name])}"
-        mark = ' class="best"' if value == best else ""
-        cells.append(f'<td{mark}><span class="value">{value:.4f}</span>{small}</td>')
+        mark = " best" if value == best else ""
+        cells.append(f'<td class="heat{mark}"><span class="value">{value:.4f}</span>{small}</td>')
     return f'<tr><th scope="row"><bdi>{escape(row.run)}</bdi></th>{"".join(cells)}</tr>'
+
+
+def _ranks_html(result: AcrossData) -> str:
+    """The data of the critical-difference diagram, which the script draws."""
+    if result.friedman is None:
+        return ""
+    ranks = [[row.run, round(row.mean_rank, 4)] for row in result.rows if not math.isnan(row.mean_rank)]
+    difference = result.friedman.critical_difference
+    hint = f"Mean ranks; runs joined by a bar differ by less than the critical difference {difference:.2f} (Nemenyi)."
+    return (
+        f'<figure class="ranks" data-difference="{difference:.4f}" data-ranks="{escape(json.dumps(ranks))}">'
+        f'<div class="drawings"></div><figcaption class="hint">{hint}</figcaption></figure>'
+    )
 
 
 def _scale(result: AcrossData, name: str) -> tuple[float, float]:
@@ -232,11 +269,10 @@ def _bar(value: float, ends: tuple[float, float], scale: tuple[float, float]) ->
 
 def _pairs_html(table: Table) -> str:
     """A table of pairs, its verdicts coloured."""
-    made = table_html(table)
+    made = table_part(table)
     for verdict in ("better", "worse"):
         made = made.replace(f"<td>{verdict}", f'<td class="verdict-{verdict}">{verdict}')
-    note = f'<p class="hint">{escape(table.note)}</p>' if table.note else ""
-    return f'<div class="across">{made}</div>{note}'
+    return made
 
 
 def _link(page: Path | None, folder: Path | None) -> str:

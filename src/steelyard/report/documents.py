@@ -134,7 +134,7 @@ class Documented(ABC):
         write_file(Path(path), parquet_bytes(frame))
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """The page, without scripts; it is written to `path` if one is given."""
+        """The page; it is written to `path` if one is given."""
         page = self._page(None if path is None else Path(path).parent)
         if path is not None:
             write_file(Path(path), page.encode())

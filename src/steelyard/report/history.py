@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
 
 from steelyard.comparison.history import HistoryData, LinePoint, Point, uncollected
 from steelyard.report.documents import Document
-from steelyard.report.page.shell import section, shell
-from steelyard.report.tables import Cell, Table, table_html
+from steelyard.report.page.shell import section, shell, table_part
+from steelyard.report.tables import Cell, Table
 from steelyard.statistics import shown_p
 
 SHOWN_MOVERS = 5
 """Queries that are shown for a change."""
 SHOWN_POINTS = 200
 """Points of a table, the last ones; a file of data has all of them."""
+_LATEST = ("dataset", "measure", "run", "last", "last point", "best", "best point", "difference", "p", "verdict")
 
 
 def history_tables(result: HistoryData) -> list[Table]:
     """One table per dataset and measure, one row per point; then the last and the best values."""
     keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in result.lines))
     latest = result.latest
-    rows = [[f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row] for row in latest.rows()]
+    rows: list[list[Cell]] = [
+        [
+            *(f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row),
+            "" if p is None else shown_p(p),
+            verdict,
+        ]
+        for *row, p, verdict in latest.rows()
+    ]
     note = "p: the last point and the best since the last break, paired t test, corrected for all lines (Holm)."
     return [
         *(_points_table(result, dataset, measure) for dataset, measure in keys),
-        Table(latest.columns, rows, title="Last and best", keys=3, note=note),
+        Table([*_LATEST], rows, title="Last and best", keys=3, note=note),
     ]
 
 
@@ -73,33 +80,31 @@ def history_document(result: HistoryData) -> Document:
 # The page
 
 _COLOURS = 6
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 260, 60, 22, 34
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 290, 60, 22, 50
+_DODGE = 8
+"""Pixels between the intervals of two runs at one point."""
 
 
 @uncollected()
 def history_page(result: HistoryData) -> str:
-    """One page without scripts."""
+    """One page."""
     keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in result.lines))
     tables = history_tables(result)
     drawn = [
         f"<section><h2><bdi>{escape(measure)}</bdi> on <bdi>{escape(dataset)}</bdi></h2>"
-        f"{_drawing(result, dataset, measure)}<details><summary>Table</summary>{_table(table)}</details></section>"
+        f"{_drawing(result, dataset, measure)}<details><summary>Table</summary>"
+        f"{table_part(table, f'{table.title}, table')}</details></section>"
         for (dataset, measure), table in zip(keys, tables, strict=False)
     ]
     verdict = f'<p class="kicker">History</p><h1>{escape(result.verdict)}</h1>'
     changes = section("changes", "Significant changes", _changes_html(result))
-    latest = section("latest", "Last and best", _table(tables[-1]))
+    latest = section("latest", "Last and best", table_part(tables[-1], "Last and best"))
     return shell(
         "History",
         verdict,
-        [latest, *drawn, "\n", changes],
+        [*drawn, "\n", latest, changes],
         (files("steelyard.report") / "history.css").read_text("utf-8"),
     )
-
-
-def _table(table: Table) -> str:
-    bare = table_html(replace(table, title=""))
-    return f'<div class="over-time">{bare}</div><p class="hint">{escape(table.note)}</p>'
 
 
 def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
@@ -126,7 +131,8 @@ def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
     ]
     every = -(-len(points) // 14)
     parts += [
-        f'<text x="{x(point):.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{escape(point.label)}</text>'
+        f'<text x="{x(point):.1f}" y="{_HEIGHT - 24}" text-anchor="middle">{escape(point.label)}</text>'
+        f'<text class="date" x="{x(point):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(point.time[:10])}</text>'
         for point in points[::every]
     ]
     step_width = (_WIDTH - _LEFT - 20) / len(points)
@@ -138,15 +144,18 @@ def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
             f'<text x="{at:.1f}" y="12" text-anchor="middle">new {escape(" and ".join(step.broken))}</text>'
         )
     for number, line in enumerate(lines.values()):
-        parts.append(f'<g class="c{number % _COLOURS}">{_line_svg(line, x, y)}</g>')
+        aside = _DODGE * (number - (len(lines) - 1) / 2) if len(lines) * _DODGE < step_width else 0.0
+        parts.append(f'<g class="c{number % _COLOURS}" transform="translate({aside:g} 0)">{_line_svg(line, x, y)}</g>')
     names = "".join(
         f'<li class="c{number % _COLOURS}"><span></span><bdi>{escape(run)}</bdi></li>'
         for number, run in enumerate(lines)
     )
     title = f"{measure} on {dataset} over time, one line per run"
     return (
-        f'<div class="over-time"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'<div class="over-time" tabindex="0" role="region" aria-label="{escape(measure)} on {escape(dataset)}">'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
         f'aria-label="{escape(title)}">{"".join(parts)}</svg><ul>{names}</ul></div>'
+        '<p class="hint">Bars are 95% intervals. Triangles mark significant changes from the point before.</p>'
     )
 
 
@@ -164,7 +173,7 @@ def _line_svg(line: Sequence[LinePoint], x: Callable[[Point], float], y: Callabl
         mark = ""
         if step.change:
             sign = "▼" if step.change == "drop" else "▲"
-            mark = f'<text class="{step.change}" x="{x(step.point) + 9:.1f}" y="{y(step.mean) + 4:.1f}">{sign}</text>'
+            mark = f'<text class="{step.change}" x="{x(step.point) + 6:.1f}" y="{y(step.mean) + 6:.1f}">{sign}</text>'
         shown = escape(f"{step.run} at {step.point.label}, {step.point.time}: {_value(step)}")
         parts.append(
             f'<circle cx="{x(step.point):.1f}" cy="{y(step.mean):.1f}" r="3.5" fill="currentColor">'
@@ -185,5 +194,5 @@ def _changes_html(result: HistoryData) -> str:
         )
         rows: list[list[Cell]] = [[query, one, other, f"{change:+.4f}"] for query, one, other, change in moved]
         table = Table(["query", "before", "after", "difference"], rows)
-        parts.append(f"<details><summary>{escape(title)}</summary>{_table(table)}</details>")
+        parts.append(f"<details><summary>{escape(title)}</summary>{table_part(table, title)}</details>")
     return "".join(parts)

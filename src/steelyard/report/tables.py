@@ -35,7 +35,8 @@ class Table:
     that is None, six significant digits with their decimal points aligned. `decimals`, one number per column, then
     limits the decimals of a column and reserves space for them, so that the columns of two tables have the same
     layout. The first columns, as many as `keys`, identify a row: where a table is too wide for a screen, they are
-    repeated before the columns that are printed below.
+    repeated before the columns that are printed below. `shade` is `row` or `column` where a page shades every number by
+    its share of that.
     """
 
     columns: Sequence[str]
@@ -45,6 +46,7 @@ class Table:
     keys: int = 1
     note: str = ""
     decimals: Sequence[int] = ()
+    shade: str = ""
 
     def shown(self) -> list[list[str]]:
         """The cells as text, numbers rounded."""
@@ -361,15 +363,16 @@ _STYLE = """
 
 
 def table_html(table: Table) -> str:
-    """An HTML table, everything escaped, the title as its caption."""
+    """An HTML table, everything escaped, the title as its caption; the shade is added by the script of a page."""
     kinds = [' class="number"' if right else "" for right in table.numeric()]
 
     def line(cells: Sequence[str], tag: str) -> str:
         return "".join(f"<{tag}{k}>{escape(c)}</{tag}>" for c, k in zip(cells, kinds, strict=True))
 
     title = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    shade = f' data-shade="{table.shade}"' if table.shade else ""
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in table.shown())
-    return f"<table>{title}<thead><tr>{line(table.heads(), 'th')}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table{shade}>{title}<thead><tr>{line(table.heads(), 'th')}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def fragment(parts: Sequence[str]) -> str:

@@ -44,6 +44,9 @@ SCRIPTS = (
 )
 """The page's modules, each after the ones that it imports."""
 
+SHELL_SCRIPTS = ("dom.js", "theme.js", "shell.js")
+"""The modules of pages of tables and drawings."""
+
 VEGA_DIGESTS = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 """SHA-256 of the bundle of Vega, by version of vl-convert."""
 
@@ -82,10 +85,10 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda match: "\u2421" if match[0] == "\x7f" else chr(0x2400 + ord(match[0])), text)
 
 
-def page_script() -> str:
+def page_script(names: Iterable[str] = SCRIPTS) -> str:
     """The page's modules as one script, without the imports: they only import each other."""
     folder = files("steelyard.report.page") / "scripts"
-    return joined_modules((folder / name).read_text("utf-8") for name in SCRIPTS)
+    return joined_modules((folder / name).read_text("utf-8") for name in names)
 
 
 def joined_modules(modules: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The shell of a page without scripts: head, style, and the verdict above its sections."""
+"""The shell of the pages of tables and drawings: head, header, style, and the verdict above its sections."""
 
 from __future__ import annotations
 
@@ -6,30 +6,52 @@ from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
 
-from steelyard.report.documents import Document, document_html
-from steelyard.report.page.embed import page_style, visible
+from steelyard.report.documents import Document
+from steelyard.report.page.embed import SHELL_SCRIPTS, page_script, page_style, script_hash, visible
+from steelyard.report.tables import Table, table_html
 from steelyard.version import __version__
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def shell(title: str, verdict: str, sections: Iterable[str], style: str = "") -> str:
-    """A whole page. `verdict` and `sections` are HTML; `style` is added to the style sheet of the report."""
+    """A whole page. `verdict` and `sections` are HTML; `style` is added to the style sheet of the report.
+
+    Its one script adds the theme, links to the sections, the order of tables and shades; without it, all is there.
+    """
+    script = page_script(SHELL_SCRIPTS)
+    policy = (
+        f"default-src 'none'; script-src {script_hash(script)}; style-src 'unsafe-inline'; base-uri 'none'; "
+        "form-action 'none'"
+    )
     return visible(
         '<!doctype html>\n<html lang="en" data-ready="yes">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
         f'<meta name="generator" content="Steelyard {__version__}">\n<title>{escape(title)} · Steelyard</title>\n'
-        f"<style>{page_style()}{style}</style>\n</head>\n<body>\n<main>\n"
+        f"<style>{page_style()}{style}</style>\n</head>\n<body>\n"
+        '<header class="top"><div class="brand"><span>Steelyard</span></div><nav aria-label="Sections"></nav>'
+        '</header>\n<main class="shell">\n'
         f'<section id="verdict">{verdict}</section>\n{"".join(sections)}'
-        f"</main>\n<footer>Steelyard {__version__}</footer>\n</body>\n</html>\n"
+        f"</main>\n<footer>Steelyard {__version__}</footer>\n"
+        f'<script type="module">{script}</script>\n</body>\n</html>\n'
     )
 
 
 def section(name: str, heading: str, content: str) -> str:
     """A section of a page with its heading; nothing if it has no content."""
-    return f'<section id="{name}"><h2>{heading}</h2>{content}</section>\n' if content else ""
+    return f'<section id="{name}"><h2 tabindex="-1">{heading}</h2>{content}</section>\n' if content else ""
+
+
+def scrolled(label: str, content: str) -> str:
+    """Content that may be wider than the screen, scrolled by mouse and by keys."""
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">{content}</div>'
+
+
+def table_part(table: Table, label: str = "") -> str:
+    """A table with its title as a heading, or only a label for screen readers, and its note below."""
+    title = f"<h3>{escape(table.title)}</h3>" if table.title and not label else ""
+    note = f'<p class="hint">{escape(table.note)}</p>' if table.note else ""
+    return f"{title}{scrolled(label or table.title or 'Table', table_html(replace(table, title='')))}{note}"
 
 
 def document_page(document: Document) -> str:
@@ -37,4 +59,11 @@ def document_page(document: Document) -> str:
     title = document.title or "Result"
     verdict = f'<p class="kicker">{escape(title)}</p>' if document.verdict else ""
     verdict += f"<h1>{escape(document.verdict or title)}</h1>"
-    return shell(title, verdict, [document_html(replace(document, verdict=""))])
+    charts = "".join(document.drawings)
+    notes = "".join(f"<li>{escape(line)}</li>" for line in document.notes)
+    sections = [
+        section("charts", "Charts", f'<div class="drawings">{charts}</div>' if charts else ""),
+        section("tables", "Tables", "".join(map(table_part, document.tables))),
+        section("notes", "Notes", f'<ul class="note">{notes}</ul>' if notes else ""),
+    ]
+    return shell(title, verdict, sections)
