@@ -1,4 +1,4 @@
-"""Simulations of claims: coverage of intervals, power under corrections, the best of a history, Tukey's test.
+"""Simulations of claims: intervals, power under corrections, the best of a history, Tukey's test, missing judgments.
 
 `python -m benchmarks.claims [DRAWS [TABLE ...]]` prints the tables of docs/validation.md; 2,000 draws by default.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+import steelyard as sy
 from steelyard.statistics import (
     adjust,
     best_of_p,
@@ -151,6 +152,32 @@ def tied_coverage(queries: int, changed: float, draws: int) -> dict[str, float]:
     return {method: count / draws for method, count in held.items()}
 
 
+def one_missing(test: str, claims: int) -> tuple[int, int]:
+    """Claims of six runs with complete judgments, and how many one missing judgment at rank 10 leaves undecided.
+
+    Claims with p below 0.03, so that the judgment itself does not decide.
+    """
+    rng = np.random.default_rng(13)
+    clear = undecided = 0
+    while clear < claims:
+        qrels: dict[str, dict[str, int]] = {}
+        runs: dict[str, dict[str, list[str]]] = {f"run{number}": {} for number in range(6)}
+        for query in (f"q{number}" for number in range(30)):
+            grades = rng.choice([0, 1, 2], 40, p=[0.7, 0.2, 0.1])
+            for place, lists in enumerate(runs.values()):
+                order = np.argsort(-((2.5 - 0.3 * place) * grades + rng.standard_normal(40)))[:12]
+                lists[query] = [f"d{doc}" for doc in order]
+            found = {doc for lists in runs.values() for doc in lists[query]}
+            qrels[query] = {doc: int(grades[int(doc[1:])]) for doc in sorted(found)}
+        known = sy.compare(qrels, runs, ["nDCG@10"], test=test, permutations=RESAMPLES).tested_pairs
+        sure = {pair.names for pair in known if pair.p_adjusted < 0.03}
+        del qrels["q0"][runs[f"run{rng.integers(6)}"]["q0"][9]]
+        again = sy.compare(qrels, runs, ["nDCG@10"], test=test, permutations=RESAMPLES).tested_pairs
+        clear += len(sure)
+        undecided += sum(pair.verdict == "undecided" for pair in again if pair.names in sure)
+    return clear, undecided
+
+
 def interval_table(draws: int) -> Iterator[str]:
     """Simultaneous coverage of the intervals of 10 pairs of 5 runs; the false coverage rate."""
     equal, apart = np.zeros(5), np.array([0.0, 0.0, 0.05, 0.1, 0.3])
@@ -188,12 +215,20 @@ def tied_table(draws: int) -> Iterator[str]:
         yield f"| n = {queries}, {1 - changed:.0%} tied | " + " | ".join(f"{each:.1%}" for each in held.values()) + " |"
 
 
+def missing_table(draws: int) -> Iterator[str]:
+    """Claims that one missing judgment leaves undecided, for as many claims as there are draws."""
+    for test in ("t", "wilcoxon", "max-t"):
+        clear, undecided = one_missing(test, draws)
+        yield f"| {test} | {undecided} of {clear:,} |"
+
+
 TABLES: dict[str, Callable[[int], Iterator[str]]] = {
     "intervals": interval_table,
     "power": power_table,
     "history": history_table,
     "spread": spread_table,
     "tied": tied_table,
+    "missing": missing_table,
 }
 
 

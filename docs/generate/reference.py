@@ -344,6 +344,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "datasets-merged": {"column": "dataset"},
     "documents-address-judge": {"documents": ("d12", "d40")},
     "texts-differ": {"documents": ("d12", "d40")},
+    "few-documents-drawn": {"documents": 12, "enough": 16},
     "fewer-passages": {"drawn": 12, "wanted": 200},
     "corpus-not-searched": {"documents": 250_000, "most": 10_000},
     "judgments-used": {"judgments": 60, "judges": ("ann", "bob"), "file": "judgments.jsonl"},

@@ -138,6 +138,15 @@ def test_a_query_that_the_run_lacks_scores_zero() -> None:
     assert scores.row(scores["query_id"].to_list().index("q3"))[1:] == (0.0,) * len(MEASURES)
 
 
+def test_few_documents_leave_a_bias_of_inf_ndcg_which_is_reported() -> None:
+    few, many, all_of_them = (sampled_scores(RUNS["one"], sample(budget), QRELS) for budget in (90, 200, None))
+    (note,) = few.notes
+    assert note.code == "few-documents-drawn"
+    assert str(note).startswith("11 documents per query were drawn: with so few, infNDCG is about a tenth")
+    assert repr(few).endswith(str(note))
+    assert many.notes == all_of_them.notes == sampled_scores(RUNS["one"], sample(90), QRELS, ["statAP"]).notes == ()
+
+
 def test_unjudged_documents_of_the_pool_are_an_error() -> None:
     qrels = {**QRELS, "q0": {}}
     with pytest.raises(InputError, match="of 200 documents of the pool are not in the qrels"):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.claims import below_best, coverage, false_claims, false_coverage, reached_power, tied_coverage
+from benchmarks.claims import (
+    below_best,
+    coverage,
+    false_claims,
+    false_coverage,
+    one_missing,
+    reached_power,
+    tied_coverage,
+)
 
 pytestmark = pytest.mark.slow
 EQUAL, APART = np.zeros(5), np.array([0.0, 0.0, 0.05, 0.1, 0.3])
@@ -39,3 +47,8 @@ def test_tukey_with_unequal_spread():
 
 def test_intervals_with_most_queries_tied_are_too_narrow():
     assert max(tied_coverage(50, 0.1, 300).values()) < 0.93
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "max-t"])
+def test_one_missing_judgment_leaves_no_clear_claim_undecided(test):
+    assert one_missing(test, 60)[1] == 0

@@ -352,9 +352,12 @@ def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Float
     if not np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & (gains[1:] <= gains[:-1]))):
         top = gains.max()
         if gains.min() >= 0 and top < _MOST_WHOLE_GAIN and np.all(gains == np.floor(gains)):
-            # Numbers are sorted faster than an order is found.
+            # Numbers are sorted faster than an order is found, and counted faster if they are few.
             bits = int(top).bit_length()
-            keys = np.sort((query << bits) + (top - gains).astype(np.int64))
+            keys = (query << bits) + (top - gains).astype(np.int64)
+            kinds = size << bits
+            many = kinds > len(keys)
+            keys = np.sort(keys) if many else np.repeat(np.arange(kinds), np.bincount(keys, minlength=kinds))
             query, gains = keys >> bits, top - (keys & ((1 << bits) - 1))
         else:
             order = np.lexsort((-gains, query))

@@ -16,8 +16,13 @@ import polars as pl
 from steelyard.errors import InputError, MeasureError
 from steelyard.judging.candidates import Judged, judged_grades
 from steelyard.judging.pool import Pool
+from steelyard.judging.sampling import Design
+from steelyard.notes import Note, note
 from steelyard.run import Run
 from steelyard.statistics.sampled import ESTIMATORS, SampledPool, bias_corrected, sampled_interval
+
+ENOUGH_DRAWN = 16
+"""Documents drawn per query from which on the corrected infNDCG has no bias left: dl2019, 2,000 draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +32,13 @@ class SampledScores:
     per_query: query_id, then one column per measure.
     errors: the standard error of each value of `per_query`, from the draw of documents.
     queries: number of queries that those measured were drawn from; None where all were measured.
+    notes: what limits the estimates.
     """
 
     per_query: pl.DataFrame
     errors: pl.DataFrame
     queries: int | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def means(self) -> dict[str, float]:
@@ -56,7 +63,9 @@ class SampledScores:
         for name, mean in self.means.items():
             low, high = self.interval(name)
             parts.append(f"{name} {mean:.4f} [{low:.4f}, {high:.4f}]")
-        return f"SampledScores of {self.per_query.height:,} queries: {', '.join(parts)}"
+        return "\n".join(
+            [f"SampledScores of {self.per_query.height:,} queries: {', '.join(parts)}", *map(str, self.notes)]
+        )
 
 
 def sampled_scores(
@@ -95,7 +104,20 @@ def sampled_scores(
         errors[text] = [math.sqrt(float(result.variance)) for result in results]
     queries = {"query_id": list(pool.design.strata)}
     of = pool.settings.queries if pool.settings.sampled_queries is not None else None
-    return SampledScores(pl.DataFrame({**queries, **values}), pl.DataFrame({**queries, **errors}), of)
+    return SampledScores(
+        pl.DataFrame({**queries, **values}), pl.DataFrame({**queries, **errors}), of, _notes(pool.design, measures)
+    )
+
+
+def _notes(design: Design, measures: Sequence[str]) -> tuple[Note, ...]:
+    """Whether infNDCG is still biased: with few documents per query, if not all of them were drawn."""
+    drawn = sum(map(sum, design.drawn.values()))
+    every = sum(len(docs) for strata in design.strata.values() for docs in strata)
+    per_query = round(drawn / max(1, len(design.strata)))
+    biased = any(text.strip().lower().startswith("infndcg") for text in measures)
+    if drawn == every or per_query >= ENOUGH_DRAWN or not biased:
+        return ()
+    return (note("few-documents-drawn", documents=per_query, enough=ENOUGH_DRAWN),)
 
 
 def estimator_of(text: str, rel: float) -> Callable[[SampledPool], npt.NDArray[np.float64]]:

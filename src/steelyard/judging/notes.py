@@ -16,6 +16,8 @@ WARNINGS: Texts = {
 INFO: Texts = {
     "corpus-not-searched": "the corpus has {documents:,} documents; with more than {most:,}, no retriever searches it "
     "for other passages that answer the questions",
+    "few-documents-drawn": "{documents:,} documents per query were drawn: with so few, infNDCG is about a tenth of its "
+    "standard error too high after the correction; from {enough:,} on, the bias is negligible",
     "graded-not-marked": "{count:,} {count:document has|documents have} a grade above 0 and no marked text: "
     "{count:it counts|they count} as a whole",
     "only-source-relevant": "only the passage that a question was drafted from is known to be relevant; "

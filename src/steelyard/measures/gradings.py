@@ -222,28 +222,29 @@ def graded_draws(
     """
     bases = [a if zeros else a.without_zeros() for a in runs]
     judged, draws, size = bases[0].judged, len(numbers), docs.size
-    grades = np.unique(np.concatenate([levels, judged.grade]))
+    grades = np.unique(np.concatenate([levels, judged.grade, [0.0]]))
     small = np.min_scalar_type(len(grades))
-    drawn = np.searchsorted(grades, levels).astype(small)[numbers]
+    drawn = np.searchsorted(grades, levels).astype(small).take(numbers)
+    nothing = np.searchsorted(grades, 0.0)
 
-    def placed(query: Ints, rank: Ints, grade: Floats, of: Ints) -> tuple[Ints, Ints, Ints, Floats]:
-        """Known documents and those of `of`, by query and rank, once per draw: draw, which one, query, grade."""
+    def placed(query: Ints, rank: Ints, grade: Floats, of: Ints) -> tuple[Ints, Ints, Ints, NDArray[np.uint8]]:
+        """Known documents and those of `of`, by query and rank, once per draw: draw, which one, query, level."""
         owner = np.concatenate([query, docs.query[of]])
         order = np.lexsort((rank, owner))
         known = np.broadcast_to(np.searchsorted(grades, grade).astype(small), (draws, len(grade)))
-        which = np.concatenate([known, drawn[:, of]], axis=1).take(order, axis=1)
-        kept = np.ones(which.shape, dtype=bool) if zeros else (grades != 0)[which]
-        draw = np.repeat(np.arange(draws), kept.sum(axis=1))
+        which = np.concatenate([known, drawn.take(of, axis=1)], axis=1).take(order, axis=1)
+        kept = np.ones(which.shape, dtype=bool) if zeros else which != nothing
         place = np.flatnonzero(kept)
-        at = order[place - draw * len(order)]
-        return draw, at, draw * size + owner[at], grades[which.ravel()[place]]
+        draw = np.repeat(np.arange(draws), np.count_nonzero(kept, axis=1))
+        at = order.take(place - draw * len(order))
+        return draw, at, draw * size + owner.take(at), which.ravel().take(place)
 
     every = np.arange(len(docs.query))
     width = len(judged.query) + len(every)
-    draw, at, owner, grade = placed(judged.query, np.zeros(width, dtype=np.int64), judged.grade, every)
+    draw, at, owner, level = placed(judged.query, np.zeros(width, dtype=np.int64), judged.grade, every)
     number = np.empty(draws * width, dtype=np.int64)
     number[draw * width + at] = np.arange(len(at))
-    shared = Judged(owner, grade, highest_judged(runs[0]))
+    shared = Judged(owner, grades.take(level), highest_judged(runs[0]))
     targets = _own_targets(shared)
     query = np.tile(np.arange(size), draws)
     made = []
@@ -251,10 +252,10 @@ def graded_draws(
         listed = np.flatnonzero(ranks < ABSENT)
         rank = np.concatenate([a.rank, ranks[listed]])
         draw, at, owner, _ = placed(a.query, rank, a.grade, listed)
-        rank, document = rank[at], np.concatenate([a.doc, len(judged.query) + listed])[at]
+        rank, document = rank.take(at), np.concatenate([a.doc, len(judged.query) + listed]).take(at)
         repeats = np.arange(draws)[:, None] * size + a.repeats.query
         repeated = Repeats(repeats.ravel(), np.tile(a.repeats.rank, draws), a.repeats.held)
-        made.append(_untied(a, query, owner, rank, number[draw * width + document], shared, targets, repeated))
+        made.append(_untied(a, query, owner, rank, number.take(draw * width + document), shared, targets, repeated))
     return made
 
 
