@@ -44,3 +44,39 @@ def test_an_opened_query_shows_every_chunkings_list_with_its_own_judgments(tmp_p
             for name, cell in zip(names, cells, strict=True):
                 assert (cell == "of another chunking") == (name.split(" on ")[1] != chunk)
         assert missed.locator("tbody tr").count() > 0
+
+
+def test_a_verdict_that_depends_on_the_overlap_rule_has_its_numbers_and_names_fit_a_phone(tmp_path, opened):
+    import_peer("altair")
+    numbers = range(12)
+    texts = {f"d{n}": " ".join(f"t{n} w{at}" if at % 30 == 0 else f"w{at}" for at in range(120)) for n in numbers}
+    spans = {
+        f"q{n}": [{"doc_id": doc, "start": text.index("w30"), "end": text.index("w90")}]
+        for n, (doc, text) in enumerate(texts.items())
+    }
+    bench = {
+        "dataset": sy.Dataset.of(texts, {f"q{n}": f"t{n}" for n in numbers}, {f"q{n}": [f"d{n}"] for n in numbers}),
+        "retrievers": ["bm25-okapi", {"random": {"seed": 1}}],
+        "chunkers": [{"fixed": {"tokens": 31, "overlap": 15, "name": "fixed-31-with-15"}}, "whole"],
+        "evidence": sy.Evidence(spans),
+        "measures": ["P@4", "SpanR@4"],
+        "warmup": 0,
+    }
+    pair = sy.bench(bench, output=tmp_path).comparison.leading_pair
+    assert pair.verdict == "undecided"
+    with opened(tmp_path / "report.html", viewport={"width": 390, "height": 844}) as tab:
+        facts = dict(
+            zip(tab.locator("dl.lead dt").all_inner_texts(), tab.locator("dl.lead dd").all_inner_texts(), strict=True)
+        )
+        assert (
+            f"depends on how much of a passage a chunk must contain ({facts['Difference by overlap rule']})"
+            == pair.reason
+        )
+        assert not any(name.startswith("Queries needed") for name in facts)
+        for table in ("#board", "#matrix", "#failure-table"):
+            heads = tab.locator(f"{table} tbody th").all()
+            assert len(heads) == 4
+            for head in heads:
+                shown, cell = head.locator(".name").bounding_box(), head.bounding_box()
+                assert shown["x"] + shown["width"] <= cell["x"] + cell["width"] + 1
+                assert "…" not in head.inner_text()

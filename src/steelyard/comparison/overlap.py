@@ -45,6 +45,15 @@ def dependence(outcomes: Mapping[str, str]) -> str:
     return f"{DEPENDS} ({', '.join(f'{rule} {outcome}' for rule, outcome in outcomes.items())})"
 
 
+def outcomes(reason: str) -> str:
+    """The outcomes by each rule in a reason of `dependence`; empty for other reasons.
+
+    >>> outcomes(dependence({"any": "+0.1610***", "whole": "-0.4530***"}))
+    'any +0.1610***, whole -0.4530***'
+    """
+    return reason.removeprefix(f"{DEPENDS} (").removesuffix(")") if reason.startswith(DEPENDS) else ""
+
+
 def _tested(tests: Sequence[PairTest], tables: Sequence[ScoreTable], plan: ComparisonPlan) -> list[Pair]:
     """The same pairs, tested on other tables of the same runs and measures."""
     at = {table.k: table for table in tables}

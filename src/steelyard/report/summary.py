@@ -95,10 +95,9 @@ def _headlines(verdict: Verdict) -> Iterable[str]:
         names = [short(name) for name in lead.leaders]
         leaders = names[0] if len(names) == 1 else f"{_joined(names, 2)} (equal)"
         leads = f"{'leads' if len(names) == 1 else 'lead'} {short(lead.second)} by {lead.difference:.4f}"
-        for outcome in lead.outcomes[1:] or lead.outcomes:
-            yield f"{leaders} ({lead.score:.4f}) {leads} on {lead.measure}: {outcome}"
-        for outcome in lead.outcomes[1:] or lead.outcomes:
-            yield f"{leaders} {leads}: {outcome}"
+        for score, measure in ((f" ({lead.score:.4f})", f" on {lead.measure}"), ("", f" on {lead.measure}"), ("", "")):
+            for outcome in lead.outcomes[1:] or lead.outcomes:
+                yield f"{leaders}{score} {leads}{measure}: {outcome}"
 
 
 def _details(verdict: Verdict) -> Iterable[str]:

@@ -179,8 +179,21 @@ LONG_NAME = 24
 
 
 def long_ends(names: Collection[str]) -> tuple[str, str]:
-    """The prefix and the suffix that all long names share."""
-    return shared_ends([name for name in names if len(name) > LONG_NAME])
+    """The prefix and the suffix that all long names share; none if a shorter name has one, or ends like a long one.
+
+    >>> long_ends(["bm25-okapi on fixed-150/30", "bm25-okapi on sentence-100", "dense on sentence-100"])
+    ('', '')
+    """
+    long = [name for name in names if len(name) > LONG_NAME]
+    head, tail = shared_ends(long)
+    rests = tuple(name[len(head) :] for name in long) if head else ()
+    starts = tuple(name[: -len(tail)] for name in long) if tail else ()
+    for name in set(names).difference(long):
+        if (head and name.startswith(head)) or name.endswith(rests):
+            head, rests = "", ()
+        if (tail and name.endswith(tail)) or name.startswith(starts):
+            tail, starts = "", ()
+    return head, tail
 
 
 def short_names(names: Collection[str], most: int = 32) -> dict[str, str]:

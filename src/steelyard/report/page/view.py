@@ -27,6 +27,7 @@ from steelyard.comparison.failures import (
 )
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
 from steelyard.comparison.next_steps import next_steps
+from steelyard.comparison.overlap import outcomes
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.dialects.explain import explain
@@ -45,7 +46,7 @@ FAR = 3
 """A run is far from the best if its distance is more than this many times the widest interval."""
 
 
-LINE, SHORT = 120, 24
+LINE, SHORT = 120, 28
 """Characters of a line of the verdict, and of a name in it."""
 
 NAMED = 3
@@ -278,15 +279,14 @@ def lead(comparison: ComparisonData) -> list[tuple[str, str]]:
         (p_heading(comparison), f"{cells['p']}, {cells['verdict']}"),
         ("Won, tied, lost", cells["tally"]),
     ]
-    undecided = [
-        short[each.baseline if each.run == top else each.run]
-        for each in comparison.every_pair
-        if each.verdict == "undecided" and top in (each.run, each.baseline)
-    ]
+    undecided = [each for each in comparison.every_pair if each.verdict == "undecided" and top in each.names]
     if undecided:
-        why = "overlap rule" if pair.reason else "unjudged documents"
-        facts.append((f"Undecided ({why})", listed(undecided, NAMED)))
-    if pair.needed and not pair.p_adjusted < comparison.plan.alpha:
+        why = "overlap rule" if any(outcomes(each.reason) for each in undecided) else "unjudged documents"
+        others = [short[each.baseline if each.run == top else each.run] for each in undecided]
+        facts.append((f"Undecided ({why})", listed(others, NAMED)))
+    if outcomes(pair.reason):
+        facts.append(("Difference by overlap rule", outcomes(pair.reason)))
+    elif pair.needed and not pair.p_adjusted < comparison.plan.alpha:
         facts.append((f"Queries needed for {names}", f"about {float(f'{pair.needed:.2g}'):,.0f}"))
     return facts
 
@@ -479,7 +479,7 @@ def _pair(comparison: ComparisonData, column: Column, pair: Pair) -> dict[str, A
         "vs": pair.baseline,
         **pair_cells(pair, scale, (pair.low, pair.high), "–"),
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-        "power": pair.power_sentence(scale),
+        "power": pair.sentence if outcomes(pair.reason) else pair.power_sentence(scale),
     }
 
 

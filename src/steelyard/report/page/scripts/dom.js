@@ -33,17 +33,20 @@ export function setSharedEnds(ends) {
   sharedEnds = ends;
 }
 
-// The name of a run; of a long one the shared ends are hidden, and its middle is cut where it does not fit.
+// The name of a run; of a long one the shared ends are hidden, and its middle is cut where it does not fit. If there are
+// no such ends and it has words, it is broken between them.
 export function nameOf(text) {
-  if (text.length <= LONG_NAME) return make("bdi", { class: "name" }, text);
   const [head, tail] = sharedEnds;
+  const words = head + tail === 0 && text.length <= 36 && text.includes(" ");
+  if (text.length <= LONG_NAME || words) return make("bdi", { class: "name" }, text);
   const middle = text.slice(head, text.length - tail);
+  const start = middle.length > 12 ? middle.length - 10 : 0;
   return make(
     "bdi",
     { class: "name", title: text },
     head > 0 && make("span", { class: "shared" }, text.slice(0, head)),
-    make("span", { class: "start" }, middle.slice(0, -10)),
-    make("span", { class: "end" }, middle.slice(-10)),
+    start > 0 && make("span", { class: "start" }, middle.slice(0, start)),
+    make("span", { class: "end" }, middle.slice(start)),
     tail > 0 && make("span", { class: "shared" }, text.slice(-tail)),
   );
 }
