@@ -113,6 +113,15 @@ def test_a_value_that_is_no_yaml_is_one_short_message(folder: Path, capsys: Any,
     assert not Path("bench.yaml").exists()
 
 
+def test_a_bench_that_was_written_while_the_retriever_was_asked_stays(folder: Path) -> None:
+    with Path("way_in_wrong.py").open("a") as file:
+        file.write(
+            "def writes(query, k):\n    __import__('pathlib').Path('bench.yaml').write_text('precious')\n    return search(query, k)\n"
+        )
+    assert command(["init", "--queries", "questions.csv", "--retriever", "way_in_wrong:writes"]) == 2
+    assert Path("bench.yaml").read_text() == "precious"
+
+
 def test_an_object_that_answers_no_question_about_itself_is_one_short_message(folder: Path, capsys: Any) -> None:
     with Path("way_in_wrong.py").open("a") as file:
         file.write("class Odd:\n    def __getattr__(self, name):\n        raise RuntimeError('no')\nodd = Odd()\n")

@@ -103,7 +103,8 @@ def write_bench(
     if problems:
         raise InputError(problem_report(f"{path} was not written:", problems))
     answers = _with_ids_by_text(answers)
-    write_file(path, _text(path, queries, column, corpus, answers).encode())
+    # The answers may have taken minutes, in which somebody wrote the file.
+    write_file(starter_path(folder), _text(path, queries, column, corpus, answers).encode())
     return Started(path, read, tuple(answers), notes)
 
 
