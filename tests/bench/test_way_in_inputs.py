@@ -104,6 +104,31 @@ def test_answers_of_another_kind_are_one_short_message(folder: Path, capsys: Any
     assert not Path("bench.yaml").exists()
 
 
+@pytest.mark.parametrize("given", ["{a", "{python: !!python/name:os.system }", "{a: [" + "[" * 3000])
+def test_a_value_that_is_no_yaml_is_one_short_message(folder: Path, capsys: Any, given: str) -> None:
+    questions = ["init", "--queries", "questions.csv"]
+    for command_line in (["--retriever", given], ["--retriever", "way_in_wrong:search", "--corpus", given]):
+        assert command([*questions, *command_line]) == 2
+        assert "is not YAML" in capsys.readouterr().err
+    assert not Path("bench.yaml").exists()
+
+
+def test_a_bench_that_was_written_while_the_retriever_was_asked_stays(folder: Path) -> None:
+    with Path("way_in_wrong.py").open("a") as file:
+        file.write(
+            "def writes(query, k):\n    __import__('pathlib').Path('bench.yaml').write_text('precious')\n    return search(query, k)\n"
+        )
+    assert command(["init", "--queries", "questions.csv", "--retriever", "way_in_wrong:writes"]) == 2
+    assert Path("bench.yaml").read_text() == "precious"
+
+
+def test_an_object_that_answers_no_question_about_itself_is_one_short_message(folder: Path, capsys: Any) -> None:
+    with Path("way_in_wrong.py").open("a") as file:
+        file.write("class Odd:\n    def __getattr__(self, name):\n        raise RuntimeError('no')\nodd = Odd()\n")
+    assert command(["init", "--queries", "questions.csv", "--retriever", "way_in_wrong:odd"]) == 2
+    assert "RuntimeError: no" in capsys.readouterr().err
+
+
 def test_a_column_that_is_not_found_is_named_for_the_command_line_and_for_the_file(folder: Path, capsys: Any) -> None:
     (folder / "fragen.csv").write_text("nr,frage\n1,Wo ist der Fluss?\n")
     assert command(["init", "--queries", "fragen.csv", "--retriever", "way_in_wrong:search"]) == 2

@@ -583,6 +583,16 @@ def test_a_page_for_several_judges_needs_a_name(demo: sy.Dataset, demo_pool: Poo
         html(demo_pool, demo, tmp_path / "page.html", judges=["ann", "bob"])
 
 
+@pytest.mark.parametrize("judges", [None, ["ann", "\ud800"]])
+def test_a_name_that_no_file_can_hold_is_refused(
+    demo: sy.Dataset, demo_pool: Pool, tmp_path: Path, judges: list[str] | None
+) -> None:
+    with pytest.raises(InputError, match="expected a text in UTF-8"):
+        html(demo_pool, demo, tmp_path / "page.html", "\ud800", judges=judges)
+    with pytest.raises(InputError, match="expected a name"):
+        Session(assigned(demo_pool, "\ud800", judges), demo, tmp_path / "j.jsonl", "\ud800", DEFAULT)
+
+
 # Guidelines
 
 

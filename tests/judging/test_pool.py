@@ -77,6 +77,13 @@ def test_runs_may_be_a_list_and_share_a_name() -> None:
     assert pool([A, B]).settings.runs == ("run-1", "run-2")
 
 
+def test_a_name_with_half_of_a_character_is_kept_as_an_escape(tmp_path: Path) -> None:
+    """As that of a file whose name is not UTF-8."""
+    for runs in ({"bad\udcff": {"q1": ["a"]}}, [sy.Run({"q1": ["a"]}, name="bad\udcff")]):
+        pool(runs).write(tmp_path / "pool.jsonl")
+        assert Pool.read(tmp_path / "pool.jsonl").frame["runs"].to_list() == [["bad\\udcff"]]
+
+
 def test_a_document_repeated_in_a_list_has_its_first_rank() -> None:
     made = pool({"one": {"q1": ["a", "b", "a"]}})
     assert made.frame.sort("doc_id")["ranks"].to_list() == [[1], [2]]

@@ -104,7 +104,8 @@ def write_bench(
     if problems:
         raise InputError(problem_report(f"{path} was not written:", problems))
     answers = _with_ids_by_text(answers)
-    write_file(path, _text(path, queries, column, corpus, answers).encode())
+    # The answers may have taken minutes, in which somebody wrote the file.
+    write_file(starter_path(folder), _text(path, queries, column, corpus, answers).encode())
     return Started(path, read, tuple(answers), notes)
 
 
@@ -114,7 +115,7 @@ def _entries(text: str) -> tuple[str | None, list[dict[str, Any]]]:
     if not text.lstrip().startswith("{") and (found := _LABELLED.fullmatch(text)) and "://" not in found[1]:
         label, text = found[1], found[2]
     if text.lstrip().startswith("{"):
-        entry = load_yaml(text)
+        entry = _value_of(text)
         if not isinstance(entry, Mapping) or len(entry) != 1:
             raise InputError(f"{text[:200]!r} is not a retriever; expected {{name: {{setting: value}}}}.")
         return label, [dict(entry)]
@@ -130,8 +131,16 @@ def _entries(text: str) -> tuple[str | None, list[dict[str, Any]]]:
         raise InputError(
             f"{text!r} is not a retriever; expected module:attribute, a URL, or one of {', '.join(retriever_names())}."
         )
-    loaded = run_user_code(lambda: load_target(text, text), text)
-    return label or text.rpartition(":")[2], [{adapter_of(loaded): {"target": text}}]
+    adapter = run_user_code(lambda: adapter_of(load_target(text, text)), text)
+    return label or text.rpartition(":")[2], [{adapter: {"target": text}}]
+
+
+def _value_of(text: str) -> Any:
+    """The value of a YAML text on the command line."""
+    try:
+        return load_yaml(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{text[:200]!r} is not YAML ({str(error).partition(chr(10))[0]}).") from None
 
 
 def _first_answer(text: str, question: str, has_corpus: bool, taken: set[str]) -> FirstAnswer:
@@ -247,7 +256,7 @@ def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answ
         return Path(os.path.relpath(name, path.parent)).as_posix()
 
     source: Any = relative(queries) if column is None else {"path": relative(queries), "column": column}
-    documents: Any = load_yaml(corpus) if corpus is not None and corpus.startswith("{") else corpus
+    documents: Any = _value_of(corpus) if corpus is not None and corpus.startswith("{") else corpus
     documents = relative(documents) if isinstance(documents, str) else documents
     parts = {"queries": source, **({} if documents is None else {"corpus": documents})}
     asked = [answer for answer in answers if answer.seconds]

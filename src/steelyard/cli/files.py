@@ -140,7 +140,7 @@ def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, l
             return f"{path}: not readable\n  error: {error}", [("error", str(error))], False
         findings = validate_dataset(dataset)
         rows: list[tuple[str, str]] = [(finding.severity, str(finding)) for finding in findings]
-        text = "\n".join([f"{path}: {dataset}", *(f"  {line}" for _, each in rows for line in each.splitlines())])
+        text = "\n".join([f"{path}: {dataset}", *(f"  {line}" for _, each in rows for line in each.split("\n"))])
         return text, rows, all(finding.severity != "error" for finding in findings)
     checked = validate_file(Path(path), kind=kind, columns=columns)  # type: ignore[arg-type]
     return str(checked), [(finding.severity, finding.text) for finding in checked.findings], checked.ok

@@ -21,6 +21,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from steelyard.errors import InputError, did_you_mean
+from steelyard.safe_text import utf8
 from steelyard.wording import listed
 
 if TYPE_CHECKING:
@@ -83,6 +84,6 @@ def _hashed(seed: int, *parts: str) -> bytes:
     """A hash of a seed and texts; their lengths are hashed too, so that no two lists of texts are the same."""
     made = sha256(str(seed).encode())
     for part in parts:
-        raw = part.encode()
+        raw = utf8(part)
         made.update(len(raw).to_bytes(8, "little") + raw)
     return made.digest()

@@ -15,6 +15,7 @@ from steelyard.measures.grammar import parse
 from steelyard.notes import shown_otherwise
 from steelyard.qrels import Qrels
 from steelyard.run import Run
+from steelyard.safe_text import utf8
 
 Pairs = list[tuple[str, str]]
 """(query id, document id), most useful first."""
@@ -60,14 +61,15 @@ def named_runs(runs: Any) -> dict[str, Run]:
     ['run-1', 'run-2']
     """
     if isinstance(runs, Mapping):
-        return {str(name): Run.of(run, name=str(name)) for name, run in runs.items()}
+        texts = {utf8(str(name)).decode(): run for name, run in runs.items()}
+        return {name: Run.of(run, name=name) for name, run in texts.items()}
     if not isinstance(runs, Sequence) or isinstance(runs, (str, bytes)):
         raise InputError(
             f"Expected runs as a mapping of name to run or as a list, got {type(runs).__name__}. "
             'Write pool({"bm25": run}).'
         )
     read = [Run.of(run) for run in runs]
-    names = [run.name for run in read]
+    names = [utf8(run.name).decode() for run in read]
     return {
         name if names.count(name) == 1 else f"{name}-{names[: i + 1].count(name)}": run
         for i, (name, run) in enumerate(zip(names, read, strict=True))

@@ -210,6 +210,16 @@ class TestExistingCollections:
         self.ranks(retriever("faiss", settings).index(documents).retrieve(QUERIES, 10), expected)
         by_file = retriever("faiss", {**settings, "ids": "ids.txt"}).index({"other": "text"})
         self.ranks(by_file.retrieve(QUERIES, 10), expected)
+        odd = [f"{doc}\u2028\x85\r{doc}" for doc in documents]
+        (tmp_path / "ids.txt").write_bytes("\r\n".join(odd).encode())
+        found = retriever("faiss", {**settings, "ids": "ids.txt"}).index({"other": "text"}).retrieve(QUERIES, 10)
+        self.ranks(found, [[(f"{doc}\u2028\x85\r{doc}", score) for doc, score in each] for each in expected])
+        (tmp_path / "ids.txt").write_text("\n".join([*documents, "one more"]) + "\n")
+        with pytest.raises(RetrieverError, match="has 300 vectors for 301 ids"):
+            retriever("faiss", {**settings, "ids": "ids.txt"}).index({"other": "text"})
+        (tmp_path / "ids.txt").write_bytes(b"\xff")
+        with pytest.raises(sy.InputError, match=r"ids\.txt: cannot be read"):
+            retriever("faiss", {**settings, "ids": "ids.txt"})
         with pytest.raises(RetrieverError, match="has 300 vectors for 1 id"):
             retriever("faiss", settings).index({"other": "text"})
         assert (tmp_path / "my.index").read_bytes() == before

@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from steelyard.checks import text_value
 from steelyard.errors import InputError
 from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
@@ -57,6 +58,8 @@ def html(
 
     if judge is None and judges is not None:
         raise InputError("With judges, every page is for one of them; name the judge.")
+    if judge is not None:
+        text_value("judge", judge)
     pairs = assigned(pool, judge or ANYONE, judges, overlap, seed)
     check_texts(pairs, dataset)
     documents = {doc: {"title": dataset.corpus.titles[doc], "text": dataset.corpus.texts[doc]} for _, doc in pairs}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.io.files import read_bytes, reading
 from steelyard.retrievers.adapters.engines import Kept, VectorEngine
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError, unknown
 from steelyard.retrievers.settings import setting
@@ -59,8 +60,10 @@ class Faiss(VectorEngine):
         if self._existing:
             self._index = self._opened(self._path("file of an index"))
             if self.ids is not None:
-                lines = self._path("file of ids", self.ids).read_text(encoding="utf-8").split("\n")
-                self._row_ids = lines[: self._index.ntotal]
+                path = self._path("file of ids", self.ids)
+                with reading(path):
+                    lines = read_bytes(path).decode().rstrip("\r\n").split("\n")
+                self._row_ids = [line.removesuffix("\r") for line in lines]
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index the corpus; for an existing index, its rows are in the order of the corpus unless it has `ids`."""
