@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from steelyard.checks import is_whole
 from steelyard.datasets.findings import Finding, repeated_ids
-from steelyard.datasets.packed import PackedIds, PackedJson, PackedMapping, PackedTexts, TextPacker
+from steelyard.datasets.packed import Computed, PackedIds, PackedMapping, PackedTexts, TextPacker
 from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of
 from steelyard.wording import counted
@@ -34,7 +34,7 @@ class Corpus(PackedMapping[str]):
 
     def __init__(self, columns: Mapping[str, PackedTexts]) -> None:
         self._columns = dict(columns)
-        super().__init__(columns["ids"], _Passages(columns["titles"], columns["texts"]))
+        super().__init__(columns["ids"], Computed(passage, columns["titles"], columns["texts"]))
 
     @classmethod
     def of(cls, source: Mapping[str, Any]) -> Corpus:
@@ -61,7 +61,7 @@ class Corpus(PackedMapping[str]):
         """Id to the ids it links to; None where no document has links."""
         if not any(self._columns["links"].raw()):
             return None
-        return PackedMapping(self._columns["ids"], PackedJson(self._columns["links"], ()))
+        return PackedMapping(self._columns["ids"], Computed(partial(_parsed, ()), self._columns["links"]))
 
     @cached_property
     def groups(self) -> Mapping[str, str]:
@@ -72,7 +72,7 @@ class Corpus(PackedMapping[str]):
     @property
     def metadata(self) -> Mapping[str, Mapping[str, Any]]:
         """Id to all other fields of a document."""
-        return PackedMapping(self._columns["ids"], PackedJson(self._columns["metadata"], {}))
+        return PackedMapping(self._columns["ids"], Computed(partial(_parsed, {}), self._columns["metadata"]))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -168,28 +168,14 @@ def document_of(record: dict[str, Any]) -> Document:
     return Document(doc_id, text, title, links, "" if group is None else str(group), _take_rest(record))
 
 
-class _Passages(Sequence[str]):
-    """Title and text on separate lines, as retrievers index them."""
-
-    def __init__(self, titles: PackedTexts, texts: PackedTexts) -> None:
-        self._titles = titles
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[position] for position in range(*place.indices(len(self)))]
-        return passage(self._titles[place], self._texts[place])
-
-    def __iter__(self) -> Iterator[str]:
-        return map(passage, self._titles, self._texts)
-
-
 def passage(title: str, text: str) -> str:
     """What retrievers index: the title on a line of its own, if there is one, and the text."""
     return f"{title}\n{text}" if title else text
+
+
+def _parsed(default: Any, text: str) -> Any:
+    """The JSON value of a packed text; an empty text is `default`."""
+    return json.loads(text) if text else default
 
 
 def _record(document: Any, where: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
+from steelyard.lazy import polars as pl
 
 if TYPE_CHECKING:
     Hashes: TypeAlias = npt.NDArray[np.uint64]
@@ -90,8 +91,6 @@ def shingles(texts: Sequence[str]) -> tuple[Hashes, Ints]:
 
     A text of one or two words is one shingle; a text without words has none.
     """
-    import polars as pl
-
     words = pl.Series(texts, dtype=pl.String).str.to_lowercase().str.extract_all(_WORDS)
     lengths = words.list.len().to_numpy().astype(np.int64)
     hashes = words.explode().drop_nulls().hash(seed=0).to_numpy().astype(np.uint64)

@@ -6,10 +6,9 @@ ids a hundred more. Packed, a text costs eight and an id sixteen; texts are deco
 
 from __future__ import annotations
 
-import json
 from array import array
 from bisect import bisect_left
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Generic, TypeVar, overload
@@ -156,26 +155,27 @@ class PackedIds(PackedTexts):
         return found
 
 
-class PackedJson(Sequence[Any]):
-    """A sequence of JSON values, parsed when they are read; an empty text is `default`."""
+class Computed(Sequence[V]):
+    """A sequence whose values are computed from those of packed texts when they are read.
 
-    def __init__(self, texts: PackedTexts, default: Any) -> None:
-        self._texts = texts
-        self._default = default
+    >>> shown = Computed("{}: {}".format, PackedTexts.of(["a", "b"]), PackedTexts.of(["one", "two"]))
+    >>> shown[1], shown[:1], len(shown)
+    ('b: two', ['a: one'], 2)
+    """
+
+    def __init__(self, compute: Callable[..., V], *columns: PackedTexts) -> None:
+        self._compute = compute
+        self._columns = columns
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return len(self._columns[0])
 
     def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self._value(text) for text in self._texts[place]]
-        return self._value(self._texts[place])
+        values = [column[place] for column in self._columns]
+        return list(map(self._compute, *values)) if isinstance(place, slice) else self._compute(*values)
 
-    def __iter__(self) -> Iterator[Any]:
-        return map(self._value, self._texts)
-
-    def _value(self, text: str) -> Any:
-        return json.loads(text) if text else self._default
+    def __iter__(self) -> Iterator[V]:
+        return map(self._compute, *self._columns)
 
 
 class PackedMapping(Mapping[str, V], Generic[V]):
