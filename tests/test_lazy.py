@@ -64,3 +64,10 @@ def test_nothing_heavy_is_imported_with_the_package():
         [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"], capture_output=True, text=True
     )
     assert found.stdout == "set()\n", found
+
+
+def test_a_slow_module_is_imported_when_one_of_its_names_is_first_used():
+    code = "import sys; from steelyard.lazy import polars; before = 'polars' in sys.modules; import polars as real; "
+    code += "print(before, polars.DataFrame is real.DataFrame)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False True\n"

@@ -15,6 +15,7 @@ from steelyard.alignment.alignment import Aligned, Alignment
 from steelyard.alignment.hits import Bools
 from steelyard.alignment.scans import ScannedRun
 from steelyard.errors import InputError
+from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, Texts, declare, note, sentence
 from steelyard.options import Options
@@ -177,8 +178,6 @@ def _retrieved(run: Run, queries: Sequence[str]) -> list[str]:
     if run.mapping is not None:
         lists = (run.mapping.get(query, ()) for query in queries)
         return [one if isinstance(one, str) else one[0] for listed in lists for one in listed]
-    import polars as pl
-
     return run.table.filter(pl.col("query_id").is_in(list(queries)))["doc_id"].to_list()
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
+from steelyard.lazy import polars as pl
 
 
 def is_frame(source: Any) -> bool:
@@ -18,8 +16,6 @@ def is_frame(source: Any) -> bool:
 
 def as_polars(source: Any) -> pl.DataFrame:
     """A polars frame of a polars, pandas or pyarrow one, or of records."""
-    import polars as pl
-
     if isinstance(source, pl.DataFrame):
         return source
     if isinstance(source, pl.LazyFrame):
@@ -42,8 +38,6 @@ def as_polars(source: Any) -> pl.DataFrame:
 
 def _pandas_column(series: Any) -> Any:
     """A pandas column: numbers and Arrow text as they are, anything else as a list with None for missing values."""
-    import polars as pl
-
     if series.dtype.kind in "iufb":
         return series.to_numpy()
     if getattr(series.dtype, "storage", None) == "pyarrow":

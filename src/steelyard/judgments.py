@@ -18,17 +18,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, PolicyError, did_you_mean
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, Texts, declare, note
 from steelyard.qrels import Qrels
 from steelyard.wording import SHOWN_NAMES, counted, listed, worded
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Rule = Literal["majority", "mean", "max", "min", "last"]
 RULES: tuple[Rule, ...] = get_args(Rule)
@@ -240,8 +238,6 @@ class Judgments:
 
         The grade is null where the judge gave no answer. Fields that are objects or lists are JSON text.
         """
-        import polars as pl
-
         lines = self.current
         names = list(dict.fromkeys(name for line in lines for name in line.more))
         columns = {
@@ -422,15 +418,11 @@ def _lines_of(source: Any, judge: str | None) -> Iterable[Judgment]:
 
 
 def _highest() -> pl.Expr:
-    import polars as pl
-
     return pl.col("grade").max()
 
 
 def _frame_rows(frame: Any) -> list[dict[str, Any]]:
     """The rows of a polars, pandas or pyarrow frame, without the fields that are missing in them."""
-    import polars as pl
-
     rows = (frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)).to_dicts()
     return [{k: v for k, v in row.items() if v is not None or k == "grade"} for row in rows]
 
@@ -475,8 +467,6 @@ def _grade(value: Any) -> float | None:
 
 
 def _grade_column(grades: Sequence[float | None]) -> pl.Series:
-    import polars as pl
-
     whole = all(grade is None or float(grade).is_integer() for grade in grades)
     column = pl.Series([None if grade is None else float(grade) for grade in grades], dtype=pl.Float64)
     return column.cast(pl.Int64) if whole else column
@@ -484,8 +474,6 @@ def _grade_column(grades: Sequence[float | None]) -> pl.Series:
 
 def _column(name: str, lines: Sequence[Judgment]) -> pl.Series:
     """One of the other fields: numbers, texts or truth values as they are, anything else as JSON text."""
-    import polars as pl
-
     values = [line.more.get(name) for line in lines]
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float}:

@@ -1,4 +1,4 @@
-"""Lazy loading: a package's names are imported when they are first used, and functions of higher layers by name."""
+"""Lazy loading: slow modules and a package's names when they are first used, functions of higher layers by name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
+
+    import polars as polars
+    from scipy import special as special
+
+
+class LazyModule:
+    """A module that is imported when one of its names is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._module: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._module is None:
+            self._module = import_module(self._name)
+        return getattr(self._module, name)
+
+
+if not TYPE_CHECKING:
+    # To import them takes longer than most commands that do not need them.
+    polars, special = LazyModule("polars"), LazyModule("scipy.special")
 
 
 def lazy_names(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    import polars as pl
-
+from steelyard.lazy import polars as pl
 
 Entry = TypeVar("Entry")
 
@@ -25,8 +23,6 @@ class Listing(dict[str, Entry], Generic[Entry]):
     @property
     def frame(self) -> pl.DataFrame:
         """The table as a polars frame."""
-        import polars as pl
-
         return pl.DataFrame(self.rows, schema=list(self.columns), orient="row")
 
     def __repr__(self) -> str:

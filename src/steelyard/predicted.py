@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.errors import InputError
+from steelyard.lazy import polars as pl
 from steelyard.measures.bounds import rank_cutoff
 from steelyard.measures.compute import averaged, values
 from steelyard.measures.gradings import is_fixed
@@ -27,9 +28,6 @@ from steelyard.qrels import Qrels
 from steelyard.scores import Scores, key_of
 from steelyard.statistics.prediction_powered import PredictionPowered, prediction_powered
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def _predictions_worth(n: int, others: int, effective: float) -> str:
@@ -118,8 +116,6 @@ class PredictedScores(Scores):
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """A polars frame: query_id, then for each measure its human value and its predicted one."""
-        import polars as pl
-
         columns: dict[str, pl.Series] = {}
         for key in self.measures:
             human, predicted = self._rows(key)

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import compress
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from steelyard.alignment.hits import Floats, Ints, JudgedDocs
 from steelyard.alignment.ranges import Ranges
 from steelyard.errors import InputError
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _T = TypeVar("_T")
 
@@ -211,8 +208,6 @@ class Qrels:
     @cached_property
     def frame(self) -> pl.DataFrame:
         """A polars frame: query_id, doc_id, grade, target. A query without judgments is a row of nulls."""
-        import polars as pl
-
         targets, judged = self.targets, self._judged
         bare = np.setdiff1d(np.arange(len(judged.doc_ids)), targets.doc)
         doc = np.concatenate([targets.doc, bare])

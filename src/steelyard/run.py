@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.io.files import UNNAMED, is_stream
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class Run:
@@ -143,8 +141,6 @@ class Run:
     @cached_property
     def table(self) -> pl.DataFrame:
         """The rows in the order of the input: query_id, doc_id, score (null for ranked ids without scores)."""
-        import polars as pl
-
         assert self._mapping is not None
         queries: list[str] = []
         docs: list[str] = []

@@ -17,6 +17,7 @@ from steelyard.alignment.hits import Bools, Floats
 from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, by_severity
@@ -29,7 +30,6 @@ from steelyard.version import __version__
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
-    import polars as pl
     from altair import LayerChart
 
 
@@ -150,8 +150,6 @@ class Scores(Documented):
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """A polars frame: query_id, then one column per measure."""
-        import polars as pl
-
         columns = {key: pl.Series(row) for key, row in zip(self.measures, self.matrix, strict=True)}
         return pl.DataFrame({"query_id": pl.Series(list(self.queries), dtype=pl.String), **columns})
 

@@ -14,13 +14,13 @@ from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Bools, Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.ranges import Ranges
 from steelyard.alignment.ranking import compared, group_starts, repeat_error, table_order
 from steelyard.errors import SHOWN_PROBLEMS, PolicyError, problem_report
+from steelyard.lazy import polars as pl
 from steelyard.native import hits_from, kernel, options
 from steelyard.run import Run
 from steelyard.wording import counted

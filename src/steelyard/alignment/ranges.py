@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.lazy import polars as pl
+
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,8 +36,6 @@ class Ranges:
     @property
     def frame(self) -> pl.DataFrame:
         """All ranges in one frame: query_id or chunk_id, doc_id, start, end."""
-        import polars as pl
-
         return pl.concat([self.spans, self.chunks], how="diagonal").select(
             "query_id", "chunk_id", "doc_id", "start", "end"
         )
@@ -46,8 +43,6 @@ class Ranges:
     @cached_property
     def _numbered(self) -> tuple[pl.DataFrame, Ints, Ints]:
         """The place of each chunk among the chunks; the chunks and the spans as rows of document, start and end."""
-        import polars as pl
-
         docs = pl.concat([self.spans["doc_id"], self.chunks["doc_id"]]).unique(maintain_order=True)
         numbers = pl.DataFrame({"doc_id": docs, "doc": np.arange(len(docs))})
         rows = pl.DataFrame({"doc_id": self.chunks["chunk_id"], "row": np.arange(self.chunks.height)})

@@ -7,17 +7,15 @@ its best rank. The rule is implemented in Python for a table of many lists (`tab
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Ints, Ordering
 from steelyard.errors import PolicyError, problem_report
+from steelyard.lazy import polars as pl
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def compared(scores: Floats, ordering: Ordering) -> Floats:
@@ -35,8 +33,6 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     are in ascending order otherwise. Without scores, the rows of a query keep their order. Only what is out of
     order is sorted: most runs are sorted already.
     """
-    import polars as pl
-
     order = np.arange(len(query))
     heads = query[group_starts(query)]
     # More groups of adjacent rows than different numbers: the rows of some query are not together.
@@ -91,8 +87,6 @@ def ranked_rows(table: pl.DataFrame, ordered: bool, ordering: Ordering | None = 
     Queries keep the order of the table. `ordered`: the rows of a query are in ranking order already. Repeats are
     removed under `collapse`. The default is trec_eval's order.
     """
-    import polars as pl
-
     ordering = ordering or Ordering()
     numbered = table.select("query_id").with_row_index("row")
     first_row = numbered.select(pl.col("row").min().over("query_id").cast(pl.Int64)).to_series().to_numpy()

@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.benchmark.costs import Row
 from steelyard.comparison.compare import compare
 from steelyard.comparison.result import Comparison
+from steelyard.lazy import polars as pl
 from steelyard.qrels import Qrels
 from steelyard.report.tables import Cell, Table
 from steelyard.retrievers.filters import passing
@@ -215,8 +216,6 @@ def _vectors_key(settings: Mapping[str, Any], row: Row) -> str:
 
 def _passing_qrels(qrels: Qrels, corpus: Mapping[str, str], row: Row) -> Qrels | None:
     """The judgments of the documents that pass the filter of a row; None if none is left."""
-    import polars as pl
-
     given = row.settings.get("filter")
     if given is None:
         return qrels

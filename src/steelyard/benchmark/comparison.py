@@ -17,6 +17,7 @@ from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
+from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
 from steelyard.options import POLICIES
@@ -230,8 +231,6 @@ def _ranking_measures(comparison: Comparison) -> list[Measure]:
 
 def _tokens_read(run: Run, tokens: Mapping[str, int], k: int) -> float:
     """Mean number of tokens of the first k documents, over the queries of the run."""
-    import polars as pl
-
     near = run.frame.filter(pl.col("rank") <= k)
     return sum(tokens.get(doc, 0) for doc in near["doc_id"].to_list()) / max(1, len(run.queries))
 

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from steelyard.errors import InputError
 from steelyard.io.files import not_written
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.retrievers.adapters.documents import MADE, Keep, title_and_metadata
 from steelyard.safe_text import utf8
@@ -150,8 +151,6 @@ class ReturnedTexts:
 
 def write_documents(rows: Iterable[tuple[str, str, str, str]], path: Path) -> None:
     """Write documents.parquet."""
-    import polars as pl
-
     write_rows(rows, path, dict.fromkeys(COLUMNS, pl.String))
 
 
@@ -160,8 +159,6 @@ def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str,
 
     A part is a few megabytes, and so is a row group of the file: both are in memory while they are written.
     """
-    import polars as pl
-
     parts: list[Path] = []
     count = 0
     made = path.with_name(f"{path.name}.new")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark.cache import is_cache_file
@@ -26,6 +26,7 @@ from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.io.files import read_bytes, reading
 from steelyard.io.unpacking import read_parquet
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
 from steelyard.quality.check import Check
@@ -33,9 +34,6 @@ from steelyard.report.page.subject import RANDOM, Subject
 from steelyard.run import Run
 from steelyard.version import __version__
 from steelyard.wording import counted, worded
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _Compared = TypeVar("_Compared")
 RANGES = "ranges.parquet"
@@ -215,15 +213,11 @@ def read_qrels(path: Path, relevant_from: float | None = None) -> Qrels:
 
 def rules_frame(rules: Mapping[str, Qrels]) -> pl.DataFrame:
     """The qrels by each overlap rule in one frame: overlap, and the columns of the qrels."""
-    import polars as pl
-
     return pl.concat(qrels.frame.with_columns(overlap=pl.lit(rule)) for rule, qrels in rules.items())
 
 
 def _read_rules(path: Path, qrels: Qrels) -> dict[str, Qrels]:
     """The qrels by each overlap rule; none if the folder has none."""
-    import polars as pl
-
     frame = read_frame(path / OVERLAPS_FILE)
     if frame is None:
         return {}
@@ -274,8 +268,6 @@ def _read_documents(path: Path, notes: list[Note]) -> dict[str, tuple[str, str]]
 
 def read_frame(file: Path) -> pl.DataFrame | None:
     """A Parquet file of the folder; None if it does not exist or cannot be read."""
-    import polars as pl
-
     try:
         return read_parquet(read_bytes(file), file)
     except (OSError, InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException):

@@ -14,6 +14,7 @@ from steelyard.chunking import Chunk, Span
 from steelyard.errors import InputError
 from steelyard.evidence.chunks import chunk_table
 from steelyard.ids import kind_of
+from steelyard.io.evidence import read_chunks
 from steelyard.retrievers.adapters.targets import load_target
 
 
@@ -77,8 +78,6 @@ class ChunkFile:
 
     def chunks(self, documents: Mapping[str, str]) -> list[Chunk]:
         """The chunks of the file, with their own ids."""
-        from steelyard.io.evidence import read_chunks
-
         frame = read_chunks(self.path)
         table = chunk_table(frame, documents=documents)
         if table["start"].null_count():

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.benchmark.approximation import Approximation, approximation_table
 from steelyard.benchmark.config import Bench
@@ -38,6 +38,7 @@ from steelyard.datasets import Dataset
 from steelyard.errors import InputError
 from steelyard.frames import parquet_bytes
 from steelyard.io.files import write_file
+from steelyard.lazy import polars as pl
 from steelyard.masking import masked_settings
 from steelyard.notes import Note, note, sentence
 from steelyard.qrels import Qrels
@@ -49,9 +50,6 @@ from steelyard.report.tables import Cell, Table, markdown
 from steelyard.run import Run
 from steelyard.safe_text import markdown_text, terminal_text, utf8
 from steelyard.version import __version__
-
-if TYPE_CHECKING:
-    import polars as pl
 
 INDEXING = ("index s", "index MB", "peak MB")
 """Columns of the cost that a bench without a corpus does not have."""
@@ -325,8 +323,6 @@ class BenchResult:
         if self.evaluated is None:
             remove_files([folder / name for name in EVALUATION_FILES])
         else:
-            import polars as pl
-
             scores = pl.concat(_scores_frame(table) for table in self.evaluated.score_tables)
             write_file(folder / "scores.parquet", parquet_bytes(scores))
             write_file(folder / "pairs.parquet", parquet_bytes(self.evaluated.pairs))
@@ -369,8 +365,6 @@ class BenchResult:
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
         """The documents with their texts: judged ones and those near the top of a run, and all that came back."""
-        import polars as pl
-
         selected = set(self.dataset.qrels.judged.doc_ids)
         returned: set[str] = set(selected)
         for run in self.runs.values():
@@ -398,8 +392,6 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 
 def _scores_frame(table: ScoreTable) -> pl.DataFrame:
-    import polars as pl
-
     label = "" if table.k is None else f" at {table.k}"
     size = len(table.queries)
     return pl.concat(
@@ -417,8 +409,6 @@ def _scores_frame(table: ScoreTable) -> pl.DataFrame:
 
 
 def _queries_frame(dataset: Dataset) -> pl.DataFrame:
-    import polars as pl
-
     columns = {
         name: [None if query not in values else str(values[query]) for query in dataset.queries]
         for name, values in dataset.queries.columns.items()

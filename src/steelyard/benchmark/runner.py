@@ -32,6 +32,7 @@ from steelyard.datasets import Dataset, validate_dataset
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, NoQrelsError, problem_report
 from steelyard.io.datasets import dataset_named
+from steelyard.lazy import polars as pl
 from steelyard.masking import masked
 from steelyard.notes import Note, note, sentence
 from steelyard.quality.check import Check, quick_check
@@ -371,8 +372,6 @@ def _own_ids(run: Run, chunking: Chunking) -> Run:
     """A finished run with the ids of its chunking, in place of those in the file of chunks."""
     if chunking.label is None:
         return run
-    import polars as pl
-
     ids = [chunking.chunk_id(doc) for doc in run.table["doc_id"].to_list()]
     table = run.table.with_columns(pl.Series("doc_id", ids, dtype=pl.String))
     return Run.from_table(table, run.ordered, name=run.name, empty=run.empty, notes=run.notes)

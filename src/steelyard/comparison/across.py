@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from steelyard.comparison.dataset_values import DatasetValues, reverse
 from steelyard.comparison.leaderboard import NOT_BELOW, Verdict
 from steelyard.errors import InputError, PolicyError
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
@@ -36,9 +37,6 @@ from steelyard.statistics.datasets import (
 )
 from steelyard.version import __version__
 from steelyard.wording import SHOWN_NAMES, counted, listed
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Missing = Literal["refuse", "skip"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
@@ -467,8 +465,6 @@ class AcrossData:
         macro_low and macro_high are the interval 'on these datasets', like_low and like_high 'on datasets like
         these'. Means that are refused, and values that were not measured, are null.
         """
-        import polars as pl
-
         fixed = [
             *("run", "macro", "macro_low", "macro_high", "like_low", "like_high", "micro", "wins"),
             *("mean_rank", "borda", "borda_rank", "group", "like_group"),
@@ -489,8 +485,6 @@ class AcrossData:
     @cached_property
     def pairs(self) -> pl.DataFrame:
         """One row per pair of runs: the difference of macro means, both tests, and the verdict on every dataset."""
-        import polars as pl
-
         fields = ("p_adjusted", "low", "high", "verdict", "reason")
         fixed = [
             *("run", "baseline", "difference"),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from steelyard.lazy import polars as pl
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-
-if TYPE_CHECKING:
-    import polars as pl
 
 CALLS, LIST = "calls", "list"
 
@@ -31,8 +29,6 @@ def calls_of(stage: Any) -> list[Any] | None:
 
 def joined(runs: Sequence[Run]) -> Run:
     """The lists of several runs one after the other, every document once."""
-    import polars as pl
-
     tables = [run.table.select("query_id", "doc_id") for run in runs]
     table = pl.concat(tables).unique(maintain_order=True).with_columns(score=pl.lit(None, pl.Float64))
     return Run.from_table(table, ordered=True)
@@ -45,8 +41,6 @@ def calls_table(calls: Mapping[str, Sequence[Run]], judged: Qrels, level: float 
     returned, the mean over the queries with a relevant document. added: what this call adds to it. nothing_new: queries
     whose call returned no document that an earlier one did not; no_relevant: no such relevant document.
     """
-    import polars as pl
-
     grade = pl.col("grade")
     relevant = judged.frame.drop_nulls("doc_id").filter(grade > 0 if level is None else grade >= level)
     relevant = relevant.select("query_id", "doc_id").unique()

@@ -36,6 +36,7 @@ from steelyard.evaluation import judged_qrels, on_scale, scores_of
 from steelyard.frames import is_frame
 from steelyard.io.datasets import queries_beside
 from steelyard.io.files import distinct_names, names_file, streams_read_once
+from steelyard.io.frames import runs_of_frame
 from steelyard.measures.grammar import Measure, with_rel
 from steelyard.notes import Note, note, warn_of
 from steelyard.options import OptionKeywords, Options, check_names, resolve
@@ -309,8 +310,6 @@ def _several(runs: Mapping[str, Any] | Iterable[Any]) -> Mapping[str, Any] | Ite
     """The runs; those of one long frame by the column that names them."""
     if not is_frame(runs):
         return runs
-    from steelyard.io.frames import runs_of_frame
-
     return runs_of_frame(runs)
 
 

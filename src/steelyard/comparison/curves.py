@@ -13,6 +13,7 @@ from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.movers import ranked_rows
 from steelyard.errors import MeasureError
 from steelyard.evaluation import measure_values
+from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
@@ -48,8 +49,6 @@ def _values(measure: Measure, a: Alignment, comparison: ComparisonData) -> Float
 
 def overlaps(comparison: ComparisonData, runs: Sequence[str]) -> Iterator[tuple[str, str, float | None]]:
     """For every two runs the share of their first documents that both have, on average over the queries of both."""
-    import polars as pl
-
     source, options = comparison.source, comparison.options
     if source is None or source.chunked or options is None:
         return

@@ -10,22 +10,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.scores import column_named
 from steelyard.errors import InputError, MeasureError, did_you_mean
-from steelyard.lazy import looked_up
+from steelyard.lazy import looked_up, special
+from steelyard.lazy import polars as pl
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.statistics import adjust, best_of_p, fall_tests, mean_interval
 from steelyard.version import __version__
 from steelyard.wording import counted, listed
-
-if TYPE_CHECKING:
-    import polars as pl
 
 BREAKING = ("corpus", "queries", "qrels")
 """Fingerprints whose change breaks a line, as does another definition of the measure."""
@@ -170,8 +168,6 @@ class HistoryData:
     @cached_property
     def table(self) -> pl.DataFrame:
         """One row per point, run and measure: means, intervals, breaks and changes."""
-        import polars as pl
-
         rows = [
             {
                 "time": step.point.time,
@@ -188,8 +184,6 @@ class HistoryData:
     @property
     def changes(self) -> pl.DataFrame:
         """The rows of `table` with a significant change."""
-        import polars as pl
-
         return self.table.filter(pl.col("change") != "")
 
     @cached_property
@@ -199,8 +193,6 @@ class HistoryData:
         The test is a one-sided paired t test, corrected for having chosen the best (`best_of_p`) and for the number of
         lines.
         """
-        import polars as pl
-
         rows, p_values = [], []
         for (dataset, measure, run), line in self.lines.items():
             since = max((place for place, step in enumerate(line) if step.broken), default=0)
@@ -250,8 +242,6 @@ class HistoryData:
 
         before, after: commits, or `first` and `last`. run, measure, dataset: default the first of the last point.
         """
-        import polars as pl
-
         dataset = dataset or str(self.points[-1].record["dataset"])
         one, other = self.point(before, dataset), self.point(after, dataset)
         run = run or next(iter(other.record["runs"]))
@@ -357,13 +347,11 @@ def _blocks(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
 
 def _intervals(matrix: Floats, drawn: bool) -> tuple[Floats, Floats]:
     """The interval of the mean of every row: the bootstrap's if `drawn`, or Student's: drawing would take minutes."""
-    from scipy.special import stdtrit
-
     if drawn:
         low, high = np.array([mean_interval(row[~np.isnan(row)]) for row in matrix]).T
         return low, high
     n, means, deviations = _moments(matrix)
-    margins = stdtrit(n - 1.0, 0.975) * deviations / np.sqrt(n)
+    margins = special.stdtrit(n - 1.0, 0.975) * deviations / np.sqrt(n)
     return means - margins, means + margins
 
 
@@ -372,11 +360,9 @@ def t_tests(matrix: Floats) -> tuple[Floats, Floats]:
 
     They are computed together: a call for every point of a long history would take most of its time.
     """
-    from scipy.special import stdtr
-
     n, means, deviations = _moments(matrix)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2.0 * stdtr(n - 1.0, -np.abs(means / (deviations / np.sqrt(n))))
+        p = 2.0 * special.stdtr(n - 1.0, -np.abs(means / (deviations / np.sqrt(n))))
     equal = deviations == 0.0
     p[equal] = np.where(means[equal] == 0.0, 1.0, 2.0 * 0.5 ** n[equal])
     return means, p

@@ -7,18 +7,17 @@ frames themselves are joined, which gives the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.alignment.frames import row_hashes
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.comparison.bounds import SharedUnjudged
 from steelyard.comparison.unjudged import PairedLists
+from steelyard.lazy import polars as pl
 from steelyard.qrels import Qrels
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Words: TypeAlias = NDArray[np.uint64]
 _Number = TypeVar("_Number", bound=np.generic)
@@ -55,10 +54,6 @@ class RunLists:
     @classmethod
     def of(cls, rows: pl.DataFrame, qrels: Qrels) -> RunLists:
         """The lists of ranked rows: query_id, doc_id and rank."""
-        import polars as pl
-
-        from steelyard.alignment.frames import row_hashes
-
         ids = qrels.judged.query_ids
         numbers = pl.DataFrame(
             {"query_id": ids, "query": np.arange(len(ids))}, schema={"query_id": pl.String, "query": pl.Int64}
@@ -94,8 +89,6 @@ class RunLists:
 
 def _repeated(frame: pl.DataFrame, hashes: Words, by_hash: Ints) -> Bools:
     """The rows whose document is in an earlier row of the query. Only rows with equal hashes are compared."""
-    import polars as pl
-
     ascending = hashes[by_hash]
     equal = ascending[1:] == ascending[:-1]
     rows = np.sort(by_hash[np.append(equal, False) | np.insert(equal, 0, False)])
@@ -107,8 +100,6 @@ def _repeated(frame: pl.DataFrame, hashes: Words, by_hash: Ints) -> Bools:
 
 def grade_frame(qrels: Qrels) -> pl.DataFrame:
     """The judged documents: number of the query, document, grade."""
-    import polars as pl
-
     return pl.DataFrame(
         {"query": qrels.doc_query, "doc_id": qrels.judged.doc_ids, "grade": qrels.grades},
         schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
@@ -168,8 +159,6 @@ def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
 
 def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     """The same by a join of the frames."""
-    import polars as pl
-
     frames = [each.frame.with_columns(grade=pl.Series(each.grade).fill_nan(None)) for each in (one, two)]
     both = frames[0].join(frames[1], on=["query", "doc_id"], how="full", coalesce=True, suffix="_b")
     both = both.with_columns(grade=pl.coalesce("grade", "grade_b")).sort("query", "rank", "rank_b")

@@ -39,6 +39,7 @@ from steelyard.comparison.unjudged import (
     pooled,
 )
 from steelyard.errors import MeasureError
+from steelyard.lazy import polars as pl
 from steelyard.measures.bounds import bounds, judged_share, rank_cutoff
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import ABSENT, Unjudged, graded_draws, is_fixed, reads_zeros
@@ -389,8 +390,6 @@ class JudgedDocuments:
 
     def _top(self, run: str) -> RunLists:
         """The lists of a run, down to the depth that is measured."""
-        import polars as pl
-
         if run not in self._lists:
             rows = ranked_rows(self.source.run(run), self.options.ordering)
             if self.options.depth is not None:

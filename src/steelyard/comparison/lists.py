@@ -6,19 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, PolicyError
+from steelyard.io.files import distinct_names
+from steelyard.lazy import polars as pl
 from steelyard.report.documents import Document, Documented, plain_values
 from steelyard.report.tables import Cell, Table
 from steelyard.run import Run
 from steelyard.version import __version__
-
-if TYPE_CHECKING:
-    import polars as pl
 
 RBO_P = 0.9
 """The persistence of rank-biased overlap: the first ten ranks have 86% of its weight."""
@@ -80,8 +79,6 @@ class ListComparison(Documented):
     @cached_property
     def pairs(self) -> pl.DataFrame:
         """A polars frame, one row per pair of runs."""
-        import polars as pl
-
         return pl.DataFrame([asdict(pair) for pair in self.tested])
 
     def tables(self) -> list[Table]:
@@ -140,8 +137,6 @@ def compare_lists(
     )
     if not named:
         raise InputError("no run to compare; expected at least one.")
-    from steelyard.io.files import distinct_names
-
     names = distinct_names([run.name for run in named], [None] * len(named))
     lists = [_lists(run) for run in named]
     rows = tuple(

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.alignment import ranking
 from steelyard.alignment.hits import Ordering
 from steelyard.comparison.scores import ScoreTable
+from steelyard.lazy import polars as pl
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _NOT_RETRIEVED = 10**9
 """The rank of a document that a run did not retrieve."""
@@ -162,8 +160,6 @@ def _weight(move: DocumentMove) -> tuple[float, int]:
 
 
 def _ranks(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[tuple[str, str], int]:
-    import polars as pl
-
     rows = ranked_rows(run, ordering).filter(pl.col("query_id").is_in(list(queries)))
     ranks: dict[tuple[str, str], int] = {}
     for query, doc, rank in rows.select("query_id", "doc_id", "rank").iter_rows():

@@ -16,6 +16,7 @@ from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.scores import label
 from steelyard.comparison.slices import slice_labels
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note, sentence
 
 MOST = 4
@@ -180,8 +181,6 @@ def _unjudged(comparison: ComparisonData, run: str, other: str, depth: int) -> i
     source, options = comparison.source, comparison.options
     if source is None or source.chunked or options is None:
         return 0
-    import polars as pl
-
     tops = [
         ranked_rows(source.run(name), options.ordering)
         .filter(pl.col("rank") <= depth)

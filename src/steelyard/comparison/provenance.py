@@ -45,6 +45,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.lazy import special
+
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -104,8 +106,6 @@ def find_edge(
 
 def _edge_with_strays(query: Ints, rank: Floats, relevant: Bools, judged: int, positives: int | None) -> Edge | None:
     """The edge above which nearly all judged documents are, or None."""
-    from scipy.special import pdtr, xlogy
-
     if positives is None:
         positives = judged - len(rank) + int(relevant.sum())
     per_query = np.bincount(np.unique(query, return_inverse=True)[1], relevant)
@@ -122,8 +122,8 @@ def _edge_with_strays(query: Ints, rank: Floats, relevant: Bools, judged: int, p
             continue
         slope = min(SLOWEST, lower / upper * np.exp(-np.sqrt(1 / lower + 1 / upper)))
         expected = lower * slope / (1 - slope)
-        deviance = expected - strays + float(xlogy(strays, strays / expected))
-        p = float(pdtr(strays, expected))
+        deviance = expected - strays + float(special.xlogy(strays, strays / expected))
+        p = float(special.pdtr(strays, expected))
         if p <= STRAY_LEVEL and deviance > best:
             best, edge = deviance, Edge(depth, p)
     return edge
@@ -156,14 +156,10 @@ def _full_queries(query: Ints, depth: int) -> float:
 
 def _exponent(numbers: Floats) -> float:
     """The exponent of the zeta distribution of some whole numbers, by maximum likelihood on a grid."""
-    from scipy.special import zeta
-
-    likelihood = -EXPONENTS * np.log(numbers).mean() - np.log(zeta(EXPONENTS))
+    likelihood = -EXPONENTS * np.log(numbers).mean() - np.log(special.zeta(EXPONENTS))
     return float(EXPONENTS[np.argmax(likelihood)])
 
 
 def _beyond(exponent: float, numbers: Floats) -> Floats:
     """The probability of a larger number than each of these, under the zeta distribution."""
-    from scipy.special import zeta
-
-    return np.asarray(zeta(exponent, numbers + 1) / zeta(exponent))
+    return np.asarray(special.zeta(exponent, numbers + 1) / special.zeta(exponent))

@@ -23,6 +23,7 @@ from steelyard.comparison.slices import reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.report.documents import Document, Documented, document_html
 from steelyard.report.tables import Table
@@ -30,7 +31,6 @@ from steelyard.scores import known_by, versions
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
-    import polars as pl
     from altair import LayerChart
 
     from steelyard.comparison.predicted import Predictions
@@ -120,15 +120,11 @@ class Comparison(Documented, ComparisonData):
 
         A run that was not measured is last and has no rank.
         """
-        import polars as pl
-
         return pl.DataFrame(board_rows(self, "frame"), infer_schema_length=None)
 
     @cached_property
     def pairs(self) -> pl.DataFrame:
         """One row per pair of runs and measure: difference, p, stars, interval, effect, wins, ties, losses, power."""
-        import polars as pl
-
         types: dict[str, Any] = {"str": str, "float": float, "int": int, "int | None": int, "float | None": float}
         schema = {each.name: types[str(each.type)] for each in fields(Pair)}
         rows = [[getattr(pair, name) for name in schema] for pair in self.tested_pairs]
@@ -137,8 +133,6 @@ class Comparison(Documented, ComparisonData):
     @cached_property
     def slice_table(self) -> pl.DataFrame:
         """One row per slice, run and measure: column, value, queries, run, measure, mean."""
-        import polars as pl
-
         rows = [
             (cut.column, cut.value, cut.queries, run, key, mean)
             for cut in self.slices

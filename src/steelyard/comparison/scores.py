@@ -10,24 +10,23 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
+from steelyard.frames import as_polars
 from steelyard.io.columns import RUN_NAMES
 from steelyard.io.files import read_bytes, reading
 from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet
+from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
 from steelyard.safe_text import CSV_QUOTED
 from steelyard.wording import counted, in_words
-
-if TYPE_CHECKING:
-    import polars as pl
 
 COMPOSITE = "composite"
 
@@ -316,10 +315,6 @@ def read_score_table(
     source: Any, measures: Sequence[str] | None, options: TableOptions, missing: str = "zero"
 ) -> tuple[ScoreTable, list[Note]]:
     """The values per query that another tool computed, and notes on repetitions and missing values."""
-    import polars as pl
-
-    from steelyard.frames import as_polars
-
     if isinstance(source, (str, Path)):
         with reading(Path(source)):
             return read_score_table(_read_frame(Path(source)), measures, options, missing)
@@ -349,10 +344,6 @@ def read_score_table(
 
 def query_column(source: Any, column: str, options: TableOptions) -> dict[str, object]:
     """Each query's value in another column of a score table; two values for one query are an error."""
-    import polars as pl
-
-    from steelyard.frames import as_polars
-
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     if column not in frame.columns:
@@ -376,8 +367,6 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
 
 def _filled(frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[Note]) -> ScoreTable:
     """The score table of a frame with one row per run and query; missing values as the policy has it."""
-    import polars as pl
-
     runs = frame[run].unique(maintain_order=True).to_list()
     queries = frame[query].unique(maintain_order=True).to_list()
     values = np.full((len(runs), len(keys), len(queries)), np.nan)
@@ -407,8 +396,6 @@ def _filled(frame: pl.DataFrame, run: str, query: str, keys: list[str], missing:
 
 
 def _read_frame(path: Path) -> pl.DataFrame:
-    import polars as pl
-
     data = read_bytes(path)
     try:
         if data.startswith(b"PAR1"):
@@ -471,8 +458,6 @@ def _repeat_column(frame: pl.DataFrame, options: TableOptions) -> str | None:
 
 def _block(query: str, repeat: str) -> pl.Expr:
     """The name of a query in one repetition."""
-    import polars as pl
-
     return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)])
 
 
@@ -493,8 +478,6 @@ def _by_query(blocks: ScoreTable, query_of: Sequence[str]) -> ScoreTable:
 
 def _merged_datasets(frame: pl.DataFrame, query: str, used: Sequence[str | None]) -> list[Note]:
     """A note on a table with the queries of several datasets; an error where a query id occurs in two of them."""
-    import polars as pl
-
     column = next((c for c in frame.columns if c.lower() in DATASET_NAMES and c not in used), None)
     if column is None or frame[column].n_unique() < 2:
         return []
@@ -513,8 +496,6 @@ def _merged_datasets(frame: pl.DataFrame, query: str, used: Sequence[str | None]
 
 def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
     """Raise where two rows are of the same run and query (and measure)."""
-    import polars as pl
-
     repeated = frame.group_by(ids, maintain_order=True).len().filter(pl.col("len") > 1)
     if repeated.height:
         raise InputError(

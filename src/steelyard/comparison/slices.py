@@ -6,21 +6,21 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.comparison.leaderboard import order_of
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError, did_you_mean
+from steelyard.frames import as_polars
+from steelyard.io.columns import find_name
 from steelyard.io.files import bare_name, read_bytes
 from steelyard.io.unpacking import read_parquet
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.statistics import tally
-
-if TYPE_CHECKING:
-    import polars as pl
 
 COMPLEXITY = "complexity"
 """The derived slice: simple up to 3 relevant documents, medium 4 to 6, complex above."""
@@ -179,11 +179,6 @@ def column_values(source: object, column: str, otherwise: Mapping[str, object] |
         if column not in known:
             return _otherwise(column, list(known), otherwise)
         return {query: row.get(column) for query, row in source.items()}
-    import polars as pl
-
-    from steelyard.frames import as_polars
-    from steelyard.io.columns import find_name
-
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     own = [name for name in ("_id", "id") if name in frame.columns]
     ids = own[0] if own else find_name(frame.columns, "query_id")
@@ -202,8 +197,6 @@ def _otherwise(column: str, known: Sequence[str], otherwise: Mapping[str, object
 
 
 def _read_frame(path: Path) -> pl.DataFrame:
-    import polars as pl
-
     data = read_bytes(path)
     suffix = bare_name(path).suffix.lower()
     try:

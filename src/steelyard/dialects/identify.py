@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from steelyard.dialects.dialect import dialect as named_dialect
 from steelyard.dialects.dialect import dialects as all_dialects
 from steelyard.dialects.reconcile import SAME, Reading, one_clause_changed
 from steelyard.errors import InputError, MeasureError, PolicyError
+from steelyard.lazy import polars as pl
 from steelyard.measures.compute import summary, values
 from steelyard.measures.gradings import reads_zeros
 from steelyard.measures.grammar import Measure, as_text, build, parse
@@ -27,10 +28,6 @@ from steelyard.options import Options, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 Item = TypeVar("Item")
 
@@ -251,8 +248,6 @@ class Identification:
     @property
     def frame(self) -> pl.DataFrame:
         """One row per definition and dialect, the matches first."""
-        import polars as pl
-
         columns = {"match": pl.Boolean, "value": pl.Float64}
         texts = dict.fromkeys(("dialect", "name", "means", "but", "clauses"), pl.String)
         return pl.DataFrame(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +15,13 @@ from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import MeasureError
 from steelyard.evaluation import scores_of
+from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure, as_text, build
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.scores import Scores
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 SAME = 1e-9
 """Values closer than this are the same."""
@@ -88,8 +85,6 @@ class Reconciliation:
     @property
     def frame(self) -> pl.DataFrame:
         """One row per metric and dialect: the measure it means, and its value."""
-        import polars as pl
-
         rows = [
             (metric, name, str(reading.measure), self.values[metric][name])
             for metric, readings in self.readings.items()

@@ -13,6 +13,7 @@ from steelyard.errors import InputError
 from steelyard.fusion.candidates import PooledRuns, label, pool_runs
 from steelyard.fusion.methods import Recipe, recipe
 from steelyard.ids import kind_of
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.run import Run
 
@@ -75,8 +76,6 @@ def fused_run(
     depth: int | None = None,
 ) -> Run:
     """The run of the fused scores; candidates with a score of NaN are left out."""
-    import polars as pl
-
     order = pooled.pool.best_first(score)
     rank = pooled.pool.ranks(order)
     if depth is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
 from steelyard.datasets.dataset import Dataset, assemble
@@ -22,13 +22,11 @@ from steelyard.io.lists import list_of, qrels_of_lists, qrels_of_mapping, run_of
 from steelyard.io.records import NamedColumns, listed_rows, rows_of_file
 from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
+from steelyard.lazy import polars as pl
 from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
@@ -141,8 +139,6 @@ def _read_corpus(path: Path) -> CorpusBuilder:
 
 def _table(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     """The table, checked for these columns; those marked True hold text. The first one must not be empty."""
-    import polars as pl
-
     frame = Source(path).parquet
     missing = [name for name in columns if name not in frame.columns]
     if missing:
@@ -206,8 +202,6 @@ def corpus_chunks(frame: pl.DataFrame) -> pl.DataFrame:
     start_end_idx holds the index of the last character, so the end is one more; equal indices mean
     that the place is unknown. What AutoRAG puts before a chunk's text (the file's name) is removed.
     """
-    import polars as pl
-
     if "start_end_idx" not in frame.columns:
         return frame
     first, last = (pl.col("start_end_idx").list.get(at, null_on_oob=True) for at in (0, 1))

@@ -22,6 +22,7 @@ from steelyard.io.columns import QRELS_ROLES, known_roles
 from steelyard.io.delimited import read_table, table_bytes
 from steelyard.io.files import bare_name, errors_name, find_file, listing, required_file, write_file
 from steelyard.io.formats import Detected, Format, Layout
+from steelyard.io.frames import qrels_columns
 from steelyard.io.json import json_lines
 from steelyard.io.limits import check_every_query, check_whole_grades
 from steelyard.io.records import qrels_of_table
@@ -152,8 +153,6 @@ def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
 
     A table may be empty below its header, and a distractor may also be relevant, which is a finding.
     """
-    from steelyard.io.frames import qrels_columns
-
     source = Source(path)
     lines = [line for line in source.head_lines if line.strip()]
     header = [name.strip('"') for name in lines[0].decode().strip().split("\t")] if lines else []

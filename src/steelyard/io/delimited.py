@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from steelyard.errors import InputError
 from steelyard.io.text import Source, bad_lines
+from steelyard.lazy import polars as pl
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def read_table(source: Source, separator: str) -> pl.DataFrame:
     """Every column as text, so that an id like 007 is kept; every row as wide as the header."""
     import io
-
-    import polars as pl
 
     text = source.text
     if not text.strip():

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError, did_you_mean
@@ -20,11 +20,8 @@ from steelyard.io.formats import EvidenceReader, Format, every_format
 from steelyard.io.json import json_lines
 from steelyard.io.records import NamedColumns, json_list, rows_of_file
 from steelyard.io.text import Source
+from steelyard.lazy import polars as pl
 from steelyard.wording import in_words
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 Record: TypeAlias = Mapping[str, Any]
 
@@ -274,8 +271,6 @@ def _fields(alternative: Alternative) -> dict[str, Any]:
 
 def _table(evidence: Evidence, separator: str) -> bytes:
     """One row per condition, with the columns that are used."""
-    import polars as pl
-
     rows: list[dict[str, Any]] = []
     for query in evidence.queries:
         targets = evidence.targets[query]

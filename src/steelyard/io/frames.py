@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from steelyard.alignment.hits import JudgedDocs
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.frames import as_polars
 from steelyard.io.columns import CERTAIN_RUN_NAMES, ITERATION, QRELS_ROLES, RUN_NAMES, find_name, rank_column
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.run import Run

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steelyard.alignment.ranking import ranked_rows
 from steelyard.errors import SHOWN_PROBLEMS, InputError
+from steelyard.lazy import polars as pl
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from steelyard.qrels import Qrels
 
 
@@ -22,8 +22,6 @@ _BREAKS_COLUMN = r"[ \t\r\n\x0b\x0c\x00]"
 
 def check_ids(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
     """Refuse ids that columns separated by white space cannot hold: empty, with white space, or like a comment."""
-    import polars as pl
-
     for column in columns:
         unfit = pl.col(column).str.contains(_BREAKS_COLUMN) | (pl.col(column) == "")
         if column == "query_id":
@@ -54,8 +52,6 @@ def check_every_query(queries: Iterable[str], written: Iterable[str], format: st
 
 def check_order(frame: pl.DataFrame, format: str) -> None:
     """Refuse a run whose own order differs from that of its scores, where only scores are kept."""
-    from steelyard.alignment.ranking import ranked_rows
-
     by_score = ranked_rows(frame, ordered=False)
     moved = frame.filter((frame["doc_id"] != by_score["doc_id"]) | (frame["score"] != by_score["score"]))
     if moved.height:

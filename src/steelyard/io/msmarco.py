@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
 from steelyard.datasets.dataset import Dataset, assemble
@@ -18,17 +17,16 @@ from steelyard.io import trec
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
 from steelyard.io.formats import Detected, Format, Layout
+from steelyard.io.frames import run_of_frame
 from steelyard.io.limits import check_every_query, check_ids
 from steelyard.io.shapes import Shape, is_ranked
 from steelyard.io.text import Source, bad_lines, line_blocks
 from steelyard.io.white_space import comment_notes, finite, frame_columns, judgment_columns, number, shown
+from steelyard.lazy import polars as pl
 from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _EXPECTED_RUN = "Expected 3 columns, separated by a tab: query document rank, the best rank 1."
 _EXPECTED_QRELS = "Expected 4 columns, separated by a tab: query 0 document grade (or 3: query document grade)."
@@ -48,8 +46,6 @@ def _check_run(fields: list[bytes]) -> str | None:
 
 def _run_passes(frame: pl.DataFrame) -> bool:
     """Whether every line of a block passes `_check_run`."""
-    import polars as pl
-
     rank = frame["c2"].cast(pl.Float64, strict=False)
     if rank.null_count() or frame["c3"].null_count() < frame.height:
         return False
@@ -63,10 +59,6 @@ def _check_short_qrels(fields: list[bytes]) -> str | None:
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run, in the order of its ranks."""
-    import polars as pl
-
-    from steelyard.io.frames import run_of_frame
-
     check_roles(columns, (), "an MS MARCO run")
 
     def keep(frame: pl.DataFrame) -> pl.DataFrame:

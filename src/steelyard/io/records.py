@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean, nearest
@@ -28,17 +28,15 @@ from steelyard.io.columns import (
     score_name,
 )
 from steelyard.io.delimited import read_table
+from steelyard.io.frames import qrels_of_frame, run_of_frame
 from steelyard.io.lists import qrels_of_lists, qrels_of_mapping, run_of_lists, unique_ids
 from steelyard.io.shapes import table_form
 from steelyard.io.text import Source, line_blocks
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _TEXT_ROLES = ("query_id", "doc_id", "target")
 _RUN_EXAMPLE = '{"query_id": "q1", "doc_id": "d1", "score": 12.5}'
@@ -74,8 +72,6 @@ class NamedColumns:
 
         A column of a text file has a usual name and no doc_id beside it: its lists are texts.
         """
-        import polars as pl
-
         if self.records is not None:
             name = named or listed_name(self.names, usual)
             return name if name is not None and self.holds_lists(name) else None
@@ -108,14 +104,10 @@ class NamedColumns:
 
     def as_frame(self) -> pl.DataFrame:
         """The whole table as a frame, of whatever types polars finds."""
-        import polars as pl
-
         return self._frame if self.records is None else pl.DataFrame(list(self.records), strict=False)
 
     def frame(self, columns: Mapping[str, str], roles: Sequence[str]) -> pl.DataFrame:
         """The table as a frame: the columns of records become texts and numbers, by their roles."""
-        import polars as pl
-
         if self.records is None:
             return self._frame
         data: dict[str, pl.Series] = {}
@@ -142,15 +134,11 @@ def _check_records(records: Sequence[Any], example: str) -> None:
 
 
 def _texts(name: str, role: str, values: Sequence[Any]) -> pl.Series:
-    import polars as pl
-
     ids = iter(text_ids([value for value in values if value is not None], role, f"the field {name!r}"))
     return pl.Series([None if value is None else next(ids) for value in values], dtype=pl.String)
 
 
 def _numbers(name: str, role: str, values: Sequence[Any]) -> pl.Series:
-    import polars as pl
-
     # NaN and infinity are floats: the checks of the frame report them with their rows.
     plain = set(map(type, values)) <= {int, float, type(None)}
     try:
@@ -171,8 +159,6 @@ def run_of_table(source: Any, columns: Mapping[str, str], name: str | None = Non
     timed = find_name(table.names, "seconds", columns.get("seconds"), required=False)
     listed = table.list_column(columns.get("doc_id"), RUN_LISTS)
     if listed is None:
-        from steelyard.io.frames import run_of_frame
-
         frame = table.frame(columns, (*RUN_ROLES, "own_rank", "tokens"))
         run = run_of_frame(frame, columns, name)
         queries = frame[find_name(frame.columns, "query_id", columns.get("query_id")) or ""].to_list() if timed else []
@@ -202,8 +188,6 @@ def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
     in_parts = "doc_id" not in columns and any(map(table.holds_lists, ("targets", "distractors")))
     listed = None if in_parts else table.list_column(columns.get("doc_id"), QRELS_LISTS)
     if not in_parts and listed is None:
-        from steelyard.io.frames import qrels_of_frame
-
         return qrels_of_frame(table.frame(columns, QRELS_ROLES), columns)
     check_roles(columns, ("query_id",) if in_parts else ("query_id", "doc_id"), "a qrels table of lists")
     if "doc_id" not in columns:
@@ -250,8 +234,6 @@ def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[s
     None if the names differ, or if counts of the bytes cannot rule that out: then the file is read line by line, and
     errors name the line. A name that occurs twice in an object is such a case.
     """
-    import polars as pl
-
     kinds = {name: type(value) for name, value in source.first_objects[0].items()}
     chosen: dict[str, str] = {}
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.frames import parquet_bytes
@@ -12,16 +12,14 @@ from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, kind_of_table, listed_n
 from steelyard.io.delimited import read_table, table_bytes
 from steelyard.io.files import UNNAMED, bare_name, run_name
 from steelyard.io.formats import Detected, Format, Layout, name_them, run_or_qrels
+from steelyard.io.frames import is_constant
 from steelyard.io.records import qrels_of_table, run_of_table
 from steelyard.io.shapes import Shape
 from steelyard.io.table_datasets import read_table_dataset
 from steelyard.io.text import Source
+from steelyard.lazy import polars as pl
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 # The rows of a file
 
@@ -32,8 +30,6 @@ def run_table(run: Run) -> pl.DataFrame:
     With scores the ranks are called own_rank, since scores are used before ranks. A query with an
     empty list is a row without a document. Token counts and seconds are added where the run has them.
     """
-    import polars as pl
-
     frame = run.frame if run.ordered else run.table
     if (
         run.tokens is not None
@@ -63,8 +59,6 @@ def _with_values(
     frame: pl.DataFrame, key: str, name: str, by_id: Mapping[str, float], kind: type[pl.DataType]
 ) -> pl.DataFrame:
     """The frame with the value of each row's id in a new column, null where an id has none."""
-    import polars as pl
-
     known = pl.DataFrame({key: list(by_id), name: list(by_id.values())}, schema={key: pl.String, name: kind})
     return frame.join(known, on=key, how="left", maintain_order="left")
 
@@ -82,8 +76,6 @@ _NAME = "run"
 
 def _read_parquet_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of a Parquet file; its name is in the column `run`, if there is one, or that of the file."""
-    from steelyard.io.frames import is_constant
-
     frame, name = source.parquet, None
     if frame.height and _NAME in frame.columns and _NAME not in columns.values() and is_constant(frame[_NAME]):
         name, frame = frame[_NAME][0], frame.drop(_NAME)
@@ -95,8 +87,6 @@ def _read_parquet_run(source: Source, columns: Mapping[str, str]) -> Run:
 
 def _parquet_run_bytes(run: Run) -> bytes:
     """The run as Parquet, with its name if it has one of its own."""
-    import polars as pl
-
     named = [pl.lit(run.name).alias(_NAME)] if run.name != UNNAMED else []
     return parquet_bytes(run_table(run).with_columns(*named))
 

@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.io.files import open_chunks, read_bytes, read_head
 from steelyard.io.unpacking import read_parquet
+from steelyard.lazy import polars as pl
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 BLOCK = 1 << 26
 HEAD = 1 << 18
@@ -116,8 +113,6 @@ class Source:
     @cached_property
     def parquet(self) -> pl.DataFrame:
         """The whole file as a Parquet table."""
-        import polars as pl
-
         try:
             return read_parquet(self.data, self.path)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

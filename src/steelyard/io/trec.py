@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,15 +24,13 @@ from steelyard.io.limits import check_every_query, check_ids, check_no_targets, 
 from steelyard.io.shapes import Shape, is_ranked
 from steelyard.io.text import Source
 from steelyard.io.white_space import comment_notes, finite, frame_columns, judgment_columns, line_numbers, number, shown
+from steelyard.lazy import polars as pl
 from steelyard.native import PIECE, kernel
 from steelyard.notes import Severity, note
 from steelyard.qrels import Qrels, Row
 from steelyard.run import Run
 from steelyard.safe_text import utf8
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _NO_SPACES = "Ids with white space are not possible in a TREC file: use CSV, JSON or Parquet."
 EXPECTED_RUN = (
@@ -68,8 +65,6 @@ def check_run(fields: list[bytes]) -> str | None:
 
 def run_passes(frame: pl.DataFrame) -> bool:
     """Whether every line of a block passes `check_run`."""
-    import polars as pl
-
     numbers = frame.select(
         score=pl.col("c4").cast(pl.Float64, strict=False), rank=pl.col("c3").cast(pl.Float64, strict=False)
     )
@@ -94,8 +89,6 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
 
 def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], int] | None:
     """The rows, the tags and the number of comments, read by the kernel; None without it, and for an unusual file."""
-    import polars as pl
-
     native = kernel()
     if native is None or not path.is_file():
         return None
@@ -107,8 +100,6 @@ def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], int] | None:
 
 def _read_any(path: Path) -> tuple[pl.DataFrame, list[str], int]:
     """The same for every file, with a report of the lines that are wrong."""
-    import polars as pl
-
     tags: dict[str, None] = {}
 
     def keep(frame: pl.DataFrame) -> pl.DataFrame:
@@ -133,7 +124,6 @@ def trec_scores(head: bytes) -> Iterator[tuple[str, float]]:
 
 def check_ranks(source: Source) -> Iterator[tuple[Severity, str]]:
     """A warning if the ranks of a run, which are not used, give another order than its scores."""
-    import polars as pl
 
     def keep(frame: pl.DataFrame) -> pl.DataFrame:
         numbers = {"rank": pl.col("c3").cast(pl.Float64), "score": pl.col("c4").cast(pl.Float64)}
@@ -146,8 +136,6 @@ def check_ranks(source: Source) -> Iterator[tuple[Severity, str]]:
 
 def rising_scores(rows: pl.DataFrame, text: str) -> Iterator[tuple[Severity, str]]:
     """A warning if scores increase from one row to the next of its query; `text` has a place for {where}."""
-    import polars as pl
-
     rising = rows.filter((pl.col("score").diff() > 0).over("query_id"))
     if rising.height:
         queries = counted(rising["query_id"].n_unique(), "query", "queries")
@@ -182,8 +170,6 @@ def _lines_native(frame: pl.DataFrame, tag: str) -> bytes | None:
 
 def _lines(frame: pl.DataFrame, tag: str) -> bytes:
     """The lines of every run."""
-    import polars as pl
-
     check_ids(frame, ("query_id", "doc_id"), "trec-run")
     lines = frame.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     return lines.write_csv(separator=" ", include_header=False, quote_style="never").encode()
@@ -191,8 +177,6 @@ def _lines(frame: pl.DataFrame, tag: str) -> bytes:
 
 def with_scores(frame: pl.DataFrame) -> pl.DataFrame:
     """Scores that keep the order of a run without any: n, n - 1, ... 1 in a list of n."""
-    import polars as pl
-
     return frame.with_columns(score=(pl.len().over("query_id") - pl.col("rank") + 1).cast(pl.Float64))
 
 
@@ -251,8 +235,6 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def _refuse_disagreements(table: pl.DataFrame, pair: Sequence[str], source: Source) -> None:
     """An error for judgments that repeat an earlier one with another grade."""
-    import polars as pl
-
     graded = table.with_columns(before=pl.col("grade").first().over(pair)).with_row_index("row")
     different = graded.filter(pl.col("grade") != pl.col("before")).select("row", *pair, "grade", "before")
     if different.height:
@@ -316,8 +298,6 @@ def read_diversity_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def diversity_qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, one line per document and target."""
-    import polars as pl
-
     check_whole_grades(qrels, "trec-diversity")
     frame = qrels.frame.drop_nulls("doc_id")
     check_ids(frame, ("query_id", "doc_id", "target"), "trec-diversity")

@@ -11,12 +11,10 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
+from steelyard.lazy import polars as pl
 
 MAX_UNPACKED = "STEELYARD_MAX_UNPACKED"
 _SMALL = 1 << 28
@@ -67,8 +65,6 @@ def read_parquet(data: bytes, path: Path | None) -> pl.DataFrame:
 
     That is one that unpacks to too much, or has damaged headers: for a wrong count polars ends the process.
     """
-    import polars as pl
-
     try:
         size = _parquet_size(data)
     except (IndexError, KeyError, TypeError, ValueError, RecursionError):

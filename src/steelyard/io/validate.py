@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,13 +17,11 @@ from steelyard.io.formats import Detected, Kind, detect, format_named
 from steelyard.io.shapes import POOL, is_pool, is_pool_header
 from steelyard.io.text import Source, shortened
 from steelyard.io.trec import rising_scores
+from steelyard.lazy import polars as pl
 from steelyard.notes import Severity
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -136,8 +133,6 @@ def _findings(source: Source, format: str, kind: Kind, columns: Mapping[str, str
 
 def run_findings(run: Run) -> Iterator[FileFinding]:
     """The findings on a run."""
-    import polars as pl
-
     table = run.table
     size = f"{counted(len(run.queries), 'query', 'queries')}, {counted(table.height, 'document')}"
     yield FileFinding("info", f"run {run.name!r}: {size}")
@@ -161,8 +156,6 @@ def run_findings(run: Run) -> Iterator[FileFinding]:
 
 
 def _score_findings(run: Run) -> Iterator[FileFinding]:
-    import polars as pl
-
     ties = run.table.filter(pl.struct("query_id", "score").is_duplicated())
     if ties.height:
         queries = counted(ties["query_id"].n_unique(), "query", "queries")
@@ -205,8 +198,6 @@ def qrels_findings(qrels: Qrels) -> Iterator[FileFinding]:
 
 def _id_findings(table: pl.DataFrame) -> Iterator[FileFinding]:
     """Ids with white space at their ends: it is part of the id."""
-    import polars as pl
-
     for column in ("query_id", "doc_id"):
         padded = table.filter(pl.col(column) != pl.col(column).str.strip_chars())
         if padded.height:

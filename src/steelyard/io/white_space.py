@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from steelyard.errors import InputError
 from steelyard.io.text import bad_lines, line_blocks, shortened
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 Check: TypeAlias = "Callable[[list[bytes]], str | None]"
 """From the fields of a line to what is wrong with them; None if nothing is."""
@@ -70,8 +67,6 @@ def judgment_columns(
     path: Path, names: Sequence[str], check: Check, expected: str
 ) -> tuple[pl.DataFrame, tuple[Note, ...]]:
     """The columns of a file with one judgment per line, of which the last is the grade; and a note on comment lines."""
-    import polars as pl
-
     width = len(names)
 
     def passes(frame: pl.DataFrame) -> bool:
@@ -106,8 +101,6 @@ def frame_columns(
     A line has at least one column and null for those it lacks; further columns are dropped.
     `passes` checks a whole block at once; if it fails, `check` goes through its lines for the report.
     """
-    import polars as pl
-
     frames: list[pl.DataFrame] = []
     problems: list[tuple[int, str]] = []
     comments, lines = 0, 0
@@ -173,8 +166,6 @@ def _without_comments(body: bytes) -> tuple[bytes, int]:
 
 def _block_frame(body: bytes, separator: str, width: int) -> pl.DataFrame:
     import io
-
-    import polars as pl
 
     header = separator.join(f"c{place}" for place in range(width)).encode() + b"\n"
     return pl.read_csv(

@@ -8,30 +8,30 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
+from steelyard.evaluation import evaluate
 from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
 from steelyard.judging.query_sets import QuerySets, query_sets
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.notes import shown_otherwise
+from steelyard.qrels import Qrels
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
+from steelyard.run import Run
 from steelyard.statistics import adjust
 from steelyard.statistics import agreement as statistics
 from steelyard.statistics.agreement import FEWEST_RUNS
+from steelyard.version import __version__
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    import steelyard as sy
 
 Array = npt.NDArray[np.float64]
 
@@ -147,8 +147,6 @@ class Agreement(Documented):
         ordinal), ac1 (Gwet), bias (mean grade of b - of a), then alpha_nominal, alpha_interval, only_a and only_b
         (documents graded by one of the two), kappa_low and kappa_high (a 95% interval over queries).
         """
-        import polars as pl
-
         rows = [self._pair(a, b) for a, b in combinations(range(len(self.judges)), 2)]
         return pl.DataFrame(rows)
 
@@ -183,8 +181,6 @@ class Agreement(Documented):
 
     def confusion(self, a: str, b: str) -> pl.DataFrame:
         """How often a gave one grade and b another: one row per grade of a, one column per grade of b."""
-        import polars as pl
-
         found = statistics.confusion_matrix(*(self.panel.grades[self._place(name)] for name in (a, b)))
         names = [f"{grade:g}" for grade in found.grades]
         columns = dict(zip(names, found.counts.T.tolist(), strict=True))
@@ -207,8 +203,6 @@ class Agreement(Documented):
         (paired t test, p < 0.05, not corrected) by a, by b and by both; reversed counts those of both where a
         and b prefer different runs. Without runs, or with one, there are no rows.
         """
-        import polars as pl
-
         rows = []
         if len(self.panel.runs) > 1:
             for a, b in combinations(self.judges, 2):
@@ -255,8 +249,6 @@ class Agreement(Documented):
     @cached_property
     def by_grade(self) -> pl.DataFrame:
         """Bias by grade: for each pair of judges and grade of a, the mean grade that b gave."""
-        import polars as pl
-
         rows = []
         for a, b in combinations(range(len(self.judges)), 2):
             one, other = statistics.paired_grades(self.panel.grades[a], self.panel.grades[b])
@@ -269,8 +261,6 @@ class Agreement(Documented):
     @cached_property
     def by_query(self) -> pl.DataFrame:
         """Bias by query: for each pair of judges and query, the mean grade of b minus that of a."""
-        import polars as pl
-
         query_ids = np.array(self.panel.query_ids, dtype=object)
         frames = []
         for a, b in combinations(range(len(self.judges)), 2):
@@ -295,8 +285,6 @@ class Agreement(Documented):
         p is that of a paired t test over queries of favour being 0, p_adjusted by Holm over the runs of
         one pair of judges and measure.
         """
-        import polars as pl
-
         rows: list[list[Any]] = []
         if len(self.panel.runs) > 1:
             for a, b in combinations(self.judges, 2):
@@ -338,8 +326,6 @@ class Agreement(Documented):
     @cached_property
     def remarks(self) -> tuple[str, ...]:
         """Whether each judge favours some runs, compared with the first judge; then the notes on the input."""
-        import polars as pl
-
         said = []
         for b in self.judges[1:] if self.favours.height else ():
             rows = self.favours.filter(pl.col("a") == self.judges[0], pl.col("b") == b)
@@ -348,11 +334,9 @@ class Agreement(Documented):
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `agreement`, with the confusion matrices, alpha of all judges and notes."""
-        import steelyard as sy
-
         first = self.judges[0]
         data = {
-            "steelyard": sy.__version__,
+            "steelyard": __version__,
             "verdict": self.verdict,
             "pairs": self.pairs.to_dicts(),
             "systems": self.systems.to_dicts(),
@@ -443,8 +427,6 @@ def grades_verdict(a: str, b: str, row: Mapping[str, Any]) -> str:
 
 def favour_remark(judge: str, rows: pl.DataFrame, measure: str) -> str:
     """One sentence on whether the bias of a judge differs between runs."""
-    import polars as pl
-
     found = rows.filter(pl.col("p_adjusted") < 0.05).sort("favour")
     if not found.height:
         return f"{judge}: no run has a bias in {measure} significantly different from the mean of all runs."
@@ -458,16 +440,14 @@ def favour_remark(judge: str, rows: pl.DataFrame, measure: str) -> str:
 
 
 @streams_read_once()
-def _labels(judges: Any, resolve: str) -> tuple[dict[str, sy.Qrels], list[str]]:
+def _labels(judges: Any, resolve: str) -> tuple[dict[str, Qrels], list[str]]:
     """The qrels of every judge, and notes on how they were read."""
-    import steelyard as sy
-
     if isinstance(judges, Judgments) or (isinstance(judges, (str, Path)) and is_judgments_file(judges)):
         labels = Judgments.of(judges)
         return {name: labels.qrels(name) for name in labels.judges}, list(map(str, labels.notes))
     if not isinstance(judges, Mapping):
         raise InputError("Expected a mapping of names to judgments, Judgments, or the path of a judgments file.")
-    found: dict[str, sy.Qrels] = {}
+    found: dict[str, Qrels] = {}
     notes: list[str] = []
     for name, source in judges.items():
         if isinstance(source, Judgments) or (isinstance(source, (str, Path)) and is_judgments_file(source)):
@@ -476,27 +456,25 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, sy.Qrels], list[str]]:
             several = [labels.resolution(resolve)] if len(labels.judges) > 1 else []
             notes += [f"{name}: {note}" for note in (*labels.notes, *several)]
         else:
-            found[str(name)] = sy.Qrels.of(source)
+            found[str(name)] = Qrels.of(source)
     return found, notes
 
 
-def _runs(runs: Any) -> dict[str, sy.Run]:
-    import steelyard as sy
-
+def _runs(runs: Any) -> dict[str, Run]:
     if runs is None:
         return {}
-    if isinstance(runs, (str, Path, sy.Run)):
+    if isinstance(runs, (str, Path, Run)):
         runs = [runs]
     if isinstance(runs, Mapping):
-        return {str(name): sy.Run.of(run, str(name)) for name, run in runs.items()}
-    read = [sy.Run.of(run) for run in runs]
+        return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
+    read = [Run.of(run) for run in runs]
     named = {run.name: run for run in read}
     if len(named) < len(read):
         raise InputError("Two runs have the same name; give a mapping of names to runs.")
     return named
 
 
-def _panel(judges: Mapping[str, sy.Qrels], runs: Mapping[str, sy.Run], measures: tuple[str, ...]) -> Panel:
+def _panel(judges: Mapping[str, Qrels], runs: Mapping[str, Run], measures: tuple[str, ...]) -> Panel:
     names = tuple(judges)
     query_ids, grades = _grades(judges)
     queries: dict[str, Sequence[str]] = {}
@@ -506,10 +484,8 @@ def _panel(judges: Mapping[str, sy.Qrels], runs: Mapping[str, sy.Run], measures:
     return Panel(names, query_ids, grades, tuple(runs), measures, queries, scores)
 
 
-def _grades(judges: Mapping[str, sy.Qrels]) -> tuple[tuple[str, ...], Array]:
+def _grades(judges: Mapping[str, Qrels]) -> tuple[tuple[str, ...], Array]:
     """The query of every document that anyone graded, and the grades, judges x documents."""
-    import polars as pl
-
     frames = [_graded(qrels, place) for place, qrels in enumerate(judges.values())]
     rows = pl.concat(frames)
     documents = rows.select("query_id", "doc_id").unique(maintain_order=True).with_row_index("document")
@@ -519,24 +495,20 @@ def _grades(judges: Mapping[str, sy.Qrels]) -> tuple[tuple[str, ...], Array]:
     return tuple(documents["query_id"].to_list()), grades
 
 
-def _graded(qrels: sy.Qrels, place: int) -> pl.DataFrame:
+def _graded(qrels: Qrels, place: int) -> pl.DataFrame:
     """The highest grade of every document, and the number of the judge."""
-    import polars as pl
-
     frame = qrels.frame.drop_nulls(["doc_id", "grade"])
     highest = frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("grade").cast(pl.Float64).max())
     return highest.with_columns(judge=pl.lit(place, dtype=pl.Int64))
 
 
-def _scored(qrels: sy.Qrels, runs: Mapping[str, sy.Run], measures: tuple[str, ...]) -> tuple[Sequence[str], Array]:
+def _scored(qrels: Qrels, runs: Mapping[str, Run], measures: tuple[str, ...]) -> tuple[Sequence[str], Array]:
     """The queries of the qrels, and every run's scores: measures x runs x queries."""
-    import steelyard as sy
-
     queries: list[str] = []
     rows: list[Array] = []
     for run in runs.values():
         with shown_otherwise():
-            frame = sy.evaluate(qrels, run, list(measures)).per_query
+            frame = evaluate(qrels, run, list(measures)).per_query
         if not queries:
             queries = frame["query_id"].to_list()
         elif queries != frame["query_id"].to_list():

@@ -23,6 +23,8 @@ from typing import Any
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.io.files import read_bytes, reading
+from steelyard.io.unpacking import load_yaml
 from steelyard.wording import counted, listed
 
 RESERVED_KEYS = {
@@ -77,9 +79,6 @@ class Guidelines:
     def read(cls, path: str | Path) -> Guidelines:
         """Read a YAML file; see the module's text for its form."""
         import yaml
-
-        from steelyard.io.files import read_bytes, reading
-        from steelyard.io.unpacking import load_yaml
 
         try:
             with reading(Path(path)):

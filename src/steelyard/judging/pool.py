@@ -22,7 +22,7 @@ import polars as pl
 from steelyard.checks import whole_number
 from steelyard.datasets import Dataset
 from steelyard.errors import InputError, problem_report
-from steelyard.io.files import streams_read_once
+from steelyard.io.files import streams_read_once, write_file
 from steelyard.io.shapes import is_pool_header
 from steelyard.io.text import Source
 from steelyard.judging.adjudication import RULES, round_robin, unjudged_order
@@ -112,8 +112,6 @@ class Pool:
 
     def write(self, path: str | Path) -> None:
         """Write JSON lines: first how the pool was made, then one line per document."""
-        from steelyard.io.files import write_file
-
         lines = [json.dumps(_header(self), ensure_ascii=False)]
         lines += (json.dumps(row, ensure_ascii=False) for row in self.frame.iter_rows(named=True))
         write_file(Path(path), ("\n".join(lines) + "\n").encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,14 @@ from steelyard.comparison.scores import ScoreTable, TableOptions, query_column, 
 from steelyard.comparison.slices import column_values
 from steelyard.errors import InputError, did_you_mean
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.notes import sentence
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.statistics.agreement import FEWEST_RUNS, Array
 from steelyard.statistics.query_sets import QuerySetAgreement, query_set_agreement
+from steelyard.version import __version__
 from steelyard.wording import counted, worded
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def query_sets(
@@ -100,8 +99,6 @@ class QuerySets(Documented):
         with a significant difference (paired t test, p < 0.05, not corrected); reversed: significant with both, in
         opposite directions; opposite: significant with the reference, and the set's means prefer the other run.
         """
-        import polars as pl
-
         return pl.DataFrame([self._row(*key) for key in self.agreements], schema=_COLUMNS, orient="row")
 
     def _row(self, name: str, measure: str) -> list[Any]:
@@ -126,10 +123,8 @@ class QuerySets(Documented):
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `agreement` over query sets, with the verdict and notes."""
-        import steelyard as sy
-
         data = {
-            "steelyard": sy.__version__,
+            "steelyard": __version__,
             "verdict": self.verdict,
             "query_sets": self.query_sets.to_dicts(),
             "draws": self.draws,

@@ -9,6 +9,7 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment, starts_of, sums
 from steelyard.alignment.hits import Floats, Ints
 from steelyard.errors import MeasureError
+from steelyard.lazy import special
 from steelyard.measures.binary import share
 from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
@@ -351,8 +352,6 @@ def _inst_sums(query: Ints, rank: Floats, gains: Floats, T: float, size: int) ->
     Between two gains the factors of W telescope: with c = T + T(i), from rank a to rank b it falls by
     ((a + c - 1) / (b - 1 + c))^2, and the W of the ranks between them sum to a difference of zeta(2, .).
     """
-    from scipy.special import zeta
-
     starts = starts_of(query, size)
     first = np.zeros(len(query), dtype=bool)
     first[starts[:-1][np.diff(starts) > 0]] = True
@@ -364,10 +363,10 @@ def _inst_sums(query: Ints, rank: Floats, gains: Floats, T: float, size: int) ->
 
     below = np.full(len(query), float(READ))
     below[:-1] = np.where(first[1:], float(READ), rank[1:])
-    between = weight * (rank + after - 1) ** 2 * (zeta(2, rank + after) - zeta(2, below + after))
+    between = weight * (rank + after - 1) ** 2 * (special.zeta(2, rank + after) - special.zeta(2, below + after))
     reached = np.full(size, float(READ))
     reached[query[first]] = rank[first]
-    before = 4 * T**2 * (zeta(2, 2 * T) - zeta(2, reached + 2 * T))
+    before = 4 * T**2 * (special.zeta(2, 2 * T) - special.zeta(2, reached + 2 * T))
     return sums(query, gains * weight, size), before + sums(query, between, size)
 
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from html import escape
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.frames import parquet_bytes
+from steelyard.io.files import write_file
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.report.tables import Table, comma_separated, fragment, latex, latex_comment, markdown, plain, table_html
 from steelyard.safe_text import markdown_text
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -130,10 +129,6 @@ class Documented(ABC):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the values as a Parquet file."""
-        import polars as pl
-
-        from steelyard.io.files import write_file
-
         table = self.data_table()
         frame = pl.DataFrame(table.rows, schema=list(table.columns), orient="row", infer_schema_length=None)
         write_file(Path(path), parquet_bytes(frame))
@@ -142,8 +137,6 @@ class Documented(ABC):
         """The page, without scripts; it is written to `path` if one is given."""
         page = self._page(None if path is None else Path(path).parent)
         if path is not None:
-            from steelyard.io.files import write_file
-
             write_file(Path(path), page.encode())
         return page
 

@@ -8,6 +8,7 @@ from html import escape
 from urllib.parse import quote
 
 from steelyard.comparison.stages import BELOW, DELIVERED, StagesData
+from steelyard.lazy import polars as pl
 from steelyard.notes import sentence
 from steelyard.report.documents import Document
 from steelyard.report.page.shell import section, shell
@@ -160,8 +161,6 @@ def _scrolled(result: StagesData, what: str, content: str) -> str:
 
 def _targets(result: StagesData, most: int = SHOWN_TARGETS, linked: bool = False) -> str:
     """For every fate the targets with their ranks; the delivered ones are not listed. `linked`: queries are links."""
-    import polars as pl
-
     parts = []
     for fate, count in result.fates.items():
         if not count or fate == DELIVERED:

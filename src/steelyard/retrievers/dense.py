@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.ids import kind_of
+from steelyard.lazy import polars as pl
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import (
     CheckedCorpus,
@@ -235,8 +236,6 @@ class Dense(Declared):
 
 def read_vectors(path: Path, key: str, label: str) -> Any:
     """Vectors of a file: the matrix of a .npy file, or a mapping of the columns `key` and vector of any other."""
-    import polars as pl
-
     if not path.is_file():
         raise RetrieverError(f"{label}: there is no file {path.absolute()} of vectors.")
     try:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.lazy import special
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError, unknown
 from steelyard.retrievers.postings import postings
@@ -188,8 +189,6 @@ class MiniLM:
         return mean
 
     def _layer(self, states: Singles, hidden: Singles, at: str) -> Singles:
-        from scipy.special import erf
-
         query, key, value = (
             self._split(self._linear(states, f"{at}attention.self.{part}")) for part in ("query", "key", "value")
         )
@@ -200,7 +199,7 @@ class MiniLM:
         attended = self._linear(joined, f"{at}attention.output.dense") + states
         attended = self._normed(attended, f"{at}attention.output.LayerNorm")
         wide = self._linear(attended, f"{at}intermediate.dense")
-        wide = wide * np.float32(0.5) * (1 + erf(wide * np.float32(np.sqrt(0.5))))
+        wide = wide * np.float32(0.5) * (1 + special.erf(wide * np.float32(np.sqrt(0.5))))
         return self._normed(self._linear(wide, f"{at}output.dense") + attended, f"{at}output.LayerNorm")
 
     def _linear(self, states: Singles, at: str) -> Singles:

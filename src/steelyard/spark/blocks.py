@@ -13,12 +13,12 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from steelyard.alignment.frames import scan_rows
 from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering
+from steelyard.lazy import polars as pl
 from steelyard.native import arrays_from, kernel, options
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.alignment.alignment import align
 from steelyard.dialects import Dialect
 from steelyard.evaluation import prepare, query_values
+from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
 from steelyard.options import OptionKeywords
 from steelyard.qrels import Qrels
@@ -71,8 +72,6 @@ def _check_measures(plan: Plan) -> None:
         document["score"] = [1.0]
     if "tokens" in plan.run.names:
         document["tokens"] = [1]
-    import polars as pl
-
     run = Run(pl.DataFrame(document))
     a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
     whole = replace(a, judged=replace(a.judged, highest=1.0))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from steelyard.errors import PackageError
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
+from steelyard.lazy import polars as pl
 
 _NOT_ON_WORKERS = (
     "steelyard is not installed in the Python of the workers. Install steelyard[spark] on the cluster, or set "
@@ -42,8 +40,6 @@ def collect(frame: Any) -> Any:
 
 def collect_columns(frame: Any) -> pl.DataFrame:
     """The columns of a frame on the driver."""
-    import polars as pl
-
     kinds = {"string": pl.String, "long": pl.Int64, "byte": pl.Int8, "double": pl.Float64}
     parts = collect(map_in_arrow(frame, _packed, "packed binary"))
     schema = {column.name: kinds[column.dataType.typeName()] for column in frame.schema.fields}
@@ -52,8 +48,6 @@ def collect_columns(frame: Any) -> pl.DataFrame:
 
 def send_columns(spark: Any, table: pl.DataFrame, schema: str) -> Any:
     """A frame on the driver as a Spark frame."""
-    import pyarrow as pa
-
     whole = table.to_arrow()
     kinds = [(one.name, one.type if pa.types.is_floating(one.type) else pa.string()) for one in whole.schema]
     batches = whole.cast(pa.schema(kinds)).to_batches(max_chunksize=SENT_ROWS)
@@ -62,8 +56,6 @@ def send_columns(spark: Any, table: pl.DataFrame, schema: str) -> Any:
 
 
 def _stream(batch: pa.RecordBatch) -> bytes:
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -72,15 +64,11 @@ def _stream(batch: pa.RecordBatch) -> bytes:
 
 
 def _packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
     for batch in batches:
         yield pa.RecordBatch.from_arrays([pa.array([_stream(batch)], pa.binary())], ["packed"])
 
 
 def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
     for batch in batches:
         for packed in batch.column(0):
             yield from pa.ipc.open_stream(packed.as_buffer())

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from steelyard.checks import whole_number
 from steelyard.errors import InputError
 from steelyard.io.columns import rank_column
+from steelyard.lazy import polars as pl
+from steelyard.run import Run
 from steelyard.spark.columns import Columns, run_column
 from steelyard.spark.frames import map_in_arrow
 from steelyard.spark.rows import Kind, by_query, fault_error, is_spark_frame, run_rows
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
-
-    from steelyard.run import Run
+from steelyard.spark.worker import faults_of, query_blocks
 
 ROWS = 1 << 17
 """Rows that a worker takes at a time: whole queries with about this many rows."""
@@ -121,8 +119,6 @@ class ListTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The result for blocks of whole queries."""
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
-        from steelyard.spark.worker import query_blocks
-
         for rows in query_blocks(batches, ROWS):
             _check(rows)
             yield from self.result(rows)
@@ -133,10 +129,6 @@ class ListTask:
 
     def runs(self, rows: pl.DataFrame) -> dict[str, Run]:
         """The run of each name, in the order of its rows."""
-        import polars as pl
-
-        from steelyard.run import Run
-
         found = {}
         for place, name in enumerate(self.names):
             own = rows.filter(pl.col("place") == place).sort("row")
@@ -155,9 +147,6 @@ class FuseLists(ListTask):
 
     def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
         """The fused lists."""
-        import polars as pl
-        import pyarrow as pa
-
         from steelyard.fusion.fuse import fuse as fuse_runs
 
         fused = fuse_runs(list(self.runs(rows).values()), **self.chosen)
@@ -186,8 +175,6 @@ class PoolLists(ListTask):
 
     def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
         """One row per document."""
-        import pyarrow as pa
-
         from steelyard.judging.candidates import candidates_of
 
         found = candidates_of(self.runs(rows), self.depth)
@@ -223,10 +210,6 @@ class PoolLists(ListTask):
 
 def _check(rows: pl.DataFrame) -> None:
     """Raise for faulty rows; Spark shows the message where the frame is used."""
-    import polars as pl
-
-    from steelyard.spark.worker import faults_of
-
     faulty = rows.filter(pl.col("kind") != int(Kind.RETRIEVED))
     names = {name: name for name in ("query_id", "doc_id", "score", "rank")}
     error = fault_error(faults_of(faulty), {}, names)

@@ -9,21 +9,21 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from steelyard.dialects import Dialect
 from steelyard.io.columns import rank_column
+from steelyard.io.tables import qrels_table
 from steelyard.measures.grammar import Measure
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.spark.frames import collect_columns, map_in_arrow
 from steelyard.spark.rows import Kind, SparkTable, by_query, empty_lists, fault_error, qrels_rows, run_rows, table_of
 from steelyard.spark.settings import EvaluationSettings
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from steelyard.spark.worker import evaluate_rows, faults_of, query_blocks
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,6 @@ class EvaluationTask(EvaluationSettings):
         """The values of every query, and one tally per block of queries. The rows are sorted by query."""
         # Spark starts one worker per core, so a worker uses one thread.
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
-        from steelyard.spark.worker import evaluate_rows, query_blocks
-
         for rows in query_blocks(batches, self.rows):
             yield from evaluate_rows(rows, self)
 
@@ -97,8 +95,6 @@ def driver_qrels(source: SparkTable | Qrels) -> Qrels | None:
     if rows.count() > MOST_JUDGMENTS:
         return None
     table = collect_columns(rows).sort("row")
-    from steelyard.spark.worker import faults_of
-
     judgments = table.filter(table["kind"] == Kind.JUDGMENT)
     faults = faults_of(table.filter(table["kind"] != Kind.JUDGMENT), judgments)
     error = fault_error(faults, source.names, {})
@@ -111,8 +107,6 @@ def driver_qrels(source: SparkTable | Qrels) -> Qrels | None:
 
 def sent(spark: Any, qrels: Qrels) -> SparkTable:
     """Qrels on the driver as a Spark frame."""
-    from steelyard.io.tables import qrels_table
-
     table = qrels_table(qrels)
     kinds = {"query_id": "string", "doc_id": "string", "grade": "double", "target": "string"}
     schema = ", ".join(f"{column} {kinds[column]}" for column in table.columns)

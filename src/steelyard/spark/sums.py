@@ -7,16 +7,15 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from steelyard.alignment.hits import Floats
 from steelyard.measures.compute import geometric, how_summarised, logarithms
 from steelyard.measures.grammar import Measure
 from steelyard.spark.frames import collect, map_in_arrow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from steelyard.alignment.hits import Floats
 
 LOWEST = 1074
 """Every finite float is a whole number of units of 2 ** -LOWEST."""
@@ -29,8 +28,6 @@ def exact_sum(values: Floats) -> int:
     >>> exact_sum(np.array([1e300, 1.0, -1e300])) == 2**LOWEST
     True
     """
-    import numpy as np
-
     mantissa, exponent = np.frexp(values)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     order = np.argsort(exponent, kind="stable")
@@ -57,8 +54,6 @@ class Sums:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row per partition."""
-        import pyarrow as pa
-
         counts, sums = [0] * len(self.logarithms), [0] * len(self.logarithms)
         highest = [-math.inf] * len(self.logarithms)
         for batch in batches:

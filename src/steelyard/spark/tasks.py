@@ -1,25 +1,40 @@
 """The functions that Spark calls on every worker to find the judged documents in a run.
 
-This module does not import polars: a worker has to limit its threads before polars is imported.
+A worker limits the threads of polars before polars is imported, with the first use of `pl`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from steelyard.alignment.hits import SHOWN_RUN_ONLY, Ordering
+import numpy as np
+import pyarrow as pa
+
+from steelyard.alignment.hits import SHOWN_RUN_ONLY, Ints, Ordering
 from steelyard.errors import SteelyardError
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
-
-    from steelyard.alignment.hits import Ints
-    from steelyard.spark.blocks import JudgedColumns, Seen
+from steelyard.lazy import polars as pl
+from steelyard.spark.blocks import (
+    JudgedColumns,
+    Seen,
+    cut_rows,
+    hits_of_block,
+    hits_of_packed,
+    hits_of_rows,
+    judged_rows,
+    list_blocks,
+    pack_arrays,
+    pack_rows,
+    packed_by_kernel,
+    row_blocks,
+    stretches,
+    unpack_judged,
+    unpack_rows,
+)
 
 ROWS = 1 << 17
 """Rows that are packed at a time, and about the number of rows that are ranked at a time: they fit into a cache."""
@@ -65,8 +80,6 @@ class Task:
     def _known(self) -> JudgedColumns:
         # Spark starts one worker per core, so a worker uses one thread.
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
-        from steelyard.spark.blocks import unpack_judged
-
         return unpack_judged(self.judged)
 
     def _of_runs(self, block: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -78,10 +91,6 @@ class Task:
 
     def _found(self, run: str, block: pl.DataFrame, query: Ints, judged: JudgedColumns) -> pa.RecordBatch:
         """The hits of complete lists; or the error that the rows raise."""
-        import numpy as np
-
-        from steelyard.spark.blocks import hits_of_rows, pack_arrays
-
         try:
             return found(run, pack_arrays(hits_of_rows(block, query, judged, self.orderings, self.ordered)))
         except SteelyardError as error:
@@ -89,12 +98,6 @@ class Task:
 
     def _seen(self, run: str, seen: Seen, reported: dict[str, set[str]]) -> list[dict[str, Any]]:
         """What else a block shows, in a row; without the queries that the partition reported before."""
-        import json
-
-        import numpy as np
-
-        from steelyard.spark.blocks import pack_arrays
-
         known = reported.setdefault(run, set())
         others = [query for query in seen.others if query not in known]
         if not (others or seen.faulty or seen.empty):
@@ -123,8 +126,6 @@ class PackRows(Task):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Some rows per bucket and block."""
         judged = self._known()
-        from steelyard.spark.blocks import row_blocks
-
         reported: dict[str, set[str]] = {}
         for block in row_blocks(batches, self.rows):
             for run, rows in self._of_runs(block):
@@ -133,10 +134,6 @@ class PackRows(Task):
     def _packed(
         self, run: str, block: pl.DataFrame, judged: JudgedColumns, reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
-        import numpy as np
-
-        from steelyard.spark.blocks import cut_rows, judged_rows, pack_rows, packed_by_kernel
-
         if (packed := packed_by_kernel(block, judged, self.buckets)) is not None:
             parts, seen = packed
             yield self._batch([*self._seen(run, seen, reported), *({"run": run, **part} for part in parts)])
@@ -158,8 +155,6 @@ class PackRows(Task):
         )
 
     def _batch(self, parts: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-        import pyarrow as pa
-
         kinds = {"bucket": pa.int32(), "run": pa.string()}
         names = [field.split()[0] for field in self.schema.split(", ")]
         return pa.RecordBatch.from_pydict(
@@ -178,10 +173,6 @@ class RankInPlace(PackRows):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The hits of about `rows` rows at a time."""
         judged = self._known()
-        import numpy as np
-
-        from steelyard.spark.blocks import list_blocks, pack_arrays, stretches
-
         known: dict[str, list[Ints]] = {}
         reported: dict[str, set[str]] = {}
         first, block = True, None
@@ -203,8 +194,6 @@ class RankInPlace(PackRows):
     def _packed_edge(
         self, edge: pl.DataFrame, judged: JudgedColumns, reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
-        from steelyard.spark.blocks import judged_rows, pack_rows
-
         for run, part in self._of_runs(edge):
             rows, query, seen = judged_rows(part, judged)
             packed = {name: values.tobytes() for name, values in pack_rows(rows, query).items()}
@@ -213,10 +202,6 @@ class RankInPlace(PackRows):
     def _ranked(
         self, block: pl.DataFrame, judged: JudgedColumns, known: dict[str, list[Ints]], reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
-        import numpy as np
-
-        from steelyard.spark.blocks import hits_of_block, judged_rows, pack_arrays
-
         for run, part in self._of_runs(block) if block.height else []:
             if (ranked := hits_of_block(part, judged, self.orderings)) is not None:
                 arrays, seen = ranked
@@ -238,8 +223,6 @@ class FindStretches(Task):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Per run, the query of every stretch but the first and the last, which may go on elsewhere."""
         judged = self._known()
-        from steelyard.spark.blocks import pack_arrays, row_blocks, stretches
-
         for block in row_blocks(batches, self.rows):
             starts = stretches(*(block[key] for key in self._keys))
             for run, part in self._of_runs(block[starts[1:-1]]):
@@ -249,8 +232,6 @@ class FindStretches(Task):
 
 def _mixed(known: dict[str, list[Ints]]) -> bool:
     """Whether many queries were in several blocks of a partition."""
-    import numpy as np
-
     numbers = [np.concatenate(parts) for parts in known.values()]
     return any(len(each) - len(np.unique(each)) > MOST_SPLIT for each in numbers)
 
@@ -264,8 +245,6 @@ class RankPackedRows(Task):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The hits of about `rows` rows at a time."""
         judged = self._known()
-        from steelyard.spark.blocks import hits_of_packed, pack_arrays, unpack_rows
-
         parts: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for batch in batches:
             yield from self._sorted_out(batch, parts)
@@ -301,8 +280,6 @@ class RankPackedRows(Task):
 
 def found(run: str, hits: bytes | None = None, seen: bytes | None = None) -> pa.RecordBatch:
     """One row of FOUND."""
-    import pyarrow as pa
-
     return pa.RecordBatch.from_pydict(
         {
             "run": pa.array([run], pa.string()),
@@ -314,8 +291,6 @@ def found(run: str, hits: bytes | None = None, seen: bytes | None = None) -> pa.
 
 def count_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The number of the ids of a partition, and the first of them."""
-    import pyarrow as pa
-
     count, first = 0, list[str]()
     for batch in batches:
         count += batch.num_rows

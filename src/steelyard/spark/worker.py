@@ -11,7 +11,6 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
@@ -19,6 +18,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.coverage import Levels, coverage_of, lowest_positive_grade
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import Lengths, deepest_cutoff, query_values
+from steelyard.lazy import polars as pl
 from steelyard.measures.compute import QrelsTraits
 from steelyard.qrels import Qrels, disagreement
 from steelyard.run import Run

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, PolicyError, did_you_mean
+from steelyard.lazy import special
 from steelyard.statistics.arrays import student_quantile
 
 Array = npt.NDArray[np.float64]
@@ -565,8 +566,6 @@ def paired_p(differences: Array) -> Array:
 
     1 where all differences are 0, NaN for fewer than two queries.
     """
-    from scipy.special import stdtr
-
     n = differences.shape[1]
     if n < 2:
         return np.full(len(differences), math.nan)
@@ -574,5 +573,5 @@ def paired_p(differences: Array) -> Array:
     error = np.sqrt(((differences - mean[:, None]) ** 2).sum(axis=1) / (n * (n - 1.0)))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0.0, 0.0, np.abs(mean) / error)
-    p: Array = np.asarray(2.0 * stdtr(n - 1, -t), dtype=np.float64)
+    p: Array = np.asarray(2.0 * special.stdtr(n - 1, -t), dtype=np.float64)
     return p

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
+from steelyard.lazy import special
 from steelyard.native import kernel
 from steelyard.statistics.arrays import (
     Array,
@@ -92,25 +93,21 @@ def interval_level(adjusted: npt.ArrayLike, correction: Correction, alpha: float
 
 def student_margin(differences: npt.ArrayLike, alpha: float) -> float:
     """The half-width of Student's interval of a mean difference, at a level of 1 - alpha; NaN for one query."""
-    from scipy.special import stdtrit
-
     values, _ = present(differences)
     n = len(values)
     if n < 2:
         return math.nan
-    return float(stdtrit(n - 1, 1.0 - alpha / 2.0)) * mean_and_deviation(values)[1] / math.sqrt(n)
+    return float(special.stdtrit(n - 1, 1.0 - alpha / 2.0)) * mean_and_deviation(values)[1] / math.sqrt(n)
 
 
 def margin_level(differences: npt.ArrayLike, margin: float, otherwise: float) -> float:
     """The alpha at which Student's interval has this half-width; `otherwise` where it has none."""
-    from scipy.special import stdtr
-
     values, _ = present(differences)
     n = len(values)
     deviation = mean_and_deviation(values)[1] if n > 1 else 0.0
     if not deviation or not margin > 0.0:
         return otherwise
-    return max(float(2.0 * stdtr(n - 1, -margin / (deviation / math.sqrt(n)))), 1e-12)
+    return max(float(2.0 * special.stdtr(n - 1, -margin / (deviation / math.sqrt(n)))), 1e-12)
 
 
 # Up to this many queries all 2**n sign vectors are enumerated instead of drawn.
@@ -315,8 +312,6 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     >>> best_of_p(0.01, [[0.3, 0.1, 0.2, -0.1, 0.2, 0.1]])
     0.01
     """
-    from scipy.special import stdtrit
-
     rows = many_series(gaps)
     rows = np.unique(rows[:, ~np.isnan(rows).any(axis=0)], axis=0)
     rows = rows[rows.any(axis=1)]
@@ -327,7 +322,7 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     whole, _ = whole_numbers(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
     roots = np.sqrt((whole * whole).sum(axis=0))
     scale = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
-    t = float(stdtrit(n - 1, 1.0 - p))
+    t = float(special.stdtrit(n - 1, 1.0 - p))
     reached = math.sqrt(n * t**2 / (n - 1 + t**2)) - 2 * n * float(scale.max())
 
     def reaching(sums: Array) -> Counts:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError, PolicyError
+from steelyard.lazy import special
 from steelyard.statistics.arrays import (
     Array,
     Pair,
@@ -317,8 +318,6 @@ def friedman(values: npt.ArrayLike, alpha: float = 0.05) -> FriedmanResult:
     >>> found.mean_ranks, round(found.critical_difference, 3)
     ((1.0, 2.0, 3.0), 1.482)
     """
-    from scipy.special import fdtrc
-
     ranks = dataset_ranks(values)
     runs, count = ranks.shape
     means = ranks.mean(axis=1)
@@ -328,7 +327,7 @@ def friedman(values: npt.ArrayLike, alpha: float = 0.05) -> FriedmanResult:
     chi2 = 0.0 if spread == 0.0 else count**2 * float(((means - middle) ** 2).sum()) / spread
     rest = count * (runs - 1) - chi2
     statistic = math.inf if rest <= 1e-9 * chi2 else (count - 1) * chi2 / rest
-    p = 0.0 if math.isinf(statistic) else float(fdtrc(runs - 1, (runs - 1) * (count - 1), statistic))
+    p = 0.0 if math.isinf(statistic) else float(special.fdtrc(runs - 1, (runs - 1) * (count - 1), statistic))
     unit = math.sqrt(runs * (runs + 1) / (6 * count)) / math.sqrt(2)
     gaps = np.array([abs(means[i] - means[j]) for i, j in pairs]) / unit
     return FriedmanResult(
@@ -349,11 +348,9 @@ def range_exceeded(sizes: Array, groups: int) -> Array:
     >>> range_exceeded(np.array([3.633]), 4).round(3)
     array([0.05])
     """
-    from scipy.special import ndtr
-
     z = np.linspace(-9.0, 9.0, 4001)
     density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    inside = (ndtr(z)[None, :] - ndtr(z[None, :] - sizes[:, None])) ** (groups - 1)
+    inside = (special.ndtr(z)[None, :] - special.ndtr(z[None, :] - sizes[:, None])) ** (groups - 1)
     chance = 1.0 - groups * (density * inside).sum(axis=1) * (z[1] - z[0])
     clipped: Array = np.clip(chance, 0.0, 1.0)
     return clipped

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
+from steelyard.lazy import special
 from steelyard.statistics.arrays import (
     Array,
     checked_count,
@@ -66,11 +67,9 @@ def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
     >>> round(low, 4), round(high, 4)
     (0.0125, 0.1655)
     """
-    from scipy.special import betaincinv
-
     tail = (1.0 - checked_level(level)) / 2.0
-    low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
-    high = float(betaincinv(count + 1, n - count, 1.0 - tail)) if count < n else 1.0
+    low = float(special.betaincinv(count, n - count + 1, tail)) if count else 0.0
+    high = float(special.betaincinv(count + 1, n - count, 1.0 - tail)) if count < n else 1.0
     return low, high
 
 
@@ -199,10 +198,8 @@ def closed_form_intervals(data: Array, level: float) -> list[Interval]:
 
 def student_intervals(data: Array, level: float) -> list[Interval]:
     """Student's intervals: mean -+ t sd / sqrt(n)."""
-    from scipy.special import stdtrit
-
     n = data.shape[1]
-    t = float(stdtrit(n - 1, 0.5 + level / 2.0))
+    t = float(special.stdtrit(n - 1, 0.5 + level / 2.0))
     intervals = []
     for row in data:
         mean, deviation = mean_and_deviation(row)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
+from steelyard.lazy import special
 from steelyard.statistics.arrays import Array, Pair, many_series, present, row_differences
 from steelyard.statistics.effect import ROUNDING, mean_and_deviation
 from steelyard.statistics.resampling import bootstrap_tests, permutation_tests
@@ -38,8 +39,6 @@ def t_test(differences: npt.ArrayLike) -> TestResult:
     >>> round(t_test([0.1, 0.3, 0.0, 0.2, 0.1]).p, 6)
     0.051606
     """
-    from scipy.special import stdtr
-
     values, left_out = present(differences)
     if (result := trivial_result(values, left_out)) is not None:
         return result
@@ -49,7 +48,7 @@ def t_test(differences: npt.ArrayLike) -> TestResult:
         reason = "the difference is the same on every query"
         return TestResult(math.copysign(math.inf, mean), 2.0 * 0.5**n, n, left_out, "exact", reason)
     t = mean / (deviation / math.sqrt(n))
-    return TestResult(t, float(2.0 * stdtr(n - 1, -abs(t))), n, left_out, "student")
+    return TestResult(t, float(2.0 * special.stdtr(n - 1, -abs(t))), n, left_out, "student")
 
 
 def sign_test(differences: npt.ArrayLike) -> TestResult:
@@ -61,13 +60,11 @@ def sign_test(differences: npt.ArrayLike) -> TestResult:
     >>> sign_test([1, 1, 1, 1, -1, 0]).p
     0.375
     """
-    from scipy.special import bdtr
-
     values, left_out = present(differences)
     if (result := trivial_result(values, left_out)) is not None:
         return result
     wins, losses = int(np.sum(values > ROUNDING)), int(np.sum(values < -ROUNDING))
-    p = 1.0 if wins == losses else min(1.0, 2.0 * float(bdtr(min(wins, losses), wins + losses, 0.5)))
+    p = 1.0 if wins == losses else min(1.0, 2.0 * float(special.bdtr(min(wins, losses), wins + losses, 0.5)))
     return TestResult(float(wins), p, len(values), left_out, "exact")
 
 

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy.typing as npt
 
+from steelyard.lazy import special
 from steelyard.statistics.arrays import checked_level, normal_cdf, normal_quantile, present
 from steelyard.statistics.effect import cohens_d, mean_and_deviation
 
@@ -91,10 +92,8 @@ def power_of_t(effect: float, n: int, alpha: float = 0.05) -> float:
     if n > NORMAL_FROM or math.isinf(shift):
         critical = normal_quantile(1.0 - alpha / 2.0)
         return normal_cdf(shift - critical) + normal_cdf(-shift - critical)
-    from scipy.special import nctdtr, stdtrit
-
-    critical = float(stdtrit(n - 1, 1.0 - alpha / 2.0))
-    tails = [float(nctdtr(n - 1, shift, t)) for t in (critical, -critical)]
+    critical = float(special.stdtrit(n - 1, 1.0 - alpha / 2.0))
+    tails = [float(special.nctdtr(n - 1, shift, t)) for t in (critical, -critical)]
     # scipy returns NaN for some probabilities that are too small for a double.
     missed, wrong_way = (0.0 if math.isnan(tail) else tail for tail in tails)
     return 1.0 - missed + wrong_way

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
+from steelyard.lazy import special
 
 Array = npt.NDArray[np.float64]
 
@@ -323,13 +324,11 @@ def _intervals(parts: Parts, y: Array, bounds: tuple[float, float] | None, level
     if bounds is not None:
         low, high = bounded_interval(parts, y, bounds, level)
         return low, high, np.full(len(y), math.nan)
-    from scipy.special import stdtr
-
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(parts.variance)
         freedom = _freedom(parts, parts.of_mean)
         t = np.where(parts.estimate == 0.0, 0.0, np.abs(parts.estimate) / error)
-        p = np.where(np.isnan(error), math.nan, 2.0 * stdtr(freedom, -t))
+        p = np.where(np.isnan(error), math.nan, 2.0 * special.stdtr(freedom, -t))
         margin = _quantile(freedom, level) * error
     return parts.estimate - margin, parts.estimate + margin, p
 
@@ -380,6 +379,4 @@ def _freedom(parts: Parts, of_mean: Array) -> Array:
 
 
 def _quantile(freedom: Array, level: float) -> Array:
-    from scipy.special import stdtrit
-
-    return np.asarray(stdtrit(freedom, 0.5 + level / 2.0), dtype=np.float64)
+    return np.asarray(special.stdtrit(freedom, 0.5 + level / 2.0), dtype=np.float64)
