@@ -360,6 +360,8 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "gate-measure-not-checked": {"measure": "Latency", "reason": "machine"},
     "gate-rule-direction": {"rule": "Latency >= 0.2", "measure": "Latency"},
     "gate-too-few-queries": {"kind": "drop"},
+    "gate-depends-on-overlap": {"rules": (("no significant drop in P@10", "bm25 on fixed-150"),)},
+    "gate-overlap-unknown": {"source": "baseline.json"},
     "gate-undecided": {"rules": (("no significant drop in nDCG@10", "dense"),)},
     "gate-versions-differ": {"baseline": "baseline.json"},
     "geometric-means-tested": {"measures": ("GMAP",)},

@@ -281,7 +281,7 @@ def test_a_verdict_that_depends_on_the_overlap_rule_is_undecided(tmp_path: Path)
 
 
 def test_a_folder_without_spans_has_no_files_of_them(dataset: sy.Dataset, tmp_path: Path) -> None:
-    files = {"ranges.parquet", "overlaps.parquet"}
+    files = {"ranges.parquet", "overlaps.parquet", "overlap_scores.parquet"}
     bench(dataset, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} >= files
     bench(dataset, tmp_path, evidence=sy.Evidence({"q1": [{"fact": "weighs gold"}]}))

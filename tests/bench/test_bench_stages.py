@@ -126,6 +126,24 @@ def test_filter_and_walks_are_stages(tmp_path: Path) -> None:
     assert not passed & {doc for query in QUERIES for doc in by_hand(Dense(filter=0.5), 60)[query]}
 
 
+def test_a_token_budget_of_the_measure_is_a_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = bench(tmp_path / "result", RERANK, measures=["R(budget=20)"])
+    found = sy.stages(result)
+    assert found.steps == ("retrieve", "rerank", "budget")
+    assert found.value == pytest.approx(float(result.comparison.leaderboard["R(budget=20)"][0]), abs=1e-12)
+    # Every document has 6 words: the budget keeps 3 of the 8 documents of a list
+    below = result.runs["rerank"].frame.filter(pl.col("rank") > 3)
+    cut = sum(doc in QRELS[query] for query, doc in below.select("query_id", "doc_id").rows())
+    assert found.fates["lost in budget"] == cut > 0
+    assert list(found.lists) == ["retrieve", "rerank", "budget"]
+    assert "lost in budget" in (tmp_path / "result" / "report.html").read_text()
+    # and on the command line, with the texts of a dataset folder
+    sy.Dataset.of(CORPUS, QUERIES, QRELS, name="tiny").write(tmp_path / "data")
+    files = [f"rerank={tmp_path / 'result' / 'runs' / 'rerank.parquet'}", "-m", "R(budget=20)", "--format", "json"]
+    assert steelyard(["stages", str(tmp_path / "data"), *files]) == 0
+    assert json.loads(capsys.readouterr().out)["fates"]["lost in budget"] == cut
+
+
 def lists_of(query: str) -> list[str]:
     return random.Random(query).sample(sorted(CORPUS), 10)
 
@@ -318,7 +336,7 @@ def test_page_shows_the_stages_of_every_run(tmp_path: Path) -> None:
     assert "<bdi>&lt;b&gt;mine&lt;/b&gt;</bdi>" in page
     assert "<b>mine" not in page
     lost = sy.stages(tmp_path, "deep").target_fates.filter(fate="never retrieved")["query_id"][0]
-    assert f'<a href="#query={lost}">{lost}</a>' in page
+    assert f'<a href="#query={lost}&amp;stages=deep">{lost}</a>' in page
     load_result(tmp_path).to_html(tmp_path / "again.html")
     assert '<section id="stages">' in (tmp_path / "again.html").read_text()
     bench(tmp_path, "bm25-okapi")

@@ -7,7 +7,7 @@ import pytest
 from steelyard.report.page.embed import page_script
 
 EXPORTS = "readState, writeState, DEFAULTS, terms, parts, excerpt, visible, weigh, readWeights, choose, winner,"
-EXPORTS += " number, signed, labelled, missing"
+EXPORTS += " number, signed, labelled, missing, runColumns, stageColumns"
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_documents_are_labelled(modules):
             [6, 1, ["u"], [0, 0]],
         ],
     }
-    found = modules.evaluate("entry => modules.labelled(entry, 0)", entry)
+    found = modules.evaluate("entry => modules.labelled(entry, entry.lists[0])", entry)
     kinds = [(item["kind"], item["since"]) for item in found]
     assert kinds == [
         ("relevant", 0),
@@ -140,6 +140,26 @@ def test_documents_are_labelled(modules):
         ("judged", 0),
         ("unjudged", 0),
     ]
-    assert modules.evaluate("entry => modules.labelled(entry, 1)", entry) is None
-    gone = modules.evaluate("entry => modules.missing(entry, [0], 20)", entry)
+    assert modules.evaluate("entry => modules.labelled(entry, entry.lists[1])", entry) is None
+    columns = "modules.runColumns({ runs: ['a', 'b'] }, entry, [0])"
+    gone = modules.evaluate(f"entry => modules.missing(entry, {columns}, 20)", entry)
     assert [item["doc"] for item in gone] == [6]
+
+
+def test_stages_are_columns_in_the_order_of_the_pipeline(modules):
+    entry = {
+        "lists": [[[2, 9.5], [0]]],
+        "judged": [[0, 1, [], [2]], [1, 1, [], [0]], [5, 1, [], [None]]],
+        "stages": {"0": [[[0, 1, 0], [[2, 40]]], [[], []]]},
+    }
+    of_run = {"runs": ["a"], "stages": {"0": [["second", []], ["first", []], ["fuse", [0, 1]]]}}
+    columns = modules.evaluate("([data, entry]) => modules.stageColumns(data, entry, 0)", [of_run, entry])
+    assert [(each["name"], each["rows"], each["ranks"], each["from"]) for each in columns] == [
+        ("second", [[0], [1], [0]], [1, 2, None], []),
+        ("first", [], [0, 0, None], []),
+        ("fuse", [[2, 9.5], [0]], [2, 0, None], [0, 1]),
+    ]
+    assert (
+        modules.evaluate("([data, entry]) => modules.stageColumns(data, entry, 0)[0].places.get(2)", [of_run, entry])
+        == 40
+    )

@@ -11,7 +11,7 @@ import pytest
 import steelyard as sy
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError
-from steelyard.io.spans import read_spans
+from steelyard.io.spans import Span, read_spans
 
 DOCS = [f"d{n}" for n in range(12)]
 
@@ -190,6 +190,25 @@ def test_wrong_exports(text: str, error: str, tmp_path: Path) -> None:
     path.write_text(text + "\n")
     with pytest.raises(InputError, match=error):
         sy.stages(QRELS, path)
+
+
+def test_a_long_chain_of_spans_takes_as_many_steps_as_it_has_spans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the parents form a loop."""
+    looked: list[str] = []
+    kind = Span.kind.fget
+    monkeypatch.setattr(Span, "kind", property(lambda self: (looked.append(self.id), kind(self))[1]))
+    chain = [(f"c{n}", f"c{n - 1}" if n else "c299", {"openinference.span.kind": "CHAIN"}) for n in range(300)]
+    found = {"openinference.span.kind": "RETRIEVER", "retrieval.documents": [{"document.id": "d1"}]}
+    chain += [(f"r{n}", "c299", {**found, "metadata.query_id": "q1"}) for n in range(300)]
+    chain += [("in", "r0", found), ("self", "self", found)]
+    path = written(
+        tmp_path, [sdk("t", span, parent, f"{place:05}", own) for place, (span, parent, own) in enumerate(chain)]
+    )
+    stages, _ = read_spans(path, {"q1"}, {})
+    assert len(stages["retrieve"]["calls"]) == 301
+    assert len(looked) < 10 * len(chain)
 
 
 def test_command_reads_spans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

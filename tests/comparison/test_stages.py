@@ -209,6 +209,16 @@ def test_docs_rag_the_story_by_hand():
         "never retrieved": 52, "lost in level_three": 7, "below the cutoff": 0, "delivered": 133,
     }  # fmt: skip
     assert result.table["added"].to_list() == [None, added]
+    grades: dict[str, dict[str, int]] = {}
+    for query, doc in gold:
+        grades.setdefault(query, {})[doc] = 1
+    ceilings = [
+        np.mean([ceiling_of(lists.get(query, []), judged, 3) for query, judged in grades.items()])
+        for lists in (base, three)
+    ]
+    np.testing.assert_allclose(result.table["ceiling"], ceilings, atol=1e-12)
+    states = [np.mean([ceiling_of(list(judged), judged, 3) for judged in grades.values()]), *ceilings, result.value]
+    np.testing.assert_allclose(result.losses.mean(axis=1), -np.diff(states), atol=1e-12)
     assert result.verdict.startswith("Work on: base (0.31 of the 0.35 lost")
     assert result.value == pytest.approx(sy.evaluate(folder / "qrels.tsv", files["level_three"], ["nDCG@3"])["nDCG@3"])
 
@@ -297,6 +307,50 @@ def test_difference_of_two_pipelines_adds_up_and_names_the_stage():
         better.difference(sy.stages(qrels, {"retrieve": losing(40, 0.5, "rerank")["context"]}, "RR"))
 
 
+@pytest.mark.parametrize("measure", ["R(budget={})", "R(budget={})@3", "Hit(budget={})", "R(per=target, budget={})"])
+def test_a_budget_is_the_last_stage(measure):
+    """Random pipelines: what the budget cuts, by hand; the losses add up to the measure with the budget."""
+    rng = random.Random(measure)
+    tokens = {doc: rng.randint(0, 40) for doc in DOCS}
+    kept_none = 0
+    for budget in (0, 5, 30, 90, 10_000):
+        qrels = {f"q{number}": {doc: rng.randint(0, 2) for doc in rng.sample(DOCS, 5)} for number in range(40)}
+        found, passed = ({query: rng.sample(DOCS, size) for query in qrels} for size in (7, 6))
+        final = sy.Run(passed, tokens=tokens)
+        written = measure.format(budget)
+        result = sy.stages(qrels, {"retrieve": found, "context": final}, written)
+        assert result.steps == ("retrieve", "context", "budget")
+        k = 3 if "@3" in measure else 8
+        expected = Counter()
+        for query, grades in qrels.items():
+            through = np.cumsum([tokens[doc] for doc in passed[query]])
+            fits = [doc for doc, end in zip(passed[query], through, strict=True) if end <= budget]
+            kept_none += not fits
+            for doc in (doc for doc, grade in grades.items() if grade > 0):
+                expected[
+                    "delivered" if doc in fits[:k]
+                    else "below the cutoff" if doc in fits
+                    else "lost in budget" if doc in passed[query]
+                    else "lost in context" if doc in found[query]
+                    else "never retrieved"
+                ] += 1  # fmt: skip
+        assert Counter({fate: count for fate, count in result.fates.items() if count}) == expected
+        value = sy.evaluate(qrels, final, [written])[written]
+        assert result.value == pytest.approx(value, abs=1e-12)
+        assert result.best.mean() - result.losses.mean(axis=1).sum() == pytest.approx(value, abs=1e-12)
+        without = measure.replace("budget={}", "rel=1")
+        assert result.table["value"][1] == pytest.approx(sy.evaluate(qrels, passed, [without])[without], abs=1e-12)
+    assert kept_none > 0, "some lists are cut completely"
+
+
+@pytest.mark.parametrize("measure", ["R", "AP", "RR"])
+def test_fates_and_moves_of_a_measure_without_cutoff(measure):
+    lists = {"retrieve": {"q1": ["x", "a", "b"]}, "rerank": {"q1": ["a", "x", "d"]}}
+    result = sy.stages({"q1": ["a", "b", "c", "d"]}, lists, measure)
+    assert result.fates == {"never retrieved": 1, "lost in rerank": 1, "below the cutoff": 0, "delivered": 2}
+    assert (result.rows[1]["lifted"], result.rows[1]["pushed"]) == (1, 1)
+
+
 def test_slices_and_options():
     qrels = {"q1": {"r": 2}, "q2": {"r": 1}}
     lists = {"retrieve": {"q1": ["r"]}, "rerank": {"q1": ["r"]}}
@@ -311,13 +365,16 @@ def test_slices_and_options():
     [
         ({"measure": "Latency"}, MeasureError, "not a mean of which more is better"),
         ({"measure": "GMAP"}, MeasureError, "not a mean of which more is better"),
-        ({"measure": "R(budget=10)"}, MeasureError, "lengths of texts"),
+        ({"measure": "SpanR@5"}, MeasureError, "depends on the texts"),
+        ({"measure": "R(budget=10)"}, MeasureError, "needs the length of each document"),
+        ({"measure": "R(budget=10)", "stages": {"budget": {"q": ["a"]}}}, InputError, "give your stage another name"),
         ({"missing": "skip"}, PolicyError, "empty list"),
         ({"depth": 3}, PolicyError, "empty list"),
         ({"alpha": 2}, PolicyError, "alpha is 2"),
         ({"rel": 9, "no_relevant": "skip"}, InputError, "no query has a value"),
         ({"stages": {}}, InputError, "no stage is given"),
         ({"stages": {"ordering": {"q": ["a"]}}}, InputError, "cannot be the name of a stage"),
+        ({"stages": {"\ud800": {"q": ["a"]}}}, InputError, "the name of a stage is .* expected a text in UTF-8"),
         ({"inputs": {"b": ["c"]}}, InputError, "there is no stage 'c'"),
         ({"inputs": {"a": ["b"]}}, InputError, "not before it"),
         ({"inputs": {"b": []}}, InputError, "no stage reads 'a'"),

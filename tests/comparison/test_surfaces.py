@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -41,6 +42,19 @@ def numbers(pair) -> tuple[str, str, str, str]:
     return f"{pair.difference:+.4f}", f"{pair.low:+.4f} to {pair.high:+.4f}", p, pair.shown_verdict
 
 
+def shown_rows(form: str, text: str, with_baseline: bool) -> list[tuple[str, ...]]:
+    """The rows of the tables of pairs in a form: run, the other run if it has a column, and `numbers`."""
+    width = 5 if with_baseline else 6
+    breaks = {"text": r"\s{2,}", "markdown": r" \| ", "latex": r" & ", "html": r"</td>"}[form]
+    found = []
+    for line in re.split(r"\n|</tr>", text):
+        cells = [html.unescape(re.sub(r"<[^>]*>|[`$|]", "", cell)).strip() for cell in re.split(breaks, line)]
+        cells = [re.sub(r"\^\{(\**)\}", r" \1", cell.replace(r"\textless{}", "<")) for cell in cells]
+        if len(cells) > width and re.fullmatch(r"[+-]\d\.\d{4}", cells[width - 4]):
+            found.append(tuple(cells[:width]))
+    return found
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda each: "-".join(map(str, each.values())) or "default")
 @pytest.mark.filterwarnings("ignore::steelyard.SteelyardWarning")
 def test_every_surface_shows_the_same_pairs(settings):
@@ -62,28 +76,32 @@ def test_every_surface_shows_the_same_pairs(settings):
     assert data["permutations"] == settings.get("permutations")
 
     # Terminal, Markdown, LaTeX, notebooks
-    text, markdown, html = result.to_text(), result.to_markdown(), result.to_html()
-    latex = result.to_latex().replace("$", "").replace(r"\%", "%")
-    for form in (text, markdown, html):
-        assert result.interval_heading in form
-    assert result.interval_heading in latex
-    for pair in first if result.plan.baseline is None else asked.values():
-        cells = numbers(pair)
-        for form in (text, markdown, html, latex):
-            lines = [line for line in re.split(r"\n|</tr>", form) if pair.run in line and cells[0] in line]
-            kept = [line for line in lines if cells[1] in line and cells[3] in line]
-            assert kept, (pair.run, pair.baseline, cells)
+    baseline = result.plan.baseline
+    listed = first if baseline is None else asked.values()
+    expected = [(pair.run, *([] if baseline else [pair.baseline]), *numbers(pair)) for pair in listed]
+    forms = {"text": result.to_text(), "markdown": result.to_markdown(), "latex": result.to_latex()}
+    for form, shown in {**forms, "html": result.to_html()}.items():
+        assert result.interval_heading in shown.replace(r"\%", "%")
+        assert sorted(shown_rows(form, shown, baseline is not None)) == sorted(expected), form
     # The short table of the terminal
     summary = result.summary(200)
     assert f"[{result.interval_heading}]" in summary
+    for row in result.leaderboard_rows:
+        pair = every.get(frozenset((row.run, baseline or result.run_order[0])))
+        if pair is not None:
+            sign = 1 if pair.run == row.run else -1
+            ends = sorted(sign * end for end in (pair.low, pair.high))
+            cell = f"{sign * pair.difference:+.3f} [{', '.join(f'{end:+.3f}'.replace('0.', '.') for end in ends)}]"
+            assert f"{cell} {pair.stars.replace('ns', '')}".rstrip() in summary
     # CSV has the differences from the baseline.
-    if result.plan.baseline is not None:
-        for row in csv.DictReader(io.StringIO(result.to_csv())):
-            for measure in MEASURES:
-                pair = asked.get((row["run"], result.plan.baseline, measure))
-                if pair is not None:
-                    found = [float(row[f"{measure} {what}"]) for what in ("difference", "difference low", "p_adjusted")]
-                    assert found == [pair.difference, pair.low, pair.p_adjusted]
+    for row in csv.DictReader(io.StringIO(result.to_csv())) if baseline is not None else ():
+        for measure in MEASURES:
+            pair = asked.get((row["run"], baseline, measure))
+            if pair is not None:
+                kinds = ("difference", "difference low", "difference high", "p_adjusted")
+                found = [float(row[f"{measure} {what}"]) for what in kinds]
+                assert found == [pair.difference, pair.low, pair.high, pair.p_adjusted]
+                assert row[f"{measure} verdict"] == pair.verdict
 
     # The page: table, matrix, charts, and the sentence on the leader
     view = view_of(comparison_subject(result), run_failures(result), Kept([], True))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from steelyard.judging.sampling import Design
-from steelyard.statistics.sampled import Estimator, SampledPool, jackknife
+from steelyard.statistics.sampled import Estimator, Jackknifed, SampledPool, jackknife
 
-CHUNK = 50
+CHUNK = 20
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ def simulate(
     run: Mapping[str, Sequence[str]],
     estimator: Estimator,
     draws: int,
+    made: Callable[[SampledPool, Estimator], Jackknifed] = jackknife,
     seed: int = 0,
 ) -> Simulation:
     """Draw the design's numbers of documents anew `draws` times and estimate each time."""
@@ -55,7 +56,7 @@ def simulate(
         truth.append(float(estimator(SampledPool.of(ranks, stratum, grade))))
         sampled = drawn_grades(grade, stratum, design.drawn[query], draws, rng)
         results = [
-            jackknife(SampledPool.of(ranks, stratum, sampled[start : start + CHUNK]), estimator)
+            made(SampledPool.of(ranks, stratum, sampled[start : start + CHUNK]), estimator)
             for start in range(0, draws, CHUNK)
         ]
         parts.append(

@@ -14,7 +14,7 @@ from steelyard.cli import run
 from steelyard.errors import InputError
 from steelyard.judging.approval import Approval, approved, original
 from steelyard.judging.drafts import Drafts
-from steelyard.judgments import Judgments
+from steelyard.judgments import Judgment, append_line
 from steelyard.statistics.intervals import share_interval
 
 
@@ -97,9 +97,25 @@ def test_approval_continues_and_a_decision_can_be_withdrawn_later(folder: Path) 
 
 def test_decisions_do_not_apply_to_another_draft_of_the_same_id(folder: Path) -> None:
     found = Drafts.read(folder)
-    lines = Judgments()
-    lines.append("q1", "another-draft", 0, "ann")
-    assert approved(found, lines).drafts == found.drafts
+    append_line(folder / "approvals.jsonl", Judgment("q1", "another-draft", 0, "ann"))
+    assert approved(found, folder).drafts == found.drafts
+
+
+def test_drafts_that_are_written_again_keep_what_a_person_decided(folder: Path) -> None:
+    drafted = Drafts.read(folder)
+    session = Approval(folder, "ann")
+    with serving(session) as client:
+        edited, bad = client.page_data()["pairs"][:2]
+        client.judge(edited, 1, note="What did boats pay in tolls?")
+        client.judge(bad, 0)
+    session.finish()
+    files = {name: (folder / name).read_bytes() for name in ("queries.jsonl", "drafts.jsonl", "evidence.jsonl")}
+    written = drafted.write(folder)
+    assert {name: (folder / name).read_bytes() for name in files} == files
+    assert queries(folder)[edited[0]] == "What did boats pay in tolls?"
+    assert bad[0] not in set(written.accepted["id"])
+    drafted.write(folder.parent / "elsewhere")
+    assert bad[0] in queries(folder.parent / "elsewhere"), "nobody decided there"
 
 
 def test_a_sample_is_random_and_estimates_the_share_of_bad_questions(folder: Path) -> None:
@@ -131,3 +147,71 @@ def test_options_of_pools_are_refused_for_a_question_folder(folder: Path, capsys
     assert run(["judge", str(folder), "--html", "page.html"]) == 2
     assert "leave out the other options" in capsys.readouterr().err
     assert run(["judge", "pool.jsonl", "--dataset", "demo", "--budget", "3"]) == 2
+
+
+def changed(folder: Path, **others: object) -> None:
+    """Change the first accepted draft; None removes a field."""
+    lines = list(drafts(folder).values())
+    first = next(line for line in lines if line["status"] == "accepted")
+    first.update(others)
+    (folder / "drafts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        *({"start": value} for value in ("x", -5, 10**30, float("nan"), 1.5, True)),
+        *({"passages": value} for value in ([], "abc", 3, ["x"], [{"doc_id": "nowhere", "start": 0, "end": 9}])),
+        {"passages": [{"doc_id": "doc1", "start": 1.5, "end": 9}]},
+        *({"overlap": value} for value in ("x", float("nan"), -5, 1e308, [1], None)),
+        *({"id": value} for value in (5, [1], None)),
+        *({"question": value} for value in (None, "", ["a"])),
+        *({"original": value, "by": "ann"} for value in ("x", {"question": 4}, {"spans": "x"}, {"spans": [{}]})),
+        {"quote": "words that are not there"},
+        {"status": "maybe"},
+        {"kind": ["a"]},
+        {"spans": [1]},
+    ],
+    ids=str,
+)
+def test_a_draft_that_was_changed_is_an_error_and_the_folder_stays(folder: Path, others: dict[str, object]) -> None:
+    changed(folder, **others)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(InputError, match=r"drafts\.jsonl"):
+        Approval(folder, "ann")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_drafts_with_one_id_are_an_error(folder: Path) -> None:
+    (folder / "drafts.jsonl").write_bytes((folder / "drafts.jsonl").read_bytes() * 2)
+    with pytest.raises(InputError, match="two drafts have one id"):
+        Drafts.read(folder)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"spans": "x"}, "expected a list of objects with start and end"),
+        ({"spans": [{"start": 1}]}, "expected a list of objects with start and end"),
+        ({"spans": [{"start": float("nan"), "end": 2, "content": "x"}]}, "expected a list of objects"),
+        ({"grade": 9}, "the grade 9; expected 0 or 1"),
+        ({"spans": [{"start": 4, "end": 13, "content": "another text"}]}, ""),
+        ({"spans": [{"start": 13, "end": 4}]}, ""),
+    ],
+)
+def test_an_approval_that_was_changed_is_an_error_or_quotes_the_document(
+    folder: Path, more: dict[str, object], said: str
+) -> None:
+    session = Approval(folder, "ann")
+    (id, key), _ = session.pairs[0], session.item(0)
+    line = {"query_id": id, "doc_id": key, "grade": 1, "judge": "bob", "at": "2026-01-01T00:00:00Z", **more}
+    (folder / "approvals.jsonl").write_text(json.dumps(line) + "\n")
+    before = (folder / "drafts.jsonl").read_bytes()
+    if said:
+        with pytest.raises(InputError, match=said):
+            session.finish()
+        assert (folder / "drafts.jsonl").read_bytes() == before
+    else:
+        session.finish()
+        (draft,) = (draft for draft in Drafts.read(folder).drafts if draft.id == id)
+        assert draft.spans[0]["quote"] in corpus()[draft.spans[0]["doc_id"]]

@@ -238,6 +238,38 @@ def test_a_key_that_the_server_echoes_is_not_stored(asks, tmp_path, monkeypatch)
     assert b"Bearer ***" in stored
 
 
+HALF = r"\ud800"
+"""Half of a character, as JSON escapes it."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "grade", "reason"),
+    [
+        (f'{{"grade": 1, "reason": "so {HALF}"}}', 1, f"so {HALF}"),
+        (f"{{'grade': 1, 'reason': 'so {HALF}'}}", 1, f"so {HALF}"),
+        (f'{{"grade": "{HALF}"}}', None, f"grade {HALF} is not one of 0, 1, 2, 3"),
+        (f'{{"grade": "{HALF}"}} {{"grade": 2}}', None, f"several grades: {HALF}, 2"),
+    ],
+)
+def test_half_of_a_character_in_the_object_of_an_answer_is_kept_as_an_escape(asks, tmp_path, answer, grade, reason):
+    with answering(answer) as (url, _):
+        asks(url, output=tmp_path / "j.jsonl")
+    (line,) = Judgments.read(tmp_path / "j.jsonl").current
+    assert (line.grade, line.more["reason"]) == (grade, reason)
+
+
+def test_half_of_a_character_in_a_draft_is_kept_as_an_escape(tmp_path):
+    text = "The harbour of Dover was rebuilt in nineteen eighty four by engineers from Calais who wanted room. " * 3
+    replies = [f'{{"question": "When did workers {HALF} renovate the English port?", "quote": "rebuilt in nineteen"}}']
+    replies += [f'{{"question": "When did workers renovate the port of Dover?", "quote": "rebuilt {HALF}"}}']
+    for reply in replies:
+        with answering(reply) as (url, _):
+            drafts = sy.questions({"d": text}, endpoint=url, model="m", n=1, cache=tmp_path / "q.sqlite")
+        drafts.write(tmp_path / "questions")
+        (draft,) = drafts.drafts
+        assert HALF in f"{draft.question} {draft.detail}"
+
+
 @pytest.mark.parametrize("content", ['"\\ud800 {\\"grade\\": 1}"', '[{"type": "text", "text": "{\\"grade\\": 1}"}]'])
 def test_odd_contents_of_an_answer_are_understood(asks, content):
     with answering(b'{"choices": [{"message": {"content": %s}}]}' % content.encode()) as (url, _):

@@ -17,10 +17,11 @@ from author import FAULTS, Author, corpus
 from scipy.stats import chisquare, ttest_ind
 
 import steelyard as sy
+from steelyard.cli import run
 from steelyard.datasets import Corpus, Dataset
 from steelyard.errors import InputError
 from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.other_passages import favours
+from steelyard.judging.other_passages import favours, search
 from steelyard.judging.passages import Sampler, windows, without_content
 from steelyard.retrievers import BM25, Dense
 
@@ -240,6 +241,15 @@ def test_passages_that_the_critic_prefers_are_kept_and_reject_nothing(tmp_path: 
     assert Drafts.read(tmp_path / "q").verdict == found.verdict
 
 
+def test_the_search_of_the_corpus_reports_its_steps() -> None:
+    draft = Draft("q1", "fact", "What did boats pay in tolls?", ({"doc_id": "d1"},), ({"doc_id": "d1"},))
+    texts = Dataset.of({f"d{number}": f"boats paid {number} coins in tolls" for number in range(4)}, {}, {}).corpus
+    steps: list[tuple[str, int, int]] = []
+    lists = search(texts, [draft], lambda *step: steps.append(step))
+    assert steps == [("searching 4 documents with bm25", 0, 2), ("searching 4 documents with dense", 1, 2)]
+    assert lists == search(texts, [draft])
+
+
 def test_whom_copied_words_favour_equals_a_computation_by_hand(tmp_path: Path) -> None:
     with Author() as server:
         found = drafted(server, tmp_path)
@@ -322,6 +332,8 @@ def test_an_own_prompt_is_a_kind_and_holds_the_passage_as_it_is(tmp_path: Path) 
     [
         ({"kinds": {"facts": 1}}, "Did you mean"),
         ({"kinds": {"fact": -1}}, "expected a share above 0"),
+        ({"kinds": {"fact": float("inf")}}, "expected a share above 0"),
+        ({"kinds": {"fact": 1e308, "procedure": 1e308}}, "expected a share above 0"),
         ({"by": "source"}, "no document has a field 'source'"),
         ({"n": 0}, "n"),
     ],
@@ -337,6 +349,23 @@ def test_wrong_settings_are_refused_before_anything_is_asked(
 
 def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text('{"_id": "1", "text": "mine"}\n')
-    with pytest.raises(InputError, match="name another"):
-        Drafts((), Corpus.of({"d": "text"})).write(tmp_path)
-    assert "mine" in (tmp_path / "queries.jsonl").read_text()
+    for text in (None, "draft 3 of my novel\n", '{"id": "mine"}\n'):
+        if text is not None:
+            (tmp_path / "drafts.jsonl").write_text(text)
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(InputError, match="name another"):
+            Drafts((), Corpus.of({"d": "text"})).write(tmp_path)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_of_something_else_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "drafts.jsonl").write_text("draft 3 of my novel\n")
+    (tmp_path / "file").touch()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d", "text": "text"}\n')
+    with Author() as server:
+        for name in ("mine", "file"):
+            command = ["questions", str(tmp_path / "corpus.jsonl"), "--endpoint", server.url, "--model", "m"]
+            assert run([*command, "-o", str(tmp_path / name), "--cache", str(tmp_path / "c.sqlite")]) == 2
+        assert server.requests == 0
+    assert not (tmp_path / "c.sqlite").exists()

@@ -402,6 +402,13 @@ def test_measures_that_cannot_discriminate(clean):
     result = clean.check()
     assert {finding.code for finding in result.findings} >= {"measure-saturated", "random-too-good", "same-run"}
     assert result.ceilings["R@100"] == pytest.approx(1.0)
+    effects = {(finding.code, finding.examples): finding.effect["runs"] for finding in result.findings}
+    for measure in clean.measures:
+        clean.measures = [measure]
+        reached = {name: {"now": mean, "fixed": result.ceilings[measure]} for name, mean in clean.means().items()}
+        assert effects["measure-saturated", (measure,)] == reached
+    # The first documents of a random list are the whole corpus, so one of them is relevant.
+    assert effects["random-too-good", (measure,)]["random"] == {"now": 1.0, "fixed": 0.0}
 
 
 def test_a_run_that_was_tuned_on_the_train_part(clean):
@@ -426,6 +433,11 @@ def test_relevant_distractor_and_order_by_effect(clean):
     assert {"relevant-distractor", "relevant-not-in-corpus"} <= {finding.code for finding in findings}
     ranks = [(["error", "warning", "info"].index(finding.severity), -finding.largest) for finding in findings]
     assert ranks == sorted(ranks)
+    effect = next(finding.effect for finding in findings if finding.code == "relevant-distractor")
+    doc = clean.relevant(query)[0]
+    clean.rows = [row for row in clean.rows if row[:2] != (query, doc)]
+    fixed = clean.means()
+    assert {name: row["fixed"] for name, row in effect["runs"].items()} == pytest.approx(fixed, abs=1e-12)
 
 
 CONFIRMED = {

@@ -186,7 +186,7 @@ def _ranked(
     docs = table["doc_id"]
     hashes = row_hashes(docs, query)[order]
     query, scores = query[order], scores[order]
-    tokens = _token_counts(docs, lengths)
+    tokens = token_counts(docs, lengths)
     if tokens is None and "tokens" in table.columns:
         tokens = table["tokens"]
     top_score = np.full(size, np.nan)
@@ -275,7 +275,7 @@ def _judged_rows(rows: _Rows, again: Bools, judged: JudgedDocs) -> tuple[Ints, I
     return hits["row"].to_numpy(), hits["doc"].to_numpy()
 
 
-def _token_counts(docs: pl.Series, tokens: dict[str, int] | None) -> pl.Series | None:
+def token_counts(docs: pl.Series, tokens: dict[str, int] | None) -> pl.Series | None:
     """The tokens of each row's document, null where they are unknown."""
     if tokens is None:
         return None

@@ -38,7 +38,10 @@ from steelyard.wording import counted, worded
 _Compared = TypeVar("_Compared")
 RANGES = "ranges.parquet"
 OVERLAPS_FILE = "overlaps.parquet"
-EVALUATION_FILES = ("scores.parquet", "pairs.parquet", "qrels.parquet", RANGES, OVERLAPS_FILE, "report.html")
+OVERLAP_SCORES = "overlap_scores.parquet"
+EVALUATION_FILES = (
+    "scores.parquet", "pairs.parquet", "qrels.parquet", RANGES, OVERLAPS_FILE, OVERLAP_SCORES, "report.html"
+)  # fmt: skip
 """The files that a result without qrels does not have."""
 
 DOCUMENTS = "documents.parquet"
@@ -141,7 +144,7 @@ def _load(path: Path) -> ResultFolder:
     qrels = read_qrels(path, settings.get("relevant_from"))
     qrels.labelled_by = str(settings.get("labelled_by") or "")
     if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
-        texts = {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
+        texts = _whole_texts(documents)
         runs = {name: Run(run, texts=texts) for name, run in runs.items()}
     comparison = _compare_again(record, qrels, _read_rules(path, qrels), runs, columns, notes)
     comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
@@ -149,6 +152,16 @@ def _load(path: Path) -> ResultFolder:
     comparison = replace(comparison, failed=_failed(record), cached=cached, judge_command=judge_command(path))
     notes += _changed_means(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
+
+
+def _whole_texts(documents: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """The texts of documents with their titles."""
+    return {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
+
+
+def _texts_in(path: Path) -> dict[str, str]:
+    """The texts of the documents of a result folder."""
+    return _whole_texts(_read_documents(path, []))
 
 
 def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Stages:
@@ -161,7 +174,8 @@ def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Sta
         qrels = read_qrels(path, record["settings"].get("relevant_from"))
         if options.get("by") is not None and options.get("queries") is None:
             options["queries"] = path / "queries.parquet"
-        return split_run(path, record, read_frame(path / STAGES_FILE), qrels, run, measure, **options)
+        frame = read_frame(path / STAGES_FILE)
+        return split_run(path, record, frame, qrels, run, measure, lambda: _texts_in(path), **options)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -211,18 +225,24 @@ def read_qrels(path: Path, relevant_from: float | None = None) -> Qrels:
     return qrels
 
 
-def rules_frame(rules: Mapping[str, Qrels]) -> pl.DataFrame:
-    """The qrels by each overlap rule in one frame: overlap, and the columns of the qrels."""
-    return pl.concat(qrels.frame.with_columns(overlap=pl.lit(rule)) for rule, qrels in rules.items())
+def rules_frame(rules: Mapping[str, pl.DataFrame]) -> pl.DataFrame | None:
+    """The qrels or scores by each overlap rule in one frame: their columns, and overlap; None without rules."""
+    frames = [frame.with_columns(overlap=pl.lit(rule)) for rule, frame in rules.items()]
+    return pl.concat(frames) if frames else None
+
+
+def read_by_rule(file: Path) -> dict[str, pl.DataFrame]:
+    """The frames of a file of `rules_frame`; none if the folder does not have the file."""
+    frame = read_frame(file)
+    if frame is None or "overlap" not in frame.columns:
+        return {}
+    parts = frame.partition_by("overlap", maintain_order=True, include_key=False, as_dict=True)
+    return {str(rule): part for (rule,), part in parts.items()}
 
 
 def _read_rules(path: Path, qrels: Qrels) -> dict[str, Qrels]:
     """The qrels by each overlap rule; none if the folder has none."""
-    frame = read_frame(path / OVERLAPS_FILE)
-    if frame is None:
-        return {}
-    rules = frame["overlap"].unique(maintain_order=True).to_list()
-    parts = {rule: frame.filter(pl.col("overlap") == rule).drop("overlap").drop_nulls("doc_id") for rule in rules}
+    parts = {rule: part.drop_nulls("doc_id") for rule, part in read_by_rule(path / OVERLAPS_FILE).items()}
     return {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
 
 
@@ -342,7 +362,7 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
         frame, qrels = read_frame(folder / STAGES_FILE), read_qrels(folder, record["settings"].get("relevant_from"))
         for name in names:
             with suppress(SteelyardError):
-                found.append(split_run(folder, record, frame, qrels, name))
+                found.append(split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))
     return found
 
 

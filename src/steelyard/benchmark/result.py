@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -19,6 +19,7 @@ from steelyard.benchmark.documents import ReturnedTexts, write_documents, write_
 from steelyard.benchmark.folder import (
     DOCUMENTS,
     EVALUATION_FILES,
+    OVERLAP_SCORES,
     OVERLAPS_FILE,
     RANGES,
     judge_command,
@@ -323,14 +324,16 @@ class BenchResult:
         if self.evaluated is None:
             remove_files([folder / name for name in EVALUATION_FILES])
         else:
-            scores = pl.concat(_scores_frame(table) for table in self.evaluated.score_tables)
-            write_file(folder / "scores.parquet", parquet_bytes(scores))
+            write_file(folder / "scores.parquet", parquet_bytes(_scores_frame(self.evaluated.score_tables)))
             write_file(folder / "pairs.parquet", parquet_bytes(self.evaluated.pairs))
             self.dataset.qrels.write(folder / "qrels.parquet")
             ranges = self.dataset.qrels.ranges
             frames = {
                 RANGES: None if ranges is None else ranges.frame,
-                OVERLAPS_FILE: rules_frame(self.rules) if self.rules else None,
+                OVERLAPS_FILE: rules_frame({rule: qrels.frame for rule, qrels in self.rules.items()}),
+                OVERLAP_SCORES: rules_frame(
+                    {rule: _scores_frame(tables) for rule, tables in self.evaluated.claims.rules.items()}
+                ),
             }
             for name, frame in frames.items():
                 if frame is not None:
@@ -391,18 +394,17 @@ def _scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else float(value) * factor
 
 
-def _scores_frame(table: ScoreTable) -> pl.DataFrame:
-    label = "" if table.k is None else f" at {table.k}"
-    size = len(table.queries)
+def _scores_frame(tables: Sequence[ScoreTable]) -> pl.DataFrame:
     return pl.concat(
         pl.DataFrame(
             {
-                "run": [run] * size,
+                "run": [run] * len(table.queries),
                 "query_id": list(table.queries),
-                "measure": [column.key + label] * size,
+                "measure": [column.key + ("" if table.k is None else f" at {table.k}")] * len(table.queries),
                 "value": values,
             }
         )
+        for table in tables
         for run, rows in zip(table.runs, table.values, strict=True)
         for column, values in zip(table.columns, rows, strict=True)
     )

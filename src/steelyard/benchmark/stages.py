@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -76,11 +76,12 @@ def split_run(
     qrels: Qrels,
     name: str | None = None,
     measure: Any = None,
+    texts: Callable[[], Mapping[str, str]] = dict,
     **options: Any,
 ) -> Stages:
     """The loss of one run by stage, the best of those with stages by default; by default in the bench's first measure.
 
-    frame: the content of stages.parquet. options: those of `stages`.
+    frame: the content of stages.parquet. texts: reads the documents, for a budget of tokens. options: as in `stages`.
     """
     import polars as pl
 
@@ -100,24 +101,32 @@ def split_run(
         raise InputError(f"{folder / STAGES_FILE} cannot be read; run the bench again.")
     own = frame.filter(pl.col("run") == chosen)
     *before, last = reads
-    lists: dict[str, Any] = {stage: _run(own, stage, None) for stage in before}
-    lists[last] = Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)
+    returned = {stage: _run(own, stage, None) for stage in before}
+    lists: dict[str, Any] = dict(returned)
+    answer = Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)
+    settings = record["settings"]
+    measure = first_measure(settings) if measure is None else measure
+    if dialect(settings.get("dialect") or "steelyard").reads_texts([measure]):
+        answer = Run(answer, texts=texts())
+    lists[last] = answer
     for stage in reads:
         numbers = own.filter(pl.col("stage") == stage)["call"].drop_nulls().unique().sort().to_list()
         if numbers:
             lists[stage] = {"calls": [_run(own, stage, number) for number in numbers], "list": lists[stage]}
-    settings = record["settings"]
     policies = {key: settings[key] for key in _POLICIES if settings.get(key) is not None}
     judged = chunking_qrels(qrels, row["chunker"]) if row.get("chunker") else qrels
     split = stages(
         judged,
         lists,
-        first_measure(settings) if measure is None else measure,
+        measure,
         inputs=reads,
         dialect=settings.get("dialect") or "steelyard",
         **{**policies, **{key: value for key, value in options.items() if value is not None}},
     )
-    return replace(split, run=chosen, others=tuple(run for run in known if run != chosen))
+    others = tuple(run for run in known if run != chosen)
+    if split.lists:
+        returned |= {last: answer, **split.lists}
+    return replace(split, run=chosen, others=others, lists=returned)
 
 
 def _run(frame: pl.DataFrame, stage: str, call: int | None) -> Run:

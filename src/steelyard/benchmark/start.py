@@ -27,8 +27,9 @@ from steelyard.retrievers.adapters.targets import load_target
 from steelyard.retrievers.registry import adapter_of, retriever_names
 from steelyard.user_code import run_user_code
 
-SHOWN = 3
-"""Documents that a retriever is asked for, and that are shown."""
+DEPTH, LEAST_DEPTH = 20, 10
+"""Documents that a retriever is asked for. The bench asks for fewer if no retriever returns as many, but for as many as
+its measures read."""
 
 _LABELLED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -49,7 +50,7 @@ _TEMPLATE = """\
 
 {parts}
 # Documents that every retriever is asked for, per question.
-depth: 20
+depth: {depth}
 
 # `steelyard list retrievers` shows what else can be here, and the settings of each.
 {retrievers}
@@ -60,7 +61,7 @@ measures: [nDCG@10, RR@10]
 
 @dataclass(frozen=True)
 class FirstAnswer:
-    """What a retriever returned for the first question: (id, score, text) of its first documents."""
+    """What a retriever returned for the first question: (id, score, text) of its documents."""
 
     entry: dict[str, Any]
     label: str
@@ -197,11 +198,11 @@ def _asked(spec: Spec, entry: dict[str, Any], question: str) -> FirstAnswer:
         start = perf_counter()
         if isinstance(retriever, Wrapped):
             retriever.keep_texts(keep)
-            found = retriever.ask([question], SHOWN)
+            found = retriever.ask([question], DEPTH)
             taken = perf_counter() - start
-            return retriever.read([question], found, SHOWN)[0], taken
-        answered = retriever.retrieve([question], SHOWN)
-        return read_lists(answered, spec.label, question, SHOWN, keep), perf_counter() - start
+            return retriever.read([question], found, DEPTH)[0], taken
+        answered = retriever.retrieve([question], DEPTH)
+        return read_lists(answered, spec.label, question, DEPTH, keep), perf_counter() - start
 
     found, seconds = run_user_code(ask, spec.label)
     documents = [(doc, score, texts.get(doc, "")) for doc, score in found]
@@ -249,7 +250,10 @@ def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answ
     documents: Any = load_yaml(corpus) if corpus is not None and corpus.startswith("{") else corpus
     documents = relative(documents) if isinstance(documents, str) else documents
     parts = {"queries": source, **({} if documents is None else {"corpus": documents})}
+    asked = [answer for answer in answers if answer.seconds]
+    longest = max((len(answer.documents) for answer in asked), default=0)
     return _TEMPLATE.format(
+        depth=max(longest, LEAST_DEPTH) if len(asked) == len(answers) else DEPTH,
         file=path.name,
         result=f"{path.stem}-result",
         parts=yaml.safe_dump(parts, sort_keys=False, allow_unicode=True, width=120),

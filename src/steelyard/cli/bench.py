@@ -24,6 +24,9 @@ from steelyard.notes import sentence
 from steelyard.safe_text import cell_text
 from steelyard.wording import counted
 
+SHOWN = 3
+"""Documents of a first answer that are shown."""
+
 
 def bench(
     config: Annotated[Path, Argument("BENCH.YAML", "The bench: `steelyard init` writes an example.")],
@@ -182,9 +185,11 @@ def init(
     for answer in started.answers:
         size = counted(len(answer.documents), "document")
         print_message(f"{answer.label}: {size} in {1000 * answer.seconds:.0f} ms" if answer.seconds else answer.label)
-        for rank, (doc, score, text) in enumerate(answer.documents, start=1):
+        for rank, (doc, score, text) in enumerate(answer.documents[:SHOWN], start=1):
             shown = " ".join(f"{shortened(doc, 24)}  {score:.4g}  {text[:500]}".split("\n"))
             print_message(shortened(f"  {rank}  {cell_text(shown)}", wide))
+        if len(answer.documents) > SHOWN:
+            print_message(f"  ... and {len(answer.documents) - SHOWN} more")
         print_messages(f"  ({remark})" for remark in answer.remarks)
     print_message(f"{started.path} is written. Next: steelyard bench {started.path}")
 

@@ -88,7 +88,8 @@ def gate(
     Rules of `gate:` in bench.yaml are also checked. If no rule compares with the
     baseline, there must be no significant drop in any measure that both have. A run
     that failed on queries does not pass. A rule whose outcome depends on documents
-    that nobody judged is undecided: a warning, or with --strict exit code 1.
+    that nobody judged, or on how much of a passage a chunk must contain, is
+    undecided: a warning, or with --strict exit code 1.
     """
     all_rules: list[str | Rule] = [
         each for text in rule or [] for each in (read_rules(text[1:]) if text.startswith("@") else [text])

@@ -6,6 +6,7 @@ import getpass
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -190,6 +191,13 @@ def _print_verdict(work: ResultJudging) -> None:
     print_message(
         f"By {counted(len(judged), 'judgment')} of {counted(len(judged.queries), 'question')}: {comparison.verdict}"
     )
+    pair = comparison.leading_pair
+    if pair is not None and not isnan(pair.low):
+        shares = ""
+        if pair.judged_run is not None and pair.judged_baseline is not None:
+            shares = f"; {pair.judged_run:.0%} and {pair.judged_baseline:.0%} of their first documents are judged"
+        interval = f"{pair.low:+.4f} to {pair.high:+.4f} ({comparison.interval_heading})"
+        print_message(f"{pair.run} vs {pair.baseline}: {interval}{shares}.")
     expected = work.forecast(comparison)
     if expected is not None:
         print_message(str(expected))

@@ -56,10 +56,10 @@ def questions(
     a person approve them. Run the command again after a crash: what was answered
     is not asked again.
     """
-    from steelyard.judging.approval import FILE, approved
     from steelyard.judging.drafting import Drafting, client
-    from steelyard.judgments import Judgments
+    from steelyard.judging.drafts import check_folder
 
+    check_folder(output)
     made = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
     try:
         drafting = Drafting(corpus, made, n, shares_of(kinds), like, critic, by, seed)
@@ -69,12 +69,12 @@ def questions(
         if plan:
             return
         with progress_bar() as progress:
-            drafts = drafting.run(lambda done, total, tokens: progress(f"drafting, {tokens:,} tokens", done, total))
+            drafts = drafting.run(
+                lambda done, total, tokens: progress(f"drafting, {tokens:,} tokens", done, total), progress
+            )
     finally:
         made.cache.close()
-    if (output / FILE).exists():
-        drafts = approved(drafts, Judgments.read(output / FILE))
-    drafts.write(output)
+    drafts = drafts.write(output)
     print_message(drafts.verdict)
     print_tables(drafts.document().tables)
     print_messages(drafts.notes)

@@ -11,8 +11,10 @@ from steelyard.cli.options import Argument, Option, RunFile, UsageError
 from steelyard.cli.output import Format, emit, emit_result, print_message, print_messages, print_tables
 from steelyard.comparison.stages import Stages
 from steelyard.comparison.stages import stages as split_by_stage
+from steelyard.dialects import dialect
 from steelyard.report.documents import frame_table
 from steelyard.report.tables import plain
+from steelyard.run import Run
 from steelyard.wording import shortened_name
 
 LONGEST = 14
@@ -83,7 +85,7 @@ def stages(
             raise UsageError(f"{path} is the result of a bench; expected at most two of its runs, without stages.")
         result, *earlier = [split_by_stage(path, run, measure, queries=queries, **how) for run in named]
     else:
-        from steelyard.io.datasets import queries_beside
+        from steelyard.io.datasets import dataset_named, queries_beside
 
         judged = args.read_qrels(path, qrels_columns)
         if by is not None and queries is None:
@@ -97,6 +99,9 @@ def stages(
                 raise UsageError(f"{unnamed[0]!r} has no stage; expected STAGE=RUN, as in retrieve={unnamed[0]}.")
             read = [args.read_run(run.path, run_columns, len(files)) if run_columns else run.path for run in files]
             lists = dict(zip(args.run_names([], files), read, strict=True))
+            if measure is not None and path.is_dir() and dialect("steelyard").reads_texts([measure]):
+                last = next(reversed(lists))
+                lists[last] = Run(Run.of(lists[last]), texts=dict(dataset_named(str(path)).corpus))
             return split_by_stage(judged, lists, measure, inputs=_inputs(inputs), queries=queries, **how)
 
         if not runs:

@@ -29,14 +29,20 @@ def by_every_rule(pairs: Sequence[Pair], tests: Sequence[PairTest], rules: Rules
     for at, pair in enumerate(pairs):
         own = {rule: others[at] for rule, others in found.items()}
         if len({"not significant" if each.verdict == "equal" else each.verdict for each in own.values()}) > 1:
-            numbers = ", ".join(
-                f"{rule} {each.difference:+.4f}{each.stars.removeprefix('ns')}" for rule, each in own.items()
-            )
-            reason = f"{DEPENDS} ({numbers})"
+            reason = dependence({rule: f"{p.difference:+.4f}{p.stars.removeprefix('ns')}" for rule, p in own.items()})
             sentence = f"Undecided: {reason}."
             pair = replace(pair, verdict="undecided", stars="", equivalent=None, reason=reason, sentence=sentence)
         made.append(pair)
     return made
+
+
+def dependence(outcomes: Mapping[str, str]) -> str:
+    """The reason why something is undecided, with the outcome by each rule.
+
+    >>> dependence({"any": "+0.1610***", "whole": "-0.4530***"})
+    'depends on how much of a passage a chunk must contain (any +0.1610***, whole -0.4530***)'
+    """
+    return f"{DEPENDS} ({', '.join(f'{rule} {outcome}' for rule, outcome in outcomes.items())})"
 
 
 def _tested(tests: Sequence[PairTest], tables: Sequence[ScoreTable], plan: ComparisonPlan) -> list[Pair]:

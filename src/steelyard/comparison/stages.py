@@ -10,7 +10,7 @@ the ordering add up to the loss of the pipeline.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
+from steelyard.alignment.frames import token_counts
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.ranking import ranked_rows
+from steelyard.checks import text_value
 from steelyard.comparison.calls import LIST, calls_of, calls_table, joined
 from steelyard.comparison.compare import slice_values
 from steelyard.comparison.slices import column_values, in_order, slice_labels
@@ -28,7 +31,7 @@ from steelyard.dialects import Dialect
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.evaluation import judged_qrels, measure_values, on_scale, prepare, scores_of
 from steelyard.lazy import looked_up
-from steelyard.measures.compute import averaged, is_over_targets, reads_texts
+from steelyard.measures.compute import averaged, is_over_targets
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note
 from steelyard.options import OptionKeywords, Options, check_names
@@ -48,6 +51,9 @@ NEVER, BELOW, DELIVERED = "never retrieved", "below the cutoff", "delivered"
 ORDERING = "ordering"
 """What the last list loses because its documents are not in ideal order."""
 
+BUDGET = "budget"
+"""The stage of a measure with a budget of tokens: it cuts the last list."""
+
 NOTHING = 1e-9
 """A loss below this is rounding."""
 
@@ -63,7 +69,8 @@ class StagesData:
     added: per step, relevant documents that no stage before has. below_depth: per step, the lost targets that were
     ranked deeper than the list that it returned. own: per parallel
     stage, its ceiling and what the joint ceiling would lose without it. unit: 'target' or 'relevant document'.
-    run: the run of a bench, if it is one; others: the other runs of that bench that have stages.
+    run: the run of a bench, if it is one; others: the other runs of that bench that have stages. lists: what its stages
+    before the last one returned, and with a budget all of them. reads: what each stage read.
     calls: for stages with several calls per question, one row per stage and call (see `calls_table`).
     """
 
@@ -85,6 +92,8 @@ class StagesData:
     unit: str
     run: str = ""
     others: tuple[str, ...] = ()
+    lists: Mapping[str, Run] = field(default_factory=dict)
+    reads: Mapping[str, Sequence[str]] = field(default_factory=dict)
     calls: pl.DataFrame | None = None
 
     @cached_property
@@ -282,7 +291,8 @@ def stages(
     each is anything that `evaluate` takes as a run. A query that is missing from a list counts as an empty list. A stage
     with several calls per question is {"calls": [run, run]}: its list is that of all calls, every document once, or
     the run under "list". A path is an export of OpenTelemetry spans, one JSON object per line.
-    measure: a mean over queries of which more is better; default nDCG@10.
+    measure: a mean over queries of which more is better; default nDCG@10. With a budget of tokens, as in R(budget=600),
+    `budget` is the last stage: the documents of the list before it that fit. The ceilings are those without a budget.
     inputs: the stages that a stage reads, as in {"fuse": ["lexical", "dense"]}. A stage that is not in it reads the
     stage before it, unless another stage names that one: then it is a first stage.
     by, queries: as in `compare`. alpha: the significance level of the verdict. dialect and the other options are those
@@ -317,7 +327,14 @@ def stages(
     judged = judged_qrels(qrels)
     key, parsed = next(iter(on_scale(named, judged, dialect).items()))
     check_splits(key, parsed)
-    plan = Plan.of(tuple(map(str, stages)), inputs or {})
+    names, whole_measure, reads = tuple(map(str, stages)), parsed, dict(inputs or {})
+    budget = parsed.parameters.get("budget")
+    if budget is not None and names:
+        if BUDGET in names:
+            raise InputError(f"{BUDGET!r} is the stage of {key}; give your stage another name.")
+        parsed = replace(parsed, given=tuple(each for each in parsed.given if each[0] != "budget"))
+        names, reads = (*names, BUDGET), {**reads, BUDGET: names[-1:]}
+    plan = Plan.of(names, reads)
     calls = {str(name): list(map(Run.of, found)) for name, run in stages.items() if (found := calls_of(run))}
     runs: dict[str, Any] = {}
     for name, run in stages.items():
@@ -328,6 +345,13 @@ def stages(
         aligned = with_doubts(align(judged, run, chosen.ordering, name), judged, run)
         scores[name] = scores_of(aligned, {key: parsed}, dialect, chosen)
     refuse_unmatched({name: each.coverage for name, each in scores.items()})
+    *_, (last, answer) = scores.items()
+    warned = [note for note in answer.notes if note.severity != "info"]
+    cut: dict[str, Run] = {}
+    if budget is not None:
+        measure_values(whole_measure, answer._known_lists(), chosen)  # An error if it cannot be computed.
+        runs[BUDGET] = cut[BUDGET] = _within(Run.of(runs[last]), budget, chosen)
+        scores[BUDGET] = scores_of(align(judged, runs[BUDGET], chosen.ordering, BUDGET), {key: parsed}, dialect, chosen)
 
     def union(names: Sequence[str]) -> Alignment:
         return lists[names[0]] if len(names) == 1 else _union([runs[name] for name in names], judged, chosen)
@@ -346,9 +370,8 @@ def stages(
     if not kept.any():
         raise InputError(f"no query has a value of {key}: the qrels have no relevant document.")
     targets = _Targets.of(judged, parsed, chosen, plan, states, lists)
-    warned = [note for note in scores[plan.names[-1]].notes if note.severity != "info"]
     return Stages(
-        measure=parsed,
+        measure=whole_measure,
         steps=tuple(step for step, _ in plan.steps),
         queries=[query for query, keep in zip(judged.judged.query_ids, kept.tolist(), strict=True) if keep],
         best=best[kept],
@@ -364,6 +387,8 @@ def stages(
         notes=[*read, *warned],
         alpha=alpha,
         unit="target" if judged.has_targets else "relevant document",
+        lists=cut,
+        reads=plan.reads,
         calls=calls_table(calls, judged, level_of(parsed, chosen.rel)) if calls else None,
     )
 
@@ -389,8 +414,8 @@ def check_splits(key: str, measure: Measure) -> None:
     """Raise if a measure cannot be split over stages."""
     if not averaged(measure) or measure.definition.better != "more":
         raise MeasureError(f"{key} cannot be split over stages: it is not a mean of which more is better.")
-    if measure.definition.family == "spans" or reads_texts(measure):
-        raise MeasureError(f"{key} cannot be split over stages: its best order depends on the lengths of texts.")
+    if measure.definition.family == "spans" or measure.parameters.get("near", False) is not False:
+        raise MeasureError(f"{key} cannot be split over stages: its best order depends on the texts of documents.")
 
 
 def _mean(values: Floats, kept: Bools) -> float:
@@ -405,6 +430,8 @@ def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) ->
     """
     if not names:
         raise InputError('no stage is given; expected {"retrieve": run, "rerank": run}.')
+    for name in names:
+        text_value("the name of a stage", name)
     if ORDERING in names:
         raise InputError(f"{ORDERING!r} cannot be the name of a stage: it is the loss of the last list's order.")
     named = {name for read in inputs.values() for name in read}
@@ -526,6 +553,18 @@ def _union(runs: Sequence[Any], judged: Qrels, options: Options) -> Alignment:
     return options.lists(align(judged, joined(list(map(Run.of, runs))), options.ordering).alignment)
 
 
+def _within(run: Run, budget: int, options: Options) -> Run:
+    """The first documents of every list that together fit into a budget of tokens."""
+    import polars as pl
+
+    rows = ranked_rows(run.table, run.ordered, options.ordering)
+    counts = token_counts(rows["doc_id"], run.tokens)
+    rows = rows if counts is None else rows.with_columns(counts)
+    kept = rows.filter(pl.col("tokens").cum_sum().over("query_id") <= budget)
+    table = kept.select("query_id", "doc_id", score=pl.lit(None, pl.Float64))
+    return Run.from_table(table, ordered=True)
+
+
 @dataclass(frozen=True, eq=False)
 class _Targets:
     """What happens to targets: the fates, the frame of all targets, moves and losses below the depth, by step."""
@@ -553,7 +592,9 @@ class _Targets:
         pairs = np.flatnonzero(targets.grade > 0 if level is None else targets.grade >= level)
         doc, (kept, target) = targets.doc[pairs], np.unique(targets.target[pairs], return_inverse=True)
         relevant, query = np.unique(doc), targets.query[kept]
-        k = measure.cutoff if measure.cutoff is not None and measure.definition.cutoff_kind == "rank" else np.inf
+        k = np.finfo(np.float64).max  # Documents that are not in a list have the rank infinity.
+        if measure.cutoff is not None and measure.definition.cutoff_kind == "rank":
+            k = measure.cutoff
         ranks = {name: _ranks(a) for name, a in lists.items()}
         fate = np.zeros(len(judged.judged.doc_ids), dtype=np.int64)
         is_relevant, added = np.isin(np.arange(len(fate)), relevant), []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
     """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`.
 
     Where rules can depend on unjudged documents, it has the first documents of the lists, too; `lists` is empty where
-    they cannot, and absent where the lists are not known.
+    they cannot, and absent where the lists are not known. `overlaps` has the runs by each overlap rule of chunks.
     """
     head: dict[str, Any] = {
         "steelyard": source.version if source.version != "unknown" else __version__,
@@ -60,8 +61,15 @@ def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
     lists = {run: stored_lists(source, run) for run in runs}
     depth = max((each[0] for each in lists.values() if each is not None), default=0)
     parts += [f'"list_depth": {depth}'] if depth else []
-    rows = ",\n".join(_run_json(source, run, lists[run]) for run in runs)
-    return "{" + ",\n ".join([*parts, f'"runs": [\n{rows}\n]']) + "}"
+    by_rule = {rule: replace(source, scores=table) for rule, table in source.overlaps.items()}
+    overlaps = [f'"{rule}": {_runs_json(each, dict.fromkeys(runs))}' for rule, each in by_rule.items()]
+    parts += [f'"overlaps": {{{", ".join(overlaps)}}}'] if overlaps else []
+    return "{" + ",\n ".join([*parts, f'"runs": {_runs_json(source, lists)}']) + "}"
+
+
+def _runs_json(source: GateInput, lists: Mapping[str, tuple[int, dict[str, list[str]]] | None]) -> str:
+    """The runs, with the lists of each."""
+    return "[\n" + ",\n".join(_run_json(source, run, own) for run, own in lists.items()) + "\n]"
 
 
 def _run_json(source: GateInput, run: str, lists: tuple[int, dict[str, list[str]]] | None) -> str:

@@ -69,8 +69,8 @@ def gate(
     allow: what may differ from the baseline: "queries" (missing ones) or "judgments".
     allow_failed: a run that failed on more queries than this does not pass; default: `gate: {allow_failed: ...}` of
     bench.yaml, or 0.
-    strict_judged: a rule is undecided if its outcome depends on documents that nobody judged. Such a rule does not
-    pass if this is set; otherwise there is a warning.
+    strict_judged: a rule is undecided if its outcome depends on documents that nobody judged, or on how much of a
+    passage a chunk must contain. Such a rule does not pass if this is set; otherwise there is a warning.
 
     >>> before = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 1.0} for n in range(9)}}]}
     >>> after = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 0.5 + 0.05 * n} for n in range(9)}}]}

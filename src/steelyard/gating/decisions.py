@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 import numpy as np
 
 from steelyard.comparison.movers import movers
+from steelyard.comparison.overlap import dependence
 from steelyard.comparison.pairs import NOT_TOGETHER
 from steelyard.comparison.rules import Rule, not_worse, within_margin
 from steelyard.comparison.scores import ScoreTable
@@ -53,36 +54,96 @@ def decide(
 ) -> tuple[list[Row], list[Note]]:
     """One row per run and rule, and notes on them. `runs` are (run, run of the baseline).
 
-    A rule whose outcome depends on unjudged documents is undecided: it does not pass if `strict_judged`.
+    A rule whose outcome depends on unjudged documents, or on the overlap rule of chunks, is undecided: it does not
+    pass if `strict_judged`.
     """
     notes = lists_notes(result, baseline, runs, rules, strict_judged)
     documents = {run: judged_documents(result, run, baseline, other, plan.seed, plan.test) for run, other in runs}
-    cases = [
+    cases = _cases(result, baseline, runs, rules, notes)
+    tests = sum(case.rule.tested for case in cases)
+    notes += _unchanged_note(cases)
+    decided = _rows(cases, plan, notes)
+    by_rule = {
+        overlap: _rows(_cases(now, before, runs, rules, []), plan, [])
+        for overlap, (now, before) in _by_overlap(result, baseline, rules, notes).items()
+    }
+    rows = []
+    for at, (case, row) in enumerate(zip(cases, decided, strict=True)):
+        row = replace(row, losers=_losers(case, result), source=case.resolved.source)
+        judged, parts = documents[case.run], result.parts(case.column.key)
+        if judged is not None and parts:
+            row = with_judged(row, case, judged, parts, plan, tests)
+        row = _by_every_rule(row, {overlap: found[at] for overlap, found in by_rule.items()})
+        rows.append(replace(row, passed=not strict_judged) if row.undecided else row)
+    others = {run: other for run, other in runs if other is not None}
+    notes += unjudged_notes(rows, documents, others, strict_judged)
+    return rows, notes
+
+
+def _cases(
+    result: GateInput,
+    baseline: GateInput | None,
+    runs: Sequence[tuple[str, str | None]],
+    rules: Sequence[ResolvedRule],
+    notes: list[Note],
+) -> list[RuleCase]:
+    return [
         _case(result, baseline, run, other, each, notes)
         for run, other in runs
         for each in rules
         if has_stage(result, run, each.rule, each.key)
     ]
+
+
+def _rows(cases: Sequence[RuleCase], plan: GatePlan, notes: list[Note]) -> list[Row]:
+    """The rows of all cases of a gate, whose tests are corrected together."""
     tested = [case for case in cases if case.rule.tested]
     _check_power(tested, plan)
     p_values = iter(_tests(tested, plan))
-    notes += _unchanged_note(cases)
     rows = []
     for case in cases:
         if case.rule.margin:
-            row = _margin_row(case, plan)
+            rows.append(_margin_row(case, plan))
         elif case.rule.tested:
-            row = _tested_row(case, *next(p_values), plan=plan, tests=len(tested), notes=notes)
+            rows.append(_tested_row(case, *next(p_values), plan=plan, tests=len(tested), notes=notes))
         else:
-            row = _threshold_row(case, plan, notes)
-        row = replace(row, losers=_losers(case, result), source=case.resolved.source)
-        judged, parts = documents[case.run], result.parts(case.column.key)
-        if judged is not None and parts:
-            row = with_judged(row, case, judged, parts, plan, len(tested))
-        rows.append(replace(row, passed=not strict_judged) if row.undecided else row)
-    others = {run: other for run, other in runs if other is not None}
-    notes += unjudged_notes(rows, documents, others, strict_judged)
-    return rows, notes
+            rows.append(_threshold_row(case, plan, notes))
+    return rows
+
+
+def _by_overlap(
+    result: GateInput, baseline: GateInput | None, rules: Sequence[ResolvedRule], notes: list[Note]
+) -> dict[str, tuple[GateInput, GateInput]]:
+    """The result and the baseline by each overlap rule of chunks, if a rule compares values that depend on it."""
+    keys = {each.key for each in rules if each.rule.needs_baseline}
+    tables = [each.overlaps for each in (result, baseline) if each is not None]
+    if baseline is None or not any(_differ(list(each.values()), key) for each in tables for key in keys):
+        return {}
+    if result.overlaps.keys() != baseline.overlaps.keys():
+        source = baseline if result.overlaps else result
+        notes.append(note("gate-overlap-unknown", source=source.name))
+        return {}
+    return {
+        rule: (replace(result, scores=table), replace(baseline, scores=baseline.overlaps[rule]))
+        for rule, table in result.overlaps.items()
+    }
+
+
+def _differ(tables: Sequence[ScoreTable], key: str) -> bool:
+    """Whether the values of a measure differ between tables."""
+    values = [table.of(key) for table in tables if key in [column.key for column in table.columns]]
+    return not all(np.array_equal(each, values[0], equal_nan=True) for each in values)
+
+
+def _by_every_rule(row: Row, others: Mapping[str, Row]) -> Row:
+    """The row; undecided if it compares with the baseline and the overlap rules of chunks do not agree on it."""
+    if not row.rule.needs_baseline or len({each.passed for each in others.values()}) < 2:
+        return row
+    differences = {rule: each.difference or 0.0 for rule, each in others.items()}
+    reason = dependence(
+        {rule: f"{differences[rule]:+.4f} {'passes' if each.passed else 'fails'}" for rule, each in others.items()}
+    )
+    return replace(row, undecided=True, overlaps=differences, why=f"{reason}; {row.why}")
 
 
 def _unchanged_note(cases: Sequence[RuleCase]) -> list[Note]:

@@ -66,8 +66,9 @@ class GateInput:
     queries. unmeasured: runs whose values mean nothing, with the reason. sessions: when the times of each run were
     measured. weights: of the composite. files: the run files of a folder. lists: the first `list_depth` documents of
     every query of a run, in a baseline; empty if no rule needs them. chunked: the bench has chunkers, each with its own
-    judgments. history: the file that the bench adds a line to. chosen_from: for every run of a baseline that is the
-    best of several, the values of all of them by measure and query.
+    judgments. overlaps: the values by each overlap rule, if it has evidence with spans. history: the file that the
+    bench adds a line to. chosen_from: for every run of a baseline that is the best of several, the values of all of
+    them by measure and query.
     """
 
     name: str
@@ -93,6 +94,7 @@ class GateInput:
     lists: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     list_depth: int | None = None
     chunked: bool = False
+    overlaps: Mapping[str, ScoreTable] = field(default_factory=dict)
     history: Path | None = None
     chosen_from: Mapping[str, Sequence[Mapping[str, Mapping[str, float]]]] = field(default_factory=dict)
 
@@ -300,9 +302,12 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
     cutoffs = content.get("at") if isinstance(content.get("at"), list) else []
     at = tuple(k for k in cutoffs or () if isinstance(k, int))
     columns, spelled = _columns(keys, dialect, cutoffs=at, known={key: str(text) for key, text in definitions.items()})
+    scores = ScoreTable(tuple(names), columns, tuple(queries), values)
+    overlaps = _mapping(content.get("overlaps")) or {}
+    by_rule = {rule: _from_json({**content, "runs": runs, "overlaps": None}, name) for rule, runs in overlaps.items()}
     return GateInput(
         name=name,
-        scores=ScoreTable(tuple(names), columns, tuple(queries), values),
+        scores=scores,
         dialect=dialect,
         version=_text(content.get("steelyard", "unknown")),
         definitions=spelled,
@@ -316,7 +321,14 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
             if run.get("lists") is not None
         },
         list_depth=content.get("list_depth") if isinstance(content.get("list_depth"), int) else None,
+        overlaps=_same_cases(scores, {rule: each.scores for rule, each in by_rule.items()}),
     )
+
+
+def _same_cases(scores: ScoreTable, overlaps: Mapping[str, ScoreTable]) -> Mapping[str, ScoreTable]:
+    """The values by each overlap rule, if they are of the same runs, measures and queries."""
+    cases = {(each.runs, each.columns, each.queries) for each in (scores, *overlaps.values())}
+    return overlaps if len(cases) == 1 else {}
 
 
 def _mapping(value: Any) -> dict[str, Any] | None:
@@ -366,7 +378,15 @@ def _value(value: Any, where: str, run: str, query: str) -> float:
 
 def _from_folder(path: Path, name: str) -> GateInput:
     """The recorded values of a result folder; nothing is evaluated again."""
-    from steelyard.benchmark.folder import judge_command, read_frame, read_qrels, read_queries, read_record
+    from steelyard.benchmark.folder import (
+        OVERLAP_SCORES,
+        judge_command,
+        read_by_rule,
+        read_frame,
+        read_qrels,
+        read_queries,
+        read_record,
+    )
 
     record = read_record(path)
     settings = record["settings"]
@@ -388,6 +408,8 @@ def _from_folder(path: Path, name: str) -> GateInput:
     chunked = bool(settings.get("chunkers"))
     chosen = {name: settings.get(name) for name in POLICIES}
     keys = [column.key for column in table.columns]
+    by_rule = read_by_rule(path / OVERLAP_SCORES)
+    overlaps = {rule: _score_table(each, record, dialect, cutoffs, rel) for rule, each in by_rule.items()}
     return GateInput(
         name=name,
         scores=table,
@@ -402,6 +424,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
         cutoffs=cutoffs,
         folder=None if chunked else path,
         chunked=chunked,
+        overlaps=_same_cases(table, overlaps),
         history=path / str(settings["history"]) if settings.get("history") else None,
         rules=tuple(map(str, settings.get("gate") or ())),
         unknown_documents={

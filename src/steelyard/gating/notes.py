@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steelyard.comparison.overlap import DEPENDS
 from steelyard.notes import Texts, declare
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
@@ -22,12 +23,21 @@ LISTS_ADVICE = (
 )
 
 
+def _gate_depends_on_overlap(rules: tuple[tuple[str, str], ...]) -> str:
+    return (
+        f"the outcome of {_which(rules)} {DEPENDS} to be relevant. SpanR needs no such rule: it counts the text itself"
+    )
+
+
+def _which(rules: tuple[tuple[str, str], ...]) -> str:
+    return listed([f"`{rule}` for {run}" for rule, run in rules], SHOWN_NAMES)
+
+
 def _gate_undecided(rules: tuple[tuple[str, str], ...], documents: int, strict: bool) -> str:
-    which = listed([f"`{rule}` for {run}" for rule, run in rules], SHOWN_NAMES)
     judge = f"judge {counted(documents, 'document')}" if documents else "judge documents of both runs"
     strictly = "" if strict else ". With strict_judged=True (--strict) the gate fails"
     return (
-        f"the outcome of {which} depends on documents that nobody judged. To decide it, {judge}; "
+        f"the outcome of {_which(rules)} depends on documents that nobody judged. To decide it, {judge}; "
         f"`steelyard pool` selects them{strictly}"
     )
 
@@ -52,6 +62,10 @@ WARNINGS: Texts = {
     "gate-rule-direction": "the rule `{rule}`: a {better:more?higher|lower} value of {measure} is better; check the "
     "operator",
     "gate-undecided": _gate_undecided,
+    "gate-depends-on-overlap": _gate_depends_on_overlap,
+    "gate-overlap-unknown": "{source} has values by one overlap rule only, so it was not checked whether an outcome "
+    "depends on how much of a passage a chunk must contain. Use a result folder as the baseline, or a file that "
+    "`steelyard gate FOLDER --save-baseline baseline.json` wrote",
     "gate-lists-unknown": f"{LISTS_UNKNOWN}, so unjudged documents were not checked. An outcome may depend on them. "
     f"{LISTS_ADVICE}",
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from xml.etree import ElementTree
 
+from steelyard.comparison.overlap import DEPENDS
 from steelyard.comparison.rules import Rule
 from steelyard.gating.settings import GatePlan
 from steelyard.notes import Note, sentence
@@ -49,7 +50,8 @@ class Row:
     reference: the value of the baseline for the same queries. difference: the value minus the reference. low, high:
     the 95% interval of the value (a threshold) or of the difference. p: one-sided. detectable: the smallest change
     for the worse that this number of queries detects 80% of the time. source: where the rule comes from; "" if the
-    caller gave it. undecided: the outcome depends on unjudged documents. judged, judged_baseline: the share of judged
+    caller gave it. undecided: the outcome depends on unjudged documents, or on how much of a passage a chunk must
+    contain; then `overlaps` has the difference by each overlap rule. judged, judged_baseline: the share of judged
     documents above the measure's cutoff, if it is below 1. bound_low, bound_high: the lowest and highest value (a
     threshold) or difference that any grading gives. unjudged: the number of unjudged documents of both runs.
     """
@@ -79,6 +81,7 @@ class Row:
     bound_low: float | None = None
     bound_high: float | None = None
     unjudged: int = 0
+    overlaps: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -133,7 +136,7 @@ class GateResult(Documented):
 
     @property
     def verdict(self) -> str:
-        """passed, FAILED, or undecided: no rule failed, and the outcome of one depends on unjudged documents."""
+        """passed, FAILED, or undecided: no rule failed, and one is undecided."""
         if not self.passed:
             return "FAILED"
         return "undecided" if any(row.undecided for row in self.rows) else "passed"
@@ -151,7 +154,9 @@ class GateResult(Documented):
         rules = counted(len(self.rows), "rule")
         undecided = sum(row.undecided for row in self.rows)
         failed = len([row for row in self.failures if not row.undecided])
-        depend = f"{worded(undecided, 'depends', 'depend')} on unjudged documents"
+        overlap = any(row.overlaps for row in self.rows)
+        what = DEPENDS.removeprefix("depends ") if overlap else "on unjudged documents"
+        depend = f"{worded(undecided, 'depends', 'depend')} {what}"
         if self.verdict == "passed":
             return f"The gate passed: {rules}{of} passed."
         if self.verdict == "undecided":

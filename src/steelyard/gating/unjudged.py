@@ -209,7 +209,7 @@ def lists_notes(
 def unjudged_notes(
     rows: list[Row], documents: dict[str, JudgedDocuments | None], baseline_runs: dict[str, str], strict: bool
 ) -> list[Note]:
-    """Notes on undecided rules and on qrels made from a run."""
+    """Notes on undecided rules, by their reason, and on qrels made from a run."""
     notes = []
     for run, judged in documents.items():
         if judged is None:
@@ -220,7 +220,10 @@ def unjudged_notes(
             notes += [
                 note("qrels-made-from-run", run=names[name], depth=edge.depth) for name, edge in judged.edges.items()
             ]
-    undecided = [row for row in rows if row.undecided]
+    by_overlap = [(row.rule.text, row.run) for row in rows if row.overlaps]
+    if by_overlap:
+        notes.append(note("gate-depends-on-overlap", rules=by_overlap))
+    undecided = [row for row in rows if row.undecided and not row.overlaps]
     if undecided:
         notes.append(
             note(

@@ -63,7 +63,7 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
     for span in sorted(spans, key=lambda each: (len(each.start), each.start)):
         traces.setdefault(span.trace, []).append(span)
     by_text = {_plain(text): query for query, text in texts.items()}
-    lists: dict[str, list[dict[str, list[str]]]] = {stage: [] for stage in _STAGES.values()}
+    last: dict[str, dict[str, list[list[str]]]] = {}
     unmatched = []
     for found in traces.values():
         steps = _steps(found)
@@ -73,16 +73,15 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
         if query is None:
             unmatched.append(_question(found))
             continue
-        for stage, calls in steps.items():
-            for number in range(max(len(calls), len(lists[stage]))):
-                if number == len(lists[stage]):
-                    lists[stage].append({})
-                lists[stage][number].pop(query, None)
-                if number < len(calls):
-                    lists[stage][number][query] = calls[number]
-    if not any(any(calls) for calls in lists.values()):
+        last[query] = steps
+    if not last:
         raise InputError(_nothing(spans, unmatched), path)
-    lists = {stage: [call for call in calls if call] for stage, calls in lists.items()}
+    lists: dict[str, list[dict[str, list[str]]]] = {stage: [] for stage in _STAGES.values()}
+    for query, steps in last.items():
+        for stage, calls in steps.items():
+            lists[stage] += [{} for _ in calls[len(lists[stage]) :]]
+            for number, call in enumerate(calls):
+                lists[stage][number][query] = call
     stages: dict[str, Any] = {
         stage: {"calls": calls} if len(calls) > 1 else calls[0] for stage, calls in lists.items() if calls
     }
@@ -173,15 +172,22 @@ def _flat(value: Any, name: str = "") -> dict[str, Any]:
 def _steps(spans: list[Span]) -> dict[str, list[list[str]]]:
     """The documents of every call of retrievers and rerankers in a trace, without those within another of its kind."""
     by_id = {span.id: span for span in spans}
+    kinds: dict[str, frozenset[str]] = {}
+
+    def kinds_from(id: str) -> frozenset[str]:
+        """The kinds of a span and of those above it; each is looked at once, also if parents form a loop."""
+        path: list[Span] = []
+        while id in by_id and id not in kinds:
+            kinds[id] = frozenset()
+            path.append(by_id[id])
+            id = by_id[id].parent
+        found = kinds.get(id, frozenset())
+        for span in reversed(path):
+            found = kinds[span.id] = found | ({span.kind} & _STAGES.keys())
+        return found
 
     def within(span: Span) -> bool:
-        seen, parent = {span.id}, by_id.get(span.parent)
-        while parent is not None and parent.id not in seen:
-            if parent.kind == span.kind:
-                return True
-            seen.add(parent.id)
-            parent = by_id.get(parent.parent)
-        return False
+        return span.parent != span.id and span.kind in kinds_from(span.parent)
 
     return {
         stage: [_documents(span) for span in spans if span.kind == kind and not within(span)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from steelyard.judging.drafts import Draft, Drafts
 from steelyard.judging.guidelines import Grade, Guidelines
 from steelyard.judging.prompts import digest
 from steelyard.judging.server import Session
+from steelyard.judging.spans import marked
 from steelyard.judgments import Judgment, Judgments
 from steelyard.statistics.intervals import share_interval
 from steelyard.wording import counted
@@ -70,9 +71,7 @@ class Approval(Session):
 
     def finish(self) -> Drafts:
         """Write the folder by what is decided so far, and return the drafts."""
-        drafts = approved(self.drafts, Judgments.read(self.folder / FILE) if (self.folder / FILE).exists() else None)
-        drafts.write(self.folder)
-        return drafts
+        return replace(self.drafts, drafts=tuple(map(original, self.drafts.drafts))).write(self.folder)
 
     def estimate(self) -> str:
         """The share of bad questions among those looked at in this session, with its interval."""
@@ -112,13 +111,13 @@ class Shown:
         title = ", ".join(dict.fromkeys(str(passage["doc_id"]) for passage in draft.passages))
         return cls(title, text, tuple(spans), tuple(places))
 
-    def in_document(self, start: int, end: int, content: str) -> dict[str, Any] | None:
+    def in_document(self, start: int, end: int) -> dict[str, Any] | None:
         """A span of the text as one of its document; None if it is not within one passage."""
         for offset, passage in self.places:
             first = start - offset + passage["start"]
-            if passage["start"] <= first and end - offset + passage["start"] <= passage["end"]:
+            if start < end and passage["start"] <= first and end - offset + passage["start"] <= passage["end"]:
                 place = {"doc_id": passage["doc_id"], "start": first, "end": first + end - start}
-                return {"quote": content, **place}
+                return {"quote": self.text[start:end], **place}
         return None
 
 
@@ -141,11 +140,16 @@ def original(draft: Draft) -> Draft:
     return replace(made, status="accepted", reason="", detail="") if by_checks(draft) else made
 
 
-def approved(drafts: Drafts, approvals: Judgments | None) -> Drafts:
-    """The drafts by what persons decided; of several decisions on a draft, the last one counts."""
-    last = {
-        line.doc_id: line for line in (approvals.current if approvals is not None else ()) if line.grade is not None
-    }
+def approved(drafts: Drafts, folder: Path) -> Drafts:
+    """The drafts by what persons decided in a folder; of several decisions on a draft, the last one counts."""
+    if not (folder / FILE).exists():
+        return drafts
+    last = {line.doc_id: line for line in Judgments.read(folder / FILE).current if line.grade is not None}
+    for line in last.values():
+        if line.grade not in GUIDELINES.values:
+            raise InputError(
+                f"the approval of {line.query_id!r} by {line.judge} has the grade {line.grade:g}; expected 0 or 1."
+            )
     made = [original(draft) for draft in drafts.drafts]
     return replace(drafts, drafts=tuple(_decided(draft, drafts, last.get(key_of(draft))) for draft in made))
 
@@ -157,15 +161,15 @@ def _decided(draft: Draft, drafts: Drafts, line: Judgment | None) -> Draft:
     if not line.grade:
         return replace(draft, more=more).rejected("rejected by a person", str(line.more.get("note") or ""))
     question = " ".join(str(line.more.get("note") or draft.question).split())
-    spans = _spans(draft, drafts, line.more.get("spans") or ())
+    spans = _spans(draft, drafts, line)
     if (question, spans) != (draft.question, draft.spans):
         more["original"] = {"question": draft.question, "spans": list(map(dict, draft.spans))}
     return replace(draft, question=question, spans=spans, more=more)
 
 
-def _spans(draft: Draft, drafts: Drafts, given: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+def _spans(draft: Draft, drafts: Drafts, line: Judgment) -> tuple[Mapping[str, Any], ...]:
     """The spans as marked; those of the draft if nothing is marked, or something outside the passages."""
-    shown = Shown.of(draft, drafts)
-    made = [shown.in_document(span["start"], span["end"], str(span["content"])) for span in given]
+    shown, given = Shown.of(draft, drafts), marked(line)
+    made = [shown.in_document(span["start"], span["end"]) for span in given]
     kept = tuple(span for span in made if span is not None)
     return kept if kept and len(kept) == len(given) else draft.spans

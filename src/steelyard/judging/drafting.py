@@ -183,8 +183,11 @@ class Drafting:
         critic = self.critic is not None
         return sum(1 if kind.name == "unanswerable" else 3 * critic for kind, _ in self.tasks)
 
-    def run(self, progress: Progress | None = None) -> Drafts:
-        """Ask for the drafts, check them, and return them in the order in which their passages were drawn."""
+    def run(self, progress: Progress | None = None, searching: Callable[[str, int, int], None] | None = None) -> Drafts:
+        """Ask for the drafts, check them, and return them in the order in which their passages were drawn.
+
+        searching: as `step` of `search`.
+        """
         answers, stopped = self._asked(self.questions(), progress)
         made: list[Draft] = []
         earlier: list[frozenset[str]] = []
@@ -203,7 +206,7 @@ class Drafting:
             made.append(draft)
         if stopped is None:
             made, stopped = self._criticised(made, progress)
-        lists = search(self.corpus, made)
+        lists = search(self.corpus, made, searching)
         if stopped is None and self.critic is not None:
             made, stopped = self._compared(made, lists, progress)
         favour = favours(made, lists)
@@ -323,7 +326,7 @@ def _span(passage: Passage, quote: Any) -> dict[str, Any] | None:
 def _allotted(shares: Mapping[str, float], n: int, generator: np.random.Generator) -> list[str]:
     """A kind for each of n drafts, in random order: as many of each as its share asks for."""
     total = sum(shares.values())
-    if not shares or not total > 0 or min(shares.values()) < 0:
+    if not shares or not 0 < total < float("inf") or min(shares.values()) < 0:
         raise InputError(f"kinds is {dict(shares)}; expected a share above 0 for each kind, as in fact=0.75.")
     exact = np.array([share / total * n for share in shares.values()])
     counts = np.floor(exact).astype(int)

@@ -11,13 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import InputError
+from steelyard.checks import is_number
+from steelyard.errors import InputError, SteelyardError
 from steelyard.evidence import Evidence
 from steelyard.io.beir import document_records
 from steelyard.io.dataset_files import read_corpus
 from steelyard.io.files import read_bytes, reading, write_file
 from steelyard.io.json import json_lines
 from steelyard.judging.draft_checks import words
+from steelyard.lazy import looked_up
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.wording import counted
@@ -149,26 +151,36 @@ class Drafts(Documented):
         }
         return Evidence(targets)
 
-    def write(self, folder: str | Path) -> None:
-        """Write queries.jsonl, evidence.jsonl, corpus.jsonl and drafts.jsonl, each atomically."""
+    def write(self, folder: str | Path) -> Drafts:
+        """Write queries.jsonl, evidence.jsonl, corpus.jsonl and drafts.jsonl, each atomically; return what was written.
+
+        What a person decided in this folder (approvals.jsonl) is applied.
+        """
         place = Path(folder)
-        foreign = [name for name in ("queries.jsonl", "corpus.jsonl", "evidence.jsonl") if (place / name).exists()]
-        if foreign and not (place / "drafts.jsonl").exists():
-            raise InputError(f"the folder has a {foreign[0]} that is not of drafted questions; name another.", place)
+        check_folder(place)
         place.mkdir(parents=True, exist_ok=True)
-        queries = [draft.to_query() for draft in self.drafts if draft.status == "accepted"]
-        write_file(place / "drafts.jsonl", json_lines(draft.to_dict() for draft in self.drafts))
+        made: Drafts = looked_up("steelyard.judging.approval:approved")(self, place)
+        queries = [draft.to_query() for draft in made.drafts if draft.status == "accepted"]
+        write_file(place / "drafts.jsonl", json_lines(draft.to_dict() for draft in made.drafts))
         write_file(place / "corpus.jsonl", json_lines(document_records(self.corpus)))
         write_file(place / "queries.jsonl", json_lines(queries))
-        self.evidence.write(place / "evidence.jsonl")
+        made.evidence.write(place / "evidence.jsonl")
+        return made
 
     @classmethod
     def read(cls, folder: str | Path) -> Drafts:
         """Read a folder that `write` wrote."""
-        path = Path(folder) / "drafts.jsonl"
+        path, corpus = Path(folder) / "drafts.jsonl", read_corpus(Path(folder) / "corpus.jsonl")[0]
+        drafts = _read_drafts(path)
         with reading(path):
-            drafts = [Draft.of(json.loads(line)) for line in read_bytes(path).split(b"\n") if line.strip()]
-        return cls(tuple(drafts), read_corpus(Path(folder) / "corpus.jsonl")[0])
+            wrong = [draft.id for draft in drafts if not _is_whole(draft, corpus)]
+        if wrong or len({draft.id for draft in drafts}) < len(drafts):
+            raise InputError(
+                f"{f'the draft {wrong[0]!r} does not fit corpus.jsonl' if wrong else 'two drafts have one id'}, so a "
+                "file was changed. Run `steelyard questions` again: what was answered is not asked again.",
+                path,
+            )
+        return cls(drafts, corpus)
 
     @property
     def verdict(self) -> str:
@@ -223,6 +235,46 @@ class Drafts(Documented):
             names = ["words in the source", "questions", "nDCG@10 bm25", "nDCG@10 dense"]
             tables.append(Table(names, list(self.favours.rows)))
         return Document("Drafted questions", self.verdict, tables, self.notes)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise an error if a folder has files that `write` would replace, and that are not of drafted questions."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError("is not a folder; name one for the questions.", folder)
+    there = [
+        name for name in ("drafts.jsonl", "queries.jsonl", "corpus.jsonl", "evidence.jsonl") if (folder / name).exists()
+    ]
+    try:
+        if there:
+            _read_drafts(folder / "drafts.jsonl")
+    except (SteelyardError, OSError):
+        raise InputError(f"has a {there[0]} that is not of drafted questions; name another folder.", folder) from None
+
+
+def _read_drafts(path: Path) -> tuple[Draft, ...]:
+    with reading(path):
+        return tuple(Draft.of(json.loads(line)) for line in read_bytes(path).split(b"\n") if line.strip())
+
+
+def _is_whole(draft: Draft, corpus: Corpus) -> bool:
+    """Whether a draft is as `write` wrote it: texts are texts, and what is quoted is there in its document."""
+    texts = (draft.id, draft.kind, draft.status, draft.reason, draft.detail, draft.question or "")
+    before, share = draft.more.get("original", {}), draft.more.get("overlap", 0.0)
+    places = [*draft.passages, *draft.spans, *before.get("spans", ())]
+    return (
+        all(isinstance(text, str) for text in (*texts, before.get("question", "")))
+        and is_number(share)
+        and 0 <= share <= 1
+        and len(draft.passages) > 0
+        and all(_is_at(place, corpus.texts[place["doc_id"]]) for place in places)
+        and (draft.status == "rejected" or (draft.status == "accepted" and bool(draft.question)))
+    )
+
+
+def _is_at(place: Mapping[str, Any], text: str) -> bool:
+    start, end = place["start"], place["end"]
+    inside = type(start) is int and type(end) is int and 0 <= start < end <= len(text)
+    return inside and place.get("quote", text[start:end]) == text[start:end]
 
 
 _ASKS = {"what", "which", "who", "whom", "whose", "when", "where", "why", "how"}

@@ -17,7 +17,7 @@ from steelyard.errors import InputError, MeasureError
 from steelyard.judging.candidates import Judged, judged_grades
 from steelyard.judging.pool import Pool
 from steelyard.run import Run
-from steelyard.statistics.sampled import ESTIMATORS, SampledPool, jackknife, sampled_interval
+from steelyard.statistics.sampled import ESTIMATORS, SampledPool, bias_corrected, sampled_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def sampled_scores(
     ]
     values, errors = {}, {}
     for text in measures:
-        results = [jackknife(one, estimator_of(text, rel)) for one in pools]
+        results = [bias_corrected(one, estimator_of(text, rel)) for one in pools]
         values[text] = [float(result.corrected) for result in results]
         errors[text] = [math.sqrt(float(result.variance)) for result in results]
     queries = {"query_id": list(pool.design.strata)}

@@ -6,7 +6,7 @@ rejects a draft: to keep the questions that a retriever answers makes that retri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,13 +33,18 @@ Lists = Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]
 """By retriever and question: the first documents, with their scores."""
 
 
-def search(corpus: Corpus, drafts: Sequence[Draft]) -> Lists:
-    """The first documents of both retrievers for the accepted answerable drafts; empty for a large corpus."""
+def search(corpus: Corpus, drafts: Sequence[Draft], step: Callable[[str, int, int], None] | None = None) -> Lists:
+    """The first documents of both retrievers for the accepted answerable drafts; empty for a large corpus.
+
+    step: called before each retriever with what is done next, the number of retrievers that are done, and of all.
+    """
     asked = {draft.id: str(draft.question) for draft in drafts if draft.status == "accepted" and draft.spans}
     if not asked or len(corpus) > MOST_DOCUMENTS:
         return {}
     lists = {}
-    for name, place in RETRIEVERS.items():
+    for done, (name, place) in enumerate(RETRIEVERS.items()):
+        if step is not None:
+            step(f"searching {len(corpus):,} documents with {name}", done, len(RETRIEVERS))
         found = looked_up(place)().index(corpus).retrieve(list(asked.values()), k=DEPTH)
         lists[name] = dict(zip(asked, found, strict=True))
     return lists

@@ -90,14 +90,20 @@ def _whole(line: Judgment) -> Span:
     return {**(known or {"doc_id": line.doc_id}), "grade": line.grade}
 
 
-def _spans(line: Judgment) -> list[Span]:
-    """The spans of one judgment, as alternatives of a target."""
+def marked(line: Judgment) -> list[Span]:
+    """The spans of one judgment as they are in its file."""
     given = line.more.get("spans") or []
     if not isinstance(given, list) or not all(map(_is_span, given)):
         raise InputError(
             f"query {line.query_id!r}, document {line.doc_id!r}, judge {line.judge!r}: spans are {given!r:.60}; "
             "expected a list of objects with start and end."
         )
+    return given
+
+
+def _spans(line: Judgment) -> list[Span]:
+    """The spans of one judgment, as alternatives of a target."""
+    given = marked(line)
     graded = {} if not line.grade else {"grade": line.grade}
     doc, first = _placed(line)
     return [

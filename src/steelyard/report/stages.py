@@ -104,16 +104,20 @@ def stages_panels(results: Sequence[StagesData]) -> str:
         document = stages_document(replace(result, others=()))
         panels.append(
             f'<details class="panel"{"" if place else " open"}><summary><bdi>{escape(result.run)}</bdi>: '
-            f"<bdi>{escape(result.verdict)}</bdi></summary>{_drawing(result)}"
-            f"{_tables(result, document)}"
-            f'<p class="hint"><bdi>{escape(document.notes[0])}</bdi></p>{_targets(result, PANEL_TARGETS, linked=True)}'
-            "</details>"
+            f"<bdi>{escape(result.verdict)}</bdi></summary>{_drawing(result, place)}"
+            f"{_tables(result, document)}<p class='hint'><bdi>{escape(document.notes[0])}</bdi></p>"
+            f"{_targets(result, PANEL_TARGETS, place)}</details>"
         )
     return "".join(panels)
 
 
-def _drawing(result: StagesData) -> str:
-    """One column per stage: the targets that are still there, and below them those that were lost there."""
+def _fate_id(panel: int, place: int) -> str:
+    """The id of the targets that were lost in a place."""
+    return f"lost-{panel}-{place}"
+
+
+def _drawing(result: StagesData, panel: int = 0) -> str:
+    """One column per stage: the targets that are still there, and below them those that were lost there, as links."""
     total = max(1, result.target_fates.height)
     lost = [row["targets_lost"] for row in result.rows]
     names = [*result.steps, f"first {result.measure.cutoff}" if result.measure.cutoff is not None else "last list"]
@@ -123,28 +127,32 @@ def _drawing(result: StagesData) -> str:
     columns = [("relevant", total, 0), *zip(names, left, lost, strict=True)]
     for place, (name, kept, gone) in enumerate(columns):
         x, height, fallen = place * gap + 4, kept * unit, gone * unit
+        title = f"{name}: {counted(kept, result.unit)}" + (f", {gone:,} lost" if gone else "")
         if place:
             previous = (place - 1) * gap + 4 + _BAR
             parts.append(
                 f'<path class="kept band" d="M{previous:.1f} {_TOP}L{x:.1f} {_TOP}V{_TOP + height:.1f}'
                 f'L{previous:.1f} {_TOP + height:.1f}Z"/>'
+            )
+        if gone:
+            parts.append(
+                f'<a href="#{_fate_id(panel, place - 1)}" aria-label="{escape(title)}">'
                 f'<path class="gone band" d="M{previous:.1f} {_TOP + height:.1f}L{x:.1f} {_TOP + height + 6:.1f}'
                 f'V{_TOP + height + 6 + fallen:.1f}L{previous:.1f} {_TOP + before * unit:.1f}Z"/>'
+                f'<rect class="gone" x="{x:.1f}" y="{_TOP + height + 6:.1f}" width="{_BAR}" height="{fallen:.1f}">'
+                f"<title>{escape(title)}</title></rect>"
             )
-        title = f"{name}: {counted(kept, result.unit)}" + (f", {gone:,} lost" if gone else "")
         parts.append(
             f'<rect class="kept" x="{x:.1f}" y="{_TOP}" width="{_BAR}" height="{height:.1f}">'
             f"<title>{escape(title)}</title></rect>"
-            f'<rect class="gone" x="{x:.1f}" y="{_TOP + height + 6:.1f}" width="{_BAR}" height="{fallen:.1f}">'
-            f"<title>{escape(title)}</title></rect>"
             f'<text x="{x:.1f}" y="16">{escape(name)}</text>'
-            f'<text x="{x:.1f}" y="34">{kept:,}{f" (−{gone:,})" if gone else ""}</text>'
+            f'<text x="{x:.1f}" y="34">{kept:,}{f" (−{gone:,})</text></a>" if gone else "</text>"}'
         )
         before = kept
     return _scrolled(
         result,
         "Flow from stage to stage",
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="group" '
         f'aria-label="{result.unit.capitalize()}s that are left after each stage">{"".join(parts)}</svg>',
     )
 
@@ -153,33 +161,40 @@ def _tables(result: StagesData, document: Document) -> str:
     return "".join(_scrolled(result, table.title or "Stages", table_html(table)) for table in document.tables)
 
 
-def _scrolled(result: StagesData, what: str, content: str) -> str:
-    """Content that may be wider than the screen, scrolled by mouse and by keys; its label is unique on a page."""
+def _scrolled(result: StagesData, what: str, content: str, name: str = "") -> str:
+    """Content that may be wider than the screen, scrolled by mouse and by keys; its label is unique on a page.
+
+    name: its id. A link to it opens the list that has it, as browsers do for a part of a closed <details>.
+    """
     label = escape(f"{result.run}: {what}" if result.run else what)
-    return f'<div class="flow" tabindex="0" role="region" aria-label="{label}">{content}</div>'
+    named = f' id="{name}"' if name else ""
+    return f'<div class="flow"{named} tabindex="0" role="region" aria-label="{label}">{content}</div>'
 
 
-def _targets(result: StagesData, most: int = SHOWN_TARGETS, linked: bool = False) -> str:
-    """For every fate the targets with their ranks; the delivered ones are not listed. `linked`: queries are links."""
+def _targets(result: StagesData, most: int = SHOWN_TARGETS, panel: int | None = None) -> str:
+    """For every fate the targets with their ranks; the delivered ones are not listed. In a panel, queries are links."""
     parts = []
-    for fate, count in result.fates.items():
+    for place, (fate, count) in enumerate(result.fates.items()):
         if not count or fate == DELIVERED:
             continue
         frame = result.target_fates.filter(pl.col("fate") == fate).drop("fate")
         more = f'<p class="hint">And {count - most:,} more.</p>' if count > most else ""
         heads = "".join(f'<th scope="col">{escape(name.removeprefix("rank "))}</th>' for name in frame.columns)
         rows = "".join(
-            f"<tr><td>{_query_link(query) if linked else escape(query)}</td><td>{escape(target)}</td>"
+            f"<tr><td>{escape(query) if panel is None else _query_link(query, result.run)}</td>"
+            + f"<td>{escape(target)}</td>"
             + "".join('<td class="number">' + ("" if rank is None else f"{rank}") + "</td>" for rank in ranks)
             + "</tr>"
             for query, target, *ranks in frame.head(most).rows()
         )
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        shown = _scrolled(result, fate, table, _fate_id(panel or 0, place))
         name = f"{fate} ({count:,})" if fate != BELOW else f"{fate} of {result.measure} ({count:,})"
-        parts.append(f"<details><summary>{escape(name)}</summary>{_scrolled(result, fate, table)}{more}</details>")
+        parts.append(f"<details><summary>{escape(name)}</summary>{shown}{more}</details>")
     return "".join(parts)
 
 
-def _query_link(query: str) -> str:
-    """A link that opens a query on the page of a bench."""
-    return f'<a href="#query={quote(utf8(query), safe="")}">{escape(query)}</a>'
+def _query_link(query: str, run: str) -> str:
+    """A link that opens a query on the page of a bench, with the stages of a run."""
+    opened, stages = (quote(utf8(text), safe="") for text in (query, run))
+    return f'<a href="#query={opened}&amp;stages={stages}">{escape(query)}</a>'

@@ -108,33 +108,15 @@ class TestLangChain:
             def compress_documents(self, documents, query, callbacks=None):
                 return documents[::-1][:3] if query != "nothing" else []
 
-        class Shorten:
+        class Shorten(documents.BaseDocumentTransformer):
             def transform_documents(self, documents, **more):
                 return documents[:2]
 
-        class Pipeline(compressors.BaseDocumentCompressor):
-            transformers: list
-
-            def compress_documents(self, documents, query, callbacks=None):
-                for each in self.transformers:
-                    whole = hasattr(each, "compress_documents")
-                    documents = (
-                        each.compress_documents(documents, query) if whole else each.transform_documents(documents)
-                    )
-                return documents
-
-        class ContextualCompressionRetriever(retrievers.BaseRetriever):
-            # As in langchain.retrievers, which is a package of its own.
-            base_compressor: compressors.BaseDocumentCompressor
-            base_retriever: retrievers.BaseRetriever
-
-            def _get_relevant_documents(self, query, *, run_manager, **more):
-                found = self.base_retriever.invoke(query, **more)
-                return list(self.base_compressor.compress_documents(found, query)) if found else []
-
+        real = library("langchain_classic.retrievers").ContextualCompressionRetriever
+        pipeline = library("langchain_classic.retrievers.document_compressors").DocumentCompressorPipeline
         for steps in ([Last()], [Last(), Shorten(), Last()]):
-            inner = steps[0] if len(steps) == 1 else Pipeline(transformers=steps)
-            mine = ContextualCompressionRetriever(base_compressor=inner, base_retriever=Base())
+            inner = steps[0] if len(steps) == 1 else pipeline(transformers=steps)
+            mine = real(base_compressor=inner, base_retriever=Base())
             for query in ("night owl", "nothing"):
                 found = LangChain(mine).retrieve([query], k=2)[0]
                 assert ids(found) == [each.id for each in mine.invoke(query)][:2]
@@ -142,7 +124,7 @@ class TestLangChain:
                 assert found.lists["retrieve"] == list(corpus)
                 assert list(found.reads) == ["retrieve", *["Last", "Shorten", "Last 2"][: len(steps)]]
         assert found.lists["Last"] == found.lists["Shorten"] == []
-        own = type("Own", (ContextualCompressionRetriever,), {"_get_relevant_documents": Base._get_relevant_documents})
+        own = type("Own", (real,), {"_get_relevant_documents": Base._get_relevant_documents})
         plain = LangChain(own(base_compressor=Last(), base_retriever=Base())).retrieve(["night owl"], k=2)[0]
         assert not isinstance(plain, Staged)
 

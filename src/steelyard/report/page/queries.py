@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from steelyard.comparison.failures import MISSED, UNANSWERED, RunFailures, low_c
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.slices import slice_labels
+from steelyard.comparison.stages import StagesData
 from steelyard.report.page.embed import embedded_json, packed
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import long_ends
@@ -124,15 +125,23 @@ def lists_of(
         return Lists((), "{}", 0)
     documents = DocumentTable(subject.documents, whole=limit is None)
     judgments = _Judgments.of(source.qrels, failures)
+    staged = {number: stages for number, stages in _staged(subject).items() if stages.lists}
     # Each entry is kept as JSON, which is a tenth of the size of its objects.
     entries: dict[str, str] = {}
     used = shown = 0
-    for query, name, listed in _listed(comparison, order):
+    for query, name, listed, returned in _listed(comparison, staged, order):
+        known = {doc for rows in listed for doc, _ in rows or ()}
+        known.update(doc for lists in returned.values() for docs in lists for doc in docs[:DEPTH])
         entry = {
             "lists": [None if rows is None else [_list_row(documents, row) for row in rows] for rows in listed],
-            **judgments.entry(name, documents, [rows or [] for rows in listed]),
+            **judgments.entry(name, documents, known),
             **_errors(subject, name),
         }
+        if returned:
+            judged = {row[0] for row in entry["judged"]}
+            entry["stages"] = {
+                run: [_stage_list(documents, docs, known, judged) for docs in lists] for run, lists in returned.items()
+            }
         written = embedded_json(entry)
         if limit is not None:
             used += len(written.encode()) + len(embedded_json(documents.rows[shown:]).encode()) + 15
@@ -146,8 +155,29 @@ def lists_of(
     return Lists(tuple(map(int, entries)), embedded, sum(len(row) > 3 for row in documents.rows))
 
 
-def _listed(comparison: ComparisonData, order: Sequence[int]) -> Iterator[tuple[int, str, list[Top | None]]]:
-    """The queries with the first documents of every run, read in batches: often only the first are needed."""
+def _staged(subject: Subject) -> dict[int, StagesData]:
+    """The stages of runs, by the number of the run."""
+    runs = subject.comparison.runs
+    return {runs.index(stages.run): stages for stages in subject.stages if stages.run in runs}
+
+
+def _stage_list(
+    documents: DocumentTable, docs: Sequence[str], known: Container[str], judged: Container[int]
+) -> list[Any]:
+    """The first documents of a stage, and the ranks of those below that another list shows or that are judged."""
+    first = [documents.place(doc) for doc in docs[:DEPTH]]
+    ranks = dict(zip(reversed(docs), range(len(docs), 0, -1), strict=True))
+    below = [doc for doc in ranks if ranks[doc] > DEPTH and (doc in known or documents.places.get(doc) in judged)]
+    return [first, [[documents.place(doc), ranks[doc]] for doc in below]]
+
+
+def _listed(
+    comparison: ComparisonData, staged: Mapping[int, StagesData], order: Sequence[int]
+) -> Iterator[tuple[int, str, list[Top | None], dict[int, list[list[str]]]]]:
+    """The queries with the first documents of every run, and the documents of its stages before the last one.
+
+    They are read in batches: often only the first are needed.
+    """
     assert comparison.source is not None
     assert comparison.options is not None
     ordering = comparison.options.ordering
@@ -155,9 +185,15 @@ def _listed(comparison: ComparisonData, order: Sequence[int]) -> Iterator[tuple[
     while start < len(order):
         some = order[start : start + size]
         names = [comparison.score_tables[0].queries[query] for query in some]
-        tops = [_tops(comparison.source.run(run), ordering, names) for run in comparison.runs]
+        tops = [_tops(comparison.source.run(run), ordering, names, DEPTH) for run in comparison.runs]
+        stages = {
+            number: [_tops(run, ordering, names) for run in each.lists.values()] for number, each in staged.items()
+        }
         for query, name in zip(some, names, strict=True):
-            yield query, name, [top.get(name) for top in tops]
+            returned = {
+                number: [[doc for doc, _ in lists.get(name, ())] for lists in each] for number, each in stages.items()
+            }
+            yield query, name, [top.get(name) for top in tops], returned
         start, size = start + size, size * 4
 
 
@@ -175,11 +211,12 @@ def _list_row(documents: DocumentTable, row: tuple[str, float | None]) -> list[A
     return [documents.place(doc)] if score is None else [documents.place(doc), float(f"{score:.5g}")]
 
 
-def _tops(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, Top]:
-    """The first documents of some queries, best first."""
+def _tops(run: Run, ordering: Ordering, queries: Sequence[str], depth: int | None = None) -> dict[str, Top]:
+    """The first documents of some queries, best first; without a depth all of them."""
     import polars as pl
 
-    rows = ranked_rows(run, ordering).filter((pl.col("rank") <= DEPTH) & pl.col("query_id").is_in(list(queries)))
+    rows = ranked_rows(run, ordering).filter(pl.col("query_id").is_in(list(queries)))
+    rows = rows if depth is None else rows.filter(pl.col("rank") <= depth)
     tops: dict[str, Top] = {}
     for query, doc, score in rows.select("query_id", "doc_id", "score").iter_rows():
         tops.setdefault(query, []).append((doc, score))
@@ -220,11 +257,8 @@ class _Judgments:
             level=(failures[0].level if failures else None) or 0.0,
         )
 
-    def entry(
-        self, query: str, documents: DocumentTable, listed: Iterable[Iterable[tuple[str, Any]]]
-    ) -> dict[str, Any]:
+    def entry(self, query: str, documents: DocumentTable, shown: Container[str]) -> dict[str, Any]:
         """The judged documents that are in a shown list, and the relevant ones that are in none."""
-        shown = {doc for rows in listed for doc, _ in rows}
         rows: list[list[Any]] = []
         hidden = relevant = absent = 0
         for number in self._numbers(query):
@@ -303,6 +337,10 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
         "cutoff": low_cutoff(comparison),
         **_packed_failures(failures, names),
         "slices": _slices(subject, names),
+        "stages": {
+            number: [[stage, [list(each.reads).index(other) for other in read]] for stage, read in each.reads.items()]
+            for number, each in _staged(subject).items()
+        },
         "boards": [
             _weighable(components, comparison.weights or {})
             for components in comparison.components

@@ -23,9 +23,36 @@ export const LABELS = Object.freeze({
   unjudged: ["?", "unjudged"],
 });
 
-// The list of a run: document, score, rank, kind and, for a repeat, the earlier rank.
-export function labelled(entry, run) {
-  const rows = entry.lists[run];
+// What is shown side by side: the lists of runs. places: the ranks of known documents. ranks: those of the judged ones
+// (0: not retrieved; null: the run has another chunking). from: the columns that a list is compared with.
+export function runColumns(data, entry, runs) {
+  return runs.map((run, at) => {
+    const rows = entry.lists[run];
+    const ranks = entry.judged.map((judged) => judged[3][run]);
+    return { name: data.runs[run], rows, places: placesIn(rows ?? []), ranks, from: at ? [at - 1] : [] };
+  });
+}
+
+function placesIn(rows, below = []) {
+  return new Map([...below, ...rows.map(([doc], at) => [doc, at + 1]).reverse()]);
+}
+
+// The lists of the stages of a run, in the order of the pipeline; each is compared with the stages that it read.
+export function stageColumns(data, entry, run) {
+  const [last] = runColumns(data, entry, [run]);
+  const before = entry.stages[run];
+  return data.stages[run].map(([name, from], at) => {
+    if (!before[at]) return { ...last, name, from, stage: true };
+    const [docs, below] = before[at];
+    const rows = docs.map((doc) => [doc]);
+    const places = placesIn(rows, below);
+    const ranks = entry.judged.map(([doc], judged) => (last.ranks[judged] === null ? null : (places.get(doc) ?? 0)));
+    return { name, rows, places, ranks, from, stage: true };
+  });
+}
+
+// A list with, for each document, its score, rank, kind and, for a repeat, the earlier rank.
+export function labelled(entry, rows) {
   if (!rows) return null;
   const judged = new Map(entry.judged.map(([doc, grade, targets]) => [doc, { grade, targets }]));
   const seen = new Map();
@@ -51,10 +78,9 @@ function relevant(grade, entry) {
   return grade > 0 && grade >= (entry.level ?? 0);
 }
 
-// The relevant documents that are missing from some of the shown lists, with their rank in every run (0: not
-// retrieved; null: the run has another chunking).
-export function missing(entry, runs, depth) {
+// The relevant documents that are missing from some of the columns, with their rank in each.
+export function missing(entry, columns, depth) {
   return entry.judged
-    .filter(([, grade, , ranks]) => relevant(grade, entry) && runs.some((run) => ranks[run] === 0 || (ranks[run] ?? 0) > depth))
-    .map(([doc, grade, targets, ranks]) => ({ doc, grade, targets, ranks }));
+    .map(([doc, grade], at) => ({ doc, grade, ranks: columns.map((column) => column.ranks[at]) }))
+    .filter(({ grade, ranks }) => relevant(grade, entry) && ranks.some((rank) => rank === 0 || (rank ?? 0) > depth));
 }

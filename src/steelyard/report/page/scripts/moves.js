@@ -1,4 +1,4 @@
-// Lines between lists side by side, from each document to its position in the next list.
+// Lines between lists side by side, from each document to its position in the next list, if that one is compared with it.
 
 import { drawn } from "./dom.js";
 
@@ -10,6 +10,7 @@ export function drawMoves(stage, canvas) {
   canvas.setAttribute("width", String(stage.scrollWidth));
   canvas.setAttribute("height", String(stage.scrollHeight));
   for (let at = 0; at + 1 < columns.length; at += 1) {
+    if (columns[at + 1].dataset.from.split(" ").at(-1) !== String(at)) continue;
     const right = new Map(
       [...columns[at + 1].querySelectorAll("li[data-doc]")].map((item) => [item.dataset.doc, item]),
     );

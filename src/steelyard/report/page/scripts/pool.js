@@ -13,7 +13,7 @@ export function unjudgedOf(data, queries, runs = data.runs.map((_, run) => run))
     if (entry.judged.some(([, , , ranks]) => ranks.includes(null))) return null;
     const ranks = new Map();
     runs.forEach((run) => {
-      for (const item of (labelled(entry, run) ?? []).slice(0, data.cutoff)) {
+      for (const item of (labelled(entry, entry.lists[run]) ?? []).slice(0, data.cutoff)) {
         if (item.kind !== "unjudged") continue;
         if (!ranks.has(item.doc)) ranks.set(item.doc, []);
         ranks.get(item.doc).push([run, item.rank]);

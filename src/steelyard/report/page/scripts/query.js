@@ -2,7 +2,7 @@
 
 import { chosenPair, failureWords, foundText, measureNamed } from "./data.js";
 import { append, byId, make, nameOf, whenParsed } from "./dom.js";
-import { LABELS, documentAt, labelled, listsOf, missing } from "./lists.js";
+import { LABELS, documentAt, labelled, listsOf, missing, runColumns, stageColumns } from "./lists.js";
 import { drawMoves } from "./moves.js";
 import { savePool, unjudgedOf } from "./pool.js";
 import { sliceOf } from "./selection.js";
@@ -37,7 +37,7 @@ export function setUpQuery(data, store, order) {
     requestAnimationFrame(() => redraw(dialog));
   };
   byId("query-close").addEventListener("click", () => dialog.close());
-  dialog.addEventListener("close", () => store.get().query && store.set({ query: "", lists: "" }));
+  dialog.addEventListener("close", () => store.get().query && store.set({ query: "", lists: "", stages: "" }));
   dialog.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input:not([type=checkbox]), select, textarea");
     if (typing || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -46,7 +46,7 @@ export function setUpQuery(data, store, order) {
   });
   new ResizeObserver(() => redraw(dialog)).observe(byId("query-body"));
   store.watch((state, before) => {
-    if (["query", "lists", "measure", "run", "against"].some((name) => state[name] !== before[name])) whenParsed(() => render(store.get()));
+    if (["query", "lists", "stages", "measure", "run", "against"].some((name) => state[name] !== before[name])) whenParsed(() => render(store.get()));
   });
   if (store.get().query) whenParsed(() => render(store.get()));
   return open;
@@ -68,16 +68,18 @@ function fill(dialog, data, state, store, query) {
   append(about, [make("bdi", { class: "id" }, visible(data.queries[query])), ...sliceTags(data, query)]);
   const body = byId("query-body");
   body.replaceChildren();
-  const shown = shownRuns(data, state, query);
-  append(body, [overview(data, state, store, query, shown)]);
+  const staged = stagedRun(data, state);
+  const shown = staged < 0 ? shownRuns(data, state, query) : [staged];
+  append(body, [overview(data, store, query, shown, staged)]);
   const entry = listsOf(query);
   if (entry === null) append(body, [make("p", { class: "absent" }, leftOut(data))]);
   else {
+    const columns = staged < 0 ? runColumns(data, entry, shown) : stageColumns(data, entry, staged);
     append(body, [
       errorsOf(data, entry),
-      missed(data, entry, shown),
+      missed(entry, columns),
       toJudge(data, query),
-      sideBySide(data, entry, shown, terms(text), data.cutoff),
+      sideBySide(entry, columns, terms(text), data.cutoff),
     ]);
   }
 }
@@ -110,6 +112,12 @@ function sliceTags(data, query) {
   });
 }
 
+// The run whose stages are shown; -1 if lists of runs are.
+function stagedRun(data, state) {
+  const run = data.runs.indexOf(state.stages);
+  return data.stages[run] ? run : -1;
+}
+
 // The runs whose lists are shown: those in the address, or the two that are compared and the best of the others.
 function shownRuns(data, state, query) {
   const named = state.lists ? state.lists.split(".").map(Number) : [];
@@ -124,7 +132,7 @@ function shownRuns(data, state, query) {
   return [...new Set([...pair, ...rest])].slice(0, most);
 }
 
-function overview(data, state, store, query, shown) {
+function overview(data, store, query, shown, staged) {
   const head = ["List", "Run", "Outcome", ...data.measures.map((measure) => measure.label)];
   const best = data.measures.map((_, measure) => bestOf(data.runs.map((__, run) => data.worth(measure, run, query))));
   const rows = data.order.map((run) => {
@@ -133,14 +141,14 @@ function overview(data, state, store, query, shown) {
     box.checked = shown.includes(run);
     box.addEventListener("change", () => {
       const next = box.checked ? [...shown, run] : shown.filter((each) => each !== run);
-      store.set({ lists: next.length ? next.join(".") : "none" });
+      store.set({ lists: next.length ? next.join(".") : "none", stages: "" });
       document.querySelector(`#query-body input[data-run="${run}"]`)?.focus();
     });
     box.dataset.run = String(run);
     return make(
       "tr",
       {},
-      make("td", {}, box),
+      make("td", {}, box, data.stages[run] ? stagesButton(store, run, name, run === staged) : null),
       make("th", { scope: "row" }, nameOf(visible(name))),
       make("td", {}, failureTags(data, run, query)),
       data.measures.map((_, measure) =>
@@ -158,6 +166,15 @@ function overview(data, state, store, query, shown) {
     { class: "scroll", tabindex: 0, role: "region", "aria-label": "Each run on this query" },
     make("table", { class: "glance" }, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, rows)),
   );
+}
+
+function stagesButton(store, run, name, pressed) {
+  const show = () => {
+    store.set({ stages: pressed ? "" : name, lists: "" });
+    document.querySelector(`#query-body button[data-run="${run}"]`)?.focus();
+  };
+  const label = `show the stages of ${visible(name)}`;
+  return make("button", { type: "button", class: "quiet", "aria-pressed": String(pressed), "aria-label": label, "data-run": run, onclick: show }, "Stages");
 }
 
 // The best of some values; NaN where all are equal.
@@ -188,26 +205,25 @@ function errorsOf(data, entry) {
   );
 }
 
-function sideBySide(data, entry, shown, queryTerms, cutoff) {
-  const lists = shown.map((run) => labelled(entry, run));
-  const places = lists.map((list) => new Map((list ?? []).map((item) => [item.doc, item.rank]).reverse()));
-  const columns = shown.map((run, at) => {
-    const name = make("h3", {}, nameOf(visible(data.runs[run])));
-    const list = lists[at];
-    if (!list) return make("section", { class: "list" }, name, make("p", { class: "absent" }, "No document was retrieved."));
-    const before = at > 0 ? { places: places[at - 1], name: data.runs[shown[at - 1]] } : null;
+function sideBySide(entry, columns, queryTerms, cutoff) {
+  const sections = columns.map(({ name: title, rows, from }) => {
+    const name = make("h3", {}, nameOf(visible(title)));
+    const list = labelled(entry, rows);
+    const holder = { class: "list", "data-from": from.join(" ") };
+    if (!list?.length) return make("section", holder, name, make("p", { class: "absent" }, "No document was retrieved."));
+    const before = from.map((other) => columns[other].places);
     const items = list.map((item) => card(item, queryTerms, before, cutoff));
     const rest = items.slice(FIRST_SHOWN);
     rest.forEach((item) => (item.hidden = true));
     const more = rest.length
       ? make("button", { class: "quiet", onclick: (event) => reveal(event.target, rest) }, `Show ${rest.length} more`)
       : null;
-    return make("section", { class: "list" }, name, make("ol", {}, items), more);
+    return make("section", holder, name, make("ol", {}, items), more);
   });
   const stage = make(
     "div",
-    { class: "stage", tabindex: 0, role: "region", "aria-label": "Ranked lists side by side", style: `--lists: ${shown.length}` },
-    columns,
+    { class: "stage", tabindex: 0, role: "region", "aria-label": "Ranked lists side by side", style: `--lists: ${columns.length}` },
+    sections,
   );
   const canvas = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   canvas.setAttribute("class", "moves");
@@ -272,19 +288,20 @@ function marked(text, queryTerms) {
 }
 
 function moved(item, before) {
-  if (!before) return null;
-  const was = before.places.get(item.doc);
-  const change = was === undefined ? "new" : was === item.rank ? "=" : was > item.rank ? `▲ ${was - item.rank}` : `▼ ${item.rank - was}`;
-  const title = was === undefined ? "not in the previous list" : `at ${was} in the previous list`;
+  if (!before.length) return null;
+  const was = Math.min(...before.map((places) => places.get(item.doc) ?? Infinity));
+  const change = was === Infinity ? "new" : was === item.rank ? "=" : was > item.rank ? `▲ ${was - item.rank}` : `▼ ${item.rank - was}`;
+  const previous = before.length > 1 ? "the previous lists" : "the previous list";
+  const title = was === Infinity ? `not in ${previous}` : `at ${was} in ${previous}`;
   return make("span", { class: "moved", title }, change);
 }
 
-function missed(data, entry, shown) {
-  const depth = Math.max(0, ...shown.map((run) => entry.lists[run]?.length ?? 0));
-  const rows = missing(entry, shown, depth);
+function missed(entry, columns) {
+  const depth = Math.max(0, ...columns.map(({ rows }) => rows?.length ?? 0));
+  const rows = missing(entry, columns, depth);
   if (!entry.relevant) return make("p", { class: "note" }, "No document is judged relevant to this query.");
   if (!rows.length) return make("p", { class: "note" }, "Every relevant document is in every list shown.");
-  const head = ["Relevant document", "Grade", ...shown.map((run) => data.runs[run])];
+  const head = ["Relevant document", "Grade", ...columns.map(({ name }) => name)];
   const table = make(
     "table",
     { class: "missed" },
@@ -299,7 +316,10 @@ function missed(data, entry, shown) {
           {},
           make("th", { scope: "row" }, make("bdi", {}, visible(title || id)), title ? make("bdi", { class: "id" }, ` ${visible(id)}`) : null),
           make("td", { class: "number" }, grade),
-          shown.map((run) => make("td", { class: "number" }, rankText(ranks[run], depth))),
+          ranks.map((rank, at) => {
+            const lost = columns[at].stage && columns[at].from.some((other) => ranks[other] > 0);
+            return make("td", { class: "number" }, rankText(rank, depth, lost));
+          }),
         );
       }),
     ),
@@ -309,8 +329,8 @@ function missed(data, entry, shown) {
   return make("section", { class: "misses" }, title, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Missed relevant documents" }, table), hidden);
 }
 
-function rankText(rank, depth) {
+function rankText(rank, depth, lost) {
   if (rank === null) return make("span", { class: "elsewhere" }, "of another chunking");
-  if (rank === 0) return make("span", { class: "tag missed" }, "✖ not retrieved");
+  if (rank === 0) return make("span", { class: "tag missed" }, lost ? "✖ lost" : "✖ not retrieved");
   return rank > depth ? make("span", { class: "tag low" }, `▼ at ${rank}`) : `at ${rank}`;
 }

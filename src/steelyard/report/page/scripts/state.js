@@ -12,6 +12,7 @@ export const DEFAULTS = Object.freeze({
   rising: false,
   page: 1,
   lists: "",
+  stages: "",
   weights: "",
   by: "",
   columns: "",
