@@ -116,7 +116,8 @@ def test_a_value_that_is_no_yaml_is_one_short_message(folder: Path, capsys: Any,
 def test_a_bench_that_was_written_while_the_retriever_was_asked_stays(folder: Path) -> None:
     with Path("way_in_wrong.py").open("a") as file:
         file.write(
-            "def writes(query, k):\n    __import__('pathlib').Path('bench.yaml').write_text('precious')\n    return search(query, k)\n"
+            "def writes(query, k):\n    __import__('pathlib').Path('bench.yaml').write_text('precious')\n"
+            "    return search(query, k)\n"
         )
     assert command(["init", "--queries", "questions.csv", "--retriever", "way_in_wrong:writes"]) == 2
     assert Path("bench.yaml").read_text() == "precious"

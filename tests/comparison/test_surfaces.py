@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from pooled_collection import collection
 from steelyard.comparison.dataset_values import dataset_values, measured_column, reverse
 from steelyard.comparison.failures import run_failures
@@ -58,6 +59,7 @@ def shown_rows(form: str, text: str, with_baseline: bool) -> list[tuple[str, ...
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda each: "-".join(map(str, each.values())) or "default")
 @pytest.mark.filterwarnings("ignore::steelyard.SteelyardWarning")
 def test_every_surface_shows_the_same_pairs(settings):
+    import_peer("jinja2")
     result = sy.compare(JUDGED, RUNS, MEASURES, **settings)
     asked = {(pair.run, pair.baseline, pair.measure): pair for pair in result.tested_pairs}
     first = [pair for pair in asked.values() if pair.measure == "nDCG@10"]

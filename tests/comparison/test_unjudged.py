@@ -11,6 +11,7 @@ from scipy import stats
 from shared_collections import Collection, Grades, dl2019, restricted, retrieved
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.alignment.alignment import align
 from steelyard.comparison.failures import run_failures
 from steelyard.comparison.judged import JudgedDocuments
@@ -425,6 +426,7 @@ def partly_judged(grade=0):
 
 def view_of_page(result):
     """What the page shows of a comparison."""
+    import_peer("jinja2")
     kept = Kept(tuple(range(len(result.score_tables[0].queries))), everything=True)
     return view_of(comparison_subject(result), run_failures(result), kept)
 
