@@ -184,15 +184,18 @@ def test_estimates_are_unbiased_and_intervals_cover(name: str, estimator: object
 
 @needs_shared
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ICT-BERT2", "bm25base_rm3_p"])
-def test_intervals_of_xinf_ap_cover_with_few_documents(name: str) -> None:
-    """12 documents per query: 95% with the variance of the correction, 90% without it."""
+def test_intervals_of_xinf_ap_cover_with_few_documents() -> None:
+    """12 documents per query, 200 draws for each of two runs: 94.5% are covered, 91% by one jackknife."""
     plain, found = (
-        simulate(drawn_of_eight_runs(500), dl2019.grades(), dl2019.lists()[name], xinf_ap, draws=200, made=made)
+        [
+            simulate(drawn_of_eight_runs(500), dl2019.grades(), dl2019.lists()[name], xinf_ap, draws=200, made=made)
+            for name in ("ICT-BERT2", "bm25base_rm3_p")
+        ]
         for made in (jackknife, bias_corrected)
     )
-    assert np.array_equal(plain.corrected, found.corrected)
-    assert plain.coverage < 0.93 <= found.coverage
+    assert all(np.array_equal(one.corrected, other.corrected) for one, other in zip(plain, found, strict=True))
+    assert np.mean([each.coverage for each in plain]) < 0.92
+    assert 0.93 <= np.mean([each.coverage for each in found]) <= 0.97
 
 
 def drawn_of_eight_runs(budget: int) -> Design:
