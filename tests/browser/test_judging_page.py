@@ -103,11 +103,16 @@ def go_to(tab, address):
 
 
 def press(tab, key, judged=None):
-    """Press a key; wait until this many documents are judged."""
+    """Press a key once the page takes grades; wait until this many documents are judged."""
+    takes_grades(tab)
     tab.keyboard.press(key)
     if judged is not None:
         tab.wait_for_function("n => document.getElementById('bar').value === n", arg=judged)
         settled(tab)
+
+
+def takes_grades(tab):
+    tab.wait_for_selector("html[data-open=yes]", state="attached")
 
 
 def settled(tab):
@@ -304,6 +309,47 @@ def test_a_long_text_is_scrolled_to_its_densest_part(visited, tmp_path):
         tab.wait_for_function("() => document.getElementById('document').scrollTop > 0")
 
 
+def test_a_grade_for_a_document_that_has_just_been_shown_is_ignored_and_said(demo, demo_pool, visited, tmp_path):
+    path = tmp_path / "j.jsonl"
+    with serving(demo_pool, demo, path) as server, visited(server.address) as tab:
+        takes_grades(tab)
+        tab.clock.install(time=0)
+        tab.clock.pause_at(60_000)
+        press(tab, "1", 1)
+        second = shown(tab)
+        tab.clock.run_for(299)
+        tab.keyboard.press("2")
+        assert "Ignored: this document has just been shown" in tab.locator("#said").text_content()
+        assert shown(tab) == second
+        assert len(lines(path)) == 1
+        tab.clock.run_for(1)
+        press(tab, "2", 2)
+        assert [line["grade"] for line in lines(path)] == [1, 2]
+
+
+def test_a_judgment_can_be_looked_at_again_and_changed(demo, demo_pool, visited, tmp_path):
+    path = tmp_path / "j.jsonl"
+    order = assigned(demo_pool, "ann")
+    with serving(demo_pool, demo, path) as server, visited(server.address) as tab:
+        assert tab.get_by_role("button", name="Judged").is_disabled()
+        for number in range(3):
+            press(tab, "1", number + 1)
+        tab.get_by_role("button", name="Judged").click()
+        listed = tab.locator("#review-list li")
+        assert listed.locator(".id").all_inner_texts() == [doc for _, doc in reversed(order[:3])]
+        listed.nth(1).get_by_role("button").click()
+        assert shown(tab) == order[1][1]
+        assert tab.locator(".grade[aria-pressed=true]").get_attribute("data-grade") == "1"
+        press(tab, "3", 3)
+        assert shown(tab) == order[3][1], "the queue goes on where it was"
+        assert [line["grade"] for line in lines(path)] == [1, 1, 1, 3]
+        tab.get_by_role("button", name="Judged").click()
+        assert listed.first.inner_text().startswith("3 ")
+        tab.keyboard.press("Escape")
+        grades = {line["doc_id"]: line["grade"] for line in Judgments(path).qrels().frame.iter_rows(named=True)}
+        assert grades[order[1][1]] == 3
+
+
 def test_reload_continues_where_it_stopped(demo, demo_pool, visited, tmp_path):
     order = assigned(demo_pool, "ann")
     with serving(demo_pool, demo, tmp_path / "j.jsonl") as server:
@@ -489,6 +535,7 @@ def test_two_tabs_of_the_single_file_lose_nothing(demo, demo_pool, chromium, tmp
         for tab in tabs:
             tab.bring_to_front()
             before = shown(tab)
+            takes_grades(tab)
             tab.keyboard.press("2")
             tab.wait_for_function("old => document.getElementById('doc-id').textContent !== old", arg=before)
         export(tabs[0]).save_as(tmp_path / "j.jsonl")

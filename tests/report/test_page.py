@@ -214,7 +214,7 @@ def test_a_page_has_a_size_limit_and_states_what_it_leaves_out(tmp_path, monkeyp
     assert int(said[1]) == len(listed)
     assert 0 < len(listed) < 60
     assert sorted(map(int, embedded(page, "lists-data")["queries"])) == listed
-    assert "`comparison.to_html(path, everything=True)` includes everything." in page
+    assert "<code>comparison.to_html(path, everything=True)</code> includes everything." in page
     compared.to_html(tmp_path / "all.html", dataset, everything=True)
     whole = (tmp_path / "all.html").read_text()
     assert len(embedded(whole, "summary-data")["listed"]) == 60
@@ -388,6 +388,6 @@ def test_a_page_from_the_command_line_gives_advice_for_the_command_line(tmp_path
     command = ["compare", *inputs, "-m", "RR", "-o", str(tmp_path / "page.html")]
     subprocess.run([sys.executable, "-m", "steelyard", *command], check=True, capture_output=True)
     page = (tmp_path / "page.html").read_text()
-    assert "`--dataset DIR` shows their texts." in page
+    assert "<code>--dataset DIR</code> shows their texts." in page
     assert f'<pre class="command">steelyard {" ".join(command)}</pre>' in page
     assert "comparison.to_html" not in page

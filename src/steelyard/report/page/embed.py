@@ -37,6 +37,7 @@ SCRIPTS = (
     "pool.js",
     "moves.js",
     "query.js",
+    "bars.js",
     "queries.js",
     "openers.js",
     "charts.js",
@@ -54,6 +55,7 @@ _IMPORT = re.compile(r"^import \{[^}]*\} from \"[^\"]*\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.MULTILINE)
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029", "\x7f": "\\u007f"}
 _ESCAPED = re.compile("[<>&\u2028\u2029\x7f\ud800-\udfff]")
+_CODE = re.compile("`([^`]*)`")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -83,6 +85,13 @@ def visible(text: str) -> str:
     'a␀b'
     """
     return _CONTROLS.sub(lambda match: "\u2421" if match[0] == "\x7f" else chr(0x2400 + ord(match[0])), text)
+
+
+def said(text: str) -> str:
+    """A sentence as HTML: what is between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible(text)))))
 
 
 def page_script(names: Iterable[str] = SCRIPTS) -> str:
@@ -143,4 +152,5 @@ def page_template() -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
+    environment.filters["said"] = said
     return environment.from_string((files("steelyard.report.page") / "template.html").read_text("utf-8"))

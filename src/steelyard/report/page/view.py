@@ -49,6 +49,9 @@ FAR = 3
 LINE, SHORT = 120, 28
 """Characters of a line of the verdict, and of a name in it."""
 
+MANY = 12
+"""Runs from which on the page shows ranges of ranks instead of letters, and a matrix without numbers."""
+
 NAMED = 3
 """Names in a list of the verdict: it names two of more and counts the others."""
 
@@ -64,6 +67,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
     return {
         "title": subject.title,
         "long": LONG_NAME,
+        "many": MANY,
         "shared": tuple(map(len, long_ends(comparison.runs))),
         "verdict": (verdict[0], " ".join(verdict[1:])),
         "steps": _steps(subject),

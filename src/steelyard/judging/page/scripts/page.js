@@ -18,6 +18,7 @@ import { counted, parts, terms, visible } from "./text.js";
 const data = JSON.parse(byId("data").textContent);
 const grades = data.guidelines.grades;
 const ASKED_CHARACTERS = 10_000; // As in judgments.py.
+const TOO_SOON = 300; // Milliseconds in which nobody has read a document: a grade then was meant for the one before.
 const onServer = data.form === "server";
 const log = new Log(data.pairs);
 const store = onServer ? new ServerStore(data) : new BrowserStore(data, log, warnOfLoss);
@@ -110,6 +111,10 @@ function warnOfLoss() {
 
 function judge(grade) {
   if (state.place === null) return;
+  if (!document.documentElement.dataset.open) {
+    say("Ignored: this document has just been shown. Press again to grade it.");
+    return;
+  }
   const place = state.place;
   const spans = state.spans.map(([start, end]) => ({
     start: toPoints(state.item.text, start),
@@ -139,7 +144,7 @@ function skip() {
   if (state.place === null || state.busy) return;
   const place = state.place;
   state.returned = null;
-  state.skipped = [...state.skipped.filter((each) => each !== place), place];
+  if (!log.current(place)) state.skipped = [...state.skipped.filter((each) => each !== place), place];
   state.actions.push({ place, skipped: true });
   keepDraft();
   act(null, null, upNext() === place ? "This is the last document left." : "Skipped. It comes again at the end.");
@@ -163,6 +168,25 @@ function undo() {
   };
   if (withdrawn) act(lineOf(place, { undo: true }), saved, `Undone: ${named(withdrawn.grade)}.`);
   else act(null, saved, "Skipping was undone.");
+}
+
+// What is judged, the last one first; one of them can be shown again, and a new grade replaces the old one.
+
+function review() {
+  const places = [...new Set([...log.history].reverse())];
+  byId("review-list").replaceChildren(
+    ...places.map((place) => {
+      const held = log.current(place);
+      const again = () => {
+        byId("review").close();
+        act(null, () => (state.returned = place), `Judged before: ${named(held.grade)}. A new grade replaces it; skip keeps it.`);
+      };
+      const [query, doc] = data.pairs[place];
+      const words = [make("b", {}, named(held.grade)), " ", make("bdi", {}, visible(held.question ?? query)), " ", make("bdi", { class: "id" }, visible(doc))];
+      return make("li", {}, make("button", { type: "button", class: "quiet", onclick: again }, words));
+    }),
+  );
+  byId("review").showModal();
 }
 
 // Show a document.
@@ -196,6 +220,9 @@ function show(before, said) {
   fit();
   state.shownAt = performance.now();
   state.hiddenFor = 0;
+  delete document.documentElement.dataset.open;
+  clearTimeout(state.opening);
+  state.opening = setTimeout(() => (document.documentElement.dataset.open = "yes"), TOO_SOON);
   say([said, sameQuery || !said ? "" : "New query."].filter(Boolean).join(" "));
 }
 
@@ -284,6 +311,7 @@ function progress() {
   byId("bar").value = judged;
   byId("progress").textContent = words.join(" · ");
   document.querySelector("[data-action=undo]").disabled = state.actions.length === 0;
+  byId("open-review").disabled = judged === 0;
   for (const name of ["cannot", "skip", "note", "mark"]) {
     document.querySelector(`[data-action=${name}]`).hidden = state.place === null;
   }
@@ -291,6 +319,7 @@ function progress() {
 }
 
 function finish(said) {
+  document.documentElement.dataset.open = "yes";
   byId("work").hidden = true;
   byId("grades").hidden = true;
   byId("spans").hidden = true;
@@ -505,6 +534,8 @@ function setUp() {
     button.addEventListener("click", ACTIONS[key]);
   }
   byId("open-help").addEventListener("click", ACTIONS["?"]);
+  byId("open-review").addEventListener("click", review);
+  byId("close-review").addEventListener("click", () => byId("review").close());
   byId("close-help").addEventListener("click", () => byId("help").close());
   byId("help").addEventListener("close", () => byId("document").focus({ preventScroll: true }));
   byId("to-start").addEventListener("click", () => {

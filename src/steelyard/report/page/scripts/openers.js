@@ -15,10 +15,60 @@ export function setUpOpeners(data, store) {
     const button = event.target.closest("button");
     if (button) openQueries(store, { run: button.dataset.run, filter: button.dataset.kind });
   });
-  byId("matrix")?.addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) showPair(data, store, button);
+  if (byId("matrix")) setUpMatrix(data, store, byId("matrix"));
+}
+
+// The matrix has one tab stop; arrow keys move between its cells, and the more a cell differs, the darker it is.
+function setUpMatrix(data, store, table) {
+  const rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.querySelector("button")));
+  const buttons = rows.flat().filter((each) => each !== null);
+  const sizes = buttons.map((each) => Math.abs(parseFloat(each.firstChild.textContent)));
+  const most = Math.max(...sizes) || 1;
+  buttons.forEach((each, at) => {
+    each.tabIndex = at ? -1 : 0;
+    each.style.setProperty("--part", String(sizes[at] / most));
   });
+  const visit = (button) => {
+    for (const each of buttons) each.tabIndex = -1;
+    button.tabIndex = 0;
+    button.focus();
+  };
+  table.addEventListener("pointerover", (event) => {
+    const button = event.target.closest("button");
+    const pair = button && data.pairs[Number(button.dataset.pair)];
+    if (pair) button.title = `${visible(data.runs[pair.run])} vs ${visible(data.runs[pair.against])}: ${pair.facts.map(([, which]) => which).slice(0, 3).join(", ")}`;
+  });
+  table.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    visit(button);
+    if (button.hasAttribute("aria-pressed")) closePair();
+    else showPair(data, store, button);
+  });
+  table.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    const row = rows.findIndex((each) => each.includes(event.target));
+    if (!step || row < 0) return;
+    event.preventDefault();
+    let [y, x] = [row + step[0], rows[row].indexOf(event.target) + step[1]];
+    // The diagonal is empty: it is stepped over.
+    if (rows[y] && x > 0 && !rows[y][x]) [y, x] = [y + step[0], x + step[1]];
+    const next = rows[y]?.[x];
+    if (next) visit(next);
+  });
+  addEventListener("pointerdown", (event) => {
+    if (!byId("pair").hidden && !event.target.closest("#pair, #matrix")) byId("pair").hidden = true;
+  });
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !byId("pair").hidden && !document.querySelector("dialog[open]")) closePair();
+  });
+}
+
+// Escape, and a click on the same cell, close the details.
+function closePair() {
+  byId("pair").hidden = true;
+  byId("matrix").querySelector("[aria-pressed]")?.focus();
+  for (const other of byId("matrix").querySelectorAll("[aria-pressed]")) other.removeAttribute("aria-pressed");
 }
 
 export function openQueries(store, view) {
@@ -55,4 +105,8 @@ function showPair(data, store, button) {
     make("button", { type: "button", class: "quiet", onclick: () => openQueries(store, { run, against }) }, "Show the queries"),
   ]);
   panel.hidden = false;
+  // Below the cell, within the section.
+  const [cell, section] = [button.getBoundingClientRect(), panel.offsetParent.getBoundingClientRect()];
+  panel.style.top = `${cell.bottom - section.top + 4}px`;
+  panel.style.left = `${Math.max(0, Math.min(cell.left - section.left, section.width - panel.offsetWidth))}px`;
 }

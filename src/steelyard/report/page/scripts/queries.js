@@ -1,5 +1,6 @@
 // The table of queries: search, filters, order and pages.
 
+import { showBars } from "./bars.js";
 import { chosenPair, measureNamed } from "./data.js";
 import { append, byId, make, nameOf, option, shortNameOf, whenParsed } from "./dom.js";
 import { pickedRuns } from "./picker.js";
@@ -14,6 +15,7 @@ const ROWS = 25;
 export function setUpQueries(data, store) {
   let order = [];
   const controls = setUpControls(data, store);
+  const open = (query) => store.set({ query: data.queries[query], lists: "" }, true);
   const render = (state, refocus) => {
     order = choose(data, state);
     controls.show(state);
@@ -21,6 +23,7 @@ export function setUpQueries(data, store) {
     const page = Math.min(state.page, pages);
     const from = (page - 1) * ROWS;
     fillTable(data, state, store, order.slice(from, from + ROWS));
+    showBars(data, state, order, open);
     showPages(store, page, pages, order.length, from);
     if (refocus) document.querySelector(refocus)?.focus();
   };
@@ -33,7 +36,7 @@ export function setUpQueries(data, store) {
   });
   byId("queries-table").addEventListener("click", (event) => {
     const opener = event.target.closest("button[data-query]");
-    if (opener) store.set({ query: data.queries[Number(opener.dataset.query)], lists: "" }, true);
+    if (opener) open(Number(opener.dataset.query));
   });
   render(store.get());
   setUpPool(data, () => order);
