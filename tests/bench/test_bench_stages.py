@@ -127,6 +127,7 @@ def test_filter_and_walks_are_stages(tmp_path: Path) -> None:
 
 
 def test_a_token_budget_of_the_measure_is_a_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import_peer("jinja2")
     result = bench(tmp_path / "result", RERANK, measures=["R(budget=20)"])
     found = sy.stages(result)
     assert found.steps == ("retrieve", "rerank", "budget")
