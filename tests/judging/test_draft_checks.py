@@ -146,3 +146,17 @@ def test_generated_questions_with_gold_spans() -> None:
         earlier.append(frozenset(content_words(question)))
     assert len(rows) == 472
     assert found == {"span missing": 0, "not standalone": 22, "too general": 0, "copies": 10, "answer": 0}
+
+
+@needs_shared
+def test_generated_questions_without_spans() -> None:
+    """Of TREC 2023's queries, two by GPT-4 ask about 'the passage' and 'the author', as one reads them."""
+    flagged: dict[str, list[str]] = {"real": [], "t5": [], "gpt4": [], "multihop": []}
+    rows = (shared_data("dl2023-queries") / "queries.tsv").read_text("utf-8").splitlines()[1:]
+    for _, kind, text in (row.split("\t") for row in rows):
+        flagged[kind] += [text] if not_standalone(text) or too_general(text) else []
+    questions = _texts(shared_data("multihop-rag") / "queries.jsonl")
+    flagged["multihop"] = [text for text in questions if not_standalone(text) or too_general(text)]
+    assert (len(rows), len(questions)) == (700, 500)
+    assert {kind: len(texts) for kind, texts in flagged.items()} == {"real": 0, "t5": 0, "gpt4": 2, "multihop": 0}
+    assert all("the passage" in text or "the author" in text for text in flagged["gpt4"])
