@@ -95,9 +95,11 @@ def _headlines(verdict: Verdict) -> Iterable[str]:
         names = [short(name) for name in lead.leaders]
         leaders = names[0] if len(names) == 1 else f"{_joined(names, 2)} (equal)"
         leads = f"{'leads' if len(names) == 1 else 'lead'} {short(lead.second)} by {lead.difference:.4f}"
-        for score, measure in ((f" ({lead.score:.4f})", f" on {lead.measure}"), ("", f" on {lead.measure}"), ("", "")):
-            for outcome in lead.outcomes[1:] or lead.outcomes:
-                yield f"{leaders}{score} {leads}{measure}: {outcome}"
+        outcomes, measure = lead.outcomes[1:] or lead.outcomes, f" on {lead.measure}"
+        yield from (f"{leaders} ({lead.score:.4f}) {leads}{measure}: {outcome}" for outcome in outcomes)
+        # The table has the measure, and nothing else has the number of queries that would be needed.
+        yield from (f"{leaders} {leads}: {outcome}" for outcome in outcomes[:-1])
+        yield from (f"{leaders} {leads}{shown}: {outcomes[-1]}" for shown in (measure, ""))
 
 
 def _details(verdict: Verdict) -> Iterable[str]:
