@@ -46,7 +46,7 @@ FAR = 3
 """A run is far from the best if its distance is more than this many times the widest interval."""
 
 
-LINE, SHORT = 120, 28
+LINE, SHORT = 110, 28
 """Characters of a line of the verdict, and of a name in it."""
 
 MANY = 12
