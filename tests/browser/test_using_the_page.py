@@ -7,6 +7,7 @@ import re
 from addresses import go_to, wait_until_drawn
 
 import steelyard as sy
+from steelyard.report.page.view import LINE
 from steelyard.report.summary import verdict_lines
 
 ROWS = "#queries-table tbody tr"
@@ -35,7 +36,7 @@ def column(tab, place):
 
 def test_the_verdict_comes_first(page, result, opened):
     with opened(page) as tab:
-        assert tab.locator("h1").inner_text() == verdict_lines(result.comparison.verdict, 120)[0]
+        assert tab.locator("h1").inner_text() == verdict_lines(result.comparison.verdict, LINE)[0]
         assert tab.title() == "demo · Steelyard"
         facts = tab.locator(".lead").inner_text()
         assert "95% interval" in facts
