@@ -184,9 +184,9 @@ def test_the_reasons_of_a_model_are_in_the_judgments_file(folder: Path, capsys: 
     lines = [json.loads(line) for line in Path("judgments.jsonl").read_text().splitlines()]
     assert lines[0]["reason"] == "It names the river."
     assert lines[0]["question"] in ("What of the river?", "What of the boat?")
-    assert {line["reason"] for line in lines[2:]} == {"Off topic."}
-    assert lines[1]["grade"] is None
-    assert f"no grade: {lines[1]['doc_id']} for {lines[1]['query_id']}" in printed
+    (failed,) = (line for line in lines if line["grade"] is None)
+    assert {line["reason"] for line in lines[1:] if line != failed} == {"Off topic."}
+    assert f"no grade: {failed['doc_id']} for {failed['query_id']}" in printed
     assert "--retry asks for these again" in printed
     assert command([*arguments, "--retry"]) == 0
     assert all(line.grade is not None for line in sy.Judgments.read("judgments.jsonl").current)
