@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,17 +114,25 @@ def test_sum_of_precisions_of_stat_ap_is_unbiased() -> None:
     assert np.mean(sums) == pytest.approx(truth, abs=1e-12)
 
 
+def two_strata(
+    documents: tuple[int, int], drawn: tuple[int, int], relevant: tuple[float, float], size: int
+) -> tuple[Any, Any, Any, Any]:
+    """Rank, stratum and grade of the documents of two strata, and `size` random draws: their grades, nan elsewhere."""
+    rng, count = np.random.default_rng(2), sum(documents)
+    stratum = np.repeat([0, 1], documents)
+    rank = np.where(np.arange(count) % 3 == 2, 0, np.arange(count) + 1)
+    grade = np.where(rng.random(count) < np.take(relevant, stratum), rng.integers(1, 4, count), 0).astype(float)
+    draws = np.full((size, count), nan)
+    for first, last, number in ((0, documents[0], drawn[0]), (documents[0], count, drawn[1])):
+        chosen = first + np.argsort(rng.random((size, last - first)), axis=1)[:, :number]
+        draws[np.arange(size)[:, None], chosen] = grade[chosen]
+    return rank, stratum, grade, draws
+
+
 @pytest.mark.parametrize("estimator", [stat_ap, inf_ndcg])
 def test_jackknife_removes_most_of_the_bias_of_ratios(estimator: Estimator) -> None:
     """1,500 draws of 15 and 8 from strata of 15 and 30 documents. What is left is of higher order in 1/n."""
-    rng = np.random.default_rng(2)
-    stratum = np.repeat([0, 1], [15, 30])
-    rank = np.where(np.arange(45) % 3 == 2, 0, np.arange(45) + 1)
-    grade = np.where(rng.random(45) < 0.7 - 0.4 * stratum, rng.integers(1, 4, 45), 0).astype(float)
-    draws = np.full((1500, 45), nan)
-    for first, last, count in ((0, 15, 15), (15, 45, 8)):
-        chosen = first + np.argsort(rng.random((1500, last - first)), axis=1)[:, :count]
-        draws[np.arange(1500)[:, None], chosen] = grade[chosen]
+    rank, stratum, grade, draws = two_strata((15, 30), (15, 8), relevant=(0.7, 0.3), size=1500)
     truth = float(estimator(SampledPool.of(rank, stratum, grade)))
     parts = [jackknife(SampledPool.of(rank, stratum, part), estimator) for part in np.split(draws, 15)]
     before = np.concatenate([part.estimate for part in parts]) - truth
@@ -136,14 +145,7 @@ def test_jackknife_removes_most_of_the_bias_of_ratios(estimator: Estimator) -> N
 @pytest.mark.parametrize("estimator", [stat_ap, xinf_ap])
 def test_the_variance_contains_that_of_the_correction(estimator: Estimator) -> None:
     """2,000 draws of 6 and 6 from strata of 20 and 44 documents: one jackknife gives 0.77 and 0.68 of the variance."""
-    rng = np.random.default_rng(2)
-    stratum = np.repeat([0, 1], [20, 44])
-    rank = np.where(np.arange(64) % 3 == 2, 0, np.arange(64) + 1)
-    grade = np.where(rng.random(64) < 0.4 - 0.3 * stratum, rng.integers(1, 4, 64), 0).astype(float)
-    draws = np.full((2000, 64), nan)
-    for first, last in ((0, 20), (20, 64)):
-        chosen = first + np.argsort(rng.random((2000, last - first)), axis=1)[:, :6]
-        draws[np.arange(2000)[:, None], chosen] = grade[chosen]
+    rank, stratum, _, draws = two_strata((20, 44), (6, 6), relevant=(0.4, 0.1), size=2000)
     pools = [SampledPool.of(rank, stratum, part) for part in np.split(draws, 40)]
     once, both = ([made(pool, estimator) for pool in pools] for made in (jackknife, bias_corrected))
     assert all(np.array_equal(one.corrected, other.corrected) for one, other in zip(once, both, strict=True))
