@@ -215,3 +215,9 @@ def test_an_approval_that_was_changed_is_an_error_or_quotes_the_document(
         session.finish()
         (draft,) = (draft for draft in Drafts.read(folder).drafts if draft.id == id)
         assert draft.spans[0]["quote"] in corpus()[draft.spans[0]["doc_id"]]
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bench-result").mkdir()
+    assert run(["judge", str(tmp_path / "bench-results")]) == 2
+    assert "no such pool, result folder or question folder. Did you mean bench-result?" in capsys.readouterr().err

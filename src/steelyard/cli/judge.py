@@ -14,6 +14,7 @@ from steelyard.checks import whole_number
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Expert, Option, UsageError
 from steelyard.cli.output import print_message, print_messages, progress_bar
+from steelyard.io.files import no_such_file
 from steelyard.io.text import shortened
 from steelyard.notes import sentence
 from steelyard.wording import counted
@@ -148,6 +149,8 @@ def judge(
             "--budget is for a result folder or QUESTIONS; `steelyard pool --budget` chooses the documents of a pool."
         )
     elif dataset is None:
+        if not pool.exists():
+            raise no_such_file(pool, "pool, result folder or question folder")
         raise UsageError("a pool needs --dataset, the texts of its queries and documents; a result folder does not.")
     else:
         read, texts = Pool.read(pool), Dataset.read(dataset, judged=False)
