@@ -26,8 +26,10 @@ FILE = "documents.sqlite"
 COLUMNS = ("doc_id", "text", "title", "metadata")
 """The columns of documents.parquet; the metadata is JSON, or empty."""
 
-_KNOWN = 1 << 20
+_KNOWN = 1 << 22
 """Places for hashes of documents and texts that are known to be in the file; the others are looked up."""
+_AT_ONCE = 500
+"""Documents that are looked up with one statement."""
 _ROWS = 4_000
 _CHARACTERS = 4_000_000
 """The size of a part of a Parquet file."""
@@ -58,8 +60,8 @@ class ReturnedTexts:
     def keeper(self, run: str) -> Keep:
         """A function that keeps the texts that one retriever returns."""
 
-        # A place for each hash, which a later one takes: eight megabytes, however many documents there are.
-        known = self._known = self._known or array("q", bytes(8 * _KNOWN))
+        # A place for each hash, which a later one takes: 32 megabytes, however many documents there are.
+        known = self._known = self._known or array("q", [0]) * _KNOWN
 
         def keep(doc: str, text: str, document: Any) -> None:
             both = hash((doc, text))
@@ -102,27 +104,32 @@ class ReturnedTexts:
 
     def _execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
         try:
-            if self._database is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._database = sqlite3.connect(self.path, check_same_thread=False, isolation_level="DEFERRED")
-                # What the process has written is safe if it is killed; after a power failure the bench starts afresh.
-                settings = (
-                    "locking_mode = exclusive",
-                    "journal_mode = wal",
-                    "synchronous = off",
-                    "cache_size = -16000",
-                )
-                for setting in settings:
-                    self._database.execute(f"pragma {setting}")
-                self._database.execute(
-                    "create table if not exists documents (doc_id text primary key, digest blob, text text, "
-                    "title text, metadata text, session text)"
-                )
-            return self._database.execute(statement, values)
-        except sqlite3.OperationalError as error:
-            raise not_written(self.path, OSError(str(error))) from None
+            return (self._database or self._opened()).execute(statement, values)
         except sqlite3.DatabaseError as error:
-            raise InputError(f"cannot be read ({error}); run the bench with --fresh.", self.path) from None
+            raise self._named(error) from None
+
+    def _opened(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        database = self._database = sqlite3.connect(self.path, check_same_thread=False, isolation_level="DEFERRED")
+        # What the process has written is safe if it is killed; after a power failure the bench starts afresh.
+        for setting in (
+            "locking_mode = exclusive",
+            "journal_mode = wal",
+            "synchronous = off",
+            "cache_size = -16000",
+            "wal_autocheckpoint = 10000",
+        ):
+            database.execute(f"pragma {setting}")
+        database.execute(
+            "create table if not exists documents (doc_id text primary key, digest blob, text text, "
+            "title text, metadata text, session text)"
+        )
+        return database
+
+    def _named(self, error: sqlite3.DatabaseError) -> Exception:
+        if isinstance(error, sqlite3.OperationalError):
+            return not_written(self.path, OSError(str(error)))
+        return InputError(f"cannot be read ({error}); run the bench with --fresh.", self.path)
 
     def rows(self, ids: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
         """Id, text, title and metadata of the documents that have a text."""
@@ -135,11 +142,14 @@ class ReturnedTexts:
     def _rows(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
         if self._database is None and not self.path.exists():
             return
-        for doc in ids:
-            statement = f"select {columns} from documents where doc_id = ?"
-            row = self._execute(statement, (utf8(doc).decode(),)).fetchone()
-            if row is not None:
-                yield row
+        keys = (utf8(doc).decode() for doc in ids)
+        while part := list(islice(keys, _AT_ONCE)):
+            places = ", ".join("?" * len(part))
+            statement = f"select {columns} from documents where doc_id in ({places}) order by doc_id"
+            try:
+                yield from self._execute(statement, part)
+            except sqlite3.DatabaseError as error:
+                raise self._named(error) from None
 
     def notes(self) -> list[Note]:
         """Documents whose texts changed while the bench ran."""
