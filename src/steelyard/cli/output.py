@@ -128,7 +128,7 @@ def wrapped(text: str) -> str:
     from textwrap import fill
 
     lines = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         body = line.lstrip(" -!")
         indent = " " * (len(line) - len(body)) + ("  " if line.startswith("  ") else "")
         lines.append(

@@ -99,12 +99,14 @@ class Check(Documented):
             [each.severity, each.count, effect_text(each), f"{each.text} {_examples(each)}".strip()]
             for each in self.findings
         ]
+        smallest = self.smallest_difference
         measures: list[list[Cell]] = [
-            [key, value, self.smallest_difference.get(key)] for key, value in self.ceilings.items()
+            [key, value, *([smallest.get(key)] if smallest else [])] for key, value in self.ceilings.items()
         ]
+        headers = ["measure", "best possible", *(["smallest difference shown"] if smallest else [])]
         tables = [
             *([Table(["severity", "count", "effect", "finding"], rows, keys=3)] if rows else []),
-            *([Table(["measure", "best possible", "smallest difference shown"], measures)] if measures else []),
+            *([Table(headers, measures)] if measures else []),
         ]
         return Document("Check", self.verdict, tables)
 

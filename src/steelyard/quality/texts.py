@@ -245,7 +245,7 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
         "copy-of-relevant",
         "warning",
         len(copies),
-        f"{counted(len(copies), 'copy', 'copies')} of relevant documents (the same text under a different id) "
+        f"{counted(len(copies), 'copy', 'copies')} of relevant documents (nearly the same text under a different id) "
         f"{'is' if len(copies) == 1 else 'are'} not judged relevant. Judge them alike, under one target, or keep one "
         "of each. Effect: a copy counts as the document that it copies.",
         examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items()),
