@@ -12,13 +12,12 @@ from steelyard.benchmark.retrieval import Job
 from steelyard.comparison.stages import Stages, check_splits, stages
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, MeasureError, did_you_mean
+from steelyard.lazy import polars as pl
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import polars as pl
 
 STAGES_FILE = "stages.parquet"
 """What the stages before the last one returned: run, stage, query_id, call, and doc_ids, best first.
@@ -33,8 +32,6 @@ _POLICIES = ("no_relevant", "ties", "duplicates", "unjudged", "rel")
 
 def stages_schema() -> dict[str, Any]:
     """The columns of stages.parquet."""
-    import polars as pl
-
     names = dict.fromkeys(("run", "stage", "query_id"), pl.String)
     return {**names, "call": pl.Int64, "doc_ids": pl.List(pl.String)}
 
@@ -83,8 +80,6 @@ def split_run(
 
     frame: the content of stages.parquet. texts: reads the documents, for a budget of tokens. options: as in `stages`.
     """
-    import polars as pl
-
     known = staged_runs(record)
     if not known:
         raise InputError(
@@ -131,8 +126,6 @@ def split_run(
 
 def _run(frame: pl.DataFrame, stage: str, call: int | None) -> Run:
     """The lists of a stage, or of one of its calls."""
-    import polars as pl
-
     rows = frame.filter((pl.col("stage") == stage) & pl.col("call").eq_missing(call))
     table = rows.select("query_id", pl.col("doc_ids").alias("doc_id"), score=pl.lit(None, pl.Float64))
     empty = rows.filter(pl.col("doc_ids").list.len() == 0)["query_id"].to_list()

@@ -31,6 +31,7 @@ from steelyard.dialects import Dialect
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.evaluation import judged_qrels, measure_values, on_scale, prepare, scores_of
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, is_over_targets
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note
@@ -44,7 +45,6 @@ from steelyard.statistics import adjust, mean_intervals, paired_tests
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
-    import polars as pl
     from typing_extensions import Unpack
 
 NEVER, BELOW, DELIVERED = "never retrieved", "below the cutoff", "delivered"
@@ -139,8 +139,6 @@ class StagesData:
         lifted, pushed: relevant documents that entered or left the first k; added: those that no stage before has.
         below_depth: lost targets that were ranked deeper than the number of documents that this stage returned.
         """
-        import polars as pl
-
         return pl.DataFrame([{name: row[name] for name in _SCHEMA} for row in self.rows[:-1]], schema=_SCHEMA)
 
     @property
@@ -151,8 +149,6 @@ class StagesData:
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """One row per query: the best value, the ceiling after each stage, what each one lost, and the value."""
-        import polars as pl
-
         columns: dict[str, Any] = {"query_id": pl.Series(list(self.queries), dtype=pl.String), "best": self.best}
         columns |= {f"ceiling {step}": row for step, row in zip(self.steps, self.ceilings, strict=True)}
         columns |= {f"lost {part}": row for part, row in zip(self.parts, self.losses, strict=True)}
@@ -161,8 +157,6 @@ class StagesData:
     @cached_property
     def slices(self) -> pl.DataFrame | None:
         """One row per value of the column of `by`: the queries, the best value, what each part lost, and the value."""
-        import polars as pl
-
         if self.sliced is None:
             return None
         column, values = self.sliced
@@ -202,8 +196,6 @@ class StagesData:
         gained: what this pipeline loses less there, with its interval and the p-value of a paired t test over the
         queries of both, corrected (Holm) for the number of parts. The gains add up to the difference of the values.
         """
-        import polars as pl
-
         if self.steps != other.steps or self.measure.spelled != other.measure.spelled:
             raise InputError(
                 f"the pipelines differ in their stages or their measure: {', '.join(self.steps)} by {self.measure}, "
@@ -555,8 +547,6 @@ def _union(runs: Sequence[Any], judged: Qrels, options: Options) -> Alignment:
 
 def _within(run: Run, budget: int, options: Options) -> Run:
     """The first documents of every list that together fit into a budget of tokens."""
-    import polars as pl
-
     rows = ranked_rows(run.table, run.ordered, options.ordering)
     counts = token_counts(rows["doc_id"], run.tokens)
     rows = rows if counts is None else rows.with_columns(counts)
@@ -586,8 +576,6 @@ class _Targets:
         lists: Mapping[str, Alignment],
     ) -> _Targets:
         """Of every target: the best fate of its documents."""
-        import polars as pl
-
         targets, level = judged.targets, level_of(measure, options.rel)
         pairs = np.flatnonzero(targets.grade > 0 if level is None else targets.grade >= level)
         doc, (kept, target) = targets.doc[pairs], np.unique(targets.target[pairs], return_inverse=True)

@@ -14,13 +14,12 @@ from steelyard.evidence.conditions import Alternative, Alternatives, QueryEviden
 from steelyard.evidence.facts import Matching
 from steelyard.ids import kind_of
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from steelyard.chunking import Tokenizer
     from steelyard.evidence.chunks import Parent
     from steelyard.evidence.projection import Overlap, Projection
@@ -263,8 +262,6 @@ class Evidence:
     @cached_property
     def spans(self) -> pl.DataFrame:
         """The character spans of the targets: query_id, target, doc_id, start, end."""
-        import polars as pl
-
         every = self.alternatives
         rows = [
             (query, target, one.doc_id, one.start, one.end)

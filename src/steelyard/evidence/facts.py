@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from steelyard.alignment.hits import Ints
 from steelyard.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
-
+from steelyard.lazy import polars as pl
 
 _WORD = re.compile(r"\w+")
 
@@ -159,8 +156,6 @@ class _Exact:
         self._pieces = list(self._by_piece)
 
     def find(self, texts: Sequence[str]) -> Pairs:
-        import polars as pl
-
         series = pl.Series("text", texts, dtype=pl.String)
         matches = series.str.extract_many(self._pieces, overlapping=True)
         hit = np.flatnonzero((matches.list.len() > 0).to_numpy())

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,15 +21,13 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import named_measures
 from steelyard.io.files import is_stream, read_bytes, reading
+from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure, with_rel
 from steelyard.options import POLICIES, resolve
 from steelyard.run import Run
 from steelyard.scores import Scores
 from steelyard.version import __version__
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 RESIDUAL = " residual"
 

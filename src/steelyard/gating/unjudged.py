@@ -26,6 +26,7 @@ from steelyard.gating.inputs import GateInput
 from steelyard.gating.notes import LISTS_ADVICE, LISTS_UNKNOWN
 from steelyard.gating.result import Row
 from steelyard.gating.settings import GatePlan
+from steelyard.lazy import polars as pl
 from steelyard.measures.bounds import rank_cutoff
 from steelyard.measures.gradings import is_fixed
 from steelyard.notes import Note, fill, note
@@ -75,8 +76,6 @@ def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]
     Otherwise a later run may need them, even if it is not so for this run alone: the first documents of the later run
     may be judged, those of this one not.
     """
-    import polars as pl
-
     if run in source.lists:
         return source.list_depth or 0, {query: list(docs) for query, docs in source.lists[run].items()}
     judged = judged_documents(source, run, None, None)

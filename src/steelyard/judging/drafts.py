@@ -20,13 +20,12 @@ from steelyard.io.files import read_bytes, reading, write_file
 from steelyard.io.json import json_lines
 from steelyard.judging.draft_checks import words
 from steelyard.lazy import looked_up
+from steelyard.lazy import polars as pl
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from steelyard.datasets import Corpus
 
 
@@ -133,8 +132,6 @@ class Drafts(Documented):
         return self._frame("rejected")
 
     def _frame(self, status: str | None = None) -> pl.DataFrame:
-        import polars as pl
-
         names = dict.fromkeys(("id", "question", "quote", "doc_id", "kind", "status", "reason", "detail"), pl.String)
         schema = names | {"start": pl.Int64, "end": pl.Int64}
         rows = [{"detail": "", **draft.to_dict()} for draft in self.drafts if status in (None, draft.status)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,12 @@ from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Floats
 from steelyard.datasets import Dataset
 from steelyard.evaluation import measure_values
+from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Severity
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-
-if TYPE_CHECKING:
-    import polars as pl
 
 EXAMPLES = 5
 """Examples that a finding keeps."""
@@ -79,8 +77,6 @@ class Board:
     @cached_property
     def rows(self) -> pl.DataFrame:
         """The qrels as rows: query_id, doc_id, grade, target; targets only if the qrels name them."""
-        import polars as pl
-
         frame = self.qrels.frame.drop_nulls("doc_id")
         return frame if self.qrels.has_targets else frame.with_columns(target=pl.lit(None, pl.String))
 

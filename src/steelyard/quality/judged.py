@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.stages import ideal_order, judged_lists
 from steelyard.evaluation import measure_values
+from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged
 from steelyard.measures.grammar import with_rel
 from steelyard.notes import Severity
@@ -22,9 +23,6 @@ from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
 from steelyard.run import Run
 from steelyard.statistics import adjust, power_analysis
 from steelyard.wording import counted, listed
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MOST_PAIRS = 300
 """Pairs of runs that the smallest difference is computed from."""
@@ -38,8 +36,6 @@ SATURATED, RANDOM_SHARE = 0.98, 0.5
 
 def qrels_findings(board: Board) -> Iterator[CheckFinding]:
     """Relevant documents that are not in the corpus, queries without one, grades that the measures do not use."""
-    import polars as pl
-
     qrels, rows, corpus = board.qrels, board.rows, board.dataset.corpus
     relevant = rows.filter(pl.col("grade") > 0)
     if len(corpus):
@@ -228,8 +224,6 @@ def _random_mean(board: Board, measure: Any, documents: int) -> float:
 
 def missing_judgments(board: Board) -> Iterator[CheckFinding]:
     """Unjudged documents that most runs rank above every judged relevant one."""
-    import polars as pl
-
     if len(board.runs) < 3:
         return
     judged = board.rows.select("query_id", "doc_id", "grade").unique(["query_id", "doc_id"])
@@ -302,8 +296,6 @@ def _of_runs(found: Mapping[str, CheckFinding]) -> CheckFinding:
 
 
 def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
-    import polars as pl
-
     sizes = dict(run.frame.group_by("query_id").len().iter_rows())
     queries = board.qrels.queries
     if missing := [query for query in queries if not sizes.get(query)]:
@@ -369,8 +361,6 @@ def _suffixed(part: str, sign: int) -> Callable[[str], str]:
 
 def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     """Documents of a run that the corpus (or, without one, the qrels) has under an id that differs only in form."""
-    import polars as pl
-
     corpus = board.dataset.corpus
     known = set(corpus) if len(corpus) else set(board.qrels.judged.doc_ids)
     unknown = [doc for doc in run.frame["doc_id"].unique(maintain_order=True).to_list() if doc not in known]

@@ -6,14 +6,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.datasets.duplicates import near_duplicates
+from steelyard.lazy import polars as pl
 from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import polars as pl
 
 CHUNK = 20_000
 """Documents that are looked at together."""
@@ -62,8 +60,6 @@ class Texts:
 
 def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
     """The texts of a corpus, looked at once."""
-    import polars as pl
-
     sample = "".join(islice(corpus.texts.values(), 500))[:30_000]
     counts = {name: pl.Series([sample]).str.count_matches(rf"\p{{{name}}}")[0] for name in _SCRIPTS}
     script = max(_SCRIPTS, key=lambda name: counts[name])
@@ -130,8 +126,6 @@ def _judged_questions(board: Board) -> dict[str, str]:
 
 def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:
     """Empty texts, boilerplate, other languages, broken encoding, long documents, and copies of relevant ones."""
-    import polars as pl
-
     rows = texts.rows
 
     def chosen(condition: pl.Expr) -> list[str]:
@@ -188,8 +182,6 @@ def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:
 
 def _boilerplate(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
     """Texts that start or end with the same words as many others, and are not equal to them."""
-    import polars as pl
-
     least = max(20, 0.05 * rows.height)
     long = rows.filter(pl.col("size") >= 2 * EDGE).unique("words_hash", maintain_order=True)
     for edge in ("start", "end"):
@@ -212,8 +204,6 @@ def _boilerplate(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
 
 def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
     """Copies of relevant documents that are not relevant themselves: finding one counts as nothing."""
-    import polars as pl
-
     named = rows.filter(pl.col("letters") >= SHORTEST)
     same = named.filter(pl.col("words_hash").is_duplicated())
     groups = [
@@ -255,7 +245,6 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
 
 def changed_as(run: Any, frame: pl.DataFrame) -> Any:
     """The run with copies under the id of the document that they copy."""
-    import polars as pl
 
     def change(rows: pl.DataFrame) -> pl.DataFrame:
         joined = rows.join(frame, on=["query_id", "doc_id"], how="left", maintain_order="left")
@@ -265,8 +254,6 @@ def changed_as(run: Any, frame: pl.DataFrame) -> Any:
 
 
 def _without(run: Any, gone: set[str]) -> Any:
-    import polars as pl
-
     return changed_run(run, lambda rows: rows.filter(~pl.col("doc_id").is_in(list(gone))))
 
 
@@ -297,8 +284,6 @@ def _question_findings(board: Board, plain: Mapping[str, str], seen: Collection[
 
     plain: the words of every judged question. seen: those that are the text of a document.
     """
-    import polars as pl
-
     queries, corpus = board.dataset.queries, board.dataset.corpus
     relevant: dict[str, set[tuple[str, float]]] = {query: set() for query in plain}
     for query, doc, grade, _ in board.rows.iter_rows():

@@ -17,6 +17,7 @@ from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.slices import slice_labels
 from steelyard.comparison.stages import StagesData
+from steelyard.lazy import polars as pl
 from steelyard.report.page.embed import embedded_json, packed
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import long_ends
@@ -213,8 +214,6 @@ def _list_row(documents: DocumentTable, row: tuple[str, float | None]) -> list[A
 
 def _tops(run: Run, ordering: Ordering, queries: Sequence[str], depth: int | None = None) -> dict[str, Top]:
     """The first documents of some queries, best first; without a depth all of them."""
-    import polars as pl
-
     rows = ranked_rows(run, ordering).filter(pl.col("query_id").is_in(list(queries)))
     rows = rows if depth is None else rows.filter(pl.col("rank") <= depth)
     tops: dict[str, Top] = {}
