@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
     from steelyard.comparison.stages import Stages, stages
+    from steelyard.comparison.testing import Statistics
     from steelyard.coverage import Coverage
     from steelyard.datasets import Corpus, Dataset, Queries
     from steelyard.dialects import Dialect, list_dialects
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from steelyard.measures import list_measures
     from steelyard.measures.grammar import Measure, parse
     from steelyard.notes import Note
+    from steelyard.options import Policies
     from steelyard.qrels import Qrels
     from steelyard.quality.check import Check, check
     from steelyard.quality.effects import CheckFinding
@@ -83,6 +85,7 @@ __all__ = [
     "MeasureError",
     "Note",
     "PackageError",
+    "Policies",
     "PolicyError",
     "Pool",
     "Qrels",
@@ -96,6 +99,7 @@ __all__ = [
     "Run",
     "Scores",
     "Stages",
+    "Statistics",
     "SteelyardError",
     "SteelyardWarning",
     "Tuned",
@@ -144,6 +148,7 @@ __getattr__, __dir__, _ = lazy_names(
         "comparison.lists": ("ListComparison",),
         "comparison.result": ("Comparison",),
         "comparison.stages": ("Stages", "stages"),
+        "comparison.testing": ("Statistics",),
         "coverage": ("Coverage",),
         "datasets": ("Corpus", "Dataset", "Queries"),
         "dialects": ("Dialect", "list_dialects"),
@@ -170,6 +175,7 @@ __getattr__, __dir__, _ = lazy_names(
         "measures": ("list_measures",),
         "measures.grammar": ("Measure", "parse"),
         "notes": ("Note",),
+        "options": ("Policies",),
         "qrels": ("Qrels",),
         "quality.check": ("Check", "check"),
         "quality.effects": ("CheckFinding",),

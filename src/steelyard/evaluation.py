@@ -19,7 +19,7 @@ from steelyard.errors import InputError, MeasureError, PolicyError, problem_repo
 from steelyard.measures.compute import QrelsTraits, values
 from steelyard.measures.grammar import Measure, build, with_rel
 from steelyard.notes import Note, Texts, declare, note, warn_of
-from steelyard.options import OptionKeywords, Options, check_names, resolve
+from steelyard.options import Options, Policies, check_names, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Inputs, Scores
@@ -56,7 +56,7 @@ def evaluate(
     predicted: Any = None,
     pool: Any = None,
     these_queries: bool = False,
-    **options: Unpack[OptionKeywords],
+    **options: Unpack[Policies],
 ) -> Scores:
     """Evaluate a run.
 
@@ -126,7 +126,7 @@ def no_grades_error(path: str | Path | None = None) -> InputError:
 def prepare(
     measures: str | Measure | Sequence[str | Measure] | None,
     dialect: str | Dialect,
-    options: Mapping[str, Any] | OptionKeywords,
+    options: Mapping[str, Any] | Policies,
 ) -> tuple[Dialect, Options, dict[str, Measure]]:
     """The dialect, the options and the measures of an evaluation, checked before anything is read."""
     dialect = dialect_of(dialect)

@@ -6,7 +6,7 @@ Spark, the command line, bench.yaml and the report read them from this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
@@ -129,8 +129,12 @@ class Options:
         return meanings
 
 
-class OptionKeywords(TypedDict, total=False):
-    """The options as keyword arguments of `evaluate` and `compare`. None: the dialect's own value."""
+class Policies(TypedDict, total=False):
+    """The policies as keywords of `evaluate`, `compare` and `stages`, and as keys of a bench. None: the dialect's own.
+
+    >>> policies: Policies = {"missing": "skip", "rel": 2}
+    >>> evaluate(qrels, run, **policies), compare(qrels, runs, **policies)  # doctest: +SKIP
+    """
 
     missing: str | None
     no_relevant: str | None
@@ -153,7 +157,7 @@ def help_text(name: str) -> str:
     return str(next(option for option in fields(Options) if option.name == name).metadata["help"])
 
 
-def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywords) -> Options:
+def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | Policies) -> Options:
     """The options from a dialect's defaults and what the user chose (None: not chosen).
 
     >>> resolve({"missing": "skip"}, {"ties": "stable", "missing": None}).missing
@@ -180,11 +184,11 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywo
     return options
 
 
-def check_names(chosen: Iterable[str], others: Iterable[str] = ()) -> None:
-    """Raise for a keyword that is not an option; `others` are the other keywords of the function."""
-    known = [*others, *KEYWORDS]
+def check_names(chosen: Iterable[str], others: Iterable[str] = (), options: Sequence[str] = KEYWORDS) -> None:
+    """Raise for a keyword that is not one of the options; `others` are the other keywords of the function."""
+    known = [*others, *options]
     for name in chosen:
-        if name not in KEYWORDS:
+        if name not in options:
             near = " Did you mean measures?" if name in ("metrics", "metric") else did_you_mean(name, known)
             raise TypeError(f"unexpected keyword argument {name!r}; expected one of: {', '.join(known)}.{near}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import namedtuple
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -593,3 +594,17 @@ def test_the_documents_that_explain_a_mover_come_first():
     after = {"q1": ["good", *others, "worse"]}
     (mover,) = sy.compare(qrels, {"a": after, "b": before}, ["nDCG@10"]).movers("a", "b", most=1)
     assert [move.doc_id for move in mover.documents] == ["good", "bad", "worse"]
+
+
+def test_policies_and_statistics_are_dictionaries_that_functions_share():
+    qrels = {f"q{number}": {"a": 1, "b": 2} for number in range(8)}
+    runs = {"x": {query: ["a", "b"] for query in qrels}, "y": {query: ["b", "a"] for query in qrels}}
+    policies: sy.Policies = {"rel": 2}
+    statistics: sy.Statistics = {"test": "sign", "correction": "none", "alpha": 0.01}
+    result = sy.compare(qrels, runs, ["RR"], **policies, **statistics)
+    assert result.leaderboard["RR"].to_list() == [1.0, 0.5]
+    assert sy.evaluate(qrels, runs["x"], "RR", **policies)["RR"] == 0.5
+    assert (result.plan.test, result.plan.correction, result.plan.alpha, result.plan.seed) == ("sign", "none", 0.01, 0)
+    for call in (partial(sy.compare, qrels, runs), partial(sy.compare_scores, "x.csv"), partial(sy.gate, "result")):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument 'tests'.*Did you mean test"):
+            call(tests="sign")

@@ -80,7 +80,12 @@ def comparison(qrels: sy.Qrels, a: sy.Run, b: sy.Run) -> sy.Comparison:
         composite={"nDCG@10": 0.5, "RR@10": 0.5},
         seed=0,
     )
-    result = sy.compare_scores("per-query.csv", ["MRR"], baseline="bm25")
+    policies: sy.Policies = {"missing": "skip", "rel": 2}
+    statistics: sy.Statistics = {"test": "permutation", "alpha": 0.01}
+    assert_type(sy.evaluate(qrels, a, **policies), sy.Scores)
+    assert_type(sy.compare(qrels, [a, b], **policies, **statistics), sy.Comparison)
+    assert_type(sy.gate("result", "nDCG@10 >= 0.4", **statistics), sy.GateResult)
+    result = sy.compare_scores("per-query.csv", ["MRR"], baseline="bm25", **statistics)
     assert_type(result.leaderboard, pl.DataFrame)
     assert_type(result.pairs, pl.DataFrame)
     texts: list[str] = [result.to_markdown(), result.to_latex(), result.to_json(), str(result.verdict)]

@@ -27,7 +27,7 @@ from steelyard.comparison.scores import (
     read_weights,
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
-from steelyard.comparison.testing import ComparisonPlan
+from steelyard.comparison.testing import STATISTICS, CompareOptions, ComparisonPlan, Statistics
 from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_doubts
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
@@ -39,7 +39,7 @@ from steelyard.io.files import distinct_names, names_file, streams_read_once
 from steelyard.io.frames import runs_of_frame
 from steelyard.measures.grammar import Measure, with_rel
 from steelyard.notes import Note, note, warn_of
-from steelyard.options import OptionKeywords, Options, check_names, resolve
+from steelyard.options import Options, check_names, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
@@ -71,22 +71,17 @@ def compare(
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     baseline: str | None = None,
-    test: str = "t",
-    correction: str = "holm",
     composite: Weights = None,
     at: Sequence[int] | None = None,
     by: str | None = None,
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
-    alpha: float = 0.05,
-    permutations: int | None = None,
-    seed: int = 0,
     equivalence: float | None = None,
     unmatched: Literal["error", "note"] = "error",
     predicted: Any = None,
     pool: Any = None,
     these_queries: bool = False,
-    **options: Unpack[OptionKeywords],
+    **options: Unpack[CompareOptions],
 ) -> Comparison: ...
 
 
@@ -96,16 +91,11 @@ def compare(
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     baseline: str | None = None,
-    test: str = "t",
-    correction: str = "holm",
     composite: Weights = None,
     at: Sequence[int] | None = None,
     by: str | None = None,
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
-    alpha: float = 0.05,
-    permutations: int | None = None,
-    seed: int = 0,
     equivalence: float | None = None,
     unmatched: Literal["error", "note"] = "error",
     predicted: Any = None,
@@ -121,7 +111,6 @@ def compare(
     column that names the run of each row (run, system, retriever, ...).
     measures: as in `evaluate`; the first one ranks the runs.
     baseline: the run that every other run is compared with, by name or file name; default: all pairs.
-    test, correction: the paired test, and the correction of its p-values for the number of pairs.
     composite: weights of a composite score: a mapping, a file, or "default".
     at: cutoffs; one row per run and cutoff.
     by, queries: slice the queries by a column of `queries` (a mapping, frame or file; for qrels in a dataset's
@@ -130,17 +119,22 @@ def compare(
     those of the qrels: "error", or "note" to report it in its coverage.
     predicted, pool, these_queries: judgments predicted by a model, as in `evaluate`: means, differences and tests are
     then prediction-powered estimates.
-    alpha, permutations, seed: the significance level, and the number and the seed of random draws; by default 100,000
-    permutations, and 10,000 draws of the tests bootstrap, tukey and max-t.
     equivalence: a margin, as 0.01; runs are equivalent within it if the interval of their difference is.
-    The other options (missing, no_relevant, ties, duplicates, unjudged, rel, depth) are those of `evaluate`.
+
+    Statistics: the options of `gate` too
+    test, correction: the paired test ("t"), and the correction of its p-values for the number of pairs ("holm").
+    alpha, permutations, seed: the significance level (0.05), and the number and the seed (0) of random draws; by
+    default 100,000 permutations, and 10,000 draws of the tests bootstrap, tukey and max-t.
+
+    Policies: missing, no_relevant, ties, duplicates, unjudged, rel and depth, as in `evaluate`.
 
     >>> runs = {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}
     >>> result = compare({"q1": ["a"], "q2": ["b"]}, runs, ["RR"])
     >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
-    check_names(options, compare.__kwdefaults__ or ())
+    statistics = {name: options.pop(name) for name in STATISTICS if name in options}
+    check_names(options, (*(compare.__kwdefaults__ or ()), *STATISTICS))
     runs = _several(runs)
     if qrels is None:
         _check_no_qrels(
@@ -154,7 +148,7 @@ def compare(
             **options,
         )
         return _compare_lists(runs, at)
-    plan = ComparisonPlan(test, correction, alpha, permutations, seed, equivalence=equivalence).checked()
+    plan = ComparisonPlan(**statistics, equivalence=equivalence).checked()
     if baseline is not None and isinstance(runs, Mapping):
         # A wrong name is reported before anything is read.
         plan.with_baseline(baseline, list(map(str, runs)))
@@ -338,27 +332,25 @@ def compare_scores(
     *,
     options: TableOptions | None = None,
     baseline: str | None = None,
-    test: str = "t",
-    correction: str = "holm",
     composite: Weights = None,
     by: str | None = None,
     queries: Any = None,
     missing: str = "zero",
-    alpha: float = 0.05,
-    permutations: int | None = None,
-    seed: int = 0,
     equivalence: float | None = None,
+    **statistics: Unpack[Statistics],
 ) -> Comparison:
     """Compare runs by a table of values per query that another tool computed (CSV, Parquet or a frame).
 
-    `by` slices the queries by a column of `queries`, or of the table itself where `queries` is None.
+    `by` slices the queries by a column of `queries`, or of the table itself where `queries` is None. statistics: as in
+    `compare`.
     """
+    check_names(statistics, compare_scores.__kwdefaults__ or (), STATISTICS)
     weights = None if composite is None else read_weights(composite)
     keys = list(dict.fromkeys([*(measures or []), *(weights or {})])) or None
     options = options or TableOptions()
     whole, notes = read_score_table(source, keys, options, missing)
     shown = list(measures) if measures else [column.key for column in whole.columns if column.key != by]
-    plan = ComparisonPlan(test, correction, alpha, permutations, seed, equivalence=equivalence).checked()
+    plan = ComparisonPlan(**statistics, equivalence=equivalence).checked()
     plan = plan.with_baseline(baseline, whole.runs)
     table, components = _with_composite(whole, shown, weights)
     sliced = None

@@ -35,7 +35,7 @@ from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, is_over_targets
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note
-from steelyard.options import OptionKeywords, Options, check_names
+from steelyard.options import Options, Policies, check_names
 from steelyard.qrels import Qrels
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
@@ -275,7 +275,7 @@ def stages(
     queries: Any = None,
     alpha: float = 0.05,
     dialect: str | Dialect = "steelyard",
-    **options: Unpack[OptionKeywords],
+    **options: Unpack[Policies],
 ) -> Stages:
     """Where a pipeline loses relevant documents, and what each stage costs in a measure.
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from steelyard.checks import whole_number
 from steelyard.errors import PolicyError, did_you_mean
+from steelyard.options import Policies
 from steelyard.statistics import FAMILY_TESTS
 from steelyard.statistics.corrections import check_correction
 from steelyard.statistics.paired import TESTS
@@ -16,6 +18,27 @@ DRAWS = {"permutation": 100_000, "bootstrap": 10_000, "tukey": 10_000, "max-t": 
 
 INTERVAL_KINDS = {"holm": "Bonferroni", "bonferroni": "Bonferroni", "bh": "FCR", "tukey": "Tukey", "max-t": "max-T"}
 """How intervals are corrected where p-values are corrected for several pairs."""
+
+
+class Statistics(TypedDict, total=False):
+    """How differences are tested, as keywords of `compare`, `compare_scores` and `gate`. What is left out is default.
+
+    >>> statistics: Statistics = {"test": "permutation", "alpha": 0.01}
+    >>> compare(qrels, runs, **statistics), gate(result, baseline=before, **statistics)  # doctest: +SKIP
+    """
+
+    test: str
+    correction: str
+    alpha: float
+    permutations: int | None
+    seed: int
+
+
+STATISTICS = tuple(Statistics.__annotations__)
+
+
+class CompareOptions(Policies, Statistics):
+    """The keywords that `compare` shares with `evaluate` and with `gate`."""
 
 
 @dataclass(frozen=True)

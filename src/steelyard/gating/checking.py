@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from steelyard.alignment.hits import Bools
 from steelyard.checks import whole_number
 from steelyard.comparison.rules import Rule, parse_rules
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
+from steelyard.comparison.testing import STATISTICS, Statistics
 from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
 from steelyard.gating.baseline import check_allowed, definition_notes, query_notes
 from steelyard.gating.cases import ResolvedRule
@@ -23,7 +24,11 @@ from steelyard.gating.inputs import GateInput, gate_input
 from steelyard.gating.result import GateResult, Row
 from steelyard.gating.settings import GatePlan, flags, option
 from steelyard.notes import Note, note
+from steelyard.options import check_names
 from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 FAILED_QUERIES = "failed queries"
 """What the row on failed queries has in place of a measure."""
@@ -47,14 +52,10 @@ def gate(
     run: str | Sequence[str] | None = None,
     baseline_run: str | None = None,
     queries: Any = None,
-    test: str = "t",
-    correction: str = "holm",
-    alpha: float = 0.05,
-    permutations: int | None = None,
-    seed: int = 0,
     allow: str | Collection[str] = (),
     allow_failed: int | None = None,
     strict_judged: bool = False,
+    **statistics: Unpack[Statistics],
 ) -> GateResult:
     """Check a result against rules and compare it with a baseline.
 
@@ -71,6 +72,7 @@ def gate(
     bench.yaml, or 0.
     strict_judged: a rule is undecided if its outcome depends on documents that nobody judged, or on how much of a
     passage a chunk must contain. Such a rule does not pass if this is set; otherwise there is a warning.
+    statistics: test, correction, alpha, permutations and seed, as in `compare`.
 
     >>> before = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 1.0} for n in range(9)}}]}
     >>> after = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 0.5 + 0.05 * n} for n in range(9)}}]}
@@ -78,7 +80,8 @@ def gate(
     >>> checked.passed, [row.verdict for row in checked.rows]
     (False, ['passed', 'FAILED'])
     """
-    plan = GatePlan(test, correction, alpha, permutations, seed).checked()
+    check_names(statistics, gate.__kwdefaults__ or (), STATISTICS)
+    plan = GatePlan(**statistics).checked()
     allow = (allow,) if isinstance(allow, str) else tuple(allow)
     check_allowed(allow)
     now = gate_input(result)

@@ -17,7 +17,7 @@ from steelyard.evaluation import judged_qrels, prepare, scores_of
 from steelyard.io.frames import empty_ids_error
 from steelyard.measures.grammar import Measure
 from steelyard.notes import warn_of
-from steelyard.options import OptionKeywords, resolve
+from steelyard.options import Policies, resolve
 from steelyard.qrels import Qrels
 from steelyard.scores import Scores
 from steelyard.spark.columns import Columns, qrels_source, run_column
@@ -43,7 +43,7 @@ def evaluate_runs(
     target: str | None = None,
     score: str | None = None,
     rank: str | None = None,
-    **options: Unpack[OptionKeywords],
+    **options: Unpack[Policies],
 ) -> dict[str, Scores]:
     """Evaluate several runs on a cluster: the scores of each, as `steelyard.evaluate` gives them, by its name.
 
@@ -89,7 +89,7 @@ def compare(
     if refused:
         raise InputError(f"{refused[0]} is not available on Spark; use steelyard.compare on this machine.")
     columns = Columns(query_id, doc_id, grade, target, score, rank)
-    policies = {name: options[name] for name in OptionKeywords.__annotations__ if name in options}
+    policies = {name: options[name] for name in Policies.__annotations__ if name in options}
     ordering = resolve(dialect_of(options.get("dialect", "steelyard")).policies, policies).ordering
     judged, scans = _scans(spark, qrels, runs, run, columns)
     scanned: dict[str, ScannedRun] = {}

@@ -11,7 +11,7 @@ from steelyard.dialects import Dialect
 from steelyard.evaluation import prepare, query_values
 from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
-from steelyard.options import OptionKeywords
+from steelyard.options import Policies
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.spark.columns import Columns, qrels_source, run_frame
@@ -36,7 +36,7 @@ def evaluate(
     target: str | None = None,
     score: str | None = None,
     rank: str | None = None,
-    **options: Unpack[OptionKeywords],
+    **options: Unpack[Policies],
 ) -> SparkScores:
     """Evaluate a run on a cluster: the same numbers as `steelyard.evaluate`, bit for bit.
 
