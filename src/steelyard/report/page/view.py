@@ -122,7 +122,8 @@ def _check(subject: Subject) -> Any:
 
     if subject.check is None or not subject.check.tables:
         return ""
-    return Markup(table_html(subject.check.tables[0]))
+    # A value and what it would become stay on one line.
+    return Markup(table_html(subject.check.tables[0]).replace(" -&gt; ", "&nbsp;→&nbsp;"))
 
 
 def _with_short_names(comparison: ComparisonData) -> Verdict:
