@@ -58,8 +58,9 @@ def read_lines_run(source: Source, columns: Mapping[str, str]) -> Run:
 def read_lines_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of JSON lines."""
     qrels = qrels_of_table(source.jsonl, columns)
-    stated = [level for record in source.jsonl if is_number(level := record.get("relevant_from"))]
-    qrels.relevant_from = max(map(float, stated), default=None)
+    stated = (record.get("relevant_from") for record in source.jsonl)
+    levels = [float(level) for level in stated if level is not None and is_number(level)]
+    qrels.relevant_from = max(levels, default=None)
     return qrels
 
 
