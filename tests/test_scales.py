@@ -12,8 +12,12 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.benchmark.folder import load_result
+from steelyard.cli import run as steelyard
 from steelyard.judging.guidelines import DEFAULT, Guidelines
+from steelyard.judging.pool import Pool
 from steelyard.judging.prompts import Prompt
+from steelyard.judging.server import Session
+from steelyard.judgments import Judgment
 
 LINES = [
     {"query_id": "q1", "doc_id": "a", "grade": 1, "judge": "ann", "relevant_from": 2},
@@ -57,6 +61,67 @@ def test_the_scale_is_part_of_the_fingerprint() -> None:
     plain = sy.Judgments([{k: v for k, v in line.items() if k != "relevant_from"} for line in LINES]).qrels()
     assert scaled.fingerprint != plain.fingerprint
     assert scaled.without_empty().relevant_from == 2
+
+
+def pooled_runs() -> dict[str, dict[str, list[str]]]:
+    return {"one": {"q1": ["a", "x1", "x2"]}, "other": {"q1": ["b", "y1", "y2"]}}
+
+
+def test_pools_and_their_estimates_count_relevant_documents_from_the_scale(tmp_path: Path) -> None:
+    # Grade 1 of `a` is below the relevant grades: the next document is from the run that returned `b`.
+    path = written(tmp_path / "judgments.jsonl", LINES[:2])
+    for rule in ("mtf", "bandit"):
+        for qrels in (path, sy.Judgments.read(path), sy.Judgments.read(path).qrels()):
+            assert sy.pool(pooled_runs(), qrels, strategy=rule).pairs[0] == ("q1", "y1")
+        assert sy.pool(pooled_runs(), path, strategy=rule, rel=1).pairs[0] == ("q1", "x1")
+    sy.Run(pooled_runs()["one"]).write(tmp_path / "one.run")
+    sy.Run(pooled_runs()["other"]).write(tmp_path / "other.run")
+    files = [str(tmp_path / name) for name in ("one.run", "other.run")]
+    command = ["pool", *files, "--qrels", str(path), "--strategy", "mtf", "-o", str(tmp_path / "pool.jsonl")]
+    assert steelyard(command) == 0
+    assert Pool.read(tmp_path / "pool.jsonl").pairs[0] == ("q1", "y1")
+    drawn = sy.pool({"run": {"q1": ["a", "b"]}}, strategy="sample")
+    for qrels in (path, sy.Judgments.read(path)):
+        assert sy.sampled_scores({"q1": ["a", "b"]}, drawn, qrels, ["P@2"]).means == {"P@2": 0.5}
+    assert sy.sampled_scores({"q1": ["a", "b"]}, drawn, path, ["P@2"], rel=1).means == {"P@2": 1.0}
+
+
+def test_a_judged_pool_has_the_scale_of_the_page_in_its_file_and_its_fingerprint(tmp_path: Path) -> None:
+    made = sy.pool(pooled_runs(), strategy="depth")
+    made.write(tmp_path / "pool.jsonl")
+    pairs = Pool.read(tmp_path / "pool.jsonl").pairs
+    texts = {doc: f"text of {doc}" for _, doc in pairs}
+    session = Session(pairs, sy.Dataset.of(texts, {"q1": "what"}, {}), tmp_path / "judgments.jsonl", "ann", DEFAULT)
+    for at, (query, doc) in enumerate(pairs):
+        session.add({"query_id": query, "doc_id": doc, "grade": at % 4})
+    judgments = sy.Judgments.read(tmp_path / "judgments.jsonl")
+    qrels = judgments.qrels()
+    assert qrels.relevant_from == 2
+    assert sy.Qrels.read(tmp_path / "judgments.jsonl").fingerprint == qrels.fingerprint
+    plain = sy.Qrels({"q1": {doc: at % 4 for at, (_, doc) in enumerate(pairs)}})
+    assert plain.fingerprint != qrels.fingerprint
+    # Pooled again with these judgments, judged again, resolved again
+    again = sy.pool({"more": {"q1": [*texts, "new"]}}, judgments, depth=10)
+    assert again.pairs == [("q1", "new")]
+    more = {"query_id": "q1", "doc_id": "new", "grade": 1, "judge": "ann", "relevant_from": 2}
+    both = sy.Judgments([*map(Judgment.to_dict, judgments.lines), more]).qrels()
+    assert both.relevant_from == 2
+    relevant = sum(at % 4 >= 2 for at in range(len(pairs)))
+    assert sy.evaluate(both, {"q1": [*texts, "new"]}, [f"P@{len(texts) + 1}"]).means == {
+        f"P@{len(texts) + 1}": relevant / (len(texts) + 1)
+    }
+
+
+def test_a_scale_that_a_converted_file_cannot_hold_is_reported(tmp_path: Path) -> None:
+    path = written(tmp_path / "judgments.jsonl", LINES[:3])
+    for name in ("qrels.trec", "qrels.json", "qrels.csv", "qrels.parquet", "qrels.jsonl"):
+        converted = sy.convert(path, tmp_path / name)
+        found = [each["level"] for each in converted.notes if each.code == "scale-dropped"]
+        kept = sy.Qrels.read(tmp_path / name).relevant_from
+        assert (found, kept) in (([2.0], None), ([], 2.0))
+    assert "rel=2" in str(sy.convert(path, tmp_path / "qrels.trec"))
+    before, after = (sy.Qrels.read(each) for each in (path, tmp_path / "qrels.jsonl"))
+    assert (after.relevant_from, after.fingerprint) == (2, before.fingerprint)
 
 
 def test_guidelines_and_prompts_state_their_scale() -> None:

@@ -80,3 +80,11 @@ def test_a_verdict_that_depends_on_the_overlap_rule_has_its_numbers_and_names_fi
                 shown, cell = head.locator(".name").bounding_box(), head.bounding_box()
                 assert shown["x"] + shown["width"] <= cell["x"] + cell["width"] + 1
                 assert "…" not in head.inner_text()
+        assert "on P@4 depend" in tab.locator("#warnings").inner_text()
+        assert "chunks of all chunkings" in tab.locator("#method").inner_text()
+    for width in (390, 1366):
+        with opened(tmp_path / "report.html", "#query=q1", viewport={"width": width, "height": 844}) as tab:
+            heads = tab.locator("dialog .glance tbody th")
+            heads.first.wait_for()
+            cut = heads.evaluate_all("heads => heads.map((head) => head.scrollWidth > head.clientWidth)")
+            assert cut == [False] * 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -155,3 +156,23 @@ def test_one_chunk_per_text_finds_everything() -> None:
     assert found.split.height == found.unfound.height == 0
     run = {query: list(texts) for query in ev.queries}
     assert sy.evaluate(found.qrels, run, ["R", "R(per=target)"]).means == {"R": 1.0, "R(per=target)": 1.0}
+
+
+@pytest.mark.parametrize("name", ["one.jsonl", "one.ndjson", "one.jsonl.gz"])
+def test_one_line_of_json_lines_is_one_row(tmp_path: Path, name: str) -> None:
+    pack = gzip.compress if name.endswith(".gz") else bytes
+    chunk = {"chunk_id": "d#1", "doc_id": "d", "start": 0, "end": 4, "text": "text"}
+    (tmp_path / name).write_bytes(pack(json.dumps(chunk).encode() + b"\n"))
+    assert read_chunks(tmp_path / name).to_dicts() == [chunk]
+    row = {"query_id": "q", "references": [{"doc_id": "d", "start": 0, "end": 4}]}
+    (tmp_path / name).write_bytes(pack(json.dumps(row).encode() + b"\n"))
+    assert sy.Evidence.read(tmp_path / name).queries == ["q"]
+    by_query = {"q": [{"doc_id": "d", "start": 0, "end": 4}], "r": None}
+    (tmp_path / name).write_bytes(pack(json.dumps(by_query).encode()))
+    assert sy.Evidence.read(tmp_path / name).queries == ["q", "r"]
+
+
+def test_one_json_object_is_no_list_of_chunks(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('{"chunk_id": "d#1", "doc_id": "d", "start": 0, "end": 4, "text": "text"}')
+    with pytest.raises(InputError, match="one JSON object; expected a list of chunks"):
+        read_chunks(tmp_path / "one.json")

@@ -210,8 +210,16 @@ def test_every_difference_is_that_of_the_means_in_every_format(data, runs, tmp_p
         for values in (frame, csv):
             mine, theirs = (float(values[pair[side]][pair["measure"]]) for side in ("run", "baseline"))
             assert pair["difference"] == pytest.approx(mine - theirs, rel=0, abs=1e-12)
+        own = float(csv[pair["run"]][f"{pair['measure']} difference"])
+        assert own == pytest.approx(mine - theirs, rel=0, abs=1e-12)
     result.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
+    for each in (result.to_text(), result.to_markdown(), result.to_latex(), result.to_html(), page):
+        text = re.sub("<[^>]+>", " ", re.sub("(?s)<script.*?</script>", "", each))
+        for run in ("good", "fair"):
+            for key in ("P@5", "RR"):
+                difference = f"{means[run][key] - means['bad'][key]:+.4f}"
+                assert re.search(rf"\b{run}\W*?{re.escape(difference)}", text), (run, key, difference)
     for text in (result.to_text(), result.to_latex(), result.to_html(), page):
         shown = numbers_of(text)
         for row in result.leaderboard_rows:

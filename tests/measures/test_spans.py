@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -128,6 +131,73 @@ def test_span_measures_refuse_what_they_cannot_count() -> None:
         sy.evaluate(key.judge(chunks), {"q": ["c"]}, ["SpanR(budget=5)"])
     with pytest.raises(MeasureError, match="unjudged=remove the text"):
         sy.evaluate(key.judge(chunks), {"q": ["c"]}, ["SpanR@5"], unjudged="remove")
+
+
+GOLDENS = {
+    "400": (
+        [0.5668553894634927, 0.07204661016949152, 0.06922015974781079],
+        [0.40492841409561464, 0.1480026987489912, 0.13974432937827672],
+    ),
+    "800, overlap 400": (
+        [0.755776724479549, 0.04955449623352163, 0.04910927615823701],
+        [0.6625062198757916, 0.07315495422215504, 0.07260570203289732],
+    ),
+    "lines": (
+        [0.6785702019196372, 0.020365247185273515, 0.020347025846903417],
+        [0.5135699574681094, 0.11971280438802036, 0.11938066397541758],
+    ),
+}
+"""Mean recall, precision and IoU of 472 questions with retrieve=5, and with retrieve=-1.
+
+The package chunking_evaluation could not be installed. These are the results of a separate program that does, character
+by character, what `_scores_from_dataset_and_retrievals` of its base_evaluation.py (commit 23ee965) does with ranges.
+"""
+
+Chunk = tuple[str, int, int]
+
+
+def chunks_of(texts: dict[str, str], name: str) -> list[Chunk]:
+    """Windows of characters, or the lines that are not empty."""
+    if name == "lines":
+        return [(doc, at.start(), at.end()) for doc, text in texts.items() for at in re.finditer("[^\n]+", text)]
+    size = int(name.split(",")[0])
+    return [(doc, a, min(a + size, len(text))) for doc, text in texts.items() for a in range(0, len(text), 400)]
+
+
+def by_shared_words(questions: list[str], texts: dict[str, str], chunks: list[Chunk]) -> list[list[int]]:
+    """The 20 chunks that share most words with each question; earlier ones first if equal."""
+    places: dict[str, list[int]] = {}
+    for place, (doc, start, end) in enumerate(chunks):
+        for word in set(re.findall(r"\w+", texts[doc][start:end].lower())):
+            places.setdefault(word, []).append(place)
+    counts = (
+        Counter(place for word in set(re.findall(r"\w+", question.lower())) for place in places.get(word, ()))
+        for question in questions
+    )
+    return [sorted(count, key=lambda place: (-count[place], place))[:20] for count in counts]
+
+
+@pytest.mark.slow
+@needs_shared
+@pytest.mark.parametrize("name", sorted(GOLDENS))
+def test_the_dialect_of_chroma_equals_what_its_code_computes(name: str) -> None:
+    texts = {path.stem: path.read_bytes().decode() for path in sorted((DATA / "corpora").glob("*.md"))}
+    with (DATA / "questions_df.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    key, chunks = sy.Evidence.read(DATA / "questions_df.csv"), chunks_of(texts, name)
+    listed = [{"chunk_id": str(at), "doc_id": d, "start": a, "end": b} for at, (d, a, b) in enumerate(chunks)]
+    qrels = key.judge(listed, documents=texts)
+    ranked = by_shared_words([row["question"] for row in rows], texts, chunks)
+    touching = []  # retrieve=-1: as many chunks as touch a gold span, at most 20; ends that meet count as well
+    for row in rows:
+        gold = [(one["start_index"], one["end_index"]) for one in json.loads(row["references"])]
+        here = ((a, b) for doc, a, b in chunks if doc == row["corpus_id"])
+        touching.append(sum(any(a <= end and start <= b for start, end in gold) for a, b in here))
+    for depths, k, golden in (([5] * len(rows), 5, GOLDENS[name][0]), (touching, 20, GOLDENS[name][1])):
+        lists = zip(key.queries, ranked, depths, strict=True)
+        run = {query: [str(place) for place in places[:depth]] for query, places, depth in lists}
+        scores = sy.evaluate(qrels, run, [f"{each}@{k}" for each in ("recall", "precision", "iou")], dialect="chroma")
+        assert list(scores.means.values()) == pytest.approx(golden, rel=0, abs=1e-12)
 
 
 @pytest.mark.slow

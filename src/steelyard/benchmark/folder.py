@@ -397,7 +397,9 @@ def subject_of(
             for row in rows
         },
         facts=[
-            ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
+            ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'chunk')} of all chunkings")
+            if record["settings"].get("chunkers")
+            else ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
             ("Fingerprint of the dataset", str(dataset["fingerprint"])),
             ("Depth", f"{counted(record['settings']['depth'], 'document')} per query"),
             ("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"),

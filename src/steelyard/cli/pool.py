@@ -63,7 +63,7 @@ def pool(
         seed=seed,
         queries=sample,
         pair=pair,
-        rel=1 if rel is None else rel,
+        rel=rel,
     )
     if dataset is not None:
         from steelyard.io.datasets import dataset_named

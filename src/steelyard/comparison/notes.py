@@ -178,8 +178,8 @@ SHORT: Texts = {
     "has a value for",
     "qrels-made-from-run": "the qrels look made from the first {depth} of {run}: its leads are undecided",
     "relevance-level-decides": "with rel=2, as in TREC's Deep Learning tracks, {run} vs {baseline} would be {then}",
-    "depends-on-overlap": "{pairs:,} {pairs:difference depends|differences depend} on how much of a passage a chunk "
-    "must contain",
+    "depends-on-overlap": "{pairs:,} {pairs:difference|differences} on {measures:joined} {pairs:depends|depend} on how "
+    "much of a passage a chunk must contain",
     "undecided": "{pairs:,} {pairs:difference is|differences are} undecided{documents:?: judge {documents:,} "
     "{documents:document|documents} (--all)| (unjudged documents)}",
 }

@@ -67,4 +67,5 @@ def overlap_notes(pairs: Sequence[Pair]) -> list[Note]:
         return []
     first = depending[0]
     names = {"run": first.run, "baseline": first.baseline, "measure": first.label, "reason": first.reason}
-    return [note("depends-on-overlap", pairs=len(depending), **names)]
+    measures = list(dict.fromkeys(pair.label for pair in depending))
+    return [note("depends-on-overlap", pairs=len(depending), measures=measures, **names)]

@@ -87,8 +87,9 @@ class Format:
     named by role, and returns a Run or Qrels; a writer takes a Run or Qrels and returns bytes. `detect` returns what
     it recognises in a file, or None; of several formats that recognise a file, the one declared last is chosen.
     `suffixes` are the names of files that are written in this format. `packed`: it compresses by itself. `scores`: a
-    file drops the scores of a run, or requires some. `seconds`: it holds the seconds of a run. `checks` yields
-    further findings on a run for `validate`, with a severity each.
+    file drops the scores of a run, or requires some. `seconds`: it holds the seconds of a run. `scale`: it
+    holds the lowest relevant grade of qrels. `checks` yields further findings on a run for `validate`, with a severity
+    each.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Format:
     packed: bool = False
     scores: Literal["kept", "dropped", "required"] = "kept"
     seconds: bool = False
+    scale: bool = False
     checks: Callable[[Source], Iterator[tuple[Severity, str]]] | None = None
     dataset: Layout | None = None
     evidence: EvidenceReader | None = None

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from steelyard.checks import is_number
 from steelyard.errors import InputError
 from steelyard.io.columns import RUN_ROLES, check_roles, is_record, kind_of_records
 from steelyard.io.files import run_name
@@ -56,7 +57,11 @@ def read_lines_run(source: Source, columns: Mapping[str, str]) -> Run:
 
 def read_lines_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of JSON lines."""
-    return qrels_of_table(source.jsonl, columns)
+    qrels = qrels_of_table(source.jsonl, columns)
+    stated = (record.get("relevant_from") for record in source.jsonl)
+    levels = [float(level) for level in stated if level is not None and is_number(level)]
+    qrels.relevant_from = max(levels, default=None)
+    return qrels
 
 
 def run_bytes(run: Run) -> bytes:
@@ -93,14 +98,15 @@ def lines_run_bytes(run: Run) -> bytes:
 
 
 def lines_qrels_bytes(qrels: Qrels) -> bytes:
-    """One line per query, its judgments as records."""
+    """One line per query, its judgments as records, and the lowest relevant grade if the scale is known."""
+    scale = {} if qrels.relevant_from is None else {"relevant_from": qrels.relevant_from}
     judged: dict[str, list[dict[str, Any]]] = {query: [] for query in qrels.queries}
     for query, doc, grade, target in qrels.frame.drop_nulls("doc_id").iter_rows():
         record = {"doc_id": doc, "grade": grade}
         if qrels.has_targets and target is not None:
             record["target"] = target
         judged[query].append(record)
-    return json_lines({"query_id": query, "judgments": records} for query, records in judged.items())
+    return json_lines({"query_id": query, "judgments": records, **scale} for query, records in judged.items())
 
 
 def json_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
@@ -225,5 +231,6 @@ FORMATS = (
         writes={"run": lines_run_bytes, "qrels": lines_qrels_bytes},
         suffixes={"run": (".jsonl", ".ndjson"), "qrels": (".jsonl", ".ndjson")},
         seconds=True,
+        scale=True,
     ),
 )

@@ -188,7 +188,7 @@ def convert(
         raise InputError("the scores of a run can follow its ranks, and these are qrels; leave by_rank out.", in_path)
     kept = read.without_empty() if drop_empty else read
     _write(scored_by_rank(kept) if by_rank else kept, out_path, after.name, kind)
-    lost = _loss_notes(read, after, by_rank) if kind == "run" else ()
+    lost = _loss_notes(read, after, by_rank) if kind == "run" else _scale_notes(read, after)
     notes = (*read.notes, *lost, *_dropped_notes(read.queries, kept.queries))
     return Converted(kind, before, after.name, len(kept.queries), len(kept), notes)
 
@@ -223,6 +223,11 @@ def _dropped_notes(before: Sequence[str], after: Sequence[str]) -> tuple[Note, .
     kept = set(after)
     gone = [query for query in before if query not in kept]
     return (note("empty-queries-dropped", count=len(gone), queries=gone[:3]),) if gone else ()
+
+
+def _scale_notes(qrels: Qrels, after: Format) -> tuple[Note, ...]:
+    level = qrels.relevant_from
+    return () if level is None or after.scale else (note("scale-dropped", format=after.name, level=level),)
 
 
 def _loss_notes(run: Run, after: Format, by_rank: bool) -> tuple[Note, ...]:

@@ -28,6 +28,7 @@ from steelyard.io.columns import (
     score_name,
 )
 from steelyard.io.delimited import read_table
+from steelyard.io.files import bare_name
 from steelyard.io.frames import qrels_of_frame, run_of_frame
 from steelyard.io.lists import qrels_of_lists, qrels_of_mapping, run_of_lists, unique_ids
 from steelyard.io.shapes import table_form
@@ -325,7 +326,11 @@ def rows_of_file(source: Source) -> Any:
         )
         if several:
             return source.jsonl
-        return source.json
+        content = source.json
+        lines_file = bare_name(source.path).suffix.lower() in (".jsonl", ".ndjson")
+        # Evidence by query id, in one line, has a list or an object for every query.
+        is_record = lines_file and any(isinstance(value, (str, int, float)) for value in content.values())
+        return [content] if is_record else content
     raise InputError("not JSON, JSON lines, CSV, TSV or Parquet; evidence is read from these.", source.path)
 
 

@@ -102,6 +102,12 @@ def judged_grades(qrels: Any) -> dict[str, dict[str, float]]:
     return grades
 
 
+def lowest_relevant(qrels: Qrels | None, rel: float | None) -> float:
+    """`rel` if it is given; otherwise the lowest relevant grade of the qrels' scale, or 1."""
+    scale = None if qrels is None else qrels.relevant_from
+    return next((level for level in (rel, scale) if level is not None), 1)
+
+
 def depth_order(candidates: Candidates, judged: Judged) -> Pairs:
     """Unjudged documents by best rank; of equal ones, those of more runs and of smaller mean rank first.
 

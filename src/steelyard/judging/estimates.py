@@ -14,10 +14,11 @@ import numpy.typing as npt
 import polars as pl
 
 from steelyard.errors import InputError, MeasureError
-from steelyard.judging.candidates import Judged, judged_grades
+from steelyard.judging.candidates import Judged, judged_grades, lowest_relevant
 from steelyard.judging.pool import Pool
 from steelyard.judging.sampling import Design
 from steelyard.notes import Note, note
+from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.statistics.sampled import ESTIMATORS, SampledPool, bias_corrected, sampled_interval
 
@@ -69,7 +70,7 @@ class SampledScores:
 
 
 def sampled_scores(
-    run: Any, pool: Pool, qrels: Any, measures: Sequence[str] = ("statAP", "infNDCG"), *, rel: float = 1
+    run: Any, pool: Pool, qrels: Any, measures: Sequence[str] = ("statAP", "infNDCG"), *, rel: float | None = None
 ) -> SampledScores:
     """Estimate a run's scores from judgments of a pool with strategy `sample`.
 
@@ -82,14 +83,15 @@ def sampled_scores(
     pool: from `pool(..., strategy="sample")`.
     qrels: grades of all documents of the pool.
     measures: of P@k, DCG, DCG@k, statAP, xinfAP, infNDCG, infNDCG@k.
-    rel: the lowest grade that counts as relevant for P, statAP and xinfAP.
+    rel: the lowest grade that counts as relevant for P, statAP and xinfAP; by default that of the qrels' scale, or 1.
     """
     if pool.design is None:
         raise InputError(
             f"The pool was made with strategy {pool.settings.strategy!r}, so the probability of a document is "
             'not known. Make it with strategy="sample".'
         )
-    grades = judged_grades(qrels)
+    qrels = Qrels.of(qrels)
+    grades, level = judged_grades(qrels), lowest_relevant(qrels, rel)
     _check_judged(pool, grades)
     ranks = _ranks(Run.of(run))
     drawn = _drawn(pool)
@@ -99,7 +101,7 @@ def sampled_scores(
     ]
     values, errors = {}, {}
     for text in measures:
-        results = [bias_corrected(one, estimator_of(text, rel)) for one in pools]
+        results = [bias_corrected(one, estimator_of(text, level)) for one in pools]
         values[text] = [float(result.corrected) for result in results]
         errors[text] = [math.sqrt(float(result.variance)) for result in results]
     queries = {"query_id": list(pool.design.strata)}

@@ -34,11 +34,13 @@ from steelyard.judging.candidates import (
     chosen_pair,
     depth_order,
     judged_grades,
+    lowest_relevant,
     named_runs,
     pair_order,
     rank_weights,
 )
 from steelyard.judging.sampling import Design, draw_documents, draw_queries
+from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 Strategy = Literal["depth", "mtf", "bandit", "pair", "sample"]
@@ -162,7 +164,7 @@ def pool(
     seed: int = 0,
     queries: int | None = None,
     pair: Sequence[str] | None = None,
-    rel: float = 1,
+    rel: float | None = None,
 ) -> Pool:
     """Documents to judge, most useful first. Documents in `qrels` are left out, but inform the strategies.
 
@@ -177,13 +179,14 @@ def pool(
     seed: for what is drawn at random.
     queries: draw this many queries at random and pool these only. `settings.sampled_queries` records them.
     pair: for `pair` with more than two runs: the two to compare; by default the best two by `qrels`.
-    rel: for `mtf` and `bandit`: the lowest grade that counts as relevant.
+    rel: for `mtf` and `bandit`: the lowest grade that counts as relevant; by default that of the qrels' scale, or 1.
 
     >>> pool({"bm25": {"q1": ["a", "b"]}, "dense": {"q1": ["b", "c"]}})
     Pool: 3 documents of 1 query to judge, 1 of them returned by both runs
     """
     _check(strategy, depth, budget, queries)
     whole_number("seed", seed)
+    qrels = None if qrels is None else Qrels.of(qrels)
     read, judged = named_runs(runs), judged_grades(qrels)
     if not read:
         raise InputError("There are no runs to pool; give at least one.")
@@ -199,7 +202,7 @@ def pool(
     if strategy == "sample":
         design, order = draw_documents(found, judged, reach, budget, seed)
     elif strategy in RULES:
-        order = _adjudicated(found, judged, strategy, rel, budget)
+        order = _adjudicated(found, judged, strategy, lowest_relevant(qrels, rel), budget)
     elif strategy == "pair":
         order = pair_order(found, judged, weights)[:budget]
     else:

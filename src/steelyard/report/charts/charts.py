@@ -50,8 +50,11 @@ SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 
 LINE_HEIGHT, ROW_HEIGHT = 340, 30
 
-LONG_NAME = 22
-"""A name with more characters than this is too long for an axis or a legend of four columns."""
+LONG_NAME = 28
+"""A name with more characters than this is too long for an axis."""
+
+LEGEND_NAME = 22
+"""A name with more characters than this is too long for a legend of four columns."""
 
 
 @dataclass(frozen=True)
@@ -182,12 +185,11 @@ def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart:
 
 def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
     """Lines with bands by cutoff, one colour and shape per run."""
-    cutoffs = sorted({row["k"] for row in rows})
+    axis = alt.Axis(values=sorted({row["k"] for row in rows}), format="d")
     picked = alt.selection_point(name="picked", fields=["run"], bind="legend")
     faint = alt.condition(picked, alt.value(1), alt.value(0.12))
     base = chart.encode(
-        x=alt.X("k:Q", title="cutoff k", scale=alt.Scale(type="log"), axis=alt.Axis(values=cutoffs, format="d")),
-        color=_colour(runs),
+        x=alt.X("k:Q", title="cutoff k", scale=alt.Scale(type="log", nice=False), axis=axis), color=_colour(runs)
     )
     band = base.mark_area().encode(
         y=alt.Y("low:Q", title=None), y2="high:Q", opacity=alt.condition(picked, alt.value(0.09), alt.value(0.02))
@@ -332,7 +334,7 @@ def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Cha
         "level:N",
         title="p",
         scale=alt.Scale(domain=list(LEVELS), range="ordinal"),
-        legend=alt.Legend(orient="top", symbolStrokeWidth=1, symbolStrokeColor="#8a8a84"),
+        legend=alt.Legend(orient="top", columns=4, symbolStrokeWidth=1, symbolStrokeColor="#8a8a84"),
     )
     strong = " || ".join(f"datum.level === '{level}'" for level in STRONG_LEVELS)
     shown_p = "!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
@@ -409,7 +411,7 @@ def _runs_down(field: str, runs: Sequence[str]) -> alt.Y:
 
 
 def _runs_across(field: str, runs: Sequence[str]) -> alt.X:
-    axis = alt.Axis(labelAngle=-35, labelLimit=110, labelExpr=_label(runs), orient="bottom", ticks=False, domain=False)
+    axis = alt.Axis(labelAngle=-35, labelLimit=180, labelExpr=_label(runs), orient="bottom", ticks=False, domain=False)
     return alt.X(f"{field}:N", title=None, sort=list(runs), axis=axis)
 
 
@@ -421,7 +423,7 @@ def _label(runs: Sequence[str]) -> Any:
     before, after = (len(part.encode("utf-16-le", "replace")) // 2 for part in (head, tail))
     middle = f"slice(datum.label, {before}, length(datum.label) - {after})"
     if max(map(len, runs)) - len(head) - len(tail) > LONG_NAME:
-        middle = f"(length({middle}) > {LONG_NAME} ? slice({middle}, 0, 11) + '…' + slice({middle}, -10) : {middle})"
+        middle = f"(length({middle}) > {LONG_NAME} ? slice({middle}, 0, 14) + '…' + slice({middle}, -13) : {middle})"
     return f"{repr('…') if head else repr('')} + {middle} + {repr('…') if tail else repr('')}"
 
 
@@ -431,10 +433,10 @@ def _colour(runs: Sequence[str], legend: bool = True) -> alt.Color:
     key = (
         alt.Legend(
             orient="top",
-            columns=4 if longest <= LONG_NAME else 2,
+            columns=4 if longest <= LEGEND_NAME else 2,
             symbolLimit=40,
             symbolOpacity=1,
-            labelLimit=170 if longest <= LONG_NAME else 240,
+            labelLimit=170 if longest <= LEGEND_NAME else 240,
             labelExpr=_label(runs),
         )
         if legend
