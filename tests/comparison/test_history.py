@@ -250,3 +250,16 @@ def test_the_work_grows_with_the_number_of_points_also_if_every_point_has_its_ow
         line["runs"] = {f"run {number}": line["runs"]["bm25"]}
     assert len(History.of(lines).lines) == len(lines)
     assert len(looked) == len(lines)
+
+
+def test_a_point_with_values_of_fewer_queries_is_compared_on_those():
+    lines = records()[:QRELS]
+    shorter = lines[DIP]["runs"]["bm25"]["values"]
+    shorter["nDCG@10"] = shorter["nDCG@10"][:-2]
+    latest = History.of(lines).latest.row(0, named=True)
+    for line in lines:
+        values = line["runs"]["bm25"]["values"]
+        values["nDCG@10"] = values["nDCG@10"][:-2]
+        line["queries"] = line["queries"][:-2]
+    assert latest["verdict"] == "different from the best"
+    assert latest["p_adjusted"] == History.of(lines).latest["p_adjusted"][0]

@@ -438,11 +438,12 @@ def _gap(before: Point, after: Point, run: str, measure: str) -> Floats:
 def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure: str) -> float:
     """The p-value of a loss of the last point against the best of them, on the queries that all of them have."""
     first, earlier = points[0].record["queries"], len(points) - 1
-    if all(point.record["queries"] is first or point.record["queries"] == first for point in points):
-        if earlier > MOST_DRAWN:
-            points = [best, points[-1]]
-        recorded = (point.recorded(run, measure) for point in points)
-        values = np.array([each[1] for each in recorded if each], dtype=np.float64)
+    same = all(point.record["queries"] is first or point.record["queries"] == first for point in points)
+    if same and earlier > MOST_DRAWN:
+        points = [best, points[-1]]
+    rows = [recorded[1] for point in points if (recorded := point.recorded(run, measure))]
+    if same and len(set(map(len, rows))) == 1:
+        values = np.array(rows, dtype=np.float64)
     else:
         by_query = [point.values(run, measure) for point in points]
         shared = [query for query in by_query[-1] if all(query in each for each in by_query)]
