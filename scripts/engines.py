@@ -320,6 +320,7 @@ def rounds(number: int, draw: random.Random, signals: Sequence[int] = SIGNALS) -
     """
     tried: Counter[str] = Counter()
     problems: list[str] = []
+    ended: list[bool] = []
     with home() as here:
         rows = {}
         for engine in KILLED:
@@ -346,7 +347,7 @@ def rounds(number: int, draw: random.Random, signals: Sequence[int] = SIGNALS) -
             process.send_signal(signal_number)
             process.communicate()
             tried[f"{engine} {signal.Signals(signal_number).name}"] += 1
-            tried["ended before"] += process.returncode == 0
+            ended.append(process.returncode == 0)
 
         for place in range(number):
             for signal_number in signals:
@@ -367,6 +368,7 @@ def rounds(number: int, draw: random.Random, signals: Sequence[int] = SIGNALS) -
                 problems += [f"{what}: {name}" for name in sorted(set(before.items()) ^ set(after.items()))]
                 problems += [f"{what}: {process}" for process in here.processes()]
                 print(f"engines, {what}: {len(problems)} problems so far", file=sys.stderr, flush=True)
+    print(f"benches that ended before they were killed: {sum(ended)}")
     return tried, problems
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.cli import run as steelyard
-from steelyard.comparison.history import History
+from steelyard.comparison.history import History, Point
 from steelyard.errors import InputError, MeasureError
 
 QUERIES = 150
@@ -239,3 +239,27 @@ def test_lines_without_runs_have_no_points():
     assert found.lines == {}
     assert found.table.is_empty()
     assert found.verdict.endswith("no significant change.")
+
+
+def test_the_work_grows_with_the_number_of_points_also_if_every_point_has_its_own_run(monkeypatch):
+    looked = []
+    recorded = Point.recorded
+    monkeypatch.setattr(Point, "recorded", lambda point, *key: looked.append(key) or recorded(point, *key))
+    lines = records()
+    for number, line in enumerate(lines):
+        line["runs"] = {f"run {number}": line["runs"]["bm25"]}
+    assert len(History.of(lines).lines) == len(lines)
+    assert len(looked) == len(lines)
+
+
+def test_a_point_with_values_of_fewer_queries_is_compared_on_those():
+    lines = records()[:QRELS]
+    shorter = lines[DIP]["runs"]["bm25"]["values"]
+    shorter["nDCG@10"] = shorter["nDCG@10"][:-2]
+    latest = History.of(lines).latest.row(0, named=True)
+    for line in lines:
+        values = line["runs"]["bm25"]["values"]
+        values["nDCG@10"] = values["nDCG@10"][:-2]
+        line["queries"] = line["queries"][:-2]
+    assert latest["verdict"] == "different from the best"
+    assert latest["p_adjusted"] == History.of(lines).latest["p_adjusted"][0]

@@ -7,18 +7,21 @@ import json
 import logging
 import math
 import subprocess
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.benchmark.lock import held
-from steelyard.benchmark.result import BenchResult
 from steelyard.checks import is_number
 from steelyard.comparison.history import History, uncollected
 from steelyard.comparison.scores import label
 from steelyard.errors import InputError
 from steelyard.io.files import read_bytes, write_file
+
+if TYPE_CHECKING:
+    from steelyard.benchmark.result import BenchResult
 
 LOG = logging.getLogger("steelyard.bench")
 
@@ -188,6 +191,7 @@ _FIELDS: dict[str, type] = {
     "queries": list,
     "runs": dict,
 }
+_TYPES = tuple(_FIELDS.values())
 _REPEATED = ("queries", "measures", "fingerprints", "settings")
 """Fields that are the same in most lines of a dataset; equal ones are kept once, which saves most of the memory."""
 
@@ -200,9 +204,9 @@ def _record(line: bytes) -> dict[str, Any] | None:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
-    if type(record) is not dict or list(map(type, map(record.get, _FIELDS))) != list(_FIELDS.values()):
+    if type(record) is not dict or tuple(map(type, map(record.get, _FIELDS))) != _TYPES:
         return None
-    return record if all(map(_has_numbers, record["runs"].values())) else None
+    return record if _has_numbers(record["runs"].values()) else None
 
 
 def _checked(line: bytes, file: Path, number: int, earlier: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -223,17 +227,18 @@ def _checked(line: bytes, file: Path, number: int, earlier: dict[str, dict[str, 
     return record
 
 
-def _has_numbers(run: Any) -> bool:
-    """Whether the means and the values per query of a run are numbers, if there are any."""
-    if type(run) is not dict:
-        return True
-    means, values = run.get("means"), run.get("values")
-    numbers = list(means.values()) if type(means) is dict else []
-    for of_measure in values.values() if type(values) is dict else ():
-        if type(of_measure) is list:
-            numbers += of_measure
-        elif of_measure:
-            return False
+def _has_numbers(runs: Iterable[Any]) -> bool:
+    """Whether the means and the values per query of runs are numbers, if there are any."""
+    numbers: list[Any] = []
+    for run in runs:
+        means, values = (run.get("means"), run.get("values")) if type(run) is dict else (None, None)
+        if type(means) is dict:
+            numbers += means.values()
+        for of_measure in values.values() if type(values) is dict else ():
+            if type(of_measure) is list:
+                numbers += of_measure
+            elif of_measure:
+                return False
     # Most lists have only floats, whose sum shows whether one of them is infinite.
     if set(map(type, numbers)) == {float} and math.isfinite(sum(numbers)):
         return True

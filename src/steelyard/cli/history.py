@@ -8,9 +8,11 @@ from typing import Annotated
 from steelyard.benchmark.history import history as read
 from steelyard.cli.options import Alpha, Argument, Expert, Option, Output, TableFormat, UsageError
 from steelyard.cli.output import Format, emit, emit_result, print_message, print_tables
+from steelyard.comparison.history import uncollected
 from steelyard.report.documents import frame_table
 
 
+@uncollected()
 def history(
     file: Annotated[Path, Argument("FILE", "The history that `history: FILE` in bench.yaml writes.")],
     commits: Annotated[

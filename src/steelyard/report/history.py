@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
@@ -42,9 +42,10 @@ def history_tables(result: HistoryData) -> list[Table]:
 
 def _points_table(result: HistoryData, dataset: str, measure: str) -> Table:
     runs = [run for name, key, run in result.lines if (name, key) == (dataset, measure)]
-    steps = {(id(step.point), run): step for run in runs for step in result.lines[dataset, measure, run]}
-    measured = {point for point, _ in steps}
-    points = [point for point in result.points if id(point) in measured]
+    lines = [result.lines[dataset, measure, run] for run in runs]
+    points = _measured(result, dataset, lines)
+    # None of the points that are shown is further from the end of a line than from the end of all points.
+    steps = {(id(step.point), step.run): step for line in lines for step in line[-SHOWN_POINTS:]}
     rows: list[list[Cell]] = []
     for point in points[-SHOWN_POINTS:]:
         at_point = [steps[id(point), run] for run in runs if (id(point), run) in steps]
@@ -62,6 +63,12 @@ def _points_table(result: HistoryData, dataset: str, measure: str) -> Table:
         note += f" The last {SHOWN_POINTS} of {len(points):,} points; a .csv, .json or .parquet file has all of them."
     head = ["time (UTC)", "commit", "branch", *runs, "changes"]
     return Table(head, rows, title=f"{measure} on {dataset}", keys=2, note=note)
+
+
+def _measured(result: HistoryData, dataset: str, lines: Iterable[Sequence[LinePoint]]) -> list[Point]:
+    """The points that some of the lines have."""
+    measured = {id(step.point) for line in lines for step in line}
+    return [point for point in result.by_dataset[dataset] if id(point) in measured]
 
 
 def _value(step: LinePoint | None) -> str:
@@ -110,8 +117,7 @@ def history_page(result: HistoryData) -> str:
 def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
     """The lines of a measure with intervals; broken lines, and marks at significant changes."""
     lines = {run: line for (name, key, run), line in result.lines.items() if (name, key) == (dataset, measure)}
-    measured = {id(step.point) for line in lines.values() for step in line}
-    points = [point for point in result.points if id(point) in measured]
+    points = _measured(result, dataset, lines.values())
     ends = [end for line in lines.values() for step in line for end in (step.low, step.high, step.mean)]
     ends = [end for end in ends if math.isfinite(end)]
     low, high = min(ends), max(ends)
