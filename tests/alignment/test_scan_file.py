@@ -65,6 +65,7 @@ run_lines = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     rows=run_lines,

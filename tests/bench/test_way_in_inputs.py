@@ -104,6 +104,7 @@ def test_answers_of_another_kind_are_one_short_message(folder: Path, capsys: Any
     assert not Path("bench.yaml").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["{a", "{python: !!python/name:os.system }", "{a: [" + "[" * 3000])
 def test_a_value_that_is_no_yaml_is_one_short_message(folder: Path, capsys: Any, given: str) -> None:
     questions = ["init", "--queries", "questions.csv"]

@@ -25,6 +25,7 @@ chunkers = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(texts, chunkers)
 @settings(deadline=None, max_examples=200)
 def test_chunks_are_slices_that_cover_the_text(text: str, cutter: Any) -> None:

@@ -117,6 +117,7 @@ def test_compare_as_csv_reports_where_the_tests_are(files, capsys):
     assert "with --baseline" not in err
 
 
+@pytest.mark.slow
 @not_on_windows  # which has no pseudo-terminals
 def test_terminal_shows_all_columns(files):
     import pty

@@ -21,6 +21,7 @@ from all_gradings import aligned, over_all_gradings, random_case, shared_documen
 from test_bounds import EVERY, SCALES, check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_bounds_hold_over_all_shared_gradings(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     judged, lists = random_case(random.Random(seed), SCALES[seed], 5 if seed < 2 else 4, runs=2, queries=5)

@@ -47,6 +47,7 @@ def datasets(draw: st.DrawFn) -> Dataset:
     return Dataset.of(documents, queries, Qrels.from_rows(rows))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(datasets())
 def test_writing_and_reading(dataset: Dataset) -> None:

@@ -122,6 +122,7 @@ a_list = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 9).map(floa
 some_lists = st.lists(a_list, min_size=2, max_size=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @given(data=st.data())
 @settings(deadline=None, max_examples=40)

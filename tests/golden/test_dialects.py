@@ -416,6 +416,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dialect", "pattern"), NAMES)
 def test_every_name_means_a_measure_that_can_be_computed(dialect, pattern):
     text = re.sub(r"\{(\w+)\}", lambda hole: "0.2" if hole.group(1) == "r" else "5", pattern)

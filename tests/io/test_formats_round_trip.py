@@ -75,6 +75,7 @@ def named_formats(error: InputError) -> list[str]:
     return [name for name in re.findall(r"'([a-z-]+)'", str(error)) if name in list_formats()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QRELS_WRITERS)
 @given(qrels=judgments())
 @example(qrels=Qrels({"q1": {"d1": 2, "d9": -1}, "q2": {"d1": 0}}))
@@ -110,6 +111,7 @@ def _writes(qrels: Qrels, path: Path, name: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN_WRITERS)
 @given(run=runs())
 @example(run=Run({"q1": {"d1": 12.3, "d2": 9.1}}))

@@ -43,6 +43,7 @@ def run_files(draw: st.DrawFn) -> bytes:
     return draw(st.sampled_from([data] * 10 + [b"\xef\xbb\xbf" + data, data + b"\xff", data + b"\x00\n"]))
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(data=run_files(), piece=st.sampled_from([1, 20, 1 << 20]))
 def test_the_columns_of_a_run_are_those_of_the_portable_reader(
@@ -156,6 +157,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(value=VALUES, plain=st.booleans(), indent=st.sampled_from([None, 1]))
 def test_json_of_orjson_is_that_of_python(value: Any, plain: bool, indent: int | None) -> None:
@@ -165,6 +167,7 @@ def test_json_of_orjson_is_that_of_python(value: Any, plain: bool, indent: int |
         assert same(found, json.loads(text))
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(
     parts=st.lists(
@@ -199,6 +202,7 @@ def test_usual_json_is_read_by_orjson() -> None:
         assert quick_json(unusual.encode()) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(
     lines=st.lists(

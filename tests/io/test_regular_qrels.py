@@ -32,6 +32,7 @@ def files(draw: st.DrawFn) -> bytes:
     return draw(st.sampled_from([data] * 10 + [b"\xef\xbb\xbf" + data, data + b"\xff", data + b"\x00\n"]))
 
 
+@pytest.mark.slow
 @needs_kernel
 @settings(max_examples=400, deadline=None)
 @given(data=files())

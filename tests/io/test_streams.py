@@ -82,6 +82,7 @@ def test_a_run_in_a_pipe_is_read_from_start_to_end(tmp_path: Path, format: str, 
     assert run == sy.Run.read(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("format", QRELS)
 def test_qrels_in_a_pipe_are_read_from_start_to_end(tmp_path: Path, format: str, compressed: bool) -> None:
@@ -150,6 +151,7 @@ def test_a_score_table_in_a_pipe(tmp_path: Path) -> None:
     assert len(found.score_tables[0].queries) == len(QUERIES)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kernel")
 def test_process_substitution_and_standard_input_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text(QRELS["trec"]())

@@ -157,6 +157,7 @@ def changed(folder: Path, **others: object) -> None:
     (folder / "drafts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "others",
     [

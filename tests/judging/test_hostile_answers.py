@@ -303,6 +303,7 @@ def test_settings_are_checked_before_anything_is_asked(settings, tmp_path):
         Endpoint("http://127.0.0.1:9/v1", "\udcff")
 
 
+@pytest.mark.slow
 def test_a_changed_script_in_the_cache_folder_is_not_used(tmp_path, monkeypatch):
     """What is in that file would run in every report."""
     from importlib.metadata import version

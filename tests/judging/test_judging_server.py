@@ -519,6 +519,7 @@ def started(files: list[str], *options: str) -> Iterator[tuple[subprocess.Popen[
             process.kill()
 
 
+@pytest.mark.slow
 def test_kill_9_loses_nothing_and_judging_continues(files: list[str], tmp_path: Path) -> None:
     given = []
     for attempt in range(3):

@@ -93,6 +93,7 @@ def check(measure: Measure, found: Bounds, tables: list[np.ndarray], row: int, c
         assert found.undefined[query] or len(known) == table.shape[1], f"{said} but some have no value"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_bounds_hold_over_all_gradings(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     judged, (listed,) = random_case(random.Random(seed), SCALES[seed], 5 if seed < 2 else 4, queries=6)

@@ -101,6 +101,7 @@ def test_values_keep_within_their_bounds(case: tuple[Judged, Listed]) -> None:
         assert np.all(known <= about.high + CLOSE), f"{measure} = {known.max()} is above {about.high}"
 
 
+@pytest.mark.slow
 @law
 @given(collections())
 def test_the_order_of_queries_does_not_matter(case: tuple[Judged, Listed]) -> None:
@@ -112,6 +113,7 @@ def test_the_order_of_queries_does_not_matter(case: tuple[Judged, Listed]) -> No
 EVERY_VARIANT = [*FORMS, *(each for definition in EVERY for each in variants(definition) if each.name != "Composite")]
 
 
+@pytest.mark.slow
 @settings(law, max_examples=5)
 @given(collections(), st.lists(rankings, min_size=2, max_size=2))
 def test_what_is_kept_of_the_qrels_changes_no_value(case: tuple[Judged, Listed], lists: list[list[str]]) -> None:
@@ -141,6 +143,7 @@ def measured(a: Any) -> list[bytes | None]:
     return found
 
 
+@pytest.mark.slow
 @law
 @given(collections())
 def test_unjudged_documents_below_do_not_matter_where_so_stated(case: tuple[Judged, Listed]) -> None:

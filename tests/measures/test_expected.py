@@ -75,6 +75,7 @@ def tied_lists(draw: st.DrawFn) -> tuple[list[Judgment], dict[str, float]]:
     return judged or [("elsewhere", 1.0, None)], scores
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(tied_lists())
 def test_it_is_the_mean_over_every_order(case: tuple[list[Judgment], dict[str, float]]) -> None:

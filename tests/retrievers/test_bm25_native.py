@@ -55,6 +55,7 @@ of_a_script = scripts.flatmap(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenize", PLAIN)
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(st.text(), of_a_script, st.lists(made_up).map(" ".join)), max_size=5))
@@ -145,6 +146,7 @@ def corpus_of(seed: int, size: int, exponent: float, longest: int) -> tuple[dict
     return {f"d{i}": " ".join(f"w{n}" for n in part) for i, part in enumerate(parts)}, draw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(("seed", "exponent", "longest"), [(0, 1.1, 12), (1, 1.5, 40), (2, 2.5, 5)])
 def test_the_search_that_skips_documents_misses_none(

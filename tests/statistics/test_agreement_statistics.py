@@ -30,6 +30,7 @@ def random_ranks(seed: int, items: int = 0) -> tuple[Array, Array]:
     return rng.integers(0, 9, (1, n)) / 8.0, rng.integers(0, 9, (1, n)) / 8.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
 def test_kappa_equals_scikit_learn(weights: ag.Weights | None) -> None:
     metrics = import_peer("sklearn.metrics")
