@@ -36,9 +36,9 @@ test: $(VENV)/.tested
 test-fast: $(VENV)/.tested
 	$(PYTEST) -n auto $(FAST)
 	$(PYTEST) -n auto --doctest-modules src/steelyard --ignore src/steelyard/spark
-	STEELYARD_NATIVE=0 $(PYTEST) -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
 
 test-all: $(VENV)/.tested-all
+	STEELYARD_NATIVE=0 $(PYTEST) -n auto tests/alignment tests/retrievers/test_bm25.py
 	$(PYTEST) -n auto --dist loadfile --durations 25 -m "slow or browser or adapters"
 	$(MAKE) --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-spark fuzz wheel test-lowest docs
 

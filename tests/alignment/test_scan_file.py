@@ -102,6 +102,7 @@ def test_generated_files(
             assert same_hits(found, expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     lists=st.lists(st.tuples(st.integers(1, 300), st.integers(0, 10**6)), min_size=1, max_size=12),
@@ -259,6 +260,7 @@ def test_a_damaged_file_gives_the_reference_or_is_refused(junk, at, piece):
         assert same_hits(replace(portable, tags=found.tags), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 @settings(max_examples=300, deadline=None)
 @given(value=st.floats(allow_nan=False, allow_infinity=False), places=st.integers(0, 20), form=st.sampled_from("rfe"))

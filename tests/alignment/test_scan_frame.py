@@ -49,6 +49,7 @@ def unique(rows: list[tuple[str, str, float]]) -> list[tuple[str, str, float]]:
     return list({row[:2]: row for row in rows}.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(rows=rows, ordering=orderings, repeats=st.booleans(), grouped=st.booleans(), falling=st.booleans())
 def test_rows_of_any_order(rows, ordering, repeats, grouped, falling):

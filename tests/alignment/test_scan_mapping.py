@@ -43,6 +43,7 @@ def reference(run: dict[str, list[tuple[str, float]]], ordering: Ordering, **kwa
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     run=st.dictionaries(queries, st.dictionaries(ids, numbers, max_size=8)),
@@ -59,6 +60,7 @@ def test_dicts_of_scores(run, ties, duplicates, single):
         assert same_hits(found, expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     run=st.dictionaries(queries, st.lists(st.tuples(ids, numbers), max_size=12)),

@@ -62,6 +62,7 @@ def test_lists_joined_by_hashes_are_those_joined_as_frames(most, one, two):
             assert count_unjudged(replace(a, distinct=False), b, depth, SIZE) == count
 
 
+@pytest.mark.slow
 @given(one=runs, two=runs)
 def test_equal_hashes_of_different_documents_are_noticed(one, two):
     with pytest.MonkeyPatch.context() as patch:

@@ -119,6 +119,7 @@ def test_on_the_command_line(tmp_path, capsys):
     assert "--value 0.4123" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_usual_values_of_p_are_tried():
     for p in (0.5, 0.8, 0.85, 0.9, 0.95):
         value = sy.evaluate(QRELS, RUN, [f"RBP(p={p})"])[f"RBP(p={p})"]

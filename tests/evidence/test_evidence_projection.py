@@ -193,6 +193,7 @@ facts = st.lists(st.sampled_from(["ab", "a", "b", "ba", " ", "\n", "A", "fi", "c
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(texts, min_size=1, max_size=8),
     st.lists(facts.filter(str.strip), min_size=1, max_size=8),
@@ -258,6 +259,7 @@ evidence_by_query = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(evidence_by_query, st.integers(5, 90), st.integers(3, 90), st.sampled_from(["any", "majority", "whole"]))
 @settings(deadline=None, max_examples=100)
 def test_any_evidence_on_any_chunking_equals_the_loop(evidence: Any, size: int, step: int, overlap: Any) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def same(one: PooledRuns, other: PooledRuns) -> None:
     np.testing.assert_array_equal(one.pool.value, other.pool.value)
 
 
+@pytest.mark.slow
 @needs_kernel
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(rows, forms), min_size=2, max_size=4), st.booleans())

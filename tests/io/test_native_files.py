@@ -96,6 +96,7 @@ def doubles() -> st.SearchStrategy[float]:
     return st.one_of(bits.filter(math.isfinite), st.floats(1e-5, 2), st.integers(-5, 10**17).map(float), st.just(-0.0))
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(
     rows=st.lists(

@@ -88,6 +88,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Drafts, Path]:
     return found, folder
 
 
+@pytest.mark.slow
 def test_every_accepted_span_equals_its_slice_of_the_source(made: tuple[Drafts, Path]) -> None:
     texts = corpus()
     rows = list(made[0].accepted.iter_rows(named=True))

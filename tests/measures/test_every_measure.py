@@ -159,6 +159,7 @@ RAISED_BY_MORE = {"Accuracy", "Compat", "Composite", "Rndcg"}
 """Measures that compare a list with the rest of itself, or depend on its length."""
 
 
+@pytest.mark.slow
 @law
 @given(collections())
 def test_unjudged_documents_below_never_help(case: tuple[Judged, Listed]) -> None:
@@ -187,6 +188,7 @@ def test_the_perfect_list_has_the_ideal_value(judged: dict[str, float]) -> None:
         assert found == pytest.approx(measure.definition.ideal, abs=CLOSE), measure
 
 
+@pytest.mark.slow
 @law
 @given(st.dictionaries(st.sampled_from("123"), judgments(), min_size=1))
 def test_the_empty_list_has_its_stated_value(judged: Judged) -> None:
@@ -203,6 +205,7 @@ HIGHER_IS_BETTER = [
 ]
 
 
+@pytest.mark.slow
 @law
 @given(judgments(targets=False), rankings, st.integers(0, 6))
 def test_a_better_document_one_rank_higher_never_hurts(judged: dict[str, float], listed: list[str], place: int) -> None:

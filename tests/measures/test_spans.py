@@ -42,6 +42,7 @@ def by_characters(gold: list[dict[str, Any]], retrieved: list[dict[str, Any]]) -
     }
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.sampled_from(["q1", "q2"]), st.lists(span, min_size=1, max_size=4), min_size=1),
     st.lists(span, min_size=1, max_size=8),

@@ -105,6 +105,7 @@ def test_a_file_without_documents_is_an_error(tmp_path: Path, form: str) -> None
         BM25().index(tmp_path / "corpus.json")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
