@@ -71,6 +71,13 @@ def test_a_bench_over_datasets_writes_a_folder_for_each_and_one_table(folder):
     written = json.loads((folder / "out" / "across.json").read_text())
     assert written == json.loads(result.across.to_json())
     assert 'href="first/report.html"' in (folder / "out" / "report.html").read_text()
+    back = '<a href="../report.html">All datasets</a>'
+    page = folder / "out" / "second" / "report.html"
+    assert back in page.read_text()
+    page.unlink()
+    for path, linked in ((page, True), (folder / "alone.html", False)):
+        sy.load_result(folder / "out" / "second").to_html(path)
+        assert (back in path.read_text()) == linked
 
 
 def test_the_numbers_are_those_of_the_benches_alone(folder):

@@ -49,6 +49,8 @@ DOCUMENTS = "documents.parquet"
 
 ACROSS_FILE = "across.json"
 """What a bench over several datasets writes beside the folders of its datasets."""
+UP = "../report.html"
+"""The page over all datasets, from that of one of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +91,9 @@ class ResultFolder:
         """Write the report page; with `charts`, also every chart as PNG and SVG to that folder."""
         from steelyard.report.page import write_page
 
-        write_page(self.subject(), path, everything=everything, charts=charts)
+        of_several = (self.path.parent / ACROSS_FILE).is_file() and Path(path).parent.resolve() == self.path.resolve()
+        subject = replace(self.subject(), up=UP) if of_several else self.subject()
+        write_page(subject, path, everything=everything, charts=charts)
 
     def __repr__(self) -> str:
         return f"{self.evaluated or self.lists!r}\nRead from {self.path}."

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -71,7 +71,7 @@ class BenchResult:
     those of the comparison. rules: the qrels of all chunkings by each overlap rule. approximation: what approximate
     search costs, for every run over the vectors of a dense one. input_notes: the notes on the questions, the
     judgments, and the texts that retrievers returned. source: the bench.yaml. check: what is wrong with the data, by
-    the checks of `check` that cost little.
+    the checks of `check` that cost little. up: the address of the page over all datasets, if there are several.
     """
 
     bench: Bench
@@ -88,6 +88,7 @@ class BenchResult:
     input_notes: tuple[Note, ...] = ()
     source: Path | None = None
     check: Check | None = None
+    up: str = ""
 
     @property
     def documents(self) -> pl.DataFrame:
@@ -339,7 +340,7 @@ class BenchResult:
                 if frame is not None:
                     write_file(folder / name, parquet_bytes(frame))
             remove_files([folder / name for name, frame in frames.items() if frame is None])
-            write_page(self._subject(json.loads(record)), folder / "report.html")
+            write_page(replace(self._subject(json.loads(record)), up=self.up), folder / "report.html")
         removed = remove_files(leftovers)
         write_file(folder / "result.json", utf8(record))
         return removed

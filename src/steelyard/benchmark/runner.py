@@ -18,7 +18,7 @@ from steelyard.benchmark.comparison import chunking_notes, compare_runs, measure
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.costs import Row
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.folder import judge_command, leftover_files, read_earlier_record, remove_files
+from steelyard.benchmark.folder import UP, judge_command, leftover_files, read_earlier_record, remove_files
 from steelyard.benchmark.history import append_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.lock import locked
@@ -103,7 +103,8 @@ def bench(
     for number, (name, dataset) in enumerate(config.datasets.items(), 1):
         single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
         label = f"{name} (dataset {number} of {len(config.datasets)})"
-        results[name] = _bench(single, specs, path, folder / name, fresh, strict, _named_progress(label, progress))
+        named = _named_progress(label, progress)
+        results[name] = _bench(single, specs, path, folder / name, fresh, strict, named, UP)
     many = BenchAcross.of(config, results, folder)
     many.write()
     _remember(record, many, beside, store)
@@ -138,9 +139,16 @@ def _named_progress(name: str, progress: Progress) -> Progress:
 
 
 def _bench(
-    config: Bench, specs: Sequence[Spec], path: Path | None, folder: Path, fresh: bool, strict: bool, progress: Progress
+    config: Bench,
+    specs: Sequence[Spec],
+    path: Path | None,
+    folder: Path,
+    fresh: bool,
+    strict: bool,
+    progress: Progress,
+    up: str = "",
 ) -> BenchResult:
-    """A bench over one dataset."""
+    """A bench over one dataset; `up` is the page over all datasets, if there are several."""
     beside = path.parent if path else Path()
     dataset = _read_dataset(config, specs, beside)
     problems = _qrels_problems(dataset, config, strict)
@@ -174,6 +182,7 @@ def _bench(
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
             check=_checked(dataset, config, runs),
             source=path,
+            up=up,
         )
         progress("writing", 0, 1)
         kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
