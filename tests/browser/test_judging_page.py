@@ -338,7 +338,7 @@ def test_a_judgment_can_be_looked_at_again_and_changed(demo, demo_pool, visited,
         listed = tab.locator("#review-list li")
         assert listed.locator(".id").all_inner_texts() == [doc for _, doc in reversed(order[:3])]
         listed.nth(1).get_by_role("button").click()
-        assert shown(tab) == order[1][1]
+        tab.wait_for_function("doc => document.getElementById('doc-id').textContent === doc", arg=order[1][1])
         assert tab.locator(".grade[aria-pressed=true]").get_attribute("data-grade") == "1"
         press(tab, "3")
         # The queue goes on where it was.
