@@ -130,7 +130,7 @@ class Options:
 
 
 class Policies(TypedDict, total=False):
-    """The policies as keywords of `evaluate`, `compare` and `stages`, and as keys of a bench. None: the dialect's own.
+    """The policies: keywords of `evaluate`, `compare` and `stages`, and keys of a bench. None: the dialect's value.
 
     >>> policies: Policies = {"missing": "skip", "rel": 2}
     >>> evaluate(qrels, run, **policies), compare(qrels, runs, **policies)  # doctest: +SKIP

@@ -106,7 +106,7 @@ class ReturnedTexts:
         try:
             return (self._database or self._opened()).execute(statement, values)
         except sqlite3.DatabaseError as error:
-            raise self._named(error) from None
+            raise self._file_error(error) from None
 
     def _opened(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,8 @@ class ReturnedTexts:
         )
         return database
 
-    def _named(self, error: sqlite3.DatabaseError) -> Exception:
+    def _file_error(self, error: sqlite3.DatabaseError) -> Exception:
+        """An error of SQLite as one that names the file and what to do."""
         if isinstance(error, sqlite3.OperationalError):
             return not_written(self.path, OSError(str(error)))
         return InputError(f"cannot be read ({error}); run the bench with --fresh.", self.path)
@@ -149,7 +150,7 @@ class ReturnedTexts:
             try:
                 yield from self._execute(statement, part)
             except sqlite3.DatabaseError as error:
-                raise self._named(error) from None
+                raise self._file_error(error) from None
 
     def notes(self) -> list[Note]:
         """Documents whose texts changed while the bench ran."""

@@ -49,7 +49,7 @@ DOCUMENTS = "documents.parquet"
 
 ACROSS_FILE = "across.json"
 """What a bench over several datasets writes beside the folders of its datasets."""
-UP = "../report.html"
+ACROSS_PAGE = "../report.html"
 """The page over all datasets, from that of one of them."""
 
 
@@ -92,7 +92,7 @@ class ResultFolder:
         from steelyard.report.page import write_page
 
         of_several = (self.path.parent / ACROSS_FILE).is_file() and Path(path).parent.resolve() == self.path.resolve()
-        subject = replace(self.subject(), up=UP) if of_several else self.subject()
+        subject = replace(self.subject(), across_page=ACROSS_PAGE) if of_several else self.subject()
         write_page(subject, path, everything=everything, charts=charts)
 
     def __repr__(self) -> str:

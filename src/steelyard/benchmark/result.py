@@ -71,7 +71,8 @@ class BenchResult:
     those of the comparison. rules: the qrels of all chunkings by each overlap rule. approximation: what approximate
     search costs, for every run over the vectors of a dense one. input_notes: the notes on the questions, the
     judgments, and the texts that retrievers returned. source: the bench.yaml. check: what is wrong with the data, by
-    the checks of `check` that cost little. up: the address of the page over all datasets, if there are several.
+    the checks of `check` that cost little. across_page: the address of the page over all datasets, if there are
+    several.
     """
 
     bench: Bench
@@ -88,7 +89,7 @@ class BenchResult:
     input_notes: tuple[Note, ...] = ()
     source: Path | None = None
     check: Check | None = None
-    up: str = ""
+    across_page: str = ""
 
     @property
     def documents(self) -> pl.DataFrame:
@@ -340,7 +341,8 @@ class BenchResult:
                 if frame is not None:
                     write_file(folder / name, parquet_bytes(frame))
             remove_files([folder / name for name, frame in frames.items() if frame is None])
-            write_page(replace(self._subject(json.loads(record)), up=self.up), folder / "report.html")
+            subject = replace(self._subject(json.loads(record)), across_page=self.across_page)
+            write_page(subject, folder / "report.html")
         removed = remove_files(leftovers)
         write_file(folder / "result.json", utf8(record))
         return removed

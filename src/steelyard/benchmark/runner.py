@@ -18,7 +18,7 @@ from steelyard.benchmark.comparison import chunking_notes, compare_runs, measure
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.costs import Row
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.folder import UP, judge_command, leftover_files, read_earlier_record, remove_files
+from steelyard.benchmark.folder import ACROSS_PAGE, judge_command, leftover_files, read_earlier_record, remove_files
 from steelyard.benchmark.history import append_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.lock import locked
@@ -104,7 +104,7 @@ def bench(
         single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
         label = f"{name} (dataset {number} of {len(config.datasets)})"
         named = _named_progress(label, progress)
-        results[name] = _bench(single, specs, path, folder / name, fresh, strict, named, UP)
+        results[name] = _bench(single, specs, path, folder / name, fresh, strict, named, ACROSS_PAGE)
     many = BenchAcross.of(config, results, folder)
     many.write()
     _remember(record, many, beside, store)
@@ -146,9 +146,9 @@ def _bench(
     fresh: bool,
     strict: bool,
     progress: Progress,
-    up: str = "",
+    across_page: str = "",
 ) -> BenchResult:
-    """A bench over one dataset; `up` is the page over all datasets, if there are several."""
+    """A bench over one dataset; `across_page` is the address of the page over all datasets, if there are several."""
     beside = path.parent if path else Path()
     dataset = _read_dataset(config, specs, beside)
     problems = _qrels_problems(dataset, config, strict)
@@ -182,7 +182,7 @@ def _bench(
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
             check=_checked(dataset, config, runs),
             source=path,
-            up=up,
+            across_page=across_page,
         )
         progress("writing", 0, 1)
         kept = {name for job in jobs if job.saved is not None for name in job.saved.names}

@@ -121,7 +121,7 @@ def compare(
     then prediction-powered estimates.
     equivalence: a margin, as 0.01; runs are equivalent within it if the interval of their difference is.
 
-    Statistics: the options of `gate` too
+    Statistics, as in `gate`
     test, correction: the paired test ("t"), and the correction of its p-values for the number of pairs ("holm").
     alpha, permutations, seed: the significance level (0.05), and the number and the seed (0) of random draws; by
     default 100,000 permutations, and 10,000 draws of the tests bootstrap, tukey and max-t.

@@ -317,7 +317,7 @@ class History(Documented, HistoryData):
 class _Series:
     """The points of a line as columns, since a long history has a million of them.
 
-    `kinds` differ between neighbours of which something else than the values differs.
+    `kinds`: a number that changes where the queries, the fingerprints, the measures or the settings change.
     """
 
     points: list[Point] = field(default_factory=list)

@@ -21,7 +21,7 @@ INTERVAL_KINDS = {"holm": "Bonferroni", "bonferroni": "Bonferroni", "bh": "FCR",
 
 
 class Statistics(TypedDict, total=False):
-    """How differences are tested, as keywords of `compare`, `compare_scores` and `gate`. What is left out is default.
+    """How differences are tested: keywords of `compare`, `compare_scores` and `gate`, which state the defaults.
 
     >>> statistics: Statistics = {"test": "permutation", "alpha": 0.01}
     >>> compare(qrels, runs, **statistics), gate(result, baseline=before, **statistics)  # doctest: +SKIP

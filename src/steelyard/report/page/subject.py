@@ -32,8 +32,8 @@ class Subject:
     value (dataset, machine). command: reproduces the page. whole: writes the page without a size limit. absent:
     sentences on what is missing, and why. controls: runs that show what no skill gives, such as `random`; they are in
     no chart, and never the best. approximation: what approximate search costs, one mapping per run. stages:
-    where the runs that have stages lose relevant documents. check: what is wrong with the data. up: the address of the
-    page over all datasets, if there are several.
+    where the runs that have stages lose relevant documents. check: what is wrong with the data.
+    across_page: the address of the page over all datasets, if there are several.
     """
 
     comparison: ComparisonData
@@ -52,7 +52,7 @@ class Subject:
     approximation: Sequence[Mapping[str, Any]] = ()
     stages: Sequence[StagesData] = ()
     check: Document | None = None
-    up: str = ""
+    across_page: str = ""
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:

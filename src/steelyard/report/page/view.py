@@ -66,7 +66,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
     verdict = verdict_lines(_with_short_names(comparison), LINE)
     return {
         "title": subject.title,
-        "up": subject.up,
+        "across_page": subject.across_page,
         "long": LONG_NAME,
         "many": MANY,
         "shared": tuple(map(len, long_ends(comparison.runs))),
