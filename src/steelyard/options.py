@@ -189,7 +189,11 @@ def check_names(chosen: Iterable[str], others: Iterable[str] = (), options: Sequ
     known = [*others, *options]
     for name in chosen:
         if name not in options:
-            near = " Did you mean measures?" if name in ("metrics", "metric") else did_you_mean(name, known)
+            near = did_you_mean(name, known)
+            if name in ("metrics", "metric"):
+                near = " Did you mean measures?"
+            elif name in ("policies", "statistics"):
+                near = f" Pass a dictionary as keywords: **{name}."
             raise TypeError(f"unexpected keyword argument {name!r}; expected one of: {', '.join(known)}.{near}")
 
 

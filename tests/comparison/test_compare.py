@@ -608,3 +608,5 @@ def test_policies_and_statistics_are_dictionaries_that_functions_share():
     for call in (partial(sy.compare, qrels, runs), partial(sy.compare_scores, "x.csv"), partial(sy.gate, "result")):
         with pytest.raises(TypeError, match=r"unexpected keyword argument 'tests'.*Did you mean test"):
             call(tests="sign")
+        with pytest.raises(TypeError, match=r"Pass a dictionary as keywords: \*\*statistics\."):
+            call(statistics=statistics)
