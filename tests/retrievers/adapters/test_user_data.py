@@ -128,11 +128,14 @@ class TestSqlite:
 
     def search(self, path):
         mine = retriever("sqlite-fts", {"target": str(path), "table": "passages", "id": "key"})
-        docs = [doc for doc, _ in mine.retrieve(["owl"], 3)[0]]
-        with pytest.raises(sqlite3.OperationalError):
+        return [doc for doc, _ in mine.retrieve(["owl"], 3)[0]]
+
+    def test_its_connection_cannot_write(self, tmp_path):
+        path, connection = self.make(tmp_path, "delete")
+        connection.close()
+        mine = retriever("sqlite-fts", {"target": str(path), "table": "passages", "id": "key"})
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
             mine._client.execute("insert into passages values ('d2', 'a fox')").fetchall()
-        mine._client.close()
-        return docs
 
     @pytest.mark.parametrize("mode", ["delete", "wal"])
     def test_a_closed_database(self, tmp_path, mode):
