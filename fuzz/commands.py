@@ -28,7 +28,7 @@ from typing import Any
 from fuzz.limits import Hang, long_calls_end, time_limit
 from fuzz.readers import CORPUS, make_result, mutated_bytes
 from steelyard import cli
-from steelyard.cli.arguments import verb_parser
+from steelyard.cli.arguments import _choices, _unwrapped, verb_parser
 from steelyard.judging import chat
 
 NUMBERS = [
@@ -152,6 +152,11 @@ def odd_command(verb: str, files: list[str], draw: random.Random) -> list[str]:
                 command.append(f"{name}={odd_value(action, files, draw)}")
             else:
                 command += [name, odd_value(action, files, draw)]
+    for name, (each, _) in parser.settings.items():
+        if draw.random() < 0.12:
+            _, kind = _unwrapped(each.kind)
+            setting = argparse.Action([], name, type=kind, choices=_choices(kind))
+            command += ["--set", f"{name}={odd_value(setting, files, draw)}"]
     return command
 
 

@@ -61,9 +61,9 @@ COMMANDS = {
         "gate new-result --rule AP>=0 --save-baseline out/base.json --junit out/a.xml --markdown out/a.md",
     ),
     "judge": Command(
-        "judge pool.jsonl --dataset data --endpoint {endpoint} --model m -o out/a.jsonl --cache out/c.sqlite "
+        "judge pool.jsonl --dataset data --endpoint {endpoint} --model m -o out/a.jsonl --set cache=out/c.sqlite "
         "--max-requests 5",
-        "judge pool.jsonl --dataset data --endpoint {endpoint} --model m -o out/a.jsonl --cache out/c.sqlite",
+        "judge pool.jsonl --dataset data --endpoint {endpoint} --model m -o out/a.jsonl --set cache=out/c.sqlite",
         growing=("a.jsonl", "c.sqlite"),
     ),
     "history": Command("history old.jsonl -o out/a.html", "history new.jsonl -o out/a.html"),

@@ -84,7 +84,7 @@ def test_grades_below_1_are_reported():
     scores = sy.evaluate(qrels, run, ["AP", "nDCG@3", "RR"])
     assert (
         "3 judgments have a grade above 0 but below 1, the lowest grade that AP, RR count as relevant; "
-        "rel=0.2 (--rel 0.2) includes them."
+        "rel=0.2 (--set rel=0.2) includes them."
     ) in str(scores.coverage)
     assert (scores.coverage.below_rel, scores.coverage.no_relevant) == (3, 0)
     alone = sy.evaluate(qrels, run, "AP")

@@ -20,7 +20,7 @@ QUERIES, DOCUMENTS = 30, 120
 COMMANDS = [
     "evaluate data/qrels.tsv a.run b.run -m nDCG@10 -m AP --per-query -o out/evaluate.json",
     "compare data/qrels.tsv a.run b.run c.run -m nDCG@10 -m AP "
-    "--test permutation --permutations 2000 -o out/compare.json",
+    "--test permutation --set permutations=2000 -o out/compare.json",
     "bench bench.yaml -o out/bench",
     "report out/bench -o out/report.html",
     "gate out/bench --save-baseline out/baseline.json",

@@ -17,8 +17,8 @@ from steelyard.errors import PolicyError
 QRELS = "q1 0 a 2\nq1 0 b 1\nq2 0 c 2\n"
 RUN = "q1 Q0 a 1 3 one\nq1 Q0 u 2 2 one\nq2 Q0 c 1 1 one\n"
 ARGUMENTS = [
-    *("-m", "AP", "-m", "nDCG@10", "--rel", "2", "--depth", "5", "--ties", "docid-asc", "--missing", "skip"),
-    *("--policy", "no_relevant=skip", "--policy", "duplicates=collapse,unjudged=remove"),
+    *("-m", "AP", "-m", "nDCG@10", "--set", "rel=2", "--set", "depth=5", "--ties", "docid-asc", "--missing", "skip"),
+    *("--set", "no_relevant=skip", "--set", "duplicates=collapse", "--set", "unjudged=remove"),
 ]
 POLICIES = {
     "missing": "skip", "no_relevant": "skip", "ties": "docid-asc", "duplicates": "collapse", "single": False,
@@ -71,7 +71,7 @@ def test_no_settings_are_shown_where_all_are_defaults(files, capsys):
 
 
 def test_json_of_compare_has_the_same(files, capsys):
-    assert cli(["compare", *files, *ARGUMENTS, "--alpha", "0.01", "--format", "json"]) == 0
+    assert cli(["compare", *files, *ARGUMENTS, "--set", "alpha=0.01", "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["policies"], made["alpha"], made["permutations"]) == (POLICIES, 0.01, None)
     assert made["measures"]["AP"].startswith("AP(rel=2,")

@@ -430,27 +430,33 @@ def command_line() -> str:
 
 
 def options() -> str:
-    """Every option of the command line: its verbs (in brackets where only `--help-all` shows it) and its meaning."""
+    """Every option and every setting of the command line: its verbs and its meaning."""
     verbs: dict[str, list[str]] = {}
     meanings: dict[str, Counter[str]] = {}
+    counts: Counter[str] = Counter()
     for verb in VERBS:
         function = getattr(import_module(f"steelyard.cli.{_MODULES.get(verb, verb)}"), verb)
-        short = verb_parser(verb, function, 80)._option_string_actions
-        for action in verb_parser(verb, function, 80, everything=True)._actions:
-            if action.option_strings and not isinstance(action, argparse._HelpAction):
-                name = ", ".join(map(code, sorted(action.option_strings, key=len)))
-                hidden = short[action.option_strings[0]].help is argparse.SUPPRESS
-                verbs.setdefault(name, []).append(f"({verb})" if hidden else verb)
-                first = re.split(r"(?<![.])[.;] |[.]? \[", str(action.help).replace("%%", "%"))[0].rstrip(".")
-                meanings.setdefault(name, Counter())[first] += 1
-    every = [where for listed in verbs.values() for where in listed]
-    shown = Counter(where for where in every if not where.startswith("("))
-    counts = (
-        f"`--help` shows {shown.total()} options of {len(VERBS)} verbs, at most {max(shown.values())} of one verb; "
-        f"`--help-all` shows {len(every)}, with {len(verbs)} names."
+        parser = verb_parser(verb, function, 80, everything=True)
+        named = [action for action in parser._actions if action.option_strings]
+        rows = [
+            (", ".join(map(code, sorted(action.option_strings, key=len))), str(action.help).replace("%%", "%"))
+            for action in named
+            if not isinstance(action, argparse._HelpAction)
+        ]
+        counts[verb] = len(rows)
+        for name, help in [*rows, *((code(f"{name}="), about.help) for name, (_, about) in parser.settings.items())]:
+            verbs.setdefault(name, []).append(verb)
+            first = re.split(r"(?<![.])[.;] |[.]? \[", help)[0].rstrip(".")
+            meanings.setdefault(name, Counter())[first] += 1
+    every = [(name, ", ".join(verbs[name]), meanings[name].most_common(1)[0][0]) for name in sorted(verbs)]
+    settings = [row for row in every if row[0].endswith("=`")]
+    chosen = [row for row in every if row not in settings]
+    return (
+        f"There are {counts.total()} options of {len(VERBS)} verbs, with {len(chosen)} names:\n\n"
+        f"{table(('option', 'verbs', 'meaning'), chosen)}\n\n"
+        "What few commands need is a setting, `--set NAME=VALUE`, with the name that it has in Python:\n\n"
+        f"{table(('setting', 'verbs', 'meaning'), settings)}"
     )
-    rows = ((name, ", ".join(verbs[name]), meanings[name].most_common(1)[0][0]) for name in sorted(verbs))
-    return f"{counts}\n\n{table(('option', 'verbs', 'meaning'), rows)}"
 
 
 def verbs() -> str:

@@ -62,7 +62,7 @@ WARNINGS: Texts = {
     "{held:?{count:it keeps its rank and gains|they keep their ranks and gain} nothing|{count:it was|they were} "
     "removed}",
     "grades-below-rel": "{count:,} {count:judgment has|judgments have} a grade above 0 but below {level:g}, the "
-    "lowest grade that {measures:joined} {measures:counts|count} as relevant; rel={lowest:g} (--rel {lowest:g}) "
+    "lowest grade that {measures:joined} {measures:counts|count} as relevant; rel={lowest:g} (--set rel={lowest:g}) "
     "includes {count:it|them}",
 }
 INFO: Texts = {
@@ -78,7 +78,7 @@ SHORT: Texts = {
     "no-shared-query": "no query of the run is in the qrels (run {run[0]!r}, qrels {qrels[0]!r})",
     "scores-like-distances": "scores increase down the lists, as distances do{ordered:?; the order is used|}",
     "grades-below-rel": "{count:,} {count:grade is|grades are} above 0 but below {level:g}: not relevant "
-    "(--rel {lowest:g})",
+    "(--set rel={lowest:g})",
 }
 declare(error=ERRORS, warning=WARNINGS, info=INFO, short=SHORT)
 

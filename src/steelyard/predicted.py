@@ -42,7 +42,7 @@ WARNINGS: Texts = {
     "not-a-random-sample": "the interval is valid only if the {count:,} {count:human-judged query was|human-judged "
     "queries were} drawn at random; {pool:none?no pool records that|{pool:all?the queries of this pool were not "
     "drawn at random|not all of them are among the queries that this pool drew at random}} (steelyard pool "
-    "--sample N draws queries)",
+    "--set queries=N draws them)",
     "unjudged-by-people": "people left {share:.0%} of the first {k} of {run} unjudged (on {measure}), in the queries "
     "that they judged: human values are then too low, and the correction too. Differences of such runs are undecided; "
     "judge the first {k} of every run completely",

@@ -125,7 +125,7 @@ def three_commands(capsys: Any, judging: dict[str, Any], *retrievers: str) -> st
     assert "p95 ms" in printed.out
     assert "Where they differ most" in printed.err
     assert "Next: steelyard judge bench-result" in printed.err
-    assert command(["judge", "bench-result", "--no-open", "--judge", "ann"]) == 0
+    assert command(["judge", "bench-result", "--set", "open=no", "--judge", "ann"]) == 0
     verdict = capsys.readouterr().err
     assert all("is about the" in text for text in judging["texts"]), "the page shows the texts"
     assert "steelyard bench bench.yaml" in judging["page"], "the end of the page names the next command"
@@ -159,7 +159,9 @@ def test_the_commands_of_the_how_to_run(folder: Path, service: str, judging: dic
     for line in commands:
         program, *arguments = shlex.split(line.replace("http://127.0.0.1:8000/search", service))
         assert program == "steelyard"
-        assert command([*arguments, *(["--no-open"] if arguments[0] == "judge" else [])]) == 0, capsys.readouterr().err
+        assert command([*arguments, *(["--set", "open=no"] if arguments[0] == "judge" else [])]) == 0, (
+            capsys.readouterr().err
+        )
     assert "By 20 judgments of" in capsys.readouterr().err
 
 
@@ -173,7 +175,7 @@ def test_the_verdict_so_far_says_how_many_judgments_would_decide_it(
     # Going on is advised only if it can decide the comparison.
     assert ("Go on judging: steelyard judge bench-result" in verdict) == ("more questions are needed" not in verdict)
     judging["count"] = 1000
-    assert command(["judge", "bench-result", "--no-open", "--judge", "ann", "--budget", "1000"]) == 0
+    assert command(["judge", "bench-result", "--set", "open=no", "--judge", "ann", "--budget", "1000"]) == 0
     decided = capsys.readouterr().err
     assert "would decide it" not in decided
     assert "search leads near on nDCG@10" in decided
@@ -248,7 +250,7 @@ def test_retrievers_that_index_a_corpus_are_named(folder: Path, capsys: Any) -> 
 
 def test_answers_without_texts_cannot_be_judged_and_that_is_said(folder: Path, capsys: Any) -> None:
     sy.bench({"queries": "questions.csv", "retrievers": {"ids": lambda query, k: ranked(query)[:k]}, "depth": 3})
-    assert command(["judge", "bench-result", "--no-open"]) == 2
+    assert command(["judge", "bench-result", "--set", "open=no"]) == 2
     assert "returned only ids" in capsys.readouterr().err
 
 
@@ -448,7 +450,7 @@ def judged_and_changed(folder: Path, judging: dict[str, Any], change: Any) -> li
     retrievers = {"search": "way_in_app:search", "worse": "way_in_app:worse"}
     bench = {"queries": "questions.csv", "retrievers": retrievers, "depth": 10}
     sy.bench(bench)
-    assert command(["judge", "bench-result", "--no-open", "--judge", "ann"]) == 0
+    assert command(["judge", "bench-result", "--set", "open=no", "--judge", "ann"]) == 0
     before = sy.bench(bench)
     header, *rows = (folder / "questions.csv").read_text().splitlines()
     (folder / "questions.csv").write_text("\n".join([header, *change(rows)]) + "\n")
@@ -481,7 +483,7 @@ def test_judgments_of_questions_that_are_edited_or_removed_are_not_used(
     assert 0 < changed["judgments"] == 20 - judging["kept"]
     # What the changed questions now ask is judged anew, and the page does not show it as judged.
     capsys.readouterr()
-    assert command(["judge", "bench-result", "--no-open", "--judge", "ann"]) == 0
+    assert command(["judge", "bench-result", "--set", "open=no", "--judge", "ann"]) == 0
     printed = capsys.readouterr().err
     assert f"{changed['judgments']} judgments are not used" in printed
     assert "ann: 0 of " in printed

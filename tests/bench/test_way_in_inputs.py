@@ -135,11 +135,10 @@ def test_a_column_that_is_not_found_is_named_for_the_command_line_and_for_the_fi
     (folder / "fragen.csv").write_text("nr,frage\n1,Wo ist der Fluss?\n")
     assert command(["init", "--queries", "fragen.csv", "--retriever", "way_in_wrong:search"]) == 2
     error = capsys.readouterr().err
-    assert "--columns text=frage" in error
+    assert "--set column=frage" in error
     assert "queries: {path: fragen.csv, column: frage}" in error
     assert (
-        command(["init", "--queries", "fragen.csv", "--columns", "text=frage", "--retriever", "way_in_wrong:search"])
-        == 0
+        command(["init", "--queries", "fragen.csv", "--set", "column=frage", "--retriever", "way_in_wrong:search"]) == 0
     )
 
 
@@ -179,7 +178,16 @@ def test_the_reasons_of_a_model_are_in_the_judgments_file(folder: Path, capsys: 
         return chat.Reply(next(answers, '{"grade": 0, "reason": "Off topic."}'), 5, 0.1)
 
     monkeypatch.setattr(chat.Endpoint, "ask", ask)
-    arguments = ["judge", "bench-result", "--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "--concurrency", "1"]
+    arguments = [
+        "judge",
+        "bench-result",
+        "--endpoint",
+        "http://127.0.0.1:9/v1",
+        "--model",
+        "m",
+        "--set",
+        "concurrency=1",
+    ]
     assert command(arguments) == 0
     printed = capsys.readouterr().err
     lines = [json.loads(line) for line in Path("judgments.jsonl").read_text().splitlines()]

@@ -370,7 +370,7 @@ def test_reload_continues_where_it_stopped(demo, demo_pool, visited, tmp_path):
 @contextmanager
 def started(folder, judge):
     command = [sys.executable, "-m", "steelyard", "judge", str(folder / "pool.jsonl"), "--dataset", "demo"]
-    options = ["-o", str(folder / "j.jsonl"), "--judge", judge, "--no-open"]
+    options = ["-o", str(folder / "j.jsonl"), "--judge", judge, "--set", "open=no"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", os.environ.get("PYTHONPATH", "")])}
     with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=environment) as process:
         said = ""

@@ -75,7 +75,7 @@ def test_compare_shows_movers_and_writes_the_page(files, tmp_path, capsys):
     queries = tmp_path / "queries.jsonl"
     queries.write_text('{"_id": "q1", "text": "why?"}\n{"_id": "q2", "text": "where?"}\n')
     page = tmp_path / "page.html"
-    arguments = ["compare", *files, "-m", "AP", "--baseline", "one", "--movers", "2", "--queries", str(queries)]
+    arguments = ["compare", *files, "-m", "AP", "--baseline", "one", "--set", "movers=2", "--set", f"queries={queries}"]
     assert run([*arguments, "-o", str(page)]) == 0
     out, err = capsys.readouterr()
     assert out == ""
@@ -98,12 +98,12 @@ def test_compare_shows_movers_and_writes_the_page(files, tmp_path, capsys):
 
 def test_movers_as_csv_are_an_error(files, tmp_path, capsys):
     for more in (["--format", "csv"], ["-o", str(tmp_path / "a.csv")]):
-        assert run(["compare", *files, "-m", "AP", "--movers", "2", *more]) == 2
+        assert run(["compare", *files, "-m", "AP", "--set", "movers=2", *more]) == 2
         out, err = capsys.readouterr()
         assert out == ""
         assert "use table, markdown, latex or json" in err
-    assert run(["compare", *files, "-m", "AP", "--movers", "-1"]) == 2
-    assert "--movers is -1; expected 0 or more" in capsys.readouterr().err
+    assert run(["compare", *files, "-m", "AP", "--set", "movers=-1"]) == 2
+    assert "--set movers is -1; expected 0 or more" in capsys.readouterr().err
 
 
 def test_compare_as_csv_reports_where_the_tests_are(files, capsys):

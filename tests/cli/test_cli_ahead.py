@@ -25,9 +25,9 @@ def reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, st
     ("arguments", "ordering"),
     [
         ("a.qrels b.run c.run", Ordering()),
-        ("-m AP a.qrels --depth 5 b.run", Ordering()),
+        ("-m AP a.qrels --set depth=5 b.run", Ordering()),
         ("a.qrels b.run --ties stable", Ordering("stable")),
-        ("a.qrels --ties=docid-asc b.run --policy duplicates=collapse", Ordering("docid-asc", "collapse")),
+        ("a.qrels --ties=docid-asc b.run --set duplicates=collapse", Ordering("docid-asc", "collapse")),
         ("--dialect trec_eval-9 a.qrels b.run", Ordering("docid-desc", "error", True)),
     ],
 )

@@ -1,4 +1,4 @@
-"""Named columns on the command line, --drop-empty, and datasets with options."""
+"""Named columns on the command line, queries without documents, and datasets with options."""
 
 import json
 
@@ -8,8 +8,8 @@ import pytest
 from steelyard.cli import run
 from steelyard.run import Run
 
-NAMED = ["--columns", "query_id=question,doc_id=passage,score=how near"]
-NAMED_QRELS = ["--columns", "qrels.query_id=question,qrels.doc_id=passage", "--columns", "qrels.grade=worth"]
+NAMED = ["--set", "columns=query_id=question,doc_id=passage,score=how near"]
+NAMED_QRELS = ["--set", "columns=qrels.query_id=question,qrels.doc_id=passage", "--set", "columns=qrels.grade=worth"]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_run_with_fixed_columns_among_others(files, capsys):
     assert run([*arguments, *NAMED]) == 0
     found, err = means(capsys)
     assert [part["AP"] for part in found] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
-    assert "a TREC run has no role 'query_id' to name a column for; its columns are fixed. --columns is used" in err
+    assert "a TREC run has no role 'query_id' to name a column for; its columns are fixed. The columns are used" in err
     assert run(["evaluate", files[0], files[3], "-m", "AP", *NAMED_QRELS, *NAMED]) == 2
 
 
@@ -54,24 +54,27 @@ def test_compare_reconcile_and_fuse_with_named_columns(files, tmp_path, capsys):
     fused = tmp_path / "fused.json"
     assert run(["fuse", files[1], files[2], *NAMED, "-o", str(fused)]) == 0
     assert list(Run.read(fused).frame["doc_id"]) == ["a", "b", "c"]
-    tune = ["--tune", files[0], *NAMED_QRELS, "--folds", "3", "-m", "AP"]
+    tune = ["--tune", files[0], *NAMED_QRELS, "--set", "folds=3", "-m", "AP"]
     assert run(["fuse", files[1], files[2], *NAMED, *tune]) == 0
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--columns", "query_id=question,doc_id=pasage"], "no column 'pasage' for doc_id; the columns are question"),
-        (["--columns", "query_id=question,doc_id=pasage"], "Did you mean passage?"),
         (
-            ["--columns", "qid=question"],
+            ["--set", "columns=query_id=question,doc_id=pasage"],
+            "no column 'pasage' for doc_id; the columns are question",
+        ),
+        (["--set", "columns=query_id=question,doc_id=pasage"], "Did you mean passage?"),
+        (
+            ["--set", "columns=qid=question"],
             "a run has no role 'qid' to name a column for; expected query_id, doc_id, score",
         ),
-        (["--columns", "qid=question"], "Did you mean query_id?"),
-        (["--columns", "grade=how near"], "a run has no role 'grade' to name a column for"),
-        (["--columns", "question"], "--columns is 'question'; expected a role and the name of a column"),
-        (["--columns", "doc_id=a,doc_id=b"], "--columns names two columns for doc_id, 'a' and 'b'"),
-        ([], "--columns query_id=...,doc_id=... for a run"),
+        (["--set", "columns=qid=question"], "Did you mean query_id?"),
+        (["--set", "columns=grade=how near"], "a run has no role 'grade' to name a column for"),
+        (["--set", "columns=question"], "--set columns is 'question'; expected a role and the name of a column"),
+        (["--set", "columns=doc_id=a,doc_id=b"], "--set columns names two columns for doc_id, 'a' and 'b'"),
+        ([], "--set columns=query_id=...,doc_id=... for a run"),
     ],
 )
 def test_wrong_columns_are_reported(files, options, expected, capsys):
@@ -84,16 +87,16 @@ def test_wrong_columns_are_reported(files, options, expected, capsys):
 def test_columns_of_runs_cannot_be_used_with_scores(tmp_path, capsys):
     table = tmp_path / "scores.csv"
     table.write_text("run,query_id,AP\na,1,1\nb,1,0.5\n")
-    assert run(["compare", "--scores", str(table), "-m", "AP", "--columns", "doc_id=d"]) == 2
+    assert run(["compare", "--scores", str(table), "-m", "AP", "--set", "columns=doc_id=d"]) == 2
     assert "expected one of run, query, measure, value, repeat" in capsys.readouterr().err
 
 
 def test_validate_with_named_columns(files, capsys):
     assert run(["validate", files[1], *NAMED]) == 0
     assert "a run, format csv" in capsys.readouterr().out
-    assert run(["validate", files[0], "--columns", "query_id=question,doc_id=passage,grade=worth"]) == 0
+    assert run(["validate", files[0], "--set", "columns=query_id=question,doc_id=passage,grade=worth"]) == 0
     assert "grades: 1 (2), 2 (1)" in capsys.readouterr().out
-    assert run(["validate", files[0], "--columns", "query_id=question,doc_id=passages"]) == 2
+    assert run(["validate", files[0], "--set", "columns=query_id=question,doc_id=passages"]) == 2
     assert "error: no column 'passages' for doc_id" in capsys.readouterr().out
 
 
@@ -102,9 +105,9 @@ def test_convert_with_named_columns_and_drop_empty(files, tmp_path, capsys):
     assert run(["convert", files[1], str(target), *NAMED]) == 2
     err = capsys.readouterr().err
     assert "1 query has no documents, which a trec-run file cannot express:\n  'q3'" in err
-    assert "convert --drop-empty" in err
+    assert "convert --set drop_empty=yes" in err
     assert not target.exists()
-    assert run(["convert", files[1], str(target), *NAMED, "--drop-empty"]) == 0
+    assert run(["convert", files[1], str(target), *NAMED, "--set", "drop_empty=yes"]) == 0
     assert capsys.readouterr().err.splitlines() == [
         "run, csv to trec-run: 2 queries, 3 documents",
         "  1 query without documents was dropped ('q3')",
@@ -124,10 +127,10 @@ def test_dataset_with_options_in_every_verb(files, tmp_path, monkeypatch, capsys
     (folder / "mine.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\tc\t1\n")
     named = f"{{path: {folder}, qrels: mine.tsv}}"
     page = tmp_path / "page.html"
-    arguments = ["compare", str(folder / "mine.tsv"), files[3], "-m", "AP", "-o", str(page), "--dataset"]
-    assert run([*arguments, str(folder)]) == 0, "the texts are enough: the qrels are the first argument"
+    arguments = ["compare", str(folder / "mine.tsv"), files[3], "-m", "AP", "-o", str(page), "--set"]
+    assert run([*arguments, f"dataset={folder}"]) == 0, "the texts are enough: the qrels are the first argument"
     assert pages.pop()["a"] == ("", "a balance")
-    assert run([*arguments, named]) == 0
+    assert run([*arguments, f"dataset={named}"]) == 0
     assert pages[-1]["a"] == ("", "a balance")
     assert run(["validate", named]) == 0
     assert "2 documents, 2 queries, 2 judgments" in capsys.readouterr().out

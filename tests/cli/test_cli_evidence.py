@@ -49,18 +49,18 @@ def test_file_has_the_qrels_of_python(judged, capsys):
 
 
 def test_options_are_those_of_python(judged):
-    strict = judged("--overlap", "whole", "--ignore", "case")
+    strict = judged("--overlap", "whole", "--set", "ignore=case")
     assert strict == sy.Evidence(EVIDENCE).judge(CHUNKS, overlap="whole", case=False)
-    lax = judged("--overlap", "majority", "--ignore", "case", "--ignore", "spaces", "--share", "0.5")
+    lax = judged("--overlap", "majority", "--set", "ignore=case", "--set", "ignore=spaces", "--set", "share=0.5")
     assert lax == sy.Evidence(EVIDENCE).judge(CHUNKS, overlap="majority", case=False, spaces="removed", share=0.5)
 
 
 def test_unknown_parent_column_is_an_error(judged, capsys):
-    assert judged("--parent", "chapter") is None
+    assert judged("--set", "parent=chapter") is None
     assert "the column 'chapter'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("options", "listed"), [([], ["book", "d8"]), (["--how", "sum"], ["d8", "book"])])
+@pytest.mark.parametrize(("options", "listed"), [([], ["book", "d8"]), (["--set", "how=sum"], ["d8", "book"])])
 def test_roll_up_of_a_run_of_chunks(tmp_path, options, listed):
     (tmp_path / "chunks.jsonl").write_text("\n".join(json.dumps(chunk) for chunk in CHUNKS))
     (tmp_path / "c.run").write_text("q Q0 c3 1 5.0 r\nq Q0 c1 2 6.0 r\nq Q0 c4 3 4.0 r\n")
@@ -78,5 +78,5 @@ def test_roll_up_errors(tmp_path, capsys):
     command = ["convert", str(tmp_path / "c.run"), str(tmp_path / "d.run"), "--roll-up"]
     assert run([*command, str(tmp_path / "chunks.jsonl")]) == 2
     assert "no parent" in capsys.readouterr().err
-    assert run([*command, str(tmp_path / "chunks.jsonl"), "--how", "worst"]) == 2
+    assert run([*command, str(tmp_path / "chunks.jsonl"), "--set", "how=worst"]) == 2
     assert "expected 'best', 'sum' or 'first'" in capsys.readouterr().err

@@ -58,7 +58,7 @@ def test_a_pool_is_neither_qrels_nor_a_run(pool_file, capsys):
     for arguments in (
         ["evaluate", pool_file, "dense.run"],
         ["evaluate", "qrels.trec", pool_file],
-        ["evaluate", "qrels.trec", pool_file, "--columns", "doc_id=doc_id"],
+        ["evaluate", "qrels.trec", pool_file, "--set", "columns=doc_id=doc_id"],
         ["compare", pool_file, "bm25-okapi.run", "dense.run"],
         ["compare", "qrels.trec", pool_file, "dense.run"],
         ["convert", pool_file, "out.run"],
@@ -74,7 +74,7 @@ def test_a_pool_is_neither_qrels_nor_a_run(pool_file, capsys):
 def test_validate_knows_a_pool(folder, capsys):
     assert run(["validate", "pool.jsonl"]) == 0
     assert capsys.readouterr().out.startswith("pool.jsonl: a pool, format jsonl\n  4 documents; this is a pool")
-    assert run(["validate", "pool.jsonl", "--as", "qrels"]) == 2
+    assert run(["validate", "pool.jsonl", "--set", "kind=qrels"]) == 2
 
 
 def test_validate_reports_that_the_first_line_of_a_pool_is_missing(folder, capsys):
@@ -200,8 +200,8 @@ def test_convert_by_rank_writes_scores_that_follow_the_ranks(tmp_path, capsys):
     source, target = tmp_path / "own.parquet", tmp_path / "own.run"
     lists = {"q1": [("a", 0.1), ("b", 0.9), ("c", 0.9)], "q2": [("d", 1.0)]}
     sy.Run(lists, seconds={"q1": 0.5, "q2": 0.5}).write(source)
-    assert "convert --by-rank" in failed(["convert", str(source), str(target)], capsys)
-    assert run(["convert", str(source), str(target), "--by-rank"]) == 0
+    assert "convert --set by_rank=yes" in failed(["convert", str(source), str(target)], capsys)
+    assert run(["convert", str(source), str(target), "--set", "by_rank=yes"]) == 0
     assert "the scores were replaced" in capsys.readouterr().err
     written = sy.Run.read(target).frame.select("query_id", "doc_id", "score").rows()
     assert written == [("q1", "a", 3.0), ("q1", "b", 2.0), ("q1", "c", 1.0), ("q2", "d", 1.0)]
@@ -210,4 +210,4 @@ def test_convert_by_rank_writes_scores_that_follow_the_ranks(tmp_path, capsys):
 
 
 def test_convert_by_rank_is_for_runs(folder, capsys):
-    assert "these are qrels" in failed(["convert", "qrels.trec", "out.json", "--by-rank"], capsys)
+    assert "these are qrels" in failed(["convert", "qrels.trec", "out.json", "--set", "by_rank=yes"], capsys)

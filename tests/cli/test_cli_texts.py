@@ -1,4 +1,4 @@
-"""evaluate and compare with --dataset: measures that read texts."""
+"""evaluate and compare with a dataset: measures that read texts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def test_texts_of_the_dataset_are_read(files, capsys):
     with_texts = sy.Run(sy.Run.read(one), texts=TEXTS)
     expected = sy.evaluate(qrels, with_texts, MEASURES).means
     assert expected["Repeats@3"] == 1 / 3
-    assert run(["evaluate", qrels, one, *options_for(MEASURES), "--dataset", data, "--format", "json"]) == 0
+    assert run(["evaluate", qrels, one, *options_for(MEASURES), "--set", f"dataset={data}", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["means"] == expected
-    assert run(["compare", qrels, one, *options_for(MEASURES), "--dataset", data, "--format", "json"]) == 0
+    assert run(["compare", qrels, one, *options_for(MEASURES), "--set", f"dataset={data}", "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)["leaderboard"][0]
     assert {measure: row[measure] for measure in MEASURES} == expected
 
@@ -40,4 +40,4 @@ def test_texts_of_the_dataset_are_read(files, capsys):
 @pytest.mark.parametrize("measure", ["R(budget=7)", "Repeats(near=True)@3"])
 def test_error_without_a_dataset_names_the_option(files, measure, capsys):
     assert run(["evaluate", *files[:2], "-m", measure]) == 2
-    assert "--dataset DIR" in capsys.readouterr().err
+    assert "--set dataset=DIR" in capsys.readouterr().err

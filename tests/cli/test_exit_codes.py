@@ -155,7 +155,7 @@ def test_a_file_that_makes_polars_panic_is_wrong_input(folder, monkeypatch, caps
     assert "a.parquet: starts as a Parquet file but cannot be read as one" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--columns=--", "--to=--"])
+@pytest.mark.parametrize("option", ["--dialect=--", "--to=--"])
 def test_two_dashes_are_no_value_of_an_option(option, capsys):
     assert command(["convert", "a.run", "b.run", option]) == 2
     assert "has no value" in capsys.readouterr().err

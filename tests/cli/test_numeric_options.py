@@ -1,4 +1,4 @@
-"""Every numeric option of every verb with numbers that no code expects: never an internal error, never a traceback."""
+"""Every numeric option and setting of every verb with numbers that no code expects: never an internal error, never a traceback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.cli import _MODULES, VERBS
 from steelyard.cli import run as steelyard
-from steelyard.cli.arguments import verb_parser
+from steelyard.cli.arguments import _unwrapped, verb_parser
 
 ODD = ["nan", "-1", "0", "1e300", "inf", "-inf", str(10**30), str(-(10**30)), "0.5", "1" + "0" * 400, "x", ""]
 
@@ -36,9 +36,13 @@ def numeric_options() -> list[tuple[str, str]]:
     found = []
     for verb in VERBS:
         function = getattr(import_module(f"steelyard.cli.{_MODULES.get(verb, verb)}"), verb)
-        for action in verb_parser(verb, function, 80)._actions:
+        parser = verb_parser(verb, function, 80)
+        for action in parser._actions:
             if action.type in (int, float) and action.option_strings:
                 found.append((verb, action.option_strings[0]))
+        for name, (each, _) in parser.settings.items():
+            if _unwrapped(each.kind)[1] in (int, float):
+                found.append((verb, f"--set={name}"))
     return found
 
 
@@ -67,6 +71,7 @@ def folder(tmp_path_factory):
 
 
 def test_every_verb_with_a_numeric_option_is_tried():
+    assert len(numeric_options()) > 40
     assert {verb for verb, _ in numeric_options()} <= set(COMMANDS)
 
 

@@ -217,7 +217,7 @@ def test_command_reads_spans(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     qrels.write_text(json.dumps({query: dict.fromkeys(docs, 1) for query, docs in QRELS.items()}))
     texts = tmp_path / "queries.jsonl"
     texts.write_text("".join(json.dumps({"_id": query, "text": text}) + "\n" for query, text in TEXTS.items()))
-    assert steelyard(["stages", str(qrels), str(path), "--queries", str(texts), "-m", "R@1"]) == 0
+    assert steelyard(["stages", str(qrels), str(path), "--set", f"queries={texts}", "-m", "R@1"]) == 0
     out = capsys.readouterr().out
     assert "Calls" in out
     assert "nothing relevant" in out

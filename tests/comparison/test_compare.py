@@ -423,7 +423,7 @@ def test_queries_beside_the_judgments_slice(tmp_path, place, capsys):
     assert run(command) == 0
     assert [cut["value"] for cut in json.loads(capsys.readouterr().out)["slices"]] == ["a", "b"]
     (tmp_path / "queries.jsonl").unlink()
-    with pytest.raises(InputError, match="--queries FILE"):
+    with pytest.raises(InputError, match="--set queries=FILE"):
         sy.compare(qrels, [tmp_path / "one.run"], ["RR"], by="type")
 
 
@@ -559,7 +559,7 @@ def test_a_significant_difference_can_be_equivalent():
 
 def test_equivalence_on_the_command_line(tmp_path, capsys):
     near_runs(0.02).write_csv(tmp_path / "scores.csv")
-    assert run(["compare", "--scores", str(tmp_path / "scores.csv"), "--equivalence", "0.01"]) == 0
+    assert run(["compare", "--scores", str(tmp_path / "scores.csv"), "--set", "equivalence=0.01"]) == 0
     printed = capsys.readouterr()
     assert "equivalent\n" in printed.out
     assert "equivalent within 0.01" in printed.err

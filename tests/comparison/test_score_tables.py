@@ -106,7 +106,7 @@ def test_missing_values_follow_the_policy():
 
 
 def test_a_repeated_query_of_a_run_is_an_error():
-    with pytest.raises(InputError, match=r"(?s)run 'a', query '1'.*--columns repeat="):
+    with pytest.raises(InputError, match=r"(?s)run 'a', query '1'.*--set columns=repeat="):
         sy.compare_scores(pl.concat([WIDE, WIDE.head(1)]), ["MRR"])
 
 

@@ -22,7 +22,7 @@ def files(tmp_path):
 def test_fused_to_a_file(files, tmp_path, capsys):
     _, first, second = files
     target = tmp_path / "fused.run"
-    assert run(["fuse", first, second, "--method", "rrf", "--parameter", "k=10", "-o", str(target)]) == 0
+    assert run(["fuse", first, second, "--method", "rrf", "--set", "k=10", "-o", str(target)]) == 0
     out, err = capsys.readouterr()
     assert out == ""
     assert "Run 'two' is missing 1 of 6 queries" in err
@@ -43,10 +43,10 @@ def test_fused_to_the_terminal(files, capsys):
                 "rank",
                 "--weights",
                 "1,0.5",
-                "--depth",
-                "1",
-                "--name",
-                "mix",
+                "--set",
+                "depth=1",
+                "--set",
+                "name=mix",
             ]
         )
         == 0
@@ -57,8 +57,8 @@ def test_fused_to_the_terminal(files, capsys):
 
 
 def test_parameters_of_every_method(files, capsys):
-    for given in (["--method", "rbc", "--parameter", "phi=0.5"], ["--method", "logn-isr", "--parameter", "sigma=0.1"]):
-        assert run(["fuse", *files[1:], *given, "--depth", "1"]) == 0
+    for given in (["--method", "rbc", "--set", "phi=0.5"], ["--method", "logn-isr", "--set", "sigma=0.1"]):
+        assert run(["fuse", *files[1:], *given, "--set", "depth=1"]) == 0
         assert capsys.readouterr().out.startswith("q0 Q0")
 
 
@@ -75,12 +75,12 @@ def test_tuned(files, tmp_path, capsys):
         qrels,
         "-m",
         "RR",
-        "--folds",
-        "3",
+        "--set",
+        "folds=3",
         "-o",
         str(target),
     ]
-    assert run([*arguments, "--parameter", "weights=1:4,4:1", "--parameter", "norm=min-max,rank"]) == 0
+    assert run([*arguments, "--weights", "1:4,4:1", "--norm", "min-max,rank"]) == 0
     out, err = capsys.readouterr()
     assert "optimism" in out
     assert "fold 3: norm=min-max, weights=4:1; tuned on 1.0000, held out 1.0000" in out
@@ -95,16 +95,14 @@ def test_tuned(files, tmp_path, capsys):
 
 @pytest.mark.parametrize("format", ["csv", "markdown", "latex"])
 def test_tuned_in_every_format(files, capsys, format):
-    assert (
-        run(["fuse", *files[1:], "--tune", files[0], "--parameter", "k=1,60", "--folds", "2", "--format", format]) == 0
-    )
+    assert run(["fuse", *files[1:], "--tune", files[0], "--set", "k=1,60", "--set", "folds=2", "--format", format]) == 0
     out, err = capsys.readouterr()
     assert "k=60" in out
     assert "Optimism" in err
 
 
 def test_the_simplex_by_name(files, capsys):
-    assert run(["fuse", *files[1:], "--tune", files[0], "--parameter", "weights=simplex", "--folds", "2"]) == 0
+    assert run(["fuse", *files[1:], "--tune", files[0], "--weights", "simplex", "--set", "folds=2"]) == 0
     assert "11 settings tried" in capsys.readouterr().out
 
 
@@ -112,15 +110,15 @@ def test_the_simplex_by_name(files, capsys):
     ("given", "message"),
     [
         (["--method", "rff"], "Did you mean rrf"),
-        (["--weights", "1;2"], "expected numbers separated by ','"),
+        (["--weights", "1;2"], "--weights is '1;2'; expected numbers, as in 0.7,0.3"),
         (["--weights", "1"], "1 weight for 2 runs"),
-        (["--parameter", "k=1,2"], "--parameter k has 2 values; --tune QRELS chooses among them"),
-        (["--parameter", "norm=z"], "use --norm, or add --tune QRELS"),
-        (["--tune", "QRELS", "--norm", "z"], "--parameter norm=z,sum"),
-        (["--k", "60"], "Use --parameter k=60"),
-        (["--tune", "QRELS", "--depth", "5"], "--depth cannot be used with --tune"),
-        (["--tune", "QRELS", "--parameter", "k"], "'k' has no value"),
-        (["--tune", "QRELS", "--parameter", "k=a"], "expected numbers separated by ','"),
+        (["--set", "k=1,2"], "k has 2 values; --tune QRELS chooses among them"),
+        (["--set", "norm=z"], "there is no setting 'norm'; expected one of k, phi, sigma"),
+        (["--tune", "QRELS", "--weights", "1,x"], "expected numbers, as in 1:1,2:1"),
+        (["--k", "60"], "Use --set k=N."),
+        (["--tune", "QRELS", "--set", "depth=5"], "--set depth cannot be used with --tune"),
+        (["--tune", "QRELS", "--set", "k"], "--set k has no value; expected NAME=VALUE, as in k=N"),
+        (["--tune", "QRELS", "--set", "k=a"], "expected numbers separated by ','"),
     ],
 )
 def test_wrong_commands_exit_with_2(files, capsys, given, message):

@@ -123,7 +123,7 @@ def test_slices():
     with pytest.raises(InputError, match=r"the queries have no column 'sort'"):
         check(result, "AP[sort=odd] >= 0", queries=kinds)
     with pytest.raises(
-        InputError, match=r"has no column 'kind' of its queries; it has none.*queries='FILE' \(--queries FILE\)"
+        InputError, match=r"has no column 'kind' of its queries; it has none.*queries='FILE' \(--set queries=FILE\)"
     ):
         check(result, "AP[kind=odd] >= 0")
 

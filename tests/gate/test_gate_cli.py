@@ -98,12 +98,12 @@ def test_options(files, capsys):
     }
     (files / "two.json").write_text(json.dumps(two))
     (files / "queries.csv").write_text("query_id,kind\nq0,x\nq1,y\nq2,y\n")
-    assert run(["gate", "two.json", "--rule", "AP[kind=x] >= 0.9", "--queries", "queries.csv"]) == 1
-    assert run(["gate", "two.json", "--rule", "AP[kind=x] >= 0.9", "--queries", "queries.csv", "--run", "a"]) == 0
-    against = ["--baseline", "two.json", "--baseline-run", "a", "--rule", "AP >= baseline"]
+    assert run(["gate", "two.json", "--rule", "AP[kind=x] >= 0.9", "--set", "queries=queries.csv"]) == 1
+    assert run(["gate", "two.json", "--rule", "AP[kind=x] >= 0.9", "--set", "queries=queries.csv", "--run", "a"]) == 0
+    against = ["--baseline", "two.json", "--set", "baseline_run=a", "--rule", "AP >= baseline"]
     assert run(["gate", "two.json", "--run", "b", *against]) == 1
     capsys.readouterr()
-    chosen = ["--test", "sign", "--alpha", "0.2", "--correction", "none", "--format", "json"]
+    chosen = ["--set", "test=sign", "--set", "alpha=0.2", "--set", "correction=none", "--format", "json"]
     assert run(["gate", "two.json", "--run", "b", *against[:4], *chosen]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["test"], made["alpha"], made["correction"]) == ("sign", 0.2, "none")

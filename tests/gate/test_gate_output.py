@@ -83,7 +83,7 @@ def test_markdown_starts_with_the_verdict_and_ends_with_the_command():
     assert "### Largest losses on `AP` in `mine`" in text
     assert text.count("| `q") == 5
     assert "one-sided, alpha 0.01" in text
-    assert text.endswith("    steelyard gate 'the result' --baseline 'the baseline' --run mine --alpha 0.01")
+    assert text.endswith("    steelyard gate 'the result' --baseline 'the baseline' --run mine --set alpha=0.01")
     passed = check(baseline, baseline=result).to_markdown()
     assert passed.startswith("## The gate passed: 1 rule of run mine passed.")
     assert "### Largest losses" in passed

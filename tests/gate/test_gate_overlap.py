@@ -116,7 +116,7 @@ def test_every_format_says_that_it_is_undecided(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = str(folders["any"])
-    given = ["gate", folder, "--run", LARGE, "--baseline", folder, "--baseline-run", SMALL, "--rule", DROP]
+    given = ["gate", folder, "--run", LARGE, "--baseline", folder, "--set", f"baseline_run={SMALL}", "--rule", DROP]
     files = ["--junit", str(tmp_path / "j.xml"), "--markdown", str(tmp_path / "m.md")]
     assert steelyard([*given, *files]) == 0
     shown = capsys.readouterr()

@@ -93,5 +93,5 @@ def test_run_of_accepts_the_arguments_of_run(tmp_path):
 
 
 def test_a_parameter_that_is_a_policy_names_the_policy():
-    with pytest.raises(MeasureError, match="unjudged=remove .--policy unjudged=remove."):
+    with pytest.raises(MeasureError, match="unjudged=remove .--set unjudged=remove."):
         sy.evaluate(QRELS, RUN, "AP(judged_only=True)")

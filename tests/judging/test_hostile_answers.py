@@ -161,7 +161,7 @@ def test_documents_that_speak_to_the_judge_are_listed(asks, capsys, tmp_path):
         assert found["documents"] == ("d2", "d3")
         assert "2 documents" in str(found)
         command = ["judge", str(tmp_path / "pool.jsonl"), "--dataset", str(tmp_path / "data"), "--endpoint", url]
-        command += ["--model", "m", "-o", str(tmp_path / "x.jsonl"), "--cache", str(tmp_path / "x.sqlite")]
+        command += ["--model", "m", "-o", str(tmp_path / "x.jsonl"), "--set", f"cache={tmp_path / 'x.sqlite'}"]
         assert steelyard(command) == 0
     assert "d2 and d3" in capsys.readouterr().err
 

@@ -496,7 +496,7 @@ def test_the_token_is_not_in_the_arguments_of_the_browser(monkeypatch: pytest.Mo
 @pytest.fixture
 def files(demo_pool: Pool, tmp_path: Path) -> list[str]:
     demo_pool.write(tmp_path / "pool.jsonl")
-    return [str(tmp_path / "pool.jsonl"), "--dataset", "demo", "-o", str(tmp_path / "j.jsonl"), "--no-open"]
+    return [str(tmp_path / "pool.jsonl"), "--dataset", "demo", "-o", str(tmp_path / "j.jsonl"), "--set", "open=no"]
 
 
 @contextmanager
@@ -551,11 +551,11 @@ def test_ctrl_c_ends_with_a_summary(files: list[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--split", "ann,bob"], "--judge says which"),
-        (["--split", "ann,bob", "--judge", "an"], "Did you mean ann"),
-        (["--shared", "10 percent"], "as in 10% or 0.1"),
-        (["--shared", "150%"], "as in 10% or 0.1"),
-        (["--guidelines", "no-file.yaml"], "no-file.yaml"),
+        (["--set", "split=ann,bob"], "--judge says which"),
+        (["--set", "split=ann,bob", "--judge", "an"], "Did you mean ann"),
+        (["--set", "shared=10 percent"], "as in 10% or 0.1"),
+        (["--set", "shared=150%"], "as in 10% or 0.1"),
+        (["--set", "guidelines=no-file.yaml"], "no-file.yaml"),
     ],
 )
 def test_wrong_options_are_explained(files: list[str], options: list[str], said: str, capsys: Any) -> None:
@@ -565,7 +565,7 @@ def test_wrong_options_are_explained(files: list[str], options: list[str], said:
 
 def test_html_writes_one_file_for_one_judge(files: list[str], tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "bob.html"
-    options = ["--split", "ann,bob", "--judge", "bob", "--shared", "50%", "--html", str(path)]
+    options = ["--set", "split=ann,bob", "--judge", "bob", "--set", "shared=50%", "--html", str(path)]
     assert run(["judge", *files, *options]) == 0
     assert str(path) in capsys.readouterr().err
     page = path.read_text("utf-8")

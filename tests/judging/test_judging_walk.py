@@ -80,7 +80,7 @@ def judged_by_hand(command: str, folder: Path, demo: sy.Dataset) -> str:
     """What the command prints while a person judges every document on the page and then presses Ctrl-C."""
     arguments = shlex.split(command)[1:]
     process = subprocess.Popen(
-        [sys.executable, "-m", "steelyard", *arguments, "--no-open"],
+        [sys.executable, "-m", "steelyard", *arguments, "--set", "open=no"],
         cwd=folder,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,

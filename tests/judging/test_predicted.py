@@ -71,10 +71,13 @@ def test_intervals_of_exactly_these_queries_are_narrower_in_evaluate_compare_and
     for name, content in (("qrels", human), ("model", predicted), ("run", run)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     files = [str(tmp_path / f"{name}.json") for name in ("qrels", "run", "model")]
-    assert steelyard(["evaluate", *files[:2], "-m", "P@5", "--predicted", files[2], "--these-queries"]) == 0
+    assert (
+        steelyard(["evaluate", *files[:2], "-m", "P@5", "--set", f"predicted={files[2]}", "--set", "these_queries=yes"])
+        == 0
+    )
     assert f"{inner_low:.4f}" in capsys.readouterr().out
-    assert steelyard(["evaluate", *files[:2], "--these-queries"]) == 2
-    assert "it needs --predicted" in capsys.readouterr().err
+    assert steelyard(["evaluate", *files[:2], "--set", "these_queries=yes"]) == 2
+    assert "it needs --set predicted=FILE" in capsys.readouterr().err
 
 
 def test_the_judge_and_the_sample_are_reported(data):
@@ -348,7 +351,7 @@ def test_the_command_line_reports_estimates_and_both_values(data, tmp_path, caps
     ]
     paths["model.jsonl"].write_text("".join(f"{json.dumps(each)}\n" for each in labels))
     command = ["evaluate", str(paths["human.trec"]), str(paths["a.run"]), "-m", "P@5"]
-    options = ["--predicted", str(paths["model.jsonl"]), "--pool", str(paths["pool.jsonl"])]
+    options = ["--set", f"predicted={paths['model.jsonl']}", "--set", f"pool={paths['pool.jsonl']}"]
     assert steelyard([*command, *options]) == 0
     printed = capsys.readouterr()
     scores = sy.evaluate(human, run, ["P@5"], predicted=predicted)
@@ -360,5 +363,5 @@ def test_the_command_line_reports_estimates_and_both_values(data, tmp_path, caps
     compared = ["compare", *command[1:3], str(tmp_path / "b.run"), "-m", "P@5", *options]
     assert steelyard(compared) == 0
     assert "predicted by gpt" in capsys.readouterr().err
-    assert steelyard([*command, "--pool", str(paths["pool.jsonl"])]) == 2
-    assert "--predicted" in capsys.readouterr().err
+    assert steelyard([*command, "--set", f"pool={paths['pool.jsonl']}"]) == 2
+    assert "--set predicted=FILE" in capsys.readouterr().err

@@ -35,7 +35,7 @@ def test_the_commands_of_the_page_lead_from_documents_to_a_leaderboard(tmp_path:
     plan, draft, judge, measure = (shlex.split(line)[1:] for line in blocks("")[0].splitlines())
     with Author(faults=0.2) as server:
         where = [server.url if part.startswith("http://") else part for part in draft]
-        settings = ["--seed", "1", "--timeout", "0.5"]
+        settings = ["--set", "seed=1", "--set", "timeout=0.5"]
         planned = steelyard([server.url if part.startswith("http://") else part for part in plan], tmp_path)
         assert "28 questions: 28 requests" in planned.stderr
         assert server.requests == 0
@@ -68,7 +68,7 @@ def steelyard(arguments: list[str], folder: Path) -> subprocess.CompletedProcess
 
 def approve(arguments: list[str], folder: Path) -> str:
     """Judge three drafts on the page, reject one of them, and stop with Ctrl-C; what was printed."""
-    command = [sys.executable, "-u", "-m", "steelyard", *arguments, "--no-open"]
+    command = [sys.executable, "-u", "-m", "steelyard", *arguments, "--set", "open=no"]
     environment = {**os.environ, "COLUMNS": "400"}
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:

@@ -367,6 +367,6 @@ def test_a_folder_of_something_else_is_refused_before_anything_is_asked(tmp_path
     with Author() as server:
         for name in ("mine", "file"):
             command = ["questions", str(tmp_path / "corpus.jsonl"), "--endpoint", server.url, "--model", "m"]
-            assert run([*command, "-o", str(tmp_path / name), "--cache", str(tmp_path / "c.sqlite")]) == 2
+            assert run([*command, "-o", str(tmp_path / name), "--set", f"cache={tmp_path / 'c.sqlite'}"]) == 2
         assert server.requests == 0
     assert not (tmp_path / "c.sqlite").exists()

@@ -46,7 +46,7 @@ def test_names_of_a_comparison_do_not_reach_the_terminal(tmp_path, capsys):
     for run in ("a", name):
         (tmp_path / f"{run}.run").write_text("q1 Q0 d1 1 2.0 r\nq2 Q0 d3 1 2.0 r\n")
     files = [str(tmp_path / "a.qrels"), str(tmp_path / "a.run"), str(tmp_path / f"{name}.run")]
-    for more in ([], ["--all", "--movers", "2"], ["--format", "markdown"], ["--format", "json"]):
+    for more in ([], ["--all", "--set", "movers=2"], ["--format", "markdown"], ["--format", "json"]):
         assert command(["compare", *files, "-m", "AP", *more]) == 0
         shown = capsys.readouterr()
         assert is_safe(shown.out + shown.err)

@@ -388,6 +388,6 @@ def test_a_page_from_the_command_line_gives_advice_for_the_command_line(tmp_path
     command = ["compare", *inputs, "-m", "RR", "-o", str(tmp_path / "page.html")]
     subprocess.run([sys.executable, "-m", "steelyard", *command], check=True, capture_output=True)
     page = (tmp_path / "page.html").read_text()
-    assert "<code>--dataset DIR</code> shows their texts." in page
+    assert "<code>--set dataset=DIR</code> shows their texts." in page
     assert f'<pre class="command">steelyard {" ".join(command)}</pre>' in page
     assert "comparison.to_html" not in page

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, cast
 
 from steelyard.benchmark.across import across as over_datasets
-from steelyard.cli.options import Argument, DialectName, Expert, Option, Output, RunFile, Seed, ShowAll, TableFormat
+from steelyard.cli.options import Argument, DialectName, Option, Output, RunFile, Seed, Setting, ShowAll, TableFormat
 from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables
 from steelyard.comparison.across import Across, Missing
 from steelyard.statistics.datasets import BordaRule
@@ -20,11 +20,11 @@ def across(
     measure: Annotated[
         str | None, Option("The measure, as in nDCG@10; default: the first of the results.", "MEASURE")
     ] = None,
-    incomplete: Annotated[
-        str, Option("The mean of a run that was not measured on every dataset: refuse or skip.", "POLICY")
+    missing: Annotated[
+        str, Setting("The mean of a run that was not measured on every dataset: refuse or skip.", "POLICY")
     ] = "refuse",
     borda: Annotated[
-        str | None, Expert("The Borda rule: complete, all or measured; default: that of the dialect.", "RULE")
+        str | None, Setting("The Borda rule: complete, all or measured; default: that of the dialect.", "RULE")
     ] = None,
     dialect: DialectName = "steelyard",
     seed: Seed = 0,
@@ -40,7 +40,7 @@ def across(
 
       steelyard across bench-result -o across.html
 
-      steelyard across my-result beir.csv --incomplete skip
+      steelyard across my-result beir.csv --set missing=skip
 
     The folder of a bench with `datasets` stands for all of them. Macro mean: every
     dataset counts the same. Two tests answer two questions: on these datasets
@@ -53,7 +53,7 @@ def across(
     result = over_datasets(
         [*named.items(), *plain],
         measure,
-        missing=cast(Missing, incomplete),
+        missing=cast(Missing, missing),
         borda=cast("BordaRule | None", borda),
         dialect=dialect,
         seed=seed,

@@ -22,15 +22,14 @@ def start_reading(arguments: list[str]) -> None:
 
 def _ordering(arguments: list[str]) -> tuple[int, bool, bool] | None:
     """The options of the kernel for the ordering that the arguments choose; None if they are wrong."""
-    chosen = {name: _value(arguments, f"--{name}") for name in ("dialect", "ties", "policy")}
+    chosen = {name: _value(arguments, f"--{name}") for name in ("dialect", "ties")}
+    chosen["duplicates"] = next((text[11:] for text in arguments if text.startswith("duplicates=")), None)
     if not any(chosen.values()):
         return kernel_options()
     from steelyard.dialects import dialect
     from steelyard.errors import SteelyardError
     from steelyard.options import resolve
 
-    policies = [policy.partition("=") for policy in (chosen.pop("policy") or "").split(",")]
-    chosen["duplicates"] = next((value for name, _, value in policies if name == "duplicates"), None)
     try:
         options = resolve(dialect(chosen.pop("dialect") or "steelyard").policies, chosen)
     except SteelyardError:

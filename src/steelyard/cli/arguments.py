@@ -16,14 +16,15 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, NoReturn
 
-from steelyard.cli.options import SHARED, Argument, Option, RunFile, UsageError, policies
+from steelyard.cli.options import SHARED, Argument, Option, RunFile, UsageError
 from steelyard.errors import did_you_mean
-from steelyard.options import KEYWORDS
 from steelyard.wording import counted
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises a UsageError."""
+    """A parser that raises a UsageError, with what `--set` may set."""
+
+    settings: dict[str, tuple[Declared, Option]]
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith((".", "?")) else "."
@@ -50,6 +51,10 @@ def verb_parser(
             named.append((each, each.about))
         else:
             _add_argument(parser, each, each.about)
+    parser.settings = {each.name: (each, about) for each, about in named if about.setting}
+    named = [(each, about) for each, about in named if not about.setting]
+    if parser.settings:
+        named.append((_SET, _SET_OPTION))
     hidden = 0 if everything else sum(about.expert for _, about in named)
     grouped = len(named) - hidden > LONGEST_GROUP
     groups = {title: parser.add_argument_group(title) for title in (_GROUPS if grouped else [OTHERS])}
@@ -61,8 +66,13 @@ def verb_parser(
     last = groups[next(reversed(groups))]
     last.add_argument("-h", "--help", action="help", help="Show this help.")
     last.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
-    if hidden:
-        parser.epilog = f"{counted(hidden, 'more option')}: {parser.prog} --help-all"
+    if everything and parser.settings:
+        listed = parser.add_argument_group("settings")
+        listed._group_actions += [_shown_setting(*setting) for setting in parser.settings.values()]
+    rest = [counted(hidden, "more option")] * (hidden > 0)
+    rest += [counted(len(parser.settings), "setting")] * bool(parser.settings)
+    if rest and not everything:
+        parser.epilog = f"{' and '.join(rest)}: {parser.prog} --help-all"
     parser.usage = " ".join([parser.prog, *map(_usage_of_argument, parser._get_positional_actions()), "[options]"])
     return parser
 
@@ -74,6 +84,10 @@ class Declared(NamedTuple):
     kind: Any
     about: Argument | Option
     default: Any
+
+
+_SET_OPTION = Option("A setting, as in seed=1; --help-all lists them. Repeat for more.", "NAME=VALUE", names=("--set",))
+_SET = Declared("settings", list[str] | None, _SET_OPTION, None)
 
 
 def _declared(function: Callable[..., Any]) -> Iterator[Declared]:
@@ -106,18 +120,69 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
     if unknown:
         if not unknown[0].startswith("-"):
             parser.error(f"{unknown[0]!r} is one argument too many.")
-        known = [name for action in parser._actions for name in action.option_strings]
-        needed, place = _ELSEWHERE.get(unknown[0].partition("=")[0], ("--", ""))
-        advice = f" Use {place}." if not needed or needed in known else did_you_mean(unknown[0], known)
-        parser.error(f"unknown option {unknown[0]!r}.{advice}")
+        parser.error(f"unknown option {unknown[0]!r}.{_advice(parser, unknown)}")
     if list(arguments).count("-") > 1:
         parser.error("standard input can be read only once; use - for one file.")
     values = vars(namespace)
+    values |= _settings(parser, values.pop(_SET.name, None) or [])
     _check_paths(parser, values)
-    if "policy" in values:
-        chosen = policies(values.pop("policy") or [])
-        values = {**dict.fromkeys(KEYWORDS), **values, **chosen}
     return values
+
+
+def _advice(parser: Parser, unknown: Sequence[str]) -> str:
+    """What to use in place of an option that the verb does not have."""
+    name, _, value = unknown[0].partition("=")
+    setting = name.lstrip("-").replace("-", "_")
+    if setting in parser.settings:
+        _, about = parser.settings[setting]
+        return f" Use --set {setting}={value or about.metavar or 'yes'}."
+    known = [option for action in parser._actions for option in action.option_strings]
+    needed, place = _ELSEWHERE.get(name, ("--", ""))
+    if not needed or needed in known:
+        return f" Use {place}."
+    return did_you_mean(name, [*known, *(f"--set {each}" for each in parser.settings)])
+
+
+def _settings(parser: Parser, given: Sequence[str]) -> dict[str, Any]:
+    """The value of every setting: those of `--set NAME=VALUE`, and the defaults."""
+    values = {name: each.default for name, (each, _) in parser.settings.items()}
+    for text in given:
+        name, equals, value = text.partition("=")
+        name = name.strip().lstrip("-").replace("-", "_")
+        if name not in values:
+            known = parser._option_string_actions.get(f"--{name.replace('_', '-')}")
+            advice = f" Use {known.option_strings[0]}." if known else did_you_mean(name, list(values))
+            parser.error(f"--set {text}: there is no setting {name!r}; expected one of {', '.join(values)}.{advice}")
+        each, about = parser.settings[name]
+        many, one = _unwrapped(each.kind)
+        if not equals and one is not bool:
+            parser.error(f"--set {text} has no value; expected NAME=VALUE, as in {name}={about.metavar}.")
+        try:
+            new: Any = _truth(value) if one is bool else _reader(one, about)(value)
+        except argparse.ArgumentTypeError as error:
+            parser.error(f"--set {name}: {error}")
+        except ValueError:
+            parser.error(f"--set {name} is {value!r}; expected {_KINDS.get(one, about.metavar)}.")
+        values[name] = [*(values[name] or []), *(new if about.commas else [new])] if many else new
+    return values
+
+
+_KINDS = {int: "a whole number", float: "a number", bool: "yes or no"}
+
+
+def _truth(text: str) -> bool:
+    """Yes or no; a name alone is yes."""
+    if text.lower() not in ("", "yes", "true", "no", "false"):
+        raise ValueError
+    return text.lower() in ("", "yes", "true")
+
+
+def _shown_setting(each: Declared, about: Option) -> argparse.Action:
+    """A setting in the help, as `name=VALUE`."""
+    _, one = _unwrapped(each.kind)
+    value = "yes|no" if one is bool else about.metavar or "|".join(choice.value for choice in _choices(one) or [])
+    help = about.help + ("" if one is bool and not each.default else _shown_default(each.default))
+    return argparse.Action([], each.name, metavar=f"{each.name}={value}", help=help.replace("%", "%%"))
 
 
 def _check_paths(parser: Parser, values: dict[str, Any]) -> None:
@@ -162,11 +227,9 @@ _ALIASES = {
 }
 """Other names that users try for an option, or for that of one verb; the help does not list them."""
 _ELSEWHERE = {
-    "--no-relevant": ("--policy", "--policy no_relevant=zero|skip"),
-    "--duplicates": ("--policy", "--policy duplicates=hold|collapse|error"),
-    "--unjudged": ("--policy", "--policy unjudged=keep|remove"),
-    "--k": ("--parameter", "--parameter k=60"),
-    "--qrels-columns": ("--columns", "--columns qrels.grade=NAME"),
+    "--policy": ("--set", "--set NAME=POLICY"),
+    "--parameter": ("--set", "--set NAME=VALUE"),
+    "--qrels-columns": ("--set", "--set columns=qrels.grade=NAME"),
     "--qrels-format": ("", "`steelyard convert QRELS qrels.jsonl --from FORMAT` first"),
     "--notes": ("--all", "--all"),
     "--history": ("--fresh", "`history: FILE` in bench.yaml"),
@@ -177,17 +240,14 @@ _ELSEWHERE = {
 OTHERS = "options"
 _GROUPS = {
     OTHERS: (),
-    "data": (
-        *("dataset", "queries", "columns", "scores", "run_column", "query_column", "repeat_blocks", "no_qrels"),
-        *("predicted", "pool", "these_queries", "qrels", "corpus"),
-    ),
-    "statistics": ("test", "correction", "alpha", "equivalence", "permutations", "seed", "folds"),
-    "edge cases": ("missing", "ties", "policy", "rel", "depth"),
+    "data": (*("dataset", "queries", "scores", "run_column", "query_column", "no_qrels", "qrels", "corpus"),),
+    "statistics": ("test", "correction"),
+    "edge cases": ("missing", "ties"),
     "a model": (
         *("endpoint", "model", "prompt", "api_key_env", "max_requests", "max_tokens", "plan", "retry"),
-        *("cache", "concurrency", "timeout", "repeat", "critic"),
+        "critic",
     ),
-    "output": ("per_query", "movers", "show_all", "format", "output", "junit", "markdown", "html", "save_baseline"),
+    "output": ("per_query", "show_all", "format", "output", "junit", "markdown", "html", "save_baseline"),
 }
 """The groups of a long help, with the parameters of each; the first has all others."""
 _GROUPED = {name for names in _GROUPS.values() for name in names}
@@ -220,22 +280,32 @@ def _add_option(parser: Parser, group: Any, each: Declared, about: Option, hidde
         group.add_argument(*names, dest=each.name, action="store_true", help=help)
         return
     choices = _choices(one)
-    shown = "" if default is None or default == "" else f" [{default.value if isinstance(default, Enum) else default}]"
     action = group.add_argument(
         *names,
         dest=each.name,
-        type=_enum_reader(one) if choices else _list_reader(one) if about.commas else one,
+        type=_reader(one, about),
         choices=choices,
         **({"nargs": "?", "const": about.alone} if about.alone is not None else {"nargs": "+"} if about.files else {}),
         action="extend" if about.commas or about.files else "append" if many else "store",
         required=required,
         default=default,
         metavar=about.metavar or ("|".join(c.value for c in choices) if choices else None),
-        help=argparse.SUPPRESS if hidden else (about.help + shown).replace("%", "%%"),
+        help=argparse.SUPPRESS if hidden else (about.help + _shown_default(default)).replace("%", "%%"),
     )
     verb = parser.prog.split()[-1]
     for alias in (*_ALIASES.get(names[0], ()), *_ALIASES.get(f"{verb} {names[0]}", ())):
         parser._option_string_actions[alias] = action
+
+
+def _shown_default(value: Any) -> str:
+    """A default, as the help shows it."""
+    shown = value.value if isinstance(value, Enum) else "yes" if value is True else value
+    return "" if value in (None, "") else f" [{shown}]"
+
+
+def _reader(one: Any, about: Option) -> Callable[[str], Any]:
+    """The function that converts a text to a value of an option, or to a list of them."""
+    return _enum_reader(one) if _choices(one) else _list_reader(one) if about.commas else one
 
 
 def _choices(kind: Any) -> list[Enum] | None:

@@ -16,7 +16,7 @@ from steelyard.benchmark.runner import bench as run_bench
 from steelyard.cli import WRONG_INPUT
 from steelyard.cli.across import print_across
 from steelyard.cli.compare import last_line, print_comparison, print_lists
-from steelyard.cli.options import RESULT_FOLDER, Argument, Option, ShowAll, TableFormat, UsageError, column_names
+from steelyard.cli.options import RESULT_FOLDER, Argument, Option, Setting, ShowAll, TableFormat, UsageError
 from steelyard.cli.output import Format, bench_progress, print_message, print_messages, print_tables, width, write
 from steelyard.cli.report import page_line
 from steelyard.io.text import shortened
@@ -149,9 +149,7 @@ def init(
     corpus: Annotated[
         str | None, Option("--queries: the documents, for retrievers that index them: a file or a folder.", "PATH")
     ] = None,
-    columns: Annotated[
-        list[str] | None, Option("--queries: the column of the questions, as in text=frage.", "ROLE=NAME")
-    ] = None,
+    column: Annotated[str | None, Setting("--queries: the column of the questions.", "NAME")] = None,
 ) -> None:
     """Write a bench.yaml: for your questions and retrievers, or a starter with
     comments that runs as it is.
@@ -168,17 +166,14 @@ def init(
     is asked in the usual ways, and the one that works is written.
     """
     if queries is None:
-        if retriever or corpus or columns:
-            raise UsageError("--retriever, --corpus and --columns belong to --queries, a file of questions.")
+        if retriever or corpus or column:
+            raise UsageError("--retriever, --corpus and --set column belong to --queries, a file of questions.")
         path = write_starter(folder)
         print_message(f"{path} is written. Run it with: steelyard bench {path}")
         return
     from steelyard.benchmark.start import write_bench
 
-    names, _ = column_names(columns)
-    if set(names) - {"text"}:
-        raise UsageError(f"--columns is {', '.join(columns or [])!r}; expected the column of the questions, text=NAME.")
-    started = write_bench(folder, queries, retriever or [], corpus=corpus, column=names.get("text"))
+    started = write_bench(folder, queries, retriever or [], corpus=corpus, column=column)
     question, wide = next(iter(started.queries.values())), width() - 4
     print_message(f"{counted(len(started.queries), 'question')} in {queries}. The first: {shortened(question, wide)}")
     print_messages(map(sentence, started.notes))

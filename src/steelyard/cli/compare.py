@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from steelyard.cli import options as args
-from steelyard.cli.options import Argument, Expert, Option, RunFile, UsageError
+from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
 from steelyard.cli.output import (
     Format,
     emit_result,
@@ -44,6 +45,13 @@ from steelyard.run import Run
 from steelyard.safe_text import cell_text
 
 
+class Repeats(str, Enum):
+    """How the repetitions of a query are used."""
+
+    average = "average"
+    blocks = "blocks"
+
+
 def compare(
     qrels: Annotated[
         Path | None, Argument("QRELS", "The qrels, or a dataset folder (not with --scores or --no-qrels).")
@@ -61,8 +69,12 @@ def compare(
         bool, Option("Compare the lists of runs without qrels: overlap, RBO, rank correlation.")
     ] = False,
     scores: Annotated[Path | None, Option("Compare a table of values per query instead of runs.", "FILE")] = None,
-    run_column: Annotated[str | None, Expert("--scores: the same as --columns run=COLUMN.", "COLUMN")] = None,
-    query_column: Annotated[str | None, Expert("--scores: the same as --columns query=COLUMN.", "COLUMN")] = None,
+    run_column: Annotated[
+        str | None, Option("--scores: the same as --set columns=run=COLUMN.", "COLUMN", expert=True)
+    ] = None,
+    query_column: Annotated[
+        str | None, Option("--scores: the same as --set columns=query=COLUMN.", "COLUMN", expert=True)
+    ] = None,
     columns: Annotated[
         list[str] | None,
         args.COLUMNS._replace(
@@ -70,25 +82,25 @@ def compare(
             "form also measure and value."
         ),
     ] = None,
-    repeat_blocks: Annotated[
-        bool,
-        Expert(
-            "--scores: pair the runs by query and repetition, then average; default: average the repetitions of each "
-            "run. Queries are tested, not repetitions."
+    repeats: Annotated[
+        Repeats,
+        Setting(
+            "--scores: average the repetitions of each run; or blocks: pair the runs by query and repetition, then "
+            "average. Queries are tested, not repetitions."
         ),
-    ] = False,
+    ] = Repeats.average,
     movers: args.Movers = 0,
     dataset: args.Texts = None,
     predicted: args.Predicted = None,
     pool: args.SampledPool = None,
     these_queries: args.TheseQueries = False,
     dialect: args.DialectName = "steelyard",
-    test: args.Test = "t",
-    correction: args.Correction = "holm",
+    test: Annotated[str, args.TEST] = "t",
+    correction: Annotated[str, args.CORRECTION] = "holm",
     alpha: args.Alpha = 0.05,
     equivalence: Annotated[
         float | None,
-        Expert(
+        Setting(
             "Report which runs are equivalent: the 95% interval of their difference is within this margin.", "MARGIN"
         ),
     ] = None,
@@ -117,10 +129,10 @@ def compare(
     rest, and files have all of it. -o report.html writes the report page.
     """
     if movers < 0:
-        raise InputError(f"--movers is {movers}; expected 0 or more.")
+        raise InputError(f"--set movers is {movers}; expected 0 or more.")
     if movers and format_for(format, output) is Format.csv:
         raise InputError(
-            "--movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
+            "--set movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
     labels = args.read_predicted(predicted, pool, these_queries)
     names, qrels_names = args.column_names(columns)
@@ -163,16 +175,16 @@ def compare(
         if given:
             raise InputError("give qrels and runs, or --scores, not both.")
         if labels:
-            raise InputError("--predicted needs qrels and runs; it cannot be used with --scores.")
+            raise InputError("--set predicted needs qrels and runs; it cannot be used with --scores.")
         names |= {role: name for role, name in (("run", run_column), ("query", query_column)) if name}
         given_roles = [*names, *(f"{args.QRELS}{role}" for role in qrels_names)]
         if wrong := [role for role in given_roles if role not in _SCORE_ROLES]:
             raise UsageError(
-                f"--columns {wrong[0]} is not a role of --scores; expected one of {', '.join(_SCORE_ROLES)}, as in "
-                "--columns run=method,query=id."
+                f"--set columns: {wrong[0]} is not a role of --scores; expected one of {', '.join(_SCORE_ROLES)}, as "
+                "in columns=run=method,query=id."
             )
         of_roles: dict[str, Any] = {f"{role}_column": name for role, name in names.items()}
-        table = TableOptions(**of_roles, repeats="blocks" if repeat_blocks else "average")
+        table = TableOptions(**of_roles, repeats=repeats.value)
         result = compare_scores(scores, measure, options=table, missing=options["missing"] or "zero", **shared)
     else:
         if qrels is None or not runs:

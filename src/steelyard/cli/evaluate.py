@@ -44,7 +44,7 @@ def evaluate(
       steelyard evaluate qrels.trec bm25.run dense.run -m nDCG@10 -m 'P(rel=2)@5'
 
       steelyard evaluate qrels.csv dense.parquet \\
-          --columns doc_id=passage,score=sim,qrels.grade=label
+          --set columns=doc_id=passage,score=sim,qrels.grade=label
 
     Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are detected from the
     content of the files, and columns by their usual names.

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.options import Argument, Expert, Option, Texts
+from steelyard.cli.options import Argument, Option, Setting, Texts
 from steelyard.cli.output import print_message
 
 
@@ -32,11 +32,13 @@ def evidence(
     ],
     output: Annotated[Path, Option("The qrels to write; the name selects the format.", "QRELS")],
     overlap: Annotated[Overlap, Option("How much of a span a chunk must contain to be relevant.")] = Overlap.any,
-    share: Annotated[float, Expert("Share of the words of a fact that a chunk must contain, in order.", "SHARE")] = 1.0,
+    share: Annotated[
+        float, Setting("Share of the words of a fact that a chunk must contain, in order.", "SHARE")
+    ] = 1.0,
     ignore: Annotated[
-        list[Ignored] | None, Expert("What does not matter when facts are matched. Repeat for both.")
+        list[Ignored] | None, Setting("What does not matter when facts are matched. Repeat for both.")
     ] = None,
-    parent: Annotated[str | None, Expert("The column of CHUNKS with the parent of a chunk.", "COLUMN")] = None,
+    parent: Annotated[str | None, Setting("The column of CHUNKS with the parent of a chunk.", "COLUMN")] = None,
     dataset: Texts = None,
 ) -> None:
     """Make qrels for chunks from evidence, so that one set of evidence serves every

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, cast
 
 from steelyard.cli import WRONG_INPUT
 from steelyard.cli import options as args
-from steelyard.cli.options import Argument, Expert, Option, UsageError
+from steelyard.cli.options import Argument, Option, Setting, UsageError
 from steelyard.cli.output import Format, emit, format_for, is_page, print_message, with_progress, write_prose
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
@@ -28,18 +28,20 @@ def convert(
     to_format: Annotated[
         str | None, Option("Format of OUT; default: from its name.", "FORMAT", names=("--to",))
     ] = None,
-    kind: args.As = None,
+    kind: args.Kind = None,
     columns: args.Columns = None,
-    drop_empty: Annotated[bool, Option("Leave out queries without documents, which a TREC file cannot store.")] = False,
+    drop_empty: Annotated[
+        bool, Setting("Leave out queries without documents, which a TREC file cannot store.")
+    ] = False,
     by_rank: Annotated[
-        bool, Option("Write the scores n, n - 1, ... 1, for a run whose own scores do not follow its ranks.")
+        bool, Setting("Write the scores n, n - 1, ... 1, for a run whose own scores do not follow its ranks.")
     ] = False,
     roll_up: Annotated[
         Path | None, Option("Turn a run of chunks into one of documents, with this table of chunks.", "CHUNKS")
     ] = None,
-    level: Annotated[str, Expert("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
+    level: Annotated[str, Setting("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
     how: Annotated[
-        str, Expert("--roll-up: score of the best chunk, the sum, or the first (best, sum, first).", "HOW")
+        str, Setting("--roll-up: score of the best chunk, the sum, or the first (best, sum, first).", "HOW")
     ] = "best",
 ) -> None:
     """Write a run or qrels in another format.
@@ -48,15 +50,15 @@ def convert(
 
       steelyard convert bm25.run bm25.parquet
 
-      steelyard convert table.csv bm25.run --drop-empty \\
-          --columns query_id=question,doc_id=passage,score=sim
+      steelyard convert table.csv bm25.run \\
+          --set columns=query_id=question,doc_id=passage,score=sim
 
-      steelyard convert out/runs/hybrid.parquet hybrid.run --by-rank
+      steelyard convert out/runs/hybrid.parquet hybrid.run --set by_rank=yes
 
       steelyard convert chunks.run documents.parquet --roll-up chunks.jsonl
     """
     if kind not in (None, "run", "qrels"):
-        raise InputError(f"--as is {kind!r}; expected run or qrels.")
+        raise InputError(f"--set kind is {kind!r}; expected run or qrels.")
     source, names = args.input_path(source), args.file_columns(columns)
     if roll_up is not None:
         run = Run.read(source, from_format, **names)
@@ -91,7 +93,7 @@ convert.__doc__ = f"{cleandoc(convert.__doc__ or '')}\n\n{_FORMATS}"
 
 def validate(
     paths: Annotated[list[str], Argument("PATH", "Runs, qrels, or datasets: folders, or '{path: DIR, qrels: FILE}'.")],
-    kind: args.As = None,
+    kind: args.Kind = None,
     columns: args.Columns = None,
     format: args.TableFormat = Format.table,
     output: args.Output = None,
@@ -131,7 +133,7 @@ def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, l
 
         try:
             if columns:
-                raise UsageError("--columns is for the columns of a file, and this is a dataset.")
+                raise UsageError("--set columns is for the columns of a file, and this is a dataset.")
             try:
                 dataset = dataset_named(path)
             except NoQrelsError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from steelyard.cli import options as args
-from steelyard.cli.options import Argument, Expert, Option, UsageError
+from steelyard.cli.options import Argument, Option, Setting, UsageError
 from steelyard.cli.output import Format, emit, print_message, print_messages, progress_bar, with_progress, write
 from steelyard.fusion.fuse import fuse as fuse_runs
 from steelyard.fusion.methods import METHODS
@@ -24,20 +24,28 @@ def fuse(
     runs: Annotated[list[Path], Argument("RUN", "Two or more runs; - is standard input.")],
     method: Annotated[str, Option("A method, as above.", "NAME")] = "rrf",
     norm: Annotated[
-        str | None, Option("A normalisation of scores, as above. Not for methods that use ranks.", "NAME")
-    ] = None,
-    weights: Annotated[list[float] | None, Option("One weight per run, as in 0.7,0.3.", "W,W", commas=True)] = None,
-    parameter: Annotated[
         list[str] | None,
         Option(
-            "A parameter of the method: k=60 of rrf (added to ranks), phi=0.8 of rbc (persistence), sigma=0.01 of "
-            "logn-isr. With --tune, the values to try, as in k=10,20,60, norm=z,sum, weights=simplex or "
-            "weights=1:1,2:1. Repeat for more.",
-            "NAME=V,V",
+            "A normalisation of scores, as above; --tune: those to try. Not for methods that use ranks.",
+            "NAME",
+            commas=True,
         ),
     ] = None,
+    weights: Annotated[
+        list[str] | None,
+        Option("One weight per run, as in 0.7,0.3; --tune: those to try, 1:1,2:1 or simplex.", "W,W", commas=True),
+    ] = None,
+    k: Annotated[
+        list[float] | None, Setting("rrf: added to ranks [60]; --tune: those to try.", "N", commas=True)
+    ] = None,
+    phi: Annotated[
+        list[float] | None, Setting("rbc: persistence [0.8]; --tune: those to try.", "P", commas=True)
+    ] = None,
+    sigma: Annotated[
+        list[float] | None, Setting("logn-isr: added to the logarithm [0.01]; --tune: those to try.", "X", commas=True)
+    ] = None,
     depth: args.Depth = None,
-    name: Annotated[str | None, Expert("The name of the fused run.", "NAME")] = None,
+    name: Annotated[str | None, Setting("The name of the fused run.", "NAME")] = None,
     output: Annotated[
         Path | None,
         Option("Write the fused run here; its name selects the format.", "FILE"),
@@ -48,7 +56,7 @@ def fuse(
     measure: Annotated[
         str, Option("--tune: the measure to tune for.", "MEASURE")
     ] = "nDCG@10",
-    folds: Annotated[int, Expert("--tune: number of folds.", "N")] = 5,
+    folds: Annotated[int, Setting("--tune: number of folds.", "N")] = 5,
     seed: args.Seed = 0,
     rel: args.Rel = None,
     columns: args.Columns = None,
@@ -73,29 +81,33 @@ def fuse(
     run_columns, qrels_columns = args.column_names(columns)
     paths = list(map(args.input_path, runs))
     read = [args.read_run(path, run_columns, len(runs)) for path in with_progress(paths, lambda path: path.name)]
-    values = _values(parameter)
+    grid: dict[str, Any] = {"k": k, "phi": phi, "sigma": sigma, "norm": norm}
+    grid = {name: values for name, values in grid.items() if values}
     if tune is None:
         if qrels_columns:
-            raise UsageError("--columns qrels. is for --tune; add --tune QRELS.")
+            raise UsageError("--set columns=qrels... is for --tune; add --tune QRELS.")
         if format is not Format.table:
             raise UsageError(
                 "--format is for the table that --tune prints; the format of a fused run is that of the name in -o "
                 "fused.json."
             )
-        fused = fuse_runs(read, method, norm, weights, name, depth, **_one_each(values))
+        for parameter, values in grid.items():
+            if len(values) > 1:
+                raise UsageError(f"{parameter} has {len(values)} values; --tune QRELS chooses among them.")
+        one_each = {parameter: values[0] for parameter, values in grid.items()}
+        numbers = None if weights is None else _numbers(weights, "0.7,0.3 (--tune QRELS tries several)")
+        fused = fuse_runs(read, method, weights=numbers, name=name, depth=depth, **one_each)
     else:
-        if norm or weights:
-            raise UsageError(
-                "--tune chooses the parameters; name the values to try, as in --parameter norm=z,sum or "
-                "--parameter weights=1:1,2:1."
-            )
+        if weights is not None:
+            several = [_numbers(part.split(":"), "1:1,2:1") for part in weights if part != "simplex"]
+            grid["weights"] = several or "simplex"
         if depth is not None:
-            raise UsageError("--depth cannot be used with --tune; cut the lists afterwards.")
+            raise UsageError("--set depth cannot be used with --tune; cut the lists afterwards.")
         judged = args.read_qrels(tune, qrels_columns)
         with progress_bar() as progress:
             result = tune_fusion(
                 judged, read, method, measure,
-                grid=values or None, folds=folds, seed=seed, rel=rel, name=name, progress=progress,
+                grid=grid or None, folds=folds, seed=seed, rel=rel, name=name, progress=progress,
             )  # fmt: skip
         fused = result.run
         _print_tuned(result, format)
@@ -108,37 +120,12 @@ def fuse(
         write(run_bytes(fused).decode().rstrip("\n"), None)
 
 
-def _numbers(text: str, between: str) -> list[float]:
+def _numbers(texts: list[str], example: str) -> list[float]:
+    """The numbers of --weights."""
     try:
-        return [float(part) for part in text.split(between)]
+        return list(map(float, texts))
     except ValueError:
-        raise UsageError(f"{text!r} is wrong; expected numbers separated by {between!r}.") from None
-
-
-def _values(texts: list[str] | None) -> dict[str, Any]:
-    """The values of each parameter: numbers, names of normalisations, or weights of the runs separated by colons."""
-    found: dict[str, Any] = {}
-    for text in texts or []:
-        key, _, values = text.partition("=")
-        if not values:
-            raise UsageError(f"--parameter {text!r} has no value; expected a name and a value, as in k=60.")
-        if key == "norm":
-            found[key] = values.split(",")
-        elif key == "weights":
-            found[key] = values if values == "simplex" else [_numbers(part, ":") for part in values.split(",")]
-        else:
-            found[key] = _numbers(values, ",")
-    return found
-
-
-def _one_each(values: dict[str, Any]) -> dict[str, float]:
-    """One number per parameter, for a fusion that is not tuned."""
-    for name, several in values.items():
-        if name in ("norm", "weights"):
-            raise UsageError(f"--parameter {name} is for --tune; use --{name}, or add --tune QRELS.")
-        if len(several) > 1:
-            raise UsageError(f"--parameter {name} has {len(several)} values; --tune QRELS chooses among them.")
-    return {name: several[0] for name, several in values.items()}
+        raise UsageError(f"--weights is {','.join(texts)!r}; expected numbers, as in {example}.") from None
 
 
 def _print_tuned(result: Tuned, format: Format) -> None:

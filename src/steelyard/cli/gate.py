@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.cli import options as args
-from steelyard.cli.options import Argument, Expert, Option, UsageError
+from steelyard.cli.options import Argument, Option, Setting, UsageError
 from steelyard.cli.output import Format, emit_result, format_for, print_message, print_messages, print_tables, write
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
@@ -38,11 +38,11 @@ def gate(
         Option("Check this run; default: all runs, or the only run of the baseline. Repeat for more.", "NAME"),
     ] = None,
     baseline_run: Annotated[
-        str | None, Expert("Compare with this run; default: the run of the same name, or the only one.", "NAME")
+        str | None, Setting("Compare with this run; default: the run of the same name, or the only one.", "NAME")
     ] = None,
     queries: args.QueryColumns = None,
-    test: args.Test = "t",
-    correction: args.Correction = "holm",
+    test: Annotated[str, args.TEST._replace(setting=True)] = "t",
+    correction: Annotated[str, args.CORRECTION._replace(setting=True)] = "holm",
     alpha: args.Alpha = 0.05,
     permutations: args.Permutations = None,
     seed: args.Seed = 0,

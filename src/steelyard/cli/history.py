@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.benchmark.history import history as read
-from steelyard.cli.options import Alpha, Argument, Expert, Option, Output, TableFormat, UsageError
+from steelyard.cli.options import Alpha, Argument, Option, Output, Setting, TableFormat, UsageError
 from steelyard.cli.output import Format, emit, emit_result, print_message, print_tables
 from steelyard.comparison.history import uncollected
 from steelyard.report.documents import frame_table
@@ -20,9 +20,7 @@ def history(
     ] = None,
     run: Annotated[str | None, Option("With --commits: the run; default: the first.", "NAME")] = None,
     measure: Annotated[str | None, Option("With --commits: the measure; default: the first.", "MEASURE")] = None,
-    dataset: Annotated[
-        str | None, Expert("With --commits: the dataset; default: the last.", "NAME", names=("--on",))
-    ] = None,
+    dataset: Annotated[str | None, Setting("With --commits: the dataset; default: the last.", "NAME")] = None,
     alpha: Alpha = 0.05,
     format: TableFormat = Format.table,
     output: Output = None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from steelyard.checks import whole_number
 from steelyard.cli import options as args
-from steelyard.cli.options import Argument, Expert, Option, UsageError
+from steelyard.cli.options import Argument, Option, Setting, UsageError
 from steelyard.cli.output import print_message, print_messages, progress_bar
 from steelyard.io.files import no_such_file
 from steelyard.io.text import shortened
@@ -65,16 +65,18 @@ def judge(
     ] = None,
     split: Annotated[
         list[str] | None,
-        Option("Split the pool among these judges; everyone runs the same command.", "A,B", commas=True),
+        Setting("Split the pool among these judges; everyone runs the same command.", "A,B", commas=True),
     ] = None,
-    shared: Annotated[str, Expert("With --split, the share of the pool that all judges get.", "SHARE")] = "10%",
-    guidelines: Annotated[Path | None, Expert("The scale with labels, descriptions and keys, in YAML.", "FILE")] = None,
+    shared: Annotated[str, Setting("split: the share of the pool that all judges get.", "SHARE")] = "10%",
+    guidelines: Annotated[
+        Path | None, Setting("The scale with labels, descriptions and keys, in YAML.", "FILE")
+    ] = None,
     html: Annotated[
         Path | None, Option("Write the page as one file to send to someone, and serve nothing.", "FILE")
     ] = None,
-    port: Annotated[int, Expert("The port on 127.0.0.1; 0 is any free one.", "N")] = 0,
+    port: Annotated[int, Setting("The port on 127.0.0.1; 0 is any free one.", "N")] = 0,
     seed: args.Seed = 0,
-    no_open: Annotated[bool, Expert("Do not open the browser.")] = False,
+    open: Annotated[bool, Setting("Open the browser.")] = True,
     endpoint: Annotated[
         str | None, Option("Let a model judge: the address of a chat-completions endpoint.", "URL")
     ] = None,
@@ -85,7 +87,7 @@ def judge(
     max_requests: args.MaxRequests = None,
     max_tokens: args.MaxTokens = None,
     concurrency: args.Concurrency = 4,
-    repeat: Annotated[int, Expert("Ask every question this often, to see if the model agrees with itself.", "N")] = 1,
+    repeat: Annotated[int, Setting("Ask every question this often, to see if the model agrees with itself.", "N")] = 1,
     retry: args.Retry = False,
     timeout: args.Timeout = 120.0,
     plan: args.Plan = False,
@@ -100,7 +102,7 @@ def judge(
       steelyard judge bench-result --model llama3 \\
           --endpoint http://127.0.0.1:11434/v1 --max-requests 500
 
-      steelyard judge pool.jsonl --dataset data --split ann,bob --judge bob \\
+      steelyard judge pool.jsonl --dataset data --set split=ann,bob --judge bob \\
           --html for-bob.html
 
       steelyard judge questions --budget 50
@@ -125,12 +127,12 @@ def judge(
         raise UsageError("--plan shows what a model would be asked: add --endpoint and --model.")
     share = share_of(shared)
     if split is not None and judge is None:
-        raise UsageError("--split divides the pool among judges; --judge says which of them you are.")
+        raise UsageError("--set split divides the pool among judges; --judge says which of them you are.")
     work: ResultJudging | None = None
     if is_question_folder(pool):
         if endpoint is not None or html is not None or split is not None or dataset is not None or output is not None:
             raise UsageError("QUESTIONS are approved on the page, in their own folder; leave out the other options.")
-        return _approve(pool, judge or getpass.getuser(), budget, seed, port, browse=not no_open)
+        return _approve(pool, judge or getpass.getuser(), budget, seed, port, browse=open)
     if pool.is_dir():
         from steelyard.benchmark.judged import BUDGET, judge_result
 
@@ -176,7 +178,7 @@ def judge(
     else:
         name = judge if judge is not None else getpass.getuser()
         then = "" if work is None else work.next_command
-        _serve(read, texts, output, name, split, share, guidelines, seed, port, then, browse=not no_open)
+        _serve(read, texts, output, name, split, share, guidelines, seed, port, then, browse=open)
     if work is not None and not plan:
         _print_verdict(work)
 
@@ -220,7 +222,7 @@ def share_of(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UsageError(f"--shared is {text!r}; expected a share, as in 10% or 0.1.")
+        raise UsageError(f"--set shared is {text!r}; expected a share, as in 10% or 0.1.")
     return share
 
 

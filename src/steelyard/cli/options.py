@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from steelyard.cli.output import Format, print_message
-from steelyard.errors import FixedColumnsError, SteelyardError, did_you_mean
+from steelyard.errors import FixedColumnsError, SteelyardError
 from steelyard.io.files import STANDARD_INPUT, distinct_names, same_names
-from steelyard.options import POLICIES, help_text, policy_values
+from steelyard.options import help_text
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
@@ -30,34 +30,36 @@ class Argument(NamedTuple):
 class Option(NamedTuple):
     """A parameter with a name: `--name`, unless `names` has others.
 
-    expert: `--help-all` shows it, and `--help` does not. alone: its value if it is given without one. commas: several
-    values may be separated by commas; files: several may follow the name, as a shell gives for *.run.
+    setting: it is given as `--set name=VALUE`. expert: `--help-all` shows it, and `--help` does not. alone: its value
+    if it is given without one. commas: several values may be separated by commas; files: several may follow the name,
+    as a shell gives for *.run.
     """
 
     help: str
     metavar: str | None = None
     names: tuple[str, ...] = ()
+    setting: bool = False
     expert: bool = False
     alone: str | None = None
     commas: bool = False
     files: bool = False
 
 
-Expert = partial(Option, expert=True)
-"""An option that only `--help-all` shows."""
+Setting = partial(Option, setting=True)
+"""What few commands need: `--set name=VALUE` with the name that it has in Python; `--help-all` lists it."""
 
 
 # Options that several verbs share
 
-Test = Annotated[str, Option("t, wilcoxon, sign, permutation or bootstrap; in compare also tukey and max-t.", "TEST")]
-Correction = Annotated[str, Option("Of several tests: none, bonferroni, holm or bh.", "NAME")]
-Alpha = Annotated[float, Expert("Significance level.", "P")]
+TEST = Option("t, wilcoxon, sign, permutation or bootstrap; in compare also tukey and max-t.", "TEST")
+CORRECTION = Option("Of several tests: none, bonferroni, holm or bh.", "NAME")
+Alpha = Annotated[float, Setting("Significance level.", "P")]
 Permutations = Annotated[
     int | None,
-    Expert("Number of random draws of the test; default: 100,000 permutations, 10,000 for the other tests.", "N"),
+    Setting("Number of random draws of the test; default: 100,000 permutations, 10,000 for the other tests.", "N"),
 ]
-Seed = Annotated[int, Expert("Seed of random draws.", "N")]
-As = Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND", names=("--as",))]
+Seed = Annotated[int, Setting("Seed of random draws.", "N")]
+Kind = Annotated[str | None, Setting("run or qrels, if the content may be either.", "KIND")]
 Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10. Repeat for more.", "MEASURE")]
 DialectName = Annotated[
     str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME", names=("--dialect",))
@@ -67,90 +69,69 @@ Output = Annotated[
 ]
 Texts = Annotated[
     str | None,
-    Expert(
+    Setting(
         "Dataset with the texts of queries and documents, as in bench.yaml: a folder, or '{path: DIR, qrels: FILE}'.",
         "DIR",
-        names=("--dataset",),
     ),
 ]
-QueryColumns = Annotated[
-    Path | None, Option("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE", names=("--queries",))
-]
+QueryColumns = Annotated[Path | None, Setting("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE")]
 By = Annotated[
     str | None,
-    Option("Slices: by a column of --queries (default: queries.jsonl next to QRELS), or complexity.", "COLUMN"),
+    Option(
+        "Slices: by a column of queries.jsonl next to QRELS (--set queries=FILE: of another file), or complexity.",
+        "COLUMN",
+    ),
 ]
 Predicted = Annotated[
     Path | None,
-    Expert(
+    Setting(
         "Judgments predicted by a model, for the queries of QRELS and for others: means and differences are "
         "then prediction-powered estimates.",
         "FILE",
     ),
 ]
 SampledPool = Annotated[
-    Path | None, Expert("With --predicted: the pool whose queries were drawn at random and judged as QRELS.", "FILE")
+    Path | None, Setting("predicted: the pool whose queries were drawn at random and judged as QRELS.", "FILE")
 ]
 TheseQueries = Annotated[
-    bool, Expert("With --predicted: intervals of the mean over exactly these queries, not over all queries like them.")
+    bool, Setting("predicted: intervals of the mean over exactly these queries, not over all queries like them.")
 ]
-Rel = Annotated[float | None, Expert(help_text("rel"), "GRADE")]
-Depth = Annotated[int | None, Expert(help_text("depth"), "N")]
+Rel = Annotated[float | None, Setting(help_text("rel"), "GRADE")]
+Depth = Annotated[int | None, Setting(help_text("depth"), "N")]
 RESULT_FOLDER = Option("The result folder.", "DIR")
 Strict = Annotated[bool, Option("Exit with code 1 for what is otherwise a warning.")]
 ShowAll = Annotated[bool, Option("Show every table, every row and every note.", names=("--all",))]
 TableFormat = Annotated[Format, Option("table, json, csv, markdown or latex.", "FORMAT")]
-COLUMNS = Expert(
+COLUMNS = Setting(
     "Names of columns, if they are not the usual ones: query_id, doc_id; score, rank or seconds of a run; grade or "
     "target of qrels. If both are read, `qrels.` is before those of the qrels, as in doc_id=passage,qrels.grade=label.",
     "ROLE=NAME,...",
 )
 Columns = Annotated[list[str] | None, COLUMNS]
-Movers = Annotated[int, Expert("Show this many queries with the largest differences.", "N")]
+Movers = Annotated[int, Setting("Show this many queries with the largest differences.", "N")]
 
 # Options of a model at an endpoint
 
 ApiKeyEnv = Annotated[str, Option("The environment variable with the API key.", "NAME")]
-Cache = Annotated[Path, Expert("Every answer of the model; nothing is asked twice.", "FILE")]
+Cache = Annotated[Path, Setting("Every answer of the model; nothing is asked twice.", "FILE")]
 MaxRequests = Annotated[int | None, Option("Stop before more requests.", "N")]
 MaxTokens = Annotated[int | None, Option("Stop before more tokens.", "N")]
-Concurrency = Annotated[int, Expert("Requests at a time.", "N")]
-Retry = Annotated[bool, Expert("Ask again for what the model answered wrongly.")]
-Timeout = Annotated[float, Expert("Seconds that a request may take.", "S")]
+Concurrency = Annotated[int, Setting("Requests at a time.", "N")]
+Retry = Annotated[bool, Option("Ask again for what the model answered wrongly.")]
+Timeout = Annotated[float, Setting("Seconds that a request may take.", "S")]
 Plan = Annotated[bool, Option("Print what it would take, and ask nothing.")]
 
-_OTHERS = {name: "|".join(values) for name, values in policy_values().items() if name not in ("missing", "ties")}
 SHARED = {
     "missing": Annotated[str | None, Option(help_text("missing"), "POLICY")],
     "ties": Annotated[str | None, Option(help_text("ties"), "POLICY")],
-    "policy": Annotated[
-        list[str] | None,
-        Expert(
-            f"Another edge case: {', '.join(f'{name}={values}' for name, values in _OTHERS.items())}. Repeat for more.",
-            "NAME=POLICY",
-            commas=True,
-        ),
-    ],
+    **{
+        name: Annotated[str | None, Setting(help_text(name), "POLICY")]
+        for name in ("no_relevant", "duplicates", "unjudged")
+    },
     "rel": Rel,
     "depth": Depth,
 }
 """The options that evaluate and compare share, from steelyard.options."""
-
-
-def policies(given: list[str]) -> dict[str, str]:
-    """The policies of `--policy NAME=POLICY`."""
-    names = [name for name in POLICIES if name != "rel"]
-    chosen = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        name = name.strip().replace("-", "_")
-        if name not in names or not value:
-            raise UsageError(
-                f"--policy is {text!r}; expected NAME=POLICY with one of the names {', '.join(names)}, "
-                f"as in no_relevant=skip.{did_you_mean(name, names)}"
-            )
-        chosen[name] = value.strip()
-    return chosen
 
 
 class RunFile:
@@ -187,7 +168,7 @@ def read_run(path: Path, columns: dict[str, str], runs: int) -> Run:
     except FixedColumnsError as error:
         if runs == 1:
             raise
-        print_message(f"{error} --columns is used for the other runs.")
+        print_message(f"{error} The columns are used for the other runs.")
         return Run.read(path)
 
 
@@ -195,9 +176,11 @@ def read_predicted(predicted: Path | None, pool: Path | None, these_queries: boo
     """The arguments of evaluate and compare for predicted judgments; judgments with the names of their judges."""
     if predicted is None:
         if pool is not None:
-            raise UsageError("--pool records which queries were drawn at random; it needs --predicted.")
+            raise UsageError("pool records which queries were drawn at random; it needs --set predicted=FILE.")
         if these_queries:
-            raise UsageError("--these-queries is about intervals with predicted judgments; it needs --predicted.")
+            raise UsageError(
+                "these_queries is about intervals with predicted judgments; it needs --set predicted=FILE."
+            )
         return {}
     from steelyard.io.judgments import is_judgments_file
     from steelyard.judging.pool import Pool
@@ -234,11 +217,11 @@ def column_names(values: list[str] | None) -> tuple[dict[str, str], dict[str, st
         role, equals, name = part.partition("=")
         if not (role and equals and name):
             raise UsageError(
-                f"--columns is {part!r}; expected a role and the name of a column, as in "
-                "--columns query_id=q,doc_id=d,qrels.grade=label."
+                f"--set columns is {part!r}; expected a role and the name of a column, as in "
+                "--set columns=query_id=q,doc_id=d,qrels.grade=label."
             )
         if names.setdefault(role, name) != name:
-            raise UsageError(f"--columns names two columns for {role}, {names[role]!r} and {name!r}; keep one.")
+            raise UsageError(f"--set columns names two columns for {role}, {names[role]!r} and {name!r}; keep one.")
     of_qrels = {role.removeprefix(QRELS): name for role, name in names.items() if role.startswith(QRELS)}
     return {role: name for role, name in names.items() if not role.startswith(QRELS)}, of_qrels
 

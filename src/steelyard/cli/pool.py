@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from steelyard.cli import options as args
-from steelyard.cli.options import Argument, Expert, Option, RunFile, UsageError
+from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
 from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables, with_progress
 from steelyard.errors import InputError
 from steelyard.run import Run
@@ -21,15 +21,15 @@ def pool(
     runs: Annotated[list[RunFile], Argument("RUN", "One or more runs: FILE, NAME=FILE, or - (stdin).")],
     output: Annotated[Path, Option("Write the pool here, as JSON lines.", "FILE")],
     qrels: Annotated[Path | None, Option("The judgments so far; their documents are left out.", "FILE")] = None,
-    dataset: args.Texts = None,
+    dataset: Annotated[str | None, Option("Check that this dataset has the texts of the pool.", "DIR")] = None,
     depth: Annotated[int | None, Option("Documents of every run that are considered.", "N")] = None,
     budget: Annotated[int | None, Option("Documents in the pool at most.", "N")] = None,
     strategy: Annotated[str, Option("depth, mtf, bandit, pair or sample.", "NAME")] = "depth",
     measure: Annotated[str, Option("pair: the measure that the runs are compared by.", "MEASURE")] = "nDCG@10",
     pair: Annotated[
-        list[str] | None, Expert("pair: the two runs to compare, of more.", "NAME,NAME", commas=True)
+        list[str] | None, Setting("pair: the two runs to compare, of more.", "NAME,NAME", commas=True)
     ] = None,
-    sample: Annotated[int | None, Option("Draw this many queries at random and pool only these.", "N")] = None,
+    queries: Annotated[int | None, Setting("Draw this many queries at random and pool only these.", "N")] = None,
     rel: args.Rel = None,
     seed: args.Seed = 0,
 ) -> None:
@@ -52,7 +52,7 @@ def pool(
     read = [Run.of(run.path) for run in with_progress(runs, lambda run: run.path.name)]
     names = args.run_names([run.name for run in read], runs)
     if pair is not None and len(pair) != 2:
-        raise UsageError(f"--pair is {','.join(pair)!r}; expected two names, as in bm25,dense.")
+        raise UsageError(f"--set pair is {','.join(pair)!r}; expected two names, as in bm25,dense.")
     made = pooled(
         dict(zip(names, read, strict=True)),
         qrels,
@@ -61,7 +61,7 @@ def pool(
         strategy=strategy,  # type: ignore[arg-type]
         measure=measure,
         seed=seed,
-        queries=sample,
+        queries=queries,
         pair=pair,
         rel=rel,
     )
@@ -90,13 +90,13 @@ def agreement(
     scores: Annotated[
         Path | None, Option("Compare sets of queries, not judges: a table of values per run and query.", "FILE")
     ] = None,
-    queries: args.QueryColumns = None,
+    queries: Annotated[Path | None, Option("--scores: the table with the sets of the queries.", "FILE")] = None,
     by: Annotated[str, Option("--scores: the column that names the set of a query.", "COLUMN")] = "kind",
     reference: Annotated[
         str | None, Option("--scores: the set that the others are compared with, the real queries.", "NAME")
     ] = None,
     resolve: Annotated[
-        str, Expert("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
+        str, Setting("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
     ] = "majority",
     seed: args.Seed = 0,
     format: args.TableFormat = Format.table,

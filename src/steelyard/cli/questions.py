@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.cli import options as args
-from steelyard.cli.options import Argument, Expert, Option, UsageError
+from steelyard.cli.options import Argument, Option, Setting, UsageError
 from steelyard.cli.output import print_message, print_messages, print_tables, progress_bar
 from steelyard.wording import counted
 
@@ -19,7 +19,7 @@ def questions(
     n: Annotated[int, Option("Drafts to ask for; rejected ones count.", "N", names=("--number", "-n"))] = 200,
     kinds: Annotated[
         list[str] | None,
-        Option(
+        Setting(
             "Shares of fact, procedure, two-passage, unanswerable and prompt files with {passage}, as in "
             "fact=0.6,procedure=0.4. Default: fact=0.75,procedure=0.25.",
             "KIND=SHARE,...",
@@ -30,7 +30,7 @@ def questions(
     critic: Annotated[
         str | None, Option("A model at the endpoint that must answer each question from its span.", "NAME")
     ] = None,
-    by: Annotated[str | None, Expert("Draw passages equally from each value of this field.", "FIELD")] = None,
+    by: Annotated[str | None, Setting("Draw passages equally from each value of this field.", "FIELD")] = None,
     api_key_env: args.ApiKeyEnv = "OPENAI_API_KEY",
     cache: args.Cache = Path("questions.sqlite"),
     max_requests: args.MaxRequests = None,
@@ -97,5 +97,5 @@ def shares_of(parts: list[str] | None) -> dict[str, float] | None:
         except ValueError:
             equals = ""
         if not equals or not name:
-            raise UsageError(f"--kinds is {part!r}; expected KIND=SHARE, as in fact=0.75,procedure=0.25.")
+            raise UsageError(f"--set kinds is {part!r}; expected KIND=SHARE, as in fact=0.75,procedure=0.25.")
     return shares

@@ -64,7 +64,7 @@ def stages(
 
       steelyard stages bench-result
 
-      steelyard stages qrels.trec spans.jsonl --queries queries.jsonl
+      steelyard stages qrels.trec spans.jsonl --set queries=queries.jsonl
 
       steelyard stages qrels.trec lexical=bm25.run dense=dense.run fuse=rrf.run \\
           rerank=reranked.run --inputs fuse=lexical,dense -o stages.html

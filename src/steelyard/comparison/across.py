@@ -429,7 +429,7 @@ class AcrossData:
         if not ranked:
             return Verdict(
                 f"No run was measured on all of the {len(self.datasets)} datasets, so no mean is given; "
-                "missing=skip (--incomplete skip) averages over the datasets that each run has."
+                "missing=skip (--set missing=skip) averages over the datasets that each run has."
             )
         top = ranked[0]
         score = f"macro mean {top.macro:.4f}"

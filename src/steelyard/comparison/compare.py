@@ -479,8 +479,8 @@ def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, 
         raise InputError(
             f"slicing by {by!r} needs the queries' columns: "
             + in_words(
-                "queries=... (a mapping, frame or file; --queries FILE), or by='complexity'.",
-                "--queries FILE, or --by complexity.",
+                "queries=... (a mapping, frame or file; --set queries=FILE), or by='complexity'.",
+                "--set queries=FILE, or --by complexity.",
             )
         )
     return derived

@@ -71,7 +71,7 @@ def _across_missing(runs: tuple[tuple[str, tuple[str, ...]], ...], skipped: bool
     means = (
         "Their means are over the datasets that they have, so they are not comparable with the others"
         if skipped
-        else "Their means are not given; missing=skip (--incomplete skip) averages over the datasets that they have"
+        else "Their means are not given; missing=skip (--set missing=skip) averages over the datasets that they have"
     )
     return f"not measured: {which}{more}. {means}"
 
@@ -133,7 +133,7 @@ WARNINGS: Texts = {
     "of a passage a chunk must contain to be relevant. {run} vs {baseline} on {measure} {reason}. SpanR needs no such "
     "rule: it counts the text itself",
     "relevance-level-decides": "the grades go up to {highest:g} and the qrels state no scale, so {measure} counts from "
-    "grade 1; TREC's Deep Learning tracks count from 2. With rel=2 (--rel 2), {run} vs {baseline} would be {then} "
+    "grade 1; TREC's Deep Learning tracks count from 2. With rel=2 (--set rel=2), {run} vs {baseline} would be {then} "
     "({difference:+.4f}) instead of {now}{pairs:|, and {pairs:,} verdicts would change in all}",
     "unequal-spread": "the tukey test assumes that the differences of all pairs vary alike. On {measure} those of "
     "{wide[0]} vs {wide[1]} have {ratio:.1f} times the standard deviation of those of {narrow[0]} vs {narrow[1]}: more "

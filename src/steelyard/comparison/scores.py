@@ -350,7 +350,7 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
         raise InputError(
             f"slicing by {column!r} needs a column of that name in the score table, which has "
             f"{', '.join(frame.columns)}, or the queries' columns "
-            f"({in_words('queries=..., --queries FILE', '--queries FILE')}).{did_you_mean(column, frame.columns)}"
+            f"({in_words('queries=...', '--set queries=FILE')}).{did_you_mean(column, frame.columns)}"
         )
     frame = frame.with_columns(pl.col(query).cast(pl.String))
     values = frame.select(query, column).unique(maintain_order=True)
@@ -503,7 +503,7 @@ def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
                 f"{counted(repeated.height, 'query occurs', 'queries occur')} more than once for one run in the score "
                 "table:",
                 [f"run {row[0]!r}, query {row[1]!r}" for row in repeated.head(10).rows()],
-                "Keep one row each, or name the column that numbers the repetitions (--columns repeat=NAME).",
+                "Keep one row each, or name the column that numbers the repetitions (--set columns=repeat=NAME).",
                 total=repeated.height,
             )
         )

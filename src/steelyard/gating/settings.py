@@ -55,5 +55,7 @@ def flags(name: str, value: Any) -> list[str]:
     """An argument of `gate` with its value, as the command line takes it."""
     if name == "allow_failed":
         return ["--allow", f"failed={value}"]
-    flag = "rule" if name == "rules" else name.replace("_", "-")
-    return [f"--{flag}", f"{value:g}" if isinstance(value, float) else str(value)]
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if name in ("rules", "run", "allow", "baseline"):
+        return ["--rule" if name == "rules" else f"--{name}", text]
+    return ["--set", f"{name}={text}"]

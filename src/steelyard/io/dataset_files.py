@@ -176,7 +176,7 @@ class _Columns:
             longest = _in_message(max(row, key=lambda name: len(str(row[name])), default="NAME"))
             raise InputError(
                 f"no column of {where} holds the questions; its columns are {shown}. Call it question, or name it: "
-                f"--columns text={longest}, in bench.yaml queries: {{path: {where}, column: {longest}}}. A file "
+                f"--set column={longest}, in bench.yaml queries: {{path: {where}, column: {longest}}}. A file "
                 "without a header line, with one question per line, is read as plain text if its name ends in .txt."
             )
         self.text = text

@@ -34,8 +34,8 @@ def name_them() -> str:
     """How a user names the columns of a table, for messages."""
     return in_words(
         'name them: Run.read(path, query_id="...", doc_id="..."), and also for Qrels.read.',
-        "name them: --columns query_id=...,doc_id=... for a run, --columns qrels.query_id=...,qrels.doc_id=... for "
-        "the qrels of runs.",
+        "name them: --set columns=query_id=...,doc_id=... for a run, --set columns=qrels.query_id=...,qrels.doc_id=... "
+        "for the qrels of runs.",
     )
 
 

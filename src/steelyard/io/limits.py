@@ -45,7 +45,7 @@ def check_every_query(queries: Iterable[str], written: Iterable[str], format: st
             f"{counted(len(lost), 'query has', 'queries have')} no documents, which a {format} file cannot express:",
             [repr(query) for query in lost[:SHOWN_PROBLEMS]],
             "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
-            "convert --drop-empty, or without_empty() in Python.",
+            "convert --set drop_empty=yes, or without_empty() in Python.",
             total=len(lost),
         )
 
@@ -59,7 +59,7 @@ def check_order(frame: pl.DataFrame, format: str) -> None:
         raise InputError(
             f"the run's own order differs from that of its scores (first in query {query!r} at rank {rank}), "
             f"and a {format} file is ordered by score. Write 'jsonl' or 'parquet', which keep both, or scores that "
-            "follow the ranks: convert --by-rank, or steelyard.convert(..., by_rank=True) in Python."
+            "follow the ranks: convert --set by_rank=yes, or steelyard.convert(..., by_rank=True) in Python."
         )
 
 

@@ -18,7 +18,7 @@ WARNINGS: Texts = {
     "scores-dropped": "{format} has no column for scores: the order is kept, the scores are not",
     "seconds-dropped": "{format} cannot hold the seconds of each query",
     "scale-dropped": "{format} cannot hold the lowest relevant grade of the scale, {level:g}: write jsonl, or "
-    "evaluate with rel={level:g} (--rel {level:g})",
+    "evaluate with rel={level:g} (--set rel={level:g})",
     "spans-unmatched": "{count:,} {count:trace belongs|traces belong} to no query of the qrels (as {question!r})",
     "articles-missing": "{count:,} {count:piece of evidence names|pieces of evidence name} an article that is not "
     "in the corpus",

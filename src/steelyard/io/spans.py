@@ -93,7 +93,7 @@ def _nothing(spans: list[Span], unmatched: list[str]) -> str:
     if unmatched:
         return (
             f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}. Set the attribute "
-            "metadata.query_id of a span, or give the texts of the queries (--queries FILE)."
+            "metadata.query_id of a span, or give the texts of the queries (--set queries=FILE)."
         )
     return (
         f"has {counted(len(spans), 'span')}, and none is of a retriever or a reranker with documents; expected the "

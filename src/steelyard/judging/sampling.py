@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.judging.candidates import Candidates, Judged, Pairs
-from steelyard.wording import in_words
 
 SMALLEST_DRAW = 4
 """Documents drawn from every stratum at least, so that the jackknife can estimate bias and variance."""
@@ -69,8 +68,7 @@ def draw_queries(queries: Sequence[str], count: int, seed: int) -> tuple[str, ..
     seed contains the smaller one, so that a sample can be extended.
     """
     if count > len(queries):
-        given = in_words(f"queries={count}", f"--sample is {count}")
-        raise InputError(f"{given}, but the runs have {len(queries)} queries; give at most that.")
+        raise InputError(f"queries={count}, but the runs have {len(queries)} queries; give at most that.")
     drawn = np.random.default_rng([seed, 1]).permutation(len(queries))[:count]
     ordered = sorted(queries)
     chosen = {ordered[place] for place in drawn}

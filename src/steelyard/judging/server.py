@@ -345,7 +345,7 @@ class JudgingServer(ThreadingHTTPServer):
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
             said = getattr(error, "strerror", None) or error
-            raise InputError(f"Port {port} cannot be used ({said}); --port 0 takes any free port.") from None
+            raise InputError(f"Port {port} cannot be used ({said}); port 0 (--set port=0) is any free one.") from None
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
 
     @property

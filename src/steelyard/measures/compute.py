@@ -21,9 +21,9 @@ GEOMETRIC_FLOOR = 1e-5
 
 _MISSING_DATA = {
     "tokens": "a budget needs the length of each document: Run(..., tokens={doc_id: count}) or "
-    "texts={doc_id: text}, or a column `tokens`; on the command line --dataset DIR",
+    "texts={doc_id: text}, or a column `tokens`; on the command line --set dataset=DIR",
     "texts": "near-repeats need the texts of the documents: Run(..., texts={doc_id: text}), or on the command "
-    "line --dataset DIR",
+    "line --set dataset=DIR",
     "seconds": "it needs the time of each query: Run(..., seconds={query_id: seconds}); a bench records them",
     "tokens kept": "with unjudged=remove the tokens of the removed documents are unknown; choose unjudged=keep",
     "texts kept": "with unjudged=remove it is unknown which of the remaining documents nearly repeat one another; "

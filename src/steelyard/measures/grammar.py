@@ -19,7 +19,7 @@ from steelyard.measures.registry import Definition, Parameter, definitions, fold
 
 _FORM = re.compile(r"\s*([^\s(@][^(@]*?)\s*(\(.*\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
 _OTHER_TOOLS = {
-    "judged_only": " Condensed lists are a policy in Steelyard: unjudged=remove (--policy unjudged=remove). "
+    "judged_only": " Condensed lists are a policy in Steelyard: unjudged=remove (--set unjudged=remove). "
     "The dialect ir_measures accepts judged_only."
 }
 """Parameters of a measure in other tools that are no parameters here, with what to use instead."""

@@ -105,7 +105,7 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
     else:
         absent.append(
             "This page was made without a dataset: queries and documents are shown by their ids. "
-            f"{'`--dataset DIR`' if command else '`comparison.to_html(path, dataset)`'} shows their texts."
+            f"{'`--set dataset=DIR`' if command else '`comparison.to_html(path, dataset)`'} shows their texts."
         )
     costs = []
     made: dict[str, tuple[str, str]] = {}
