@@ -227,7 +227,7 @@ def test_a_report_needs_a_corpus_and_queries_and_no_qrels_of_the_dataset(folder:
     for name, docs in (("one", ("d1", "d2")), ("two", ("d2", "d1"))):
         (folder / f"{name}.run").write_text("".join(f"q1 Q0 {doc} {n} {9 - n} x\n" for n, doc in enumerate(docs)))
     arguments = ["compare", "judgments.jsonl", "one.run", "two.run", "-m", "RR", "-o", "r.html"]
-    assert command([*arguments, "--dataset", "data"]) == 0, capsys.readouterr().err
+    assert command([*arguments, "--set", "dataset=data"]) == 0, capsys.readouterr().err
     page = (folder / "r.html").read_text()
     assert "What of the river?" in page
     assert "A page about the boat." in page

@@ -484,7 +484,7 @@ def test_the_token_is_not_in_the_arguments_of_the_browser(monkeypatch: pytest.Mo
     session: Any = type("Session", (), {"summary": lambda _: "", "judgments": Judgments()})()
     monkeypatch.setattr(webbrowser, "open", browser)
     monkeypatch.setattr("steelyard.judging.server.serve", serve)
-    assert run(["judge", *files[:-1]]) == 0
+    assert run(["judge", *files[:-2]]) == 0
     ((url, page, mode),) = opened
     token = addresses[0].rstrip("/").rpartition("/")[2]
     assert token not in url
