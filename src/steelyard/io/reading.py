@@ -9,17 +9,7 @@ from typing import Any
 
 from steelyard.errors import InputError, WrongKindError
 from steelyard.io.files import errors_name, reading, streams_read_once, write_file
-from steelyard.io.formats import (
-    Detected,
-    Format,
-    Kind,
-    detect,
-    format_named,
-    format_of_name,
-    list_formats,
-    singular,
-    sniff,
-)
+from steelyard.io.formats import Format, Kind, detect, format_named, format_of_name, list_formats, singular, sniff
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -89,19 +79,13 @@ def _format(
         return format_named(format, kind, "reads"), ()
     detected = detect(source, columns, kind)
     if detected.kind not in (kind, "either"):
-        raise WrongKindError(wrong_kind(detected, kind))
+        hint = in_words(" Are the two files swapped? format=... selects a format.", " Are the two files swapped?")
+        held = f"{singular('qrels' if kind == 'run' else 'run')} (format {detected.format})"
+        raise WrongKindError(f"this file holds {held}; expected {singular(kind)}.{hint}")
     notes = (detected.note,) if detected.note else ()
     if detected.kind == "either" and detected.likely != kind and not detected.note:
         notes = (note("read-as", kind=kind, other=detected.likely),)
     return format_named(detected.format, kind, "reads"), notes
-
-
-def wrong_kind(detected: Detected, expected: Kind) -> str:
-    """The message on a run given as qrels, or the other way round."""
-    actual: Kind = "run" if expected == "qrels" else "qrels"
-    return f"this file holds {singular(actual)} (format {detected.format}); expected {singular(expected)}." + in_words(
-        " Are the two files swapped? format=... selects a format.", " Are the two files swapped?"
-    )
 
 
 # Folders given as a file
@@ -195,12 +179,10 @@ def convert(
 
 def scored_by_rank(run: Run) -> Run:
     """The run with the scores n, n - 1, ... 1 in a list of n, in the order of the list."""
+    from steelyard.io.json import rows_by_query
     from steelyard.io.trec import with_scores
 
-    lists: dict[str, list[tuple[str, float]]] = {query: [] for query in run.queries}
-    for query, doc, score in with_scores(run.frame).select("query_id", "doc_id", "score").iter_rows():
-        lists[query].append((doc, score))
-    return Run(lists, run.name, seconds=run.seconds)
+    return Run(rows_by_query(run, with_scores(run.frame)), run.name, seconds=run.seconds)
 
 
 def _before(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean, nearest
@@ -27,12 +27,11 @@ from steelyard.io.columns import (
     listed_name,
     score_name,
 )
-from steelyard.io.delimited import read_table
-from steelyard.io.files import bare_name
+from steelyard.io.files import bare_name, run_name
 from steelyard.io.frames import qrels_of_frame, run_of_frame
 from steelyard.io.lists import qrels_of_lists, qrels_of_mapping, run_of_lists, unique_ids
 from steelyard.io.shapes import table_form
-from steelyard.io.text import Source, line_blocks
+from steelyard.io.text import Source, line_blocks, read_table
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -284,17 +283,13 @@ def _read_exactly(block: bytes, frame: pl.DataFrame, kinds: Mapping[str, type]) 
     return block.count(b'":') == size * len(kinds)
 
 
-class ListedRows(NamedTuple):
-    """A column of lists, one per row, with the query of each row, the table, and notes."""
+def listed_rows(
+    source: Source, columns: Mapping[str, str], name: str, holds: str, called: str
+) -> tuple[NamedColumns, list[str], tuple[Note, ...]]:
+    """A tool's rows, of which the column `name` holds lists; the query of each row; and notes.
 
-    queries: list[str]
-    lists: list[Any]
-    table: NamedColumns
-    notes: tuple[Note, ...]
-
-
-def listed_rows(source: Source, columns: Mapping[str, str], name: str, holds: str, called: str) -> ListedRows:
-    """The column `name` of a tool's rows. Errors use `holds`, its content, and `called`, the kind of file."""
+    Errors use `holds`, the content of the column, and `called`, the kind of file.
+    """
     check_roles(columns, ("query_id",), called)
     rows = rows_of_file(source)
     table = NamedColumns([rows] if isinstance(rows, dict) else rows)
@@ -303,8 +298,16 @@ def listed_rows(source: Source, columns: Mapping[str, str], name: str, holds: st
             f"no column {name!r}, which holds {holds}; the columns are {', '.join(table.names)}."
             f"{did_you_mean(name, table.names)}"
         )
-    queries, notes = table.query_ids(columns.get("query_id"))
-    return ListedRows(queries, table.column(name), table, notes)
+    return table, *table.query_ids(columns.get("query_id"))
+
+
+def listed_run(source: Source, columns: Mapping[str, str], name: str, called: str, scores: str = "") -> Run:
+    """The run of a tool's rows, in the order of the lists in the column `name`."""
+    table, queries, notes = listed_rows(source, columns, name, "the retrieved ids", called)
+    values = table.column(scores) if scores in table.names else None
+    run = run_of_lists(queries, table.column(name), values, run_name(source.path))
+    run.notes = (*notes, *run.notes)
+    return run
 
 
 def rows_of_file(source: Source) -> Any:

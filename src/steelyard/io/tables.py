@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from steelyard.errors import InputError
+from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
+from steelyard.errors import InputError, did_you_mean
 from steelyard.frames import parquet_bytes
-from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, kind_of_table, listed_name
-from steelyard.io.delimited import read_table, table_bytes
-from steelyard.io.files import UNNAMED, bare_name, run_name
+from steelyard.io.columns import NAMES, QRELS_LISTS, RUN_LISTS, kind_of_table, listed_name
+from steelyard.io.files import UNNAMED, bare_name, errors_name, run_name
 from steelyard.io.formats import Detected, Format, Layout, name_them, run_or_qrels
 from steelyard.io.frames import is_constant
+from steelyard.io.lists import list_of
 from steelyard.io.records import qrels_of_table, run_of_table
 from steelyard.io.shapes import Shape
-from steelyard.io.table_datasets import read_table_dataset
-from steelyard.io.text import Source
+from steelyard.io.text import Source, read_table, table_bytes
 from steelyard.lazy import polars as pl
-from steelyard.qrels import Qrels
+from steelyard.notes import note
+from steelyard.qrels import Qrels, Row
 from steelyard.run import Run
+from steelyard.wording import counted
 
 # The rows of a file
 
@@ -89,6 +94,205 @@ def _parquet_run_bytes(run: Run) -> bytes:
     """The run as Parquet, with its name if it has one of its own."""
     named = [pl.lit(run.name).alias(_NAME)] if run.name != UNNAMED else []
     return parquet_bytes(run_table(run).with_columns(*named))
+
+
+# Datasets: a table whose rows are documents with example queries. Every cell of a query column is a query, and its row
+# is the relevant document. Another column may list the ids of distractors.
+
+_ID_NAMES = ("_id", "id", *NAMES["doc_id"])
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The columns of each role."""
+
+    queries: list[str]
+    document: list[str]
+    id: str | None
+    title: str | None
+    relevant: str | None
+    distractors: str | None
+    columns: list[str]
+
+
+def read_table_dataset(
+    path: Path,
+    *,
+    queries: str | Sequence[str] | None = None,
+    document: str | Sequence[str] = "rest",
+    id: str | None = None,
+    title: str | None = None,
+    relevant: str | None = None,
+    distractors: str | None = None,
+    columns: str | Sequence[str] = (),
+    separator: str = " ",
+    empty: str = "",
+    unjudged: str = "keep",
+) -> Dataset:
+    """Read the table.
+
+    `queries`: the column or columns that hold queries; an empty cell is no query.
+    `document`: the columns whose cells, joined by `separator`, are the document: one or more
+    names, 'all', or 'rest' for every column that has no other role.
+    `id`: the document's id; by default a column called id or doc_id, or the number of the row.
+    `relevant`: a column that lists the ids of a row's relevant documents, where it is not the row itself.
+    `distractors`: a column that lists the ids of distractors.
+    `columns`: columns to keep for each query, to slice scores by. `empty`: the text of an empty
+    cell of a document; by default the cell is left out.
+    """
+    frame = read_table(Source(path), "\t" if bare_name(path).suffix.lower() == ".tsv" else ",")
+    named = {"queries": queries, "document": document, "id": id, "title": title, "columns": columns}
+    rows = [{name: value or "" for name, value in row.items()} for row in frame.iter_rows(named=True)]
+    with errors_name(path):
+        roles = _roles(frame.columns, {**named, "relevant": relevant, "distractors": distractors})
+        return _TableReader(roles, separator, empty).read(rows, bare_name(path).stem, unjudged)
+
+
+class _TableReader:
+    """Collects the rows of a table for a dataset."""
+
+    def __init__(self, roles: _Roles, separator: str, empty: str) -> None:
+        self.roles = roles
+        self.separator = separator
+        self.empty = empty
+        self.documents = CorpusBuilder()
+        self.queries = QueriesBuilder()
+        self.judgments: list[Row] = []
+        self.query_ids: list[str] = []
+        self.problems: list[str] = []
+
+    def read(self, rows: Sequence[Mapping[str, str]], name: str, unjudged: str) -> Dataset:
+        """The dataset of the rows."""
+        first: dict[str, str] = {}
+        seen: set[tuple[str, str]] = set()
+        counts: dict[str, int] = {}
+        merged = 0
+        self._refuse_questions_as_documents(rows)
+        for number, row in enumerate(rows):
+            text = self._text(row)
+            doc_id = row[self.roles.id] if self.roles.id else first.setdefault(text, str(number))
+            if not doc_id:
+                self.problems.append(f"row {number + 1:,}: {self.roles.id} (id) is empty")
+                continue
+            if (doc_id, text) in seen:
+                merged += 1
+            else:
+                seen.add((doc_id, text))
+                self.documents.add(doc_id, text, row[self.roles.title] if self.roles.title else "")
+            self._add_queries(number, row, doc_id, counts)
+        if self.problems:
+            raise InputError.of_problems(
+                f"{counted(len(self.problems), 'row')} not as expected:",
+                self.problems,
+                "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2'].",
+            )
+        qrels, findings = qrels_of_rows(self.judgments, self.query_ids)
+        notes = [] if self.roles.id else [note("documents-numbered")]
+        if merged:
+            notes.append(note("rows-merged", count=merged))
+        return assemble(name, self.documents, self.queries, qrels, unjudged, notes, findings)
+
+    def _refuse_questions_as_documents(self, rows: Sequence[Mapping[str, str]]) -> None:
+        """Raise if the documents are mostly their own queries: each would find itself, and every score be 1."""
+        own = [name for name in self.roles.document if name in self.roles.queries]
+        if not own or self.roles.relevant is not None:
+            return
+        others = [name for name in self.roles.document if name not in self.roles.queries and name != self.roles.id]
+        questions, content = (sum(len(row[name]) for row in rows for name in names) for names in (own, others))
+        if 2 * content < questions:
+            raise InputError(
+                f"the documents (document: {', '.join(self.roles.document)}) consist mostly of the questions "
+                f"({', '.join(own)}), so that every question would be its own relevant document. A list of questions "
+                "without documents is `queries: FILE` in bench.yaml, in place of `dataset`; it needs no qrels."
+            )
+
+    def _text(self, row: Mapping[str, str]) -> str:
+        cells = [row[name] or self.empty for name in self.roles.document]
+        return self.separator.join(cell for cell in cells if cell)
+
+    def _add_queries(self, number: int, row: Mapping[str, str], doc_id: str, counts: dict[str, int]) -> None:
+        """The queries of a row, numbered within their document: d1-1, d1-2, ..."""
+        try:
+            distractors = self._ids(row, self.roles.distractors)
+            relevant = self._ids(row, self.roles.relevant) if self.roles.relevant else [doc_id]
+        except InputError as error:
+            self.problems.append(f"row {number + 1:,}: {error}")
+            return
+        for column in self.roles.queries:
+            if not row[column].strip():
+                continue
+            counts[doc_id] = counts.get(doc_id, 0) + 1
+            query_id = f"{doc_id}-{counts[doc_id]}"
+            kept = {name: row[name] for name in self.roles.columns if row[name]}
+            self.queries.add(query_id, row[column], kept)
+            self.query_ids.append(query_id)
+            self.judgments += _relevant_rows(query_id, relevant)
+            self.judgments += [(query_id, doc, -1.0, None) for doc in distractors]
+
+    def _ids(self, row: Mapping[str, str], column: str | None) -> list[Any]:
+        if column is None or not row[column].strip():
+            return []
+        listed = list_of(row[column])
+        return [entry if isinstance(entry, list) else str(entry) for entry in listed]
+
+
+def _relevant_rows(query_id: str, relevant: Sequence[Any]) -> list[Row]:
+    """The judgments of relevant documents; a list among them is one target."""
+    rows: list[Row] = []
+    for number, entry in enumerate(relevant, start=1):
+        if isinstance(entry, list):
+            rows += [(query_id, str(doc), 1.0, str(number)) for doc in entry]
+        else:
+            rows.append((query_id, entry, 1.0, None))
+    return rows
+
+
+def _roles(header: Sequence[str], named: Mapping[str, Any]) -> _Roles:
+    """The columns named; an error if one does not exist."""
+    if not named["queries"]:
+        raise InputError(
+            f"name the columns that hold queries (queries=...). The columns are {_shown(header)}. "
+            "Other options: document, id, title, relevant, distractors, columns, separator, empty."
+        )
+    single = {
+        role: None if named[role] is None else _columns(header, role, named[role])[0]
+        for role in ("id", "title", "relevant", "distractors")
+    }
+    by_lower = {name.lower().strip(): name for name in header}
+    single["id"] = single["id"] or next((by_lower[name] for name in _ID_NAMES if name in by_lower), None)
+    queries, columns = (_columns(header, role, named[role]) for role in ("queries", "columns"))
+    document = named["document"]
+    if document == "all" and "all" not in header:
+        cells = list(header)
+    elif document == "rest" and "rest" not in header:
+        taken = {*queries, *columns, *single.values()}
+        cells = [name for name in header if name not in taken]
+    else:
+        cells = _columns(header, "document", document)
+    if not cells:
+        raise InputError("no column is left for the document; name some (document=...), or document='all'.")
+    return _Roles(queries=queries, document=cells, columns=columns, **single)
+
+
+def _columns(header: Sequence[str], role: str, names: Any) -> list[str]:
+    """The columns named; a name may be written with other white space, as headers can contain line ends."""
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
+        raise InputError(f"{role}={names!r}: expected the name of a column, or a list of names.")
+    plain = {" ".join(column.split()): column for column in header}
+    found: list[str] = []
+    for name in listed:
+        column = name if name in header else plain.get(" ".join(name.split()))
+        if column is None:
+            raise InputError(
+                f"no column {name!r} ({role}); the columns are {_shown(header)}.{did_you_mean(name, plain)}"
+            )
+        found.append(column)
+    return found
+
+
+def _shown(header: Sequence[str]) -> str:
+    return ", ".join(" ".join(column.split()) for column in header)
 
 
 # Declarations
