@@ -33,7 +33,10 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
     if format is not None and format not in layouts:
         raise InputError(unknown_name("dataset format", format, layouts))
     if isinstance(source, str) and source == "demo" and format is None:
-        return _read_demo(options)
+        from importlib.resources import as_file, files
+
+        with as_file(files("steelyard.demo") / "data") as folder:
+            return replace(_reader("beir", options)(folder, **options), name="demo")
     if isinstance(source, str) and (source.startswith(IR_DATASETS) or format == "ir_datasets"):
         return _reader("ir_datasets", options)(source.removeprefix(IR_DATASETS), **options)
     path = Path(source)
@@ -50,13 +53,6 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
         options = {**options, "judged": False}
     with reading(path):
         return reader(path, **options)
-
-
-def _read_demo(options: Mapping[str, Any]) -> Dataset:
-    from importlib.resources import as_file, files
-
-    with as_file(files("steelyard.demo") / "data") as folder:
-        return replace(_reader("beir", options)(folder, **options), name="demo")
 
 
 def _layouts() -> dict[str, Layout]:

@@ -113,7 +113,8 @@ def run_of_frame(frame: pl.DataFrame, columns: Mapping[str, str], name: str | No
     table = pl.DataFrame(data)
     _check_run(table, scored, ranked=ranks is not None)
     if ranks and not _is_ranked(table):
-        table = _with_first_row(table).sort("_query", "given", maintain_order=True).drop("_query")
+        first_row = pl.int_range(pl.len()).min().over("query_id")
+        table = table.sort(first_row, "given", maintain_order=True)
     elif not ranks and names["rank"]:
         notes += _rank_notes(table, frame[names["rank"]])
     listed, empty = table.drop("given"), list[str]()
@@ -204,12 +205,6 @@ def _rank_notes(table: pl.DataFrame, ranks: pl.Series) -> list[Note]:
     if not rising.any():
         return []
     return [note("ranks-ignored", column=ranks.name, queries=query.filter(rising).n_unique())]
-
-
-def _with_first_row(table: pl.DataFrame) -> pl.DataFrame:
-    """With the first row of each row's query as `_query`."""
-    first = pl.col("_row").min().over("query_id").alias("_query")
-    return table.with_row_index("_row").with_columns(first).drop("_row")
 
 
 def _is_ranked(table: pl.DataFrame) -> bool:

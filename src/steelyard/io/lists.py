@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.hits import JudgedDocs
+from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of, text_ids
 from steelyard.io.columns import PARTS, find_name, is_record
@@ -256,7 +257,9 @@ def _lists_of(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
         has_order = not isinstance(listed, Mapping)
         if isinstance(listed, Mapping):
             ids = text_ids(listed, "document id", where, unique=True)
-            copied[query] = _copied(listed) or dict(zip(ids, _scores(listed.values(), where), strict=True))
+            # A dict of text to finite floats is copied whole; other mappings are read item by item.
+            plain = type(listed) is dict and set(map(type, listed)) <= {str} and _are_finite_floats(listed.values())
+            copied[query] = dict(listed) if plain else dict(zip(ids, _scores(listed.values(), where), strict=True))
         elif isinstance(listed, Sequence) and not isinstance(listed, (str, bytes)):
             copied[query] = _ranked_list(listed, where)
         else:
@@ -268,13 +271,6 @@ def _lists_of(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
             raise InputError(f"{where} is in another form than the lists before it; use mappings or lists, not both.")
         ordered = has_order if len(listed) or ordered is None else ordered
     return copied, bool(ordered)
-
-
-def _copied(listed: Mapping[Any, Any]) -> dict[str, float] | None:
-    """A copy of a dict of text to finite floats; None for other mappings, which are read item by item."""
-    if type(listed) is not dict or not set(map(type, listed)) <= {str}:
-        return None
-    return listed.copy() if _are_finite_floats(listed.values()) else None
 
 
 def _are_finite_floats(values: Collection[Any]) -> bool:
@@ -313,10 +309,7 @@ def _floats(values: Sequence[Any]) -> Any:
 
 
 def _is_finite_number(value: Any) -> bool:
-    try:
-        return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
-    except OverflowError:
-        return False
+    return isinstance(value, bool) or is_number(value)
 
 
 # Cells and records

@@ -194,19 +194,14 @@ def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
         _refuse_other_forms(table, tuple(PARTS) if listed is None else (listed,))
     queries, notes = table.listed_query_ids(columns.get("query_id"))
     if listed is None:
-        qrels = qrels_of_mapping(_parts(queries, table.records or ()))
+        records = zip(queries, table.records or (), strict=True)
+        qrels = qrels_of_mapping(
+            {query: {part: found[part] for part in PARTS if found.get(part) is not None} for query, found in records}
+        )
     else:
         qrels = qrels_of_lists(queries, table.column(listed))
     qrels.notes = (*notes, *qrels.notes)
     return qrels
-
-
-def _parts(queries: Sequence[str], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Each query's documents under the names of PARTS."""
-    return {
-        query: {part: record[part] for part in PARTS if record.get(part) is not None}
-        for query, record in zip(queries, records, strict=True)
-    }
 
 
 def _refuse_other_forms(table: NamedColumns, lists: Sequence[str]) -> None:

@@ -51,20 +51,17 @@ class Shape:
     @cached_property
     def names(self) -> list[str]:
         """The names of a table's columns, or of the fields of the first records; none for other forms."""
-        if self.form == "parquet":
-            return self.source.parquet.columns
-        if self.form in ("json", "jsonl"):
-            records = self.source.json if self.form == "json" else self.source.first_objects
-            named = [record for record in records[:FIRST_LINES] if isinstance(record, Mapping)]
-            return list(dict.fromkeys(name for record in named for name in record))
-        return header_names(self.source, self.form) if self.form in ("tsv", "csv") else []
+        return self.names_as(self.form)
 
     def names_as(self, form: str) -> list[str]:
-        """The names of a table's columns, or of its first record, if the file is read in that form."""
-        if form not in ("json", "jsonl"):
-            return self.source.parquet.columns if form == "parquet" else header_names(self.source, form)
-        records = self.source.json if form == "json" else self.source.first_objects
-        return list(records[0]) if records and isinstance(records[0], Mapping) else []
+        """The same if the file is read in that form."""
+        if form == "parquet":
+            return self.source.parquet.columns
+        if form in ("json", "jsonl"):
+            records = self.source.json if form == "json" else self.source.first_objects
+            named = [record for record in records[:FIRST_LINES] if isinstance(record, Mapping)]
+            return list(dict.fromkeys(name for record in named for name in record))
+        return header_names(self.source, form) if form in ("tsv", "csv") else []
 
     @cached_property
     def lines(self) -> list[bytes]:

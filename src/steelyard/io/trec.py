@@ -260,11 +260,7 @@ def _refuse_disagreements(table: pl.DataFrame, pair: Sequence[str], source: Sour
 def qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, with 0 for the iteration."""
     check_no_targets(qrels, "trec-qrels")
-    check_whole_grades(qrels, "trec-qrels")
-    frame = qrels.frame.drop_nulls("doc_id")
-    check_ids(frame, ("query_id", "doc_id"), "trec-qrels")
-    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), "trec-qrels")
-    rows = frame.select("query_id", "doc_id", "grade").iter_rows()
+    rows = rows_to_write(qrels, "trec-qrels", ("query_id", "doc_id")).select("query_id", "doc_id", "grade").iter_rows()
     return "".join(f"{query} 0 {doc} {grade}\n" for query, doc, grade in rows).encode()
 
 
@@ -304,10 +300,7 @@ def read_diversity_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def diversity_qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, one line per document and target."""
-    check_whole_grades(qrels, "trec-diversity")
-    frame = qrels.frame.drop_nulls("doc_id")
-    check_ids(frame, ("query_id", "doc_id", "target"), "trec-diversity")
-    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), "trec-diversity")
+    frame = rows_to_write(qrels, "trec-diversity", ("query_id", "doc_id", "target"))
     if not qrels.has_targets:
         raise InputError(
             "the qrels have no targets, and every line of a trec-diversity file names one. Write 'trec-qrels'."
@@ -325,6 +318,15 @@ def diversity_qrels_bytes(qrels: Qrels) -> bytes:
 
 # A field of a TREC line ends at ASCII white space, and a line at a line end; a zero byte makes a file binary.
 _BREAKS_COLUMN = r"[ \t\r\n\x0b\x0c\x00]"
+
+
+def rows_to_write(qrels: Qrels, format: str, ids: Sequence[str] = ()) -> pl.DataFrame:
+    """The judgments, of queries that all have some and with whole grades; `ids` are columns that end at white space."""
+    check_whole_grades(qrels, format)
+    frame = qrels.frame.drop_nulls("doc_id")
+    check_ids(frame, ids, format)
+    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), format)
+    return frame
 
 
 def check_ids(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
