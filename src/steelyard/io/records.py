@@ -24,7 +24,7 @@ from steelyard.io.columns import (
     RUN_ROLES,
     check_roles,
     find_name,
-    listed_name,
+    first_named,
     score_name,
 )
 from steelyard.io.files import bare_name, run_name
@@ -73,10 +73,10 @@ class NamedColumns:
         A column of a text file has a usual name and no doc_id beside it: its lists are texts.
         """
         if self.records is not None:
-            name = named or listed_name(self.names, usual)
+            name = named or first_named(self.names, usual)
             return name if name is not None and self.holds_lists(name) else None
         if named is None and find_name(self.names, "doc_id", required=False) is None:
-            return listed_name(self.names, usual)
+            return first_named(self.names, usual)
         lists = named in self.names and isinstance(self._frame[named].dtype, (pl.List, pl.Array))
         return named if lists else None
 
@@ -87,10 +87,7 @@ class NamedColumns:
 
     def query_ids(self, named: str | None = None) -> tuple[list[str], tuple[Note, ...]]:
         """The query id of each row, and notes: of the column named or one with a usual name, or the row's number."""
-        by_lower = {name.lower(): name for name in self.names}
-        name = next((by_lower[name] for name in QUERY_IDS if name in by_lower), None)
-        if named is not None:
-            name = find_name(self.names, "query_id", named)
+        name = first_named(self.names, QUERY_IDS) if named is None else find_name(self.names, "query_id", named)
         if name is None:
             size = self._frame.height if self.records is None else len(self.records)
             return [str(row) for row in range(size)], (note("queries-numbered"),)
@@ -98,7 +95,7 @@ class NamedColumns:
 
     def listed_query_ids(self, named: str | None) -> tuple[list[str], tuple[Note, ...]]:
         """The same for lists; in records, a field such as query or topic also identifies the query."""
-        if self.records is not None and named is None and not {name.lower() for name in self.names} & set(QUERY_IDS):
+        if self.records is not None and named is None and first_named(self.names, QUERY_IDS) is None:
             named = find_name(self.names, "query_id", required=False)
         return self.query_ids(named)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from steelyard.errors import InputError
-from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, kind_of_records, kind_of_table, listed_name
+from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, first_named, kind_of_records, kind_of_table
 from steelyard.io.files import is_lz4
 from steelyard.io.text import FIRST_LINES, Source
 from steelyard.io.white_space import number
@@ -95,7 +95,7 @@ class Shape:
         forms: tuple[Literal["tsv", "csv"], ...] = ("tsv", "csv")
         for form in forms:
             names = header_names(self.source, form)
-            if len(names) > 1 and (kind_of_table(names) or listed_name(names, (*RUN_LISTS, *QRELS_LISTS))):
+            if len(names) > 1 and (kind_of_table(names) or first_named(names, (*RUN_LISTS, *QRELS_LISTS))):
                 return form
         return None
 

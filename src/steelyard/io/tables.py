@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
 from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean
 from steelyard.frames import parquet_bytes
-from steelyard.io.columns import NAMES, QRELS_LISTS, RUN_LISTS, kind_of_table, listed_name
+from steelyard.io.columns import NAMES, QRELS_LISTS, RUN_LISTS, first_named, kind_of_table
 from steelyard.io.files import UNNAMED, bare_name, errors_name, run_name
 from steelyard.io.formats import Detected, Format, Layout, name_them, run_or_qrels
 from steelyard.io.frames import is_constant
@@ -145,106 +146,78 @@ def read_table_dataset(
     rows = [{name: value or "" for name, value in row.items()} for row in frame.iter_rows(named=True)]
     with errors_name(path):
         roles = _roles(frame.columns, {**named, "relevant": relevant, "distractors": distractors})
-        return _TableReader(roles, separator, empty).read(rows, bare_name(path).stem, unjudged)
-
-
-class _TableReader:
-    """Collects the rows of a table for a dataset."""
-
-    def __init__(self, roles: _Roles, separator: str, empty: str) -> None:
-        self.roles = roles
-        self.separator = separator
-        self.empty = empty
-        self.documents = CorpusBuilder()
-        self.queries = QueriesBuilder()
-        self.judgments: list[Row] = []
-        self.query_ids: list[str] = []
-        self.problems: list[str] = []
-
-    def read(self, rows: Sequence[Mapping[str, str]], name: str, unjudged: str) -> Dataset:
-        """The dataset of the rows."""
+        _refuse_questions_as_documents(roles, rows)
+        documents, builder = CorpusBuilder(), QueriesBuilder()
+        judgments: list[Row] = []
+        query_ids: list[str] = []
+        problems: list[str] = []
         first: dict[str, str] = {}
+        counts: Counter[str] = Counter()
         seen: set[tuple[str, str]] = set()
-        counts: dict[str, int] = {}
-        merged = 0
-        self._refuse_questions_as_documents(rows)
         for number, row in enumerate(rows):
-            text = self._text(row)
-            doc_id = row[self.roles.id] if self.roles.id else first.setdefault(text, str(number))
+            text = separator.join(filter(None, (row[name] or empty for name in roles.document)))
+            doc_id = row[roles.id] if roles.id else first.setdefault(text, str(number))
             if not doc_id:
-                self.problems.append(f"row {number + 1:,}: {self.roles.id} (id) is empty")
+                problems.append(f"row {number + 1:,}: {roles.id} (id) is empty")
                 continue
-            if (doc_id, text) in seen:
-                merged += 1
-            else:
+            if (doc_id, text) not in seen:
                 seen.add((doc_id, text))
-                self.documents.add(doc_id, text, row[self.roles.title] if self.roles.title else "")
-            self._add_queries(number, row, doc_id, counts)
-        if self.problems:
+                documents.add(doc_id, text, row[roles.title] if roles.title else "")
+            try:
+                judged = _judged(row, doc_id, roles)
+            except InputError as error:
+                problems.append(f"row {number + 1:,}: {error}")
+                continue
+            for column in roles.queries:
+                if row[column].strip():
+                    counts[doc_id] += 1
+                    query_ids.append(f"{doc_id}-{counts[doc_id]}")  # numbered within their document
+                    builder.add(query_ids[-1], row[column], {name: row[name] for name in roles.columns if row[name]})
+                    judgments += [(query_ids[-1], *each) for each in judged]
+        if problems:
             raise InputError.of_problems(
-                f"{counted(len(self.problems), 'row')} not as expected:",
-                self.problems,
+                f"{counted(len(problems), 'row')} not as expected:",
+                problems,
                 "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2'].",
             )
-        qrels, findings = qrels_of_rows(self.judgments, self.query_ids)
-        notes = [] if self.roles.id else [note("documents-numbered")]
-        if merged:
-            notes.append(note("rows-merged", count=merged))
-        return assemble(name, self.documents, self.queries, qrels, unjudged, notes, findings)
-
-    def _refuse_questions_as_documents(self, rows: Sequence[Mapping[str, str]]) -> None:
-        """Raise if the documents are mostly their own queries: each would find itself, and every score be 1."""
-        own = [name for name in self.roles.document if name in self.roles.queries]
-        if not own or self.roles.relevant is not None:
-            return
-        others = [name for name in self.roles.document if name not in self.roles.queries and name != self.roles.id]
-        questions, content = (sum(len(row[name]) for row in rows for name in names) for names in (own, others))
-        if 2 * content < questions:
-            raise InputError(
-                f"the documents (document: {', '.join(self.roles.document)}) consist mostly of the questions "
-                f"({', '.join(own)}), so that every question would be its own relevant document. A list of questions "
-                "without documents is `queries: FILE` in bench.yaml, in place of `dataset`; it needs no qrels."
-            )
-
-    def _text(self, row: Mapping[str, str]) -> str:
-        cells = [row[name] or self.empty for name in self.roles.document]
-        return self.separator.join(cell for cell in cells if cell)
-
-    def _add_queries(self, number: int, row: Mapping[str, str], doc_id: str, counts: dict[str, int]) -> None:
-        """The queries of a row, numbered within their document: d1-1, d1-2, ..."""
-        try:
-            distractors = self._ids(row, self.roles.distractors)
-            relevant = self._ids(row, self.roles.relevant) if self.roles.relevant else [doc_id]
-        except InputError as error:
-            self.problems.append(f"row {number + 1:,}: {error}")
-            return
-        for column in self.roles.queries:
-            if not row[column].strip():
-                continue
-            counts[doc_id] = counts.get(doc_id, 0) + 1
-            query_id = f"{doc_id}-{counts[doc_id]}"
-            kept = {name: row[name] for name in self.roles.columns if row[name]}
-            self.queries.add(query_id, row[column], kept)
-            self.query_ids.append(query_id)
-            self.judgments += _relevant_rows(query_id, relevant)
-            self.judgments += [(query_id, doc, -1.0, None) for doc in distractors]
-
-    def _ids(self, row: Mapping[str, str], column: str | None) -> list[Any]:
-        if column is None or not row[column].strip():
-            return []
-        listed = list_of(row[column])
-        return [entry if isinstance(entry, list) else str(entry) for entry in listed]
+        qrels, findings = qrels_of_rows(judgments, query_ids)
+        notes = [] if roles.id else [note("documents-numbered")]
+        if len(seen) < len(rows):
+            notes.append(note("rows-merged", count=len(rows) - len(seen)))
+        return assemble(bare_name(path).stem, documents, builder, qrels, unjudged, notes, findings)
 
 
-def _relevant_rows(query_id: str, relevant: Sequence[Any]) -> list[Row]:
-    """The judgments of relevant documents; a list among them is one target."""
-    rows: list[Row] = []
-    for number, entry in enumerate(relevant, start=1):
+def _refuse_questions_as_documents(roles: _Roles, rows: Sequence[Mapping[str, str]]) -> None:
+    """Raise if the documents are mostly their own queries: each would find itself, and every score be 1."""
+    own = [name for name in roles.document if name in roles.queries]
+    if not own or roles.relevant is not None:
+        return
+    others = [name for name in roles.document if name not in roles.queries and name != roles.id]
+    questions, content = (sum(len(row[name]) for row in rows for name in names) for names in (own, others))
+    if 2 * content < questions:
+        raise InputError(
+            f"the documents (document: {', '.join(roles.document)}) consist mostly of the questions "
+            f"({', '.join(own)}), so that every question would be its own relevant document. A list of questions "
+            "without documents is `queries: FILE` in bench.yaml, in place of `dataset`; it needs no qrels."
+        )
+
+
+def _judged(row: Mapping[str, str], doc_id: str, roles: _Roles) -> list[tuple[Any, float, str | None]]:
+    """The documents judged for the queries of a row: its own or those it lists, and distractors.
+
+    A list among the relevant documents is one target.
+    """
+    relevant, distractors = (
+        list_of(row[column]) if column is not None and row[column].strip() else []
+        for column in (roles.relevant, roles.distractors)
+    )
+    judged: list[tuple[Any, float, str | None]] = []
+    for number, entry in enumerate(relevant if roles.relevant else [doc_id], start=1):
         if isinstance(entry, list):
-            rows += [(query_id, str(doc), 1.0, str(number)) for doc in entry]
+            judged += [(str(doc), 1.0, str(number)) for doc in entry]
         else:
-            rows.append((query_id, entry, 1.0, None))
-    return rows
+            judged.append((str(entry), 1.0, None))
+    return judged + [(doc if isinstance(doc, list) else str(doc), -1.0, None) for doc in distractors]
 
 
 def _roles(header: Sequence[str], named: Mapping[str, Any]) -> _Roles:
@@ -258,8 +231,7 @@ def _roles(header: Sequence[str], named: Mapping[str, Any]) -> _Roles:
         role: None if named[role] is None else _columns(header, role, named[role])[0]
         for role in ("id", "title", "relevant", "distractors")
     }
-    by_lower = {name.lower().strip(): name for name in header}
-    single["id"] = single["id"] or next((by_lower[name] for name in _ID_NAMES if name in by_lower), None)
+    single["id"] = single["id"] or first_named(header, _ID_NAMES)
     queries, columns = (_columns(header, role, named[role]) for role in ("queries", "columns"))
     document = named["document"]
     if document == "all" and "all" not in header:
@@ -307,7 +279,7 @@ def _detect(format: str, shape: Shape) -> Detected | None:
         graded = any(name.lower() in ("corpus-id", "corpus_id") for name in shape.names)
         is_qrels = kind == "qrels" or (kind == "either" and graded)
         return Detected(kind, format, "qrels" if is_qrels else "run")
-    lists = run_or_qrels(format, bool(listed_name(shape.names, RUN_LISTS)), bool(listed_name(shape.names, QRELS_LISTS)))
+    lists = run_or_qrels(format, bool(first_named(shape.names, RUN_LISTS)), bool(first_named(shape.names, QRELS_LISTS)))
     if lists is None:
         raise InputError(
             f"no columns hold query and document; the columns are {', '.join(shape.names)}. "
