@@ -88,7 +88,7 @@ def evaluate(
     check_names(options, evaluate.__kwdefaults__ or ())
     dialect, chosen, named = prepare(measures, dialect, options)
     if roll_up is not None:
-        from steelyard.evidence.rollup import RollUp
+        from steelyard.evidence.chunks import RollUp
 
         run = (roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up))(Run.of(run, name))
     judged = judged_qrels(qrels)
