@@ -290,12 +290,7 @@ class Lengths:
 
 def missing_error(absent: Sequence[str], missing: int, queries: int, name: str) -> PolicyError:
     """The error of `missing="error"`; `absent` are the first of the `missing` queries, or all of them."""
-    return PolicyError(
-        problem_report(
-            f"run {name!r} has no list for {missing:,} of "
-            f"{counted(queries, 'judged query', 'judged queries')} (missing=error):",
-            [f"query {query!r}" for query in absent],
-            "Run those queries, or choose missing=zero or missing=skip.",
-            total=missing,
-        )
-    )
+    judged = counted(queries, "judged query", "judged queries")
+    headline = f"run {name!r} has no list for {missing:,} of {judged} (missing=error):"
+    advice = "Run those queries, or choose missing=zero or missing=skip."
+    return PolicyError(problem_report(headline, [f"query {query!r}" for query in absent], advice, missing))

@@ -368,10 +368,7 @@ def disagreement(query: str, doc: str, target: str | None, first: float, later: 
 
 def disagreement_error(total: int, disagreements: Sequence[str]) -> InputError:
     """Judgments that disagree with earlier ones: their number, and the first of them."""
-    return InputError.of_problems(
-        f"{counted(total, 'judgment disagrees', 'judgments disagree')} with an earlier one of the same "
-        "query and document:",
-        disagreements,
-        "Keep one grade for each, or give each its own target.",
-        total=total,
-    )
+    count = counted(total, "judgment disagrees", "judgments disagree")
+    headline = f"{count} with an earlier one of the same query and document:"
+    advice = "Keep one grade for each, or give each its own target."
+    return InputError.of_problems(headline, disagreements, advice, total=total)

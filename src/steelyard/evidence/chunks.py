@@ -108,13 +108,8 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
 def _ids(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
     series = frame[str(column)]
     if series.null_count():
-        rows = [f"row {row + 1}" for row in series.is_null().arg_true().head(SHOWN_PROBLEMS).to_list()]
-        raise InputError.of_problems(
-            f"{counted(series.null_count(), 'chunk has', 'chunks have')} no {role}:",
-            rows,
-            "Name them.",
-            total=series.null_count(),
-        )
+        rows = [f"row {row + 1}" for row in series.is_null().arg_true().to_list()]
+        raise InputError.of_problems(f"{counted(len(rows), 'chunk has', 'chunks have')} no {role}:", rows, "Name them.")
     if not (series.dtype.is_integer() or series.dtype in (pl.String, pl.Categorical, pl.Enum)):
         raise InputError(f"column {column!r} ({role}) holds {series.dtype}; expected text or whole numbers.")
     ids: pl.Series = series.cast(pl.String).alias(role)
@@ -159,16 +154,11 @@ def _labels(frame: pl.DataFrame, column: str | None) -> pl.Series:
 
 
 def _check_unique(table: pl.DataFrame) -> None:
-    if table["chunk_id"].n_unique() == table.height:
-        return
-    twice = table.filter(pl.col("chunk_id").is_duplicated())["chunk_id"].unique(maintain_order=True).to_list()
+    twice = table["chunk_id"].filter(table["chunk_id"].is_duplicated()).unique(maintain_order=True).to_list()
     if twice:
-        raise InputError.of_problems(
-            f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:",
-            [repr(chunk) for chunk in twice[:SHOWN_PROBLEMS]],
-            "Give every chunk its own id; the document of a chunk is its doc_id.",
-            total=len(twice),
-        )
+        headline = f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:"
+        advice = "Give every chunk its own id; the document of a chunk is its doc_id."
+        raise InputError.of_problems(headline, list(map(repr, twice)), advice)
 
 
 def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> pl.Series:
@@ -190,13 +180,10 @@ def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> p
         found = [rule(chunk) for chunk in ids]
     lost = [chunk for chunk, parent in zip(ids, found, strict=True) if parent is None or parent == ""]
     if lost:
-        raise InputError.of_problems(
-            "the parent rule maps "
-            f"{'every chunk' if len(lost) == len(ids) else f'{len(lost):,} of {len(ids):,} chunks'} to nothing:",
-            [f"chunk {chunk!r}" for chunk in lost],
-            "A rule is a column of the chunks, a function of the chunk id, or a pattern whose first group is the "
-            "parent.",
-        )
+        some = "every chunk" if len(lost) == len(ids) else f"{len(lost):,} of {len(ids):,} chunks"
+        expected = "a column of the chunks, a function of the chunk id, or a pattern whose first group is the parent"
+        problems = [f"chunk {chunk!r}" for chunk in lost]
+        raise InputError.of_problems(f"the parent rule maps {some} to nothing:", problems, f"A rule is {expected}.")
     return pl.Series("parent", text_ids(found, "parent", "the parent rule"), dtype=pl.String)
 
 
@@ -341,10 +328,7 @@ def _parents_of(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
         found = {chunk: known.get(chunk) for chunk in chunks}
     lost = [repr(chunk) for chunk, parent in found.items() if parent is None or parent == ""]
     if lost:
-        raise InputError.of_problems(
-            f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run "
-            f"{worded(len(lost), 'has', 'have')} no parent:",
-            lost,
-            "Name the parent of every chunk; the run may belong to another chunking.",
-        )
+        some = f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run {worded(len(lost), 'has', 'have')}"
+        advice = "Name the parent of every chunk; the run may belong to another chunking."
+        raise InputError.of_problems(f"{some} no parent:", lost, advice)
     return dict(zip(found, text_ids(found.values(), "parent", "the roll-up"), strict=True))

@@ -166,11 +166,9 @@ def _check_spans(every: Alternatives, documents: Mapping[str, str]) -> None:
                 f"{one_line(one.content, 30)!r}"
             )
     if problems:
-        raise InputError.of_problems(
-            f"{counted(len(problems), 'span does not match its document', 'spans do not match their documents')}:",
-            problems,
-            "Fix the offsets, or pass the documents for which they were made.",
-        )
+        count = counted(len(problems), "span does not match its document", "spans do not match their documents")
+        advice = "Fix the offsets, or pass the documents for which they were made."
+        raise InputError.of_problems(f"{count}:", problems, advice)
 
 
 # Which chunk meets which alternative

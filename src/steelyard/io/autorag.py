@@ -101,12 +101,9 @@ def _read_queries(path: Path) -> tuple[QueriesBuilder, dict[str, Any]]:
         elif builder.add(query_id, text or "", record):
             judged[query_id] = needed
     if problems:
-        raise InputError.of_problems(
-            f"retrieval_gt is not as expected in {counted(len(problems), 'row')}:",
-            problems,
-            "Expected a list of lists of document ids, as [['d1', 'd2'], ['d3']].",
-            path,
-        )
+        headline = f"retrieval_gt is not as expected in {counted(len(problems), 'row')}:"
+        expected = "Expected a list of lists of document ids, as [['d1', 'd2'], ['d3']]."
+        raise InputError.of_problems(headline, problems, expected, path)
     return builder, judged
 
 

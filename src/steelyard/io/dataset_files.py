@@ -16,7 +16,7 @@ from typing import Any
 from steelyard.datasets.corpus import Corpus, CorpusBuilder, Queries, QueriesBuilder, as_id
 from steelyard.datasets.dataset import Dataset, with_unjudged
 from steelyard.datasets.findings import Finding
-from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.errors import InputError, did_you_mean
 from steelyard.frames import as_polars, is_frame
 from steelyard.ids import kind_of
 from steelyard.io.beir import EXPECTED_DOCUMENT, beir_qrels, read_objects
@@ -155,7 +155,7 @@ def _queries_of(
                 texts[query] = (text, count)
     if problems:
         expected = "Every question needs an id of its own and a text; `column` and `id` name the columns."
-        raise InputError(problem_report(f"{counted(len(problems), 'problem')} in {where}:", problems, expected))
+        raise InputError.of_problems(f"{counted(len(problems), 'problem')} in {where}:", problems, expected)
     if not texts:
         raise InputError(f"{where} has no questions; expected one per row or line.")
     if empty:
@@ -246,13 +246,9 @@ def _corpus_of(
         except InputError as error:
             problems.append(f"document {count:,}: {error}")
     if problems:
-        raise InputError(
-            problem_report(
-                f"{counted(len(problems), 'document')} of {where} cannot be read:",
-                problems,
-                "Expected an id and a text in each; `id` and `text` name the columns.",
-            )
-        )
+        headline = f"{counted(len(problems), 'document')} of {where} cannot be read:"
+        expected = "Expected an id and a text in each; `id` and `text` name the columns."
+        raise InputError.of_problems(headline, problems, expected)
     if not count:
         raise InputError(f"{where} has no documents.")
     return builder.build()

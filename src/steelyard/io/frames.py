@@ -121,8 +121,8 @@ def run_of_frame(frame: pl.DataFrame, columns: Mapping[str, str], name: str | No
     table = pl.DataFrame(data)
     _check_run(table, scored, ranked=ranks is not None)
     if ranks and not _is_ranked(table):
-        first_row = pl.int_range(pl.len()).min().over("query_id")
-        table = table.sort(first_row, "given", maintain_order=True)
+        first_row = pl.col("_row").min().over("query_id")
+        table = table.with_row_index("_row").sort(first_row, "given", maintain_order=True).drop("_row")
     elif not ranks and names["rank"]:
         notes += _rank_notes(table, frame[names["rank"]])
     listed, empty = table.drop("given"), list[str]()

@@ -29,9 +29,8 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Not
     """Query ids as text, all different; and a note if they were numbers."""
     missing = [f"row {row}" for row, value in enumerate(values, start=1) if value is None]
     if missing:
-        raise InputError.of_problems(
-            f"column {column!r} (query_id) is empty in {counted(len(missing), 'row')}:", missing, "Fill them in."
-        )
+        headline = f"column {column!r} (query_id) is empty in {counted(len(missing), 'row')}:"
+        raise InputError.of_problems(headline, missing, "Fill them in.")
     ids = text_ids(values, "query id", f"column {column!r}")
     if len(set(ids)) < len(ids):
         first: dict[str, int] = {}
@@ -40,11 +39,8 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Not
             for row, query in enumerate(ids, 1)
             if first.setdefault(query, row) != row
         ]
-        raise InputError.of_problems(
-            f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:",
-            twice,
-            "Keep one row per query.",
-        )
+        headline = f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:"
+        raise InputError.of_problems(headline, twice, "Keep one row per query.")
     numbers = any(not isinstance(value, str) for value in values)
     return ids, ((note("ids-are-numbers", role="query_id"),) if numbers else ())
 
@@ -231,17 +227,12 @@ def run_of_lists(
             if len(values) == len(ranked):
                 ranked = list(zip(ranked, values, strict=True))
             else:
-                problems.append(
-                    f"row {row + 1}: query {query!r} has {counted(len(ranked), 'document')} and "
-                    f"{counted(len(values), 'score')}"
-                )
+                sizes = f"{counted(len(ranked), 'document')} and {counted(len(values), 'score')}"
+                problems.append(f"row {row + 1}: query {query!r} has {sizes}")
         listed[query] = ranked
     if problems:
-        raise InputError.of_problems(
-            f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:",
-            problems,
-            "Expected one score per document.",
-        )
+        headline = f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:"
+        raise InputError.of_problems(headline, problems, "Expected one score per document.")
     run = run_of_mapping(listed, name)
     run.notes = notes
     return run

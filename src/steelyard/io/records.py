@@ -213,11 +213,8 @@ def _refuse_other_forms(table: NamedColumns, lists: Sequence[str]) -> None:
         if name in others | misspelt and record[name] is not None
     ]
     if problems:
-        raise InputError.of_problems(
-            f"{counted(len(problems), 'field is', 'fields are')} not read beside {', '.join(lists)}:",
-            problems,
-            "Expected one form in one list of records.",
-        )
+        headline = f"{counted(len(problems), 'field is', 'fields are')} not read beside {', '.join(lists)}:"
+        raise InputError.of_problems(headline, problems, "Expected one form in one list of records.")
 
 
 def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[str]) -> pl.DataFrame | None:

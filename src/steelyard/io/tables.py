@@ -175,11 +175,8 @@ def read_table_dataset(
                     builder.add(query_ids[-1], row[column], {name: row[name] for name in roles.columns if row[name]})
                     judgments += [(query_ids[-1], *each) for each in judged]
         if problems:
-            raise InputError.of_problems(
-                f"{counted(len(problems), 'row')} not as expected:",
-                problems,
-                "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2'].",
-            )
+            expected = "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2']."
+            raise InputError.of_problems(f"{counted(len(problems), 'row')} not as expected:", problems, expected)
         qrels, findings = qrels_of_rows(judgments, query_ids)
         notes = [] if roles.id else [note("documents-numbered")]
         if len(seen) < len(rows):

@@ -17,7 +17,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats, JudgedDocs
 from steelyard.alignment.ranking import ranked_rows
-from steelyard.errors import SHOWN_PROBLEMS, InputError
+from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import read_bytes, run_name, unchanged
 from steelyard.io.formats import Detected, Format
@@ -245,16 +245,14 @@ def _refuse_disagreements(table: pl.DataFrame, pair: Sequence[str], source: Sour
     different = graded.filter(pl.col("grade") != pl.col("before")).select("row", *pair, "grade", "before")
     if different.height:
         lines = line_numbers(source.data)
-        raise InputError.of_problems(
-            f"{counted(different.height, 'judgment disagrees', 'judgments disagree')} with an earlier one "
-            "of the same query and document:",
-            [
-                f"line {lines[row]:,}: query {query!r}, document {doc!r}: graded {grade:g}, and before {before:g}"
-                for row, query, doc, grade, before in different.head(SHOWN_PROBLEMS).iter_rows()
-            ],
-            "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'.",
-            total=different.height,
-        )
+        count = counted(different.height, "judgment disagrees", "judgments disagree")
+        headline = f"{count} with an earlier one of the same query and document:"
+        problems = [
+            f"line {lines[row]:,}: query {query!r}, document {doc!r}: graded {grade:g}, and before {before:g}"
+            for row, query, doc, grade, before in different.iter_rows()
+        ]
+        advice = "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'."
+        raise InputError.of_problems(headline, problems, advice)
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
@@ -337,12 +335,9 @@ def check_ids(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
             unfit |= pl.col(column).str.starts_with("#") | pl.col(column).str.starts_with("\ufeff")
         bad = frame.filter(unfit)[column].unique(maintain_order=True).to_list()
         if bad:
-            raise InputError.of_problems(
-                f"{counted(len(bad), 'value')} of {column} cannot be written to a {format} file:",
-                [repr(value) for value in bad[:SHOWN_PROBLEMS]],
-                "Its columns are separated by white space, and # starts a comment. Write 'csv', 'json' or 'parquet'.",
-                total=len(bad),
-            )
+            headline = f"{counted(len(bad), 'value')} of {column} cannot be written to a {format} file:"
+            why = "Its columns are separated by white space, and # starts a comment."
+            raise InputError.of_problems(headline, list(map(repr, bad)), f"{why} Write 'csv', 'json' or 'parquet'.")
 
 
 def check_every_query(queries: Iterable[str], written: Iterable[str], format: str) -> None:
@@ -350,12 +345,12 @@ def check_every_query(queries: Iterable[str], written: Iterable[str], format: st
     kept = set(written)
     lost = [query for query in queries if query not in kept]
     if lost:
+        count = counted(len(lost), "query has", "queries have")
         raise InputError.of_problems(
-            f"{counted(len(lost), 'query has', 'queries have')} no documents, which a {format} file cannot express:",
-            [repr(query) for query in lost[:SHOWN_PROBLEMS]],
+            f"{count} no documents, which a {format} file cannot express:",
+            list(map(repr, lost)),
             "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
             "convert --drop-empty, or without_empty() in Python.",
-            total=len(lost),
         )
 
 
