@@ -42,7 +42,7 @@ class Options:
         zero="a query without a relevant document scores 0",
         skip="a query without a relevant document is left out",
     )
-    ties: TieRule = _option(
+    ties: TieRule = _option(  # noqa: RUF009 - it returns a field
         "docid-desc",
         "Order of equal scores: docid-desc, docid-asc, stable or expected.",
         **{
@@ -52,7 +52,7 @@ class Options:
             "expected": "the mean over all orders of equal scores",
         },
     )
-    duplicates: DuplicateRule = _option(
+    duplicates: DuplicateRule = _option(  # noqa: RUF009
         "hold",
         "A document that is repeated in a list: hold, collapse or error.",
         hold="a repeated document keeps its rank and gains nothing",
