@@ -185,8 +185,9 @@ class Sentence(_Joined):
 
     def spans(self, text: str) -> list[Span]:
         """Sentences, joined as long as they fit."""
-        ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-        return _joined(text, _between(text, ends), self.tokens, self.tokenizer)
+        bounds = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+        pieces = [(a, b) for a, b in pairwise(bounds) if text[a:b].strip()]
+        return _joined(text, pieces, self.tokens, self.tokenizer)
 
 
 @dataclass(frozen=True)
@@ -266,11 +267,6 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     inside = text[start:end]
     left = len(inside) - len(inside.lstrip())
     return start + left, end - (len(inside) - len(inside.rstrip()))
-
-
-def _between(text: str, cuts: Sequence[int]) -> list[Span]:
-    bounds = [0, *cuts, len(text)]
-    return [(a, b) for a, b in pairwise(bounds) if text[a:b].strip()]
 
 
 def _count(starts: Any, start: int, end: int) -> int:

@@ -383,14 +383,12 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(path))
         os.replace(temporary, path)
-    except IsADirectoryError:
+    except BaseException as error:
         os.unlink(temporary)
-        raise InputError("this is a folder; name a file in it.", path) from None
-    except OSError as error:
-        os.unlink(temporary)
-        raise not_written(path, error) from None
-    except BaseException:
-        os.unlink(temporary)
+        if isinstance(error, IsADirectoryError):
+            raise InputError("this is a folder; name a file in it.", path) from None
+        if isinstance(error, OSError):
+            raise not_written(path, error) from None
         raise
 
 
