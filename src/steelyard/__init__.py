@@ -59,79 +59,15 @@ if TYPE_CHECKING:
     from steelyard.run import Run
     from steelyard.scores import Scores
 
-__all__ = [
-    "Across",
-    "Agreement",
-    "Bench",
-    "BenchAcross",
-    "BenchResult",
-    "Check",
-    "CheckFinding",
-    "Comparison",
-    "Corpus",
-    "Coverage",
-    "Dataset",
-    "Dialect",
-    "Drafts",
-    "Evidence",
-    "Explanation",
-    "GateResult",
-    "History",
-    "Identification",
-    "InputError",
-    "Judgments",
-    "ListComparison",
-    "Measure",
-    "MeasureError",
-    "Note",
-    "PackageError",
-    "Policies",
-    "PolicyError",
-    "Pool",
-    "Qrels",
-    "Queries",
-    "QuerySets",
-    "Reconciliation",
-    "ResultFolder",
-    "Retriever",
-    "RetrieverError",
-    "RollUp",
-    "Run",
-    "Scores",
-    "Stages",
-    "Statistics",
-    "SteelyardError",
-    "SteelyardWarning",
-    "Tuned",
-    "__version__",
-    "across",
-    "agreement",
-    "bench",
-    "check",
-    "compare",
-    "compare_scores",
-    "convert",
-    "evaluate",
-    "explain",
-    "fuse",
-    "gate",
-    "history",
-    "identify",
-    "judge",
-    "list_dialects",
-    "list_formats",
-    "list_measures",
-    "list_retrievers",
-    "load_result",
-    "parse",
-    "pool",
-    "questions",
-    "reconcile",
-    "sampled_scores",
-    "save_baseline",
-    "stages",
-    "tune",
-]
+__all__ = ["Across", "Agreement", "Bench", "BenchAcross", "BenchResult", "Check", "CheckFinding", "Comparison"]
+__all__ += ["Corpus", "Coverage", "Dataset", "Dialect", "Drafts", "Evidence", "Explanation", "GateResult", "History"]
+__all__ += ["Identification", "InputError", "Judgments", "ListComparison", "Measure", "MeasureError", "Note"]
+__all__ += ["PackageError", "Policies", "PolicyError", "Pool", "Qrels", "Queries", "QuerySets", "Reconciliation"]
+__all__ += ["ResultFolder", "Retriever", "RetrieverError", "RollUp", "Run", "Scores", "Stages", "Statistics"]
+__all__ += ["SteelyardError", "SteelyardWarning", "Tuned", "__version__", "across", "agreement", "bench", "check"]
+__all__ += ["compare", "compare_scores", "convert", "evaluate", "explain", "fuse", "gate", "history", "identify"]
+__all__ += ["judge", "list_dialects", "list_formats", "list_measures", "list_retrievers", "load_result", "parse"]
+__all__ += ["pool", "questions", "reconcile", "sampled_scores", "save_baseline", "stages", "tune"]
 
 __getattr__, __dir__, _ = lazy_names(
     __name__,

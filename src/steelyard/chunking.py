@@ -154,7 +154,24 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class _Joined:
+    """A chunker that joins pieces of a text as long as they fit into `tokens`."""
+
+    tokens: int = 200
+    tokenizer: str | Tokenizer = "whitespace"
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        whole_number(f"{type(self).__name__.lower()}: tokens", self.tokens, 1)
+
+    @property
+    def label(self) -> str:
+        """`sentence-100`, `recursive-200`."""
+        return self.name or f"{type(self).__name__.lower()}-{self.tokens}"
+
+
+@dataclass(frozen=True)
+class Sentence(_Joined):
     """Whole sentences, as many as fit into `tokens`; a longer sentence is a chunk of its own.
 
     A sentence ends at . ! or ? before white space, at their full-width forms, and at an empty line.
@@ -165,25 +182,16 @@ class Sentence:
     """
 
     tokens: int = 100
-    tokenizer: str | Tokenizer = "whitespace"
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        whole_number("sentence: tokens", self.tokens, 1)
-
-    @property
-    def label(self) -> str:
-        """`sentence-100`."""
-        return self.name or f"sentence-{self.tokens}"
 
     def spans(self, text: str) -> list[Span]:
         """Sentences, joined as long as they fit."""
-        ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-        return _joined(text, _between(text, ends), self.tokens, self.tokenizer)
+        bounds = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+        pieces = [(a, b) for a, b in pairwise(bounds) if text[a:b].strip()]
+        return _joined(text, pieces, self.tokens, self.tokenizer)
 
 
 @dataclass(frozen=True)
-class Recursive:
+class Recursive(_Joined):
     """Split at the coarsest separator; pieces longer than `tokens` at the next one; then joined as long as they fit.
 
     Separators: an empty line, a line end, sentence ends, semicolon, comma, space. A word is never split.
@@ -192,18 +200,6 @@ class Recursive:
     >>> [text[a:b] for a, b in Recursive(tokens=4).spans(text)]
     ['One line here.', 'Another, which is longer.', 'End.']
     """
-
-    tokens: int = 200
-    tokenizer: str | Tokenizer = "whitespace"
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        whole_number("recursive: tokens", self.tokens, 1)
-
-    @property
-    def label(self) -> str:
-        """`recursive-200`."""
-        return self.name or f"recursive-{self.tokens}"
 
     def spans(self, text: str) -> list[Span]:
         """The pieces that fit, coarse before fine."""
@@ -271,11 +267,6 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     inside = text[start:end]
     left = len(inside) - len(inside.lstrip())
     return start + left, end - (len(inside) - len(inside.rstrip()))
-
-
-def _between(text: str, cuts: Sequence[int]) -> list[Span]:
-    bounds = [0, *cuts, len(text)]
-    return [(a, b) for a, b in pairwise(bounds) if text[a:b].strip()]
 
 
 def _count(starts: Any, start: int, end: int) -> int:

@@ -85,20 +85,14 @@ declare(error=ERRORS, warning=WARNINGS, info=INFO, short=SHORT)
 
 def with_doubts(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
     """The alignment; with notes on inputs that look wrong: ids that do not match, distances, qrels and run swapped."""
-    doubts = [
-        *_unknown_documents(aligned.alignment, qrels, run),
-        *_score_doubts(aligned.first_scores, aligned.ordered, qrels),
-    ]
+    doubts, lists = list(_unknown_documents(aligned.alignment, qrels, run)), aligned.first_scores
+    fractions = qrels.once("fractions", lambda: bool(np.any(qrels.grades != np.round(qrels.grades))))
+    scores = {score for listed in lists for score in listed} if fractions else set()
+    if scores and len(scores) <= _MOST_GRADES and all(score == int(score) for score in scores):
+        doubts.append(note("qrels-and-run-swapped"))
+    elif like_distances(lists):
+        doubts.append(note("scores-like-distances", ordered=aligned.ordered))
     return replace(aligned, notes=(*doubts, *aligned.notes)) if doubts else aligned
-
-
-def _score_doubts(lists: Sequence[Sequence[float]], ordered: bool, qrels: Qrels) -> list[Note]:
-    """Notes on scores that look like distances, or like grades where the grades look like scores."""
-    if qrels.once("fractions", lambda: bool(np.any(qrels.grades != np.round(qrels.grades)))):
-        scores = {score for listed in lists for score in listed}
-        if scores and len(scores) <= _MOST_GRADES and all(score == int(score) for score in scores):
-            return [note("qrels-and-run-swapped")]
-    return [note("scores-like-distances", ordered=ordered)] if like_distances(lists) else []
 
 
 def like_distances(lists: Iterable[Sequence[float]]) -> bool:

@@ -18,6 +18,7 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
 from steelyard.measures.compute import QrelsTraits, values
 from steelyard.measures.grammar import Measure, build, with_rel
+from steelyard.measures.registry import definitions
 from steelyard.notes import Note, Texts, declare, note, warn_of
 from steelyard.options import Options, Policies, check_names, resolve
 from steelyard.qrels import Qrels
@@ -88,7 +89,7 @@ def evaluate(
     check_names(options, evaluate.__kwdefaults__ or ())
     dialect, chosen, named = prepare(measures, dialect, options)
     if roll_up is not None:
-        from steelyard.evidence.rollup import RollUp
+        from steelyard.evidence.chunks import RollUp
 
         run = (roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up))(Run.of(run, name))
     judged = judged_qrels(qrels)
@@ -147,7 +148,10 @@ def named_measures(
         measure = with_rel(dialect.measure(text), rel)
         named[str(text)] = measure
         if measure.definition.companion and str(text) == str(measure):
-            named[f"{text} residual"] = _companion(measure)
+            other = definitions()[measure.definition.companion]
+            shared = {key: value for key, value in measure.given if other.parameter(key) is not None}
+            cutoff = None if other.cutoff == "none" else measure.cutoff
+            named[f"{text} residual"] = build(other, shared, cutoff)
     return named
 
 
@@ -159,14 +163,6 @@ def on_scale(named: dict[_K, Measure], qrels: Qrels, dialect: Dialect) -> dict[_
     if dialect.name != "steelyard":
         return named
     return {key: with_rel(measure, qrels.relevant_from) for key, measure in named.items()}
-
-
-def _companion(measure: Measure) -> Measure:
-    from steelyard.measures.registry import definitions
-
-    other = definitions()[str(measure.definition.companion)]
-    shared = {key: value for key, value in measure.given if other.parameter(key) is not None}
-    return build(other, shared, None if other.cutoff == "none" else measure.cutoff)
 
 
 def scores_of(
@@ -187,17 +183,12 @@ def scores_of(
     if options.missing == "error" and coverage.missing:
         absent = list(compress(a.queries, (~a.answered).tolist()))
         raise missing_error(absent, coverage.missing, a.size, aligned.name)
-    queries, matrix = query_values(a, measures, options, _own_lists(aligned, measures, dialect, options))
-    return Scores(aligned.name, dialect.name, measures, queries, matrix, coverage, inputs, a)
-
-
-def _own_lists(
-    aligned: Aligned, measures: Mapping[str, Measure], dialect: Dialect, options: Options
-) -> dict[str, Alignment]:
-    """The lists of measures for which the dialect orders equal scores in another way."""
+    # The lists of measures for which the dialect orders equal scores in another way.
     own = dialect.own_options(measures, options)
     lists = {ordering: aligned.again(ordering) for ordering in {each.ordering for each in own.values()}}
-    return {key: each.lists(lists[each.ordering]) for key, each in own.items()}
+    own_lists = {key: each.lists(lists[each.ordering]) for key, each in own.items()}
+    queries, matrix = query_values(a, measures, options, own_lists)
+    return Scores(aligned.name, dialect.name, measures, queries, matrix, coverage, inputs, a)
 
 
 def query_values(
@@ -290,12 +281,7 @@ class Lengths:
 
 def missing_error(absent: Sequence[str], missing: int, queries: int, name: str) -> PolicyError:
     """The error of `missing="error"`; `absent` are the first of the `missing` queries, or all of them."""
-    return PolicyError(
-        problem_report(
-            f"run {name!r} has no list for {missing:,} of "
-            f"{counted(queries, 'judged query', 'judged queries')} (missing=error):",
-            [f"query {query!r}" for query in absent],
-            "Run those queries, or choose missing=zero or missing=skip.",
-            total=missing,
-        )
-    )
+    judged = counted(queries, "judged query", "judged queries")
+    headline = f"run {name!r} has no list for {missing:,} of {judged} (missing=error):"
+    advice = "Run those queries, or choose missing=zero or missing=skip."
+    return PolicyError(problem_report(headline, [f"query {query!r}" for query in absent], advice, missing))

@@ -22,6 +22,7 @@ from typing import Any, Literal, get_args
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, PolicyError, did_you_mean
+from steelyard.frames import as_polars
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, Texts, declare, note
@@ -85,15 +86,9 @@ class Judgment:
 
     def to_dict(self) -> dict[str, Any]:
         """The object that is written to the file."""
-        grade = self.grade
-        whole = grade is not None and float(grade).is_integer()
-        fields: dict[str, Any] = {
-            "query_id": self.query_id,
-            "doc_id": self.doc_id,
-            "grade": int(grade) if whole and grade is not None else grade,
-            "judge": self.judge,
-            "at": self.at,
-        }
+        fields: dict[str, Any] = {name: getattr(self, name) for name in FIRST_FIELDS}
+        if self.grade is not None and float(self.grade).is_integer():
+            fields["grade"] = int(self.grade)
         return {**fields, **({"undo": True} if self.undo else {}), **self.more}
 
 
@@ -153,18 +148,8 @@ class Judgments:
         **more: Any,
     ) -> Judgment:
         """Add one judgment; with a file, write its line and wait until it is on disk."""
-        judgment = judgment_of(
-            {
-                "query_id": query_id,
-                "doc_id": doc_id,
-                "grade": grade,
-                "judge": judge,
-                "at": at or now(),
-                "undo": undo,
-                **more,
-            },
-            None,
-        )
+        first = dict(zip(FIRST_FIELDS, (query_id, doc_id, grade, judge, at or now()), strict=True))
+        judgment = judgment_of({**first, "undo": undo, **more}, None)
         if self.path is not None:
             append_line(self.path, judgment)
         self.lines.append(judgment)
@@ -240,12 +225,10 @@ class Judgments:
         """
         lines = self.current
         names = list(dict.fromkeys(name for line in lines for name in line.more))
+        first = {name: [getattr(line, name) for line in lines] for name in FIRST_FIELDS}
         columns = {
-            "query_id": pl.Series([line.query_id for line in lines], dtype=pl.String),
-            "doc_id": pl.Series([line.doc_id for line in lines], dtype=pl.String),
-            "grade": _grade_column([line.grade for line in lines]),
-            "judge": pl.Series([line.judge for line in lines], dtype=pl.String),
-            "at": pl.Series([line.at for line in lines], dtype=pl.String),
+            name: _grade_column(values) if name == "grade" else pl.Series(values, dtype=pl.String)
+            for name, values in first.items()
         }
         return pl.DataFrame({**columns, **{name: _column(name, lines) for name in names}})
 
@@ -407,24 +390,13 @@ def _lines_of(source: Any, judge: str | None) -> Iterable[Judgment]:
     if isinstance(source, (list, tuple)):
         return [record if isinstance(record, Judgment) else judgment_of(record, judge) for record in source]
     if hasattr(source, "columns") and "judge" in list(source.columns):
-        return [judgment_of(row, judge) for row in _frame_rows(source)]
+        # Fields that are missing in a row are left out.
+        rows = as_polars(source).to_dicts()
+        return [judgment_of({k: v for k, v in row.items() if v is not None or k == "grade"}, judge) for row in rows]
     qrels = Qrels.of(source)
-    rows = qrels.frame.drop_nulls("doc_id").group_by("query_id", "doc_id", maintain_order=True)
-    best = rows.agg(_highest())
-    return [
-        Judgment(query, doc, grade, judge or UNNAMED)
-        for query, doc, grade in best.select("query_id", "doc_id", "grade").iter_rows()
-    ]
-
-
-def _highest() -> pl.Expr:
-    return pl.col("grade").max()
-
-
-def _frame_rows(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a polars, pandas or pyarrow frame, without the fields that are missing in them."""
-    rows = (frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)).to_dicts()
-    return [{k: v for k, v in row.items() if v is not None or k == "grade"} for row in rows]
+    documents = qrels.frame.drop_nulls("doc_id").group_by("query_id", "doc_id", maintain_order=True)
+    best = documents.agg(pl.col("grade").max()).iter_rows()
+    return [Judgment(query, doc, grade, judge or UNNAMED) for query, doc, grade in best]
 
 
 def judgment_of(record: Any, judge: str | None) -> Judgment:
@@ -439,16 +411,9 @@ def judgment_of(record: Any, judge: str | None) -> Judgment:
     if who is not None and not isinstance(who, str):
         raise InputError(f"judge is {who!r}, expected a name")
     more = {name: value for name, value in record.items() if name not in (*FIRST_FIELDS, "undo")}
-    at = record.get("at")
-    return Judgment(
-        query,
-        doc,
-        _grade(record["grade"]),
-        who or UNNAMED,
-        None if at is None else str(at),
-        record.get("undo") is True,
-        more,
-    )
+    grade, at = _grade(record["grade"]), record.get("at")
+    undo = record.get("undo") is True
+    return Judgment(query, doc, grade, who or UNNAMED, None if at is None else str(at), undo, more)
 
 
 def _text_id(value: Any, name: str) -> str:

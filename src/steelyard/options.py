@@ -20,71 +20,56 @@ if TYPE_CHECKING:
     from steelyard.alignment.alignment import Alignment
 
 
-def _about(help: str = "", **meaning: str) -> dict[str, Any]:
-    """The help text of an option, and what each of its values means."""
-    return {"help": help, "meaning": meaning}
+def _option(default: Any, help: str = "", **meaning: str) -> Any:
+    """An option: its default, its help text, and what each of its values means."""
+    return field(default=default, metadata={"help": help, "meaning": meaning})
 
 
 @dataclass(frozen=True)
 class Options:
     """The options of an evaluation, each with the value in force."""
 
-    missing: Literal["zero", "skip", "error"] = field(
-        default="zero",
-        metadata=_about(
-            "Queries that are in the qrels and not in the run (an empty list is an answer): zero, skip or error.",
-            zero="a query that is not in the run scores 0",
-            skip="a query that is not in the run is left out; one with an empty list is not",
-            error="a query that is not in the run is an error",
-        ),
+    missing: Literal["zero", "skip", "error"] = _option(
+        "zero",
+        "Queries that are in the qrels and not in the run (an empty list is an answer): zero, skip or error.",
+        zero="a query that is not in the run scores 0",
+        skip="a query that is not in the run is left out; one with an empty list is not",
+        error="a query that is not in the run is an error",
     )
-    no_relevant: Literal["zero", "skip"] = field(
-        default="zero",
-        metadata=_about(
-            "Queries without a relevant document: zero or skip.",
-            zero="a query without a relevant document scores 0",
-            skip="a query without a relevant document is left out",
-        ),
+    no_relevant: Literal["zero", "skip"] = _option(
+        "zero",
+        "Queries without a relevant document: zero or skip.",
+        zero="a query without a relevant document scores 0",
+        skip="a query without a relevant document is left out",
     )
-    ties: TieRule = field(
-        default="docid-desc",
-        metadata=_about(
-            "Order of equal scores: docid-desc, docid-asc, stable or expected.",
-            **{
-                "docid-desc": "equal scores are ordered by document id, descending",
-                "docid-asc": "equal scores are ordered by document id, ascending",
-                "stable": "equal scores keep the order of the input",
-                "expected": "the mean over all orders of equal scores",
-            },
-        ),
+    ties: TieRule = _option(  # noqa: RUF009 - it returns a field
+        "docid-desc",
+        "Order of equal scores: docid-desc, docid-asc, stable or expected.",
+        **{
+            "docid-desc": "equal scores are ordered by document id, descending",
+            "docid-asc": "equal scores are ordered by document id, ascending",
+            "stable": "equal scores keep the order of the input",
+            "expected": "the mean over all orders of equal scores",
+        },
     )
-    duplicates: DuplicateRule = field(
-        default="hold",
-        metadata=_about(
-            "A document that is repeated in a list: hold, collapse or error.",
-            hold="a repeated document keeps its rank and gains nothing",
-            collapse="a repeated document is removed and the ranks below it move up",
-            error="a repeated document is an error",
-        ),
+    duplicates: DuplicateRule = _option(  # noqa: RUF009
+        "hold",
+        "A document that is repeated in a list: hold, collapse or error.",
+        hold="a repeated document keeps its rank and gains nothing",
+        collapse="a repeated document is removed and the ranks below it move up",
+        error="a repeated document is an error",
     )
-    single: bool = field(
-        default=False,
-        metadata=_about(
-            **{"False": "scores are compared as 64-bit floats", "True": "scores are compared as 32-bit floats"}
-        ),
+    single: bool = _option(
+        False, **{"False": "scores are compared as 64-bit floats", "True": "scores are compared as 32-bit floats"}
     )
-    unjudged: Literal["keep", "remove"] = field(
-        default="keep",
-        metadata=_about(
-            "Documents without a judgment: keep, or remove to measure condensed lists.",
-            keep="an unjudged document keeps its rank and gains nothing",
-            remove="unjudged documents (and repeats) are removed first and the ranks below them move up",
-        ),
+    unjudged: Literal["keep", "remove"] = _option(
+        "keep",
+        "Documents without a judgment: keep, or remove to measure condensed lists.",
+        keep="an unjudged document keeps its rank and gains nothing",
+        remove="unjudged documents (and repeats) are removed first and the ranks below them move up",
     )
-    rel: float | None = field(
-        default=None, metadata=_about("Lowest grade that counts as relevant, where a measure does not state it.")
-    )
-    depth: int | None = field(default=None, metadata=_about("Cut every list at this depth."))
+    rel: float | None = _option(None, "Lowest grade that counts as relevant, where a measure does not state it.")
+    depth: int | None = _option(None, "Cut every list at this depth.")
 
     @property
     def ordering(self) -> Ordering:

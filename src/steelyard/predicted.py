@@ -8,7 +8,7 @@ for others. The estimate uses the predictions for the other queries and the huma
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -94,7 +94,9 @@ class PredictedScores(Scores):
         """The human values of all queries, NaN where there is none, and the predicted ones."""
         assert self.human is not None
         assert self.predicted is not None
-        return human_values(self.human, self.predicted, key), self.predicted.values(key)
+        known = dict(zip(self.human.queries, self.human.values(key).tolist(), strict=True))
+        human = np.array([known.get(query, np.nan) for query in self.predicted.queries])
+        return human, self.predicted.values(key)
 
     @cached_property
     def means(self) -> dict[str, float]:
@@ -155,12 +157,6 @@ class PredictedScores(Scores):
         return "\n".join([super().__repr__(), *(f"  {each}." for each in self.about)])
 
 
-def human_values(human: Scores, predicted: Scores, key: str) -> Floats:
-    """The human value of every query that has predictions, NaN where it has none."""
-    known = dict(zip(human.queries, human.values(key).tolist(), strict=True))
-    return np.array([known.get(query, np.nan) for query in predicted.queries])
-
-
 def value_bounds(measure: Measure) -> tuple[float, float] | None:
     """The bounds of the values of a measure; None where there are none."""
     low, high = measure.definition.low, measure.definition.high
@@ -188,19 +184,8 @@ def predicted_scores(
     queries, absent = human_judged(human.queries, qrels, predicted.queries)
     places = [human.queries.index(query) for query in queries]
     human = replace(human, queries=queries, matrix=human.matrix[:, places])
-    made = PredictedScores(
-        predicted.name,
-        predicted.dialect,
-        predicted.measures,
-        predicted.queries,
-        predicted.matrix,
-        predicted.coverage,
-        predicted.inputs,
-        human=human,
-        predicted=predicted,
-        judge=judge,
-        these_queries=these_queries,
-    )
+    shared = {each.name: getattr(predicted, each.name) for each in fields(Scores) if each.name != "lists"}
+    made = PredictedScores(**shared, human=human, predicted=predicted, judge=judge, these_queries=these_queries)
     first = next(iter(made.estimates.values()), None)
     notes = [note("predicted-judgments", judge=judge)]
     if first is not None:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from steelyard.alignment.hits import Floats, Ints, JudgedDocs
+from steelyard.alignment.hits import Floats, Ints, JudgedDocs, Remembers
 from steelyard.alignment.ranges import Ranges
 from steelyard.errors import InputError
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note
 from steelyard.wording import counted
-
-_T = TypeVar("_T")
 
 Row: TypeAlias = tuple[str, str, float, "str | None"]
 """A judgment: query, document, grade, target (None: the document is its own target)."""
@@ -40,7 +38,7 @@ class Targets:
     name: Sequence[str]
 
 
-class Qrels:
+class Qrels(Remembers):
     """Qrels from a mapping, records, a frame (polars, pandas, pyarrow) or, with `Qrels.read`, a file.
 
     Named tuples (ir_measures' Qrel) are records too, and ranx's Qrels are also accepted.
@@ -182,16 +180,6 @@ class Qrels:
     def doc_query(self) -> Ints:
         """The query of every judged document."""
         return np.repeat(np.arange(len(self._judged.query_ids), dtype=np.int64), np.diff(self._judged.starts))
-
-    @cached_property
-    def _computed(self) -> dict[str, Any]:
-        return {}
-
-    def once(self, key: str, compute: Callable[[], _T]) -> _T:
-        """The result of `compute`, which depends on the qrels alone: computed once and shared by all runs."""
-        if key not in self._computed:
-            self._computed[key] = compute()
-        return cast("_T", self._computed[key])
 
     @property
     def has_targets(self) -> bool:
@@ -368,10 +356,7 @@ def disagreement(query: str, doc: str, target: str | None, first: float, later: 
 
 def disagreement_error(total: int, disagreements: Sequence[str]) -> InputError:
     """Judgments that disagree with earlier ones: their number, and the first of them."""
-    return InputError.of_problems(
-        f"{counted(total, 'judgment disagrees', 'judgments disagree')} with an earlier one of the same "
-        "query and document:",
-        disagreements,
-        "Keep one grade for each, or give each its own target.",
-        total=total,
-    )
+    count = counted(total, "judgment disagrees", "judgments disagree")
+    headline = f"{count} with an earlier one of the same query and document:"
+    advice = "Keep one grade for each, or give each its own target."
+    return InputError.of_problems(headline, disagreements, advice, total=total)

@@ -93,12 +93,8 @@ class _TimedRequest(Request):
     """A request that has to be finished at a time, also after a redirect."""
 
     def __init__(self, request: Request, until: float) -> None:
-        super().__init__(
-            request.full_url,
-            request.data,
-            {**request.headers, **request.unredirected_hdrs},
-            method=request.get_method(),
-        )
+        headers = {**request.headers, **request.unredirected_hdrs}
+        super().__init__(request.full_url, request.data, headers, method=request.get_method())
         self.until = until
 
 

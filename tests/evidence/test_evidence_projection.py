@@ -18,10 +18,10 @@ from needs import import_peer
 from steelyard.chunking import Fixed, chunk_documents
 from steelyard.errors import InputError
 from steelyard.evidence import facts as fact_matching
-from steelyard.evidence import intervals as interval_join
+from steelyard.evidence import projection as interval_join
 from steelyard.evidence import text_hash
 from steelyard.evidence.facts import Matching, find_facts
-from steelyard.evidence.intervals import Intervals, overlaps
+from steelyard.evidence.projection import Intervals, overlaps
 from steelyard.notes import note
 
 BOOK = "The balance weighs gold. A boat floats, a stone sinks; the balance does not care."

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering, Remembers
 from steelyard.alignment.ranges import Ranges, RetrievedRanges
 from steelyard.alignment.scans import ScannedRun, scan_file, scan_mapping
 from steelyard.errors import InputError
@@ -26,30 +26,19 @@ FIRST_SCORES = 1000
 """How many scores of a run are kept to see whether they look plausible."""
 _HEAD = 1 << 16
 _MOST_WHOLE_GAIN = 1 << 20
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Judged:
+class Judged(Remembers):
     """The judgments of an alignment: one entry per judged document, query by query.
 
     `highest` is the highest grade of the whole qrels if these are a part of them; NaN if it is not known. The runs of
-    one Qrels share this object, and with it what `once` computed from the judgments alone.
+    one Qrels share this object.
     """
 
     query: Ints
     grade: Floats
     highest: float | None = None
-    _known: dict[Any, Any] = field(default_factory=dict, init=False)
-
-    def once(self, key: Any, compute: Callable[[], _T]) -> _T:
-        """What `compute` returns, computed once per key; an array is not to be changed."""
-        if key not in self._known:
-            found = compute()
-            if isinstance(found, np.ndarray):
-                found.flags.writeable = False
-            self._known[key] = found
-        return cast("_T", self._known[key])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

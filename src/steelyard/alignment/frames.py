@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Bools, Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.ranges import Ranges
 from steelyard.alignment.ranking import compared, group_starts, repeat_error, table_order
-from steelyard.errors import SHOWN_PROBLEMS, PolicyError, problem_report
+from steelyard.errors import PolicyError, problem_report
 from steelyard.lazy import polars as pl
 from steelyard.native import hits_from, kernel, options
 from steelyard.run import Run
@@ -290,16 +290,10 @@ def _tokens_through(rows: _Rows) -> Ints:
     assert rows.tokens is not None
     unknown = rows.documents(np.flatnonzero(rows.tokens.is_null().to_numpy()))
     if len(unknown):
-        total = unknown.n_unique()
-        shown = unknown.unique(maintain_order=True).head(SHOWN_PROBLEMS).to_list()
-        raise PolicyError(
-            problem_report(
-                f"{counted(total, 'returned document has', 'returned documents have')} no token count:",
-                [f"document {doc!r}" for doc in shown],
-                "A budget counts every returned document: give the run a length for each (tokens=, texts=).",
-                total=total,
-            )
-        )
+        problems = [f"document {doc!r}" for doc in unknown.unique(maintain_order=True).to_list()]
+        count = counted(len(problems), "returned document has", "returned documents have")
+        advice = "A budget counts every returned document: give the run a length for each (tokens=, texts=)."
+        raise PolicyError(problem_report(f"{count} no token count:", problems, advice))
     total_before = np.concatenate([[0], np.cumsum(rows.tokens.to_numpy().astype(np.int64))])
     through: Ints = total_before[1:] - total_before[_first_of_group(rows.query)]
     return through

@@ -8,14 +8,16 @@ run is read ahead while numpy is imported.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from steelyard.alignment.ranges import RetrievedRanges
+
+_T = TypeVar("_T")
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
@@ -44,24 +46,33 @@ class Ordering:
     single: bool = False
 
 
+class Remembers:
+    """What is made of an object's values alone is made once, and shared by all runs."""
+
+    def once(self, key: Any, make: Callable[[], _T]) -> _T:
+        """What `make` returns, made once per key; an array is not to be changed.
+
+        Another thread may make it too, and one of the two is kept.
+        """
+        known: dict[Any, _T] = self.__dict__.setdefault("_known", {})
+        if key not in known:
+            made = make()
+            if hasattr(made, "flags"):
+                made.flags.writeable = False
+            known[key] = made
+        return known[key]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgedDocs:
+class JudgedDocs(Remembers):
     """The judged documents of each query: those of query i are doc_ids[starts[i]:starts[i + 1]].
 
-    Queries are unique, and so are the documents within a query. `once` keeps what a reader makes of them, for the next
-    run.
+    Queries are unique, and so are the documents within a query.
     """
 
     query_ids: Sequence[str]
     starts: Ints
     doc_ids: Sequence[str]
-    _known: dict[str, Any] = field(default_factory=dict, init=False)
-
-    def once(self, key: str, make: Callable[[], Any]) -> Any:
-        """What `make` returns, made once; another thread may make it too, and one of the two is kept."""
-        if key not in self._known:
-            self._known[key] = make()
-        return self._known[key]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return JudgedDocs, (self.query_ids, self.starts, self.doc_ids)

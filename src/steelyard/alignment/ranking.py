@@ -112,11 +112,7 @@ def group_starts(*columns: Ints | Floats) -> Ints:
 
 def repeat_error(total: int, query: str, doc: str) -> PolicyError:
     """The error of `duplicates="error"`: how many documents are repeated, and the first of them."""
-    return PolicyError(
-        problem_report(
-            f"{counted(total, 'document is', 'documents are')} repeated in the list of a query (duplicates=error):",
-            [f"query {query!r}: document {doc!r}"],
-            "Remove the repeats, or choose duplicates=hold or duplicates=collapse.",
-            total=total,
-        )
-    )
+    count = counted(total, "document is", "documents are")
+    headline = f"{count} repeated in the list of a query (duplicates=error):"
+    advice = "Remove the repeats, or choose duplicates=hold or duplicates=collapse."
+    return PolicyError(problem_report(headline, [f"query {query!r}: document {doc!r}"], advice, total))

@@ -50,7 +50,8 @@ def near_duplicates(corpus: Mapping[str, str], threshold: float = 0.8) -> list[t
 
 def _band_keys(texts: Iterable[str]) -> tuple[Ints, Hashes]:
     """The documents that have words, and a key for each of their bands."""
-    multiply, shift = _permutations()
+    draw = np.random.default_rng(20).integers(0, 2**63, (2, _BANDS * _ROWS), dtype=np.uint64)
+    multiply, shift = (draw[0] << np.uint64(1)) | np.uint64(1), draw[1]
     places: list[Ints] = []
     keys: list[Hashes] = []
     first = 0
@@ -64,12 +65,6 @@ def _band_keys(texts: Iterable[str]) -> tuple[Ints, Hashes]:
     if not places:
         return np.empty(0, np.int64), np.empty((0, _BANDS), np.uint64)
     return np.concatenate(places), np.concatenate(keys)
-
-
-def _permutations() -> tuple[Hashes, Hashes]:
-    generator = np.random.default_rng(20)
-    draw = generator.integers(0, 2**63, (2, _BANDS * _ROWS), dtype=np.uint64)
-    return (draw[0] << np.uint64(1)) | np.uint64(1), draw[1]
 
 
 def _bands(hashes: Hashes, starts: Ints, multiply: Hashes, shift: Hashes) -> Hashes:

@@ -52,19 +52,12 @@ def measures_of(dialect: Dialect, names: Sequence[str] | None, grades: Sequence[
     """The measures of a dialect, each with its first name there: those of the given names, or all."""
     seen: set[Measure] = set()
     for name, measure in _every_name(dialect, grades) if names is None else _of_these(dialect, names):
-        for each in ((name, measure), *_with_levels(dialect, name, measure, grades)):
+        # The option -l of trec_eval is another lowest grade of relevant documents.
+        levels = grades if dialect.name.startswith("trec_eval") else ()
+        for each in ((name, measure), *((f"{name} -l{grade}", with_rel(measure, grade)) for grade in levels)):
             if each[1] not in seen:
                 seen.add(each[1])
                 yield each
-
-
-def _with_levels(dialect: Dialect, name: str, measure: Measure, grades: Sequence[int]) -> Iterator[tuple[str, Measure]]:
-    """The measure of trec_eval with its option -l: another lowest grade of relevant documents."""
-    if dialect.name.startswith("trec_eval"):
-        for grade in grades:
-            other = with_rel(measure, grade)
-            if other != measure:
-                yield f"{name} -l{grade}", other
 
 
 def _of_these(dialect: Dialect, names: Sequence[str]) -> Iterator[tuple[str, Measure]]:
@@ -103,7 +96,10 @@ def _every_name(dialect: Dialect, grades: Sequence[int]) -> Iterator[tuple[str, 
     known = definitions()
     own = dialect.defaults if dialect.names else [name for name in known if name not in _NOT_OF_LISTS]
     for name in own:
-        for text in _with_cutoffs(known[name]):
+        definition = known[name]
+        without = [] if definition.cutoff == "required" else [name]
+        cutoffs = [] if definition.cutoff == "none" else [f"{name}@{cutoff}" for cutoff in _cutoffs(definition)]
+        for text in (*without, *cutoffs):
             measure = dialect.measure(text)
             yield text, measure
             yield from _with_persistence(measure)
@@ -113,14 +109,6 @@ def _with_persistence(measure: Measure) -> Iterator[tuple[str, Measure]]:
     """RBP with the usual values of p, unless it states one."""
     if measure.name == "RBP" and "p" not in dict(measure.given):
         yield from ((str(other), other) for other in (measure(p=p) for p in PERSISTENCE))
-
-
-def _with_cutoffs(definition: Definition) -> Iterator[str]:
-    """The name of a measure without a cutoff and with common ones, if it can have them."""
-    if definition.cutoff != "required":
-        yield definition.name
-    if definition.cutoff != "none":
-        yield from (f"{definition.name}@{cutoff}" for cutoff in _cutoffs(definition))
 
 
 def _cutoffs(definition: Definition) -> list[str]:

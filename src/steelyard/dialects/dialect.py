@@ -68,7 +68,8 @@ class Dialect:
         found = {}
         for key, measure in measures.items():
             inner = parse(measure.parameters["of"]) if "of" in measure.parameters else measure
-            names = {inner.name, f"{inner.name}@" if inner.cutoff else "", _with_gain(inner)}
+            with_gain = f"{inner.name}(gain={inner.parameters.get('gain')})"
+            names = {inner.name, f"{inner.name}@" if inner.cutoff else "", with_gain}
             order = next((order for order in self.orders if names & set(order["measures"])), None)
             if order is not None:
                 found[key] = replace(options, ties=order["ties"], single=order["single"])
@@ -159,11 +160,6 @@ class Dialect:
         ranks = all(measure.definition.cutoff_kind == "rank" for measure, _ in listed)
         ordered = sorted((cutoff for _, cutoff in listed), key=float)
         return [f"{found[1]}_{cutoff if ranks else f'{float(cutoff):.2f}'}" for cutoff in ordered]
-
-
-def _with_gain(measure: Measure) -> str:
-    """A measure with its gain, as in nDCG(gain=exp)."""
-    return f"{measure.name}(gain={measure.parameters.get('gain')})"
 
 
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[str | Measure]:

@@ -154,7 +154,10 @@ class Means:
             return {}
         skipping = row
         if measure.definition.needs_relevant:
-            skipping = np.where(self._without_relevant(a, ordering, unjudged, level_of(measure)), np.nan, row)
+            key = (ordering, unjudged, level_of(measure))
+            if key not in self._without:
+                self._without[key] = without_relevant(a, key[2])
+            skipping = np.where(self._without[key], np.nan, row)
         return {
             ("zero", "zero"): summary(measure, row),
             ("zero", "skip"): summary(measure, skipping),
@@ -169,11 +172,6 @@ class Means:
             lists = options.lists(aligned.alignment)
             self._lists[ordering, unjudged, zeros] = lists if zeros else lists.without_zeros()
         return self._lists[ordering, unjudged, zeros]
-
-    def _without_relevant(self, a: Alignment, ordering: Ordering, unjudged: str, level: float | None) -> Bools:
-        if (ordering, unjudged, level) not in self._without:
-            self._without[ordering, unjudged, level] = without_relevant(a, level)
-        return self._without[ordering, unjudged, level]
 
     def _joined(self, ordering: Ordering) -> Aligned | None:
         if ordering not in self._aligned:
@@ -252,7 +250,7 @@ class Identification:
         texts = dict.fromkeys(("dialect", "name", "means", "but", "clauses"), pl.String)
         return pl.DataFrame(
             [
-                (found in self.matches, found.value, *name, found.but, _joined(found))
+                (found in self.matches, found.value, *name, found.but, "; ".join(map(_instead, found.clauses)))
                 for found in (*self.matches, *self.nearest)
                 for name in found.names
             ],
@@ -325,10 +323,6 @@ def _few(texts: Sequence[str]) -> str:
 
 def _instead(clause: Instead) -> str:
     return f"{clause.clause}={clause.value} matters: {clause.other} gives {clause.gives:.6f}"
-
-
-def _joined(match: Match) -> str:
-    return "; ".join(map(_instead, match.clauses))
 
 
 def _plain(match: Match) -> dict[str, Any]:
@@ -494,7 +488,10 @@ class _Search:
 
     def _clauses(self, reading: Reading, value: float) -> Iterator[Instead]:
         """The clauses without which, one at a time, the value would be different."""
-        changes = one_clause_changed(reading, _default_reading(reading))
+        # Compared with the measure at the same cutoff and with Steelyard's defaults.
+        inner = parse(reading.measure.parameters["of"]) if "of" in reading.measure.parameters else reading.measure
+        default = Reading("steelyard", Measure(inner.definition, (), inner.cutoff), Options())
+        changes = one_clause_changed(reading, default)
         cutoff = reading.measure.cutoff
         if cutoff is not None and reading.measure.definition.cutoff == "optional":
             whole = build(reading.measure.definition, dict(reading.measure.given), None)
@@ -514,9 +511,3 @@ def _unlikeliness(group: _Group) -> tuple[Any, ...]:
 
 def _unlikely_reading(reading: Reading) -> tuple[int, int, int]:
     return tool_rank(reading.dialect), *measure_rank(reading.measure)
-
-
-def _default_reading(reading: Reading) -> Reading:
-    """The measure with the same cutoff and Steelyard's defaults."""
-    inner = parse(reading.measure.parameters["of"]) if "of" in reading.measure.parameters else reading.measure
-    return Reading("steelyard", Measure(inner.definition, (), inner.cutoff), Options())

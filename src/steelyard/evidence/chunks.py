@@ -1,11 +1,11 @@
-"""Chunks as one table, from dicts, frames or a corpus, with every value checked."""
+"""Chunks as one table, from dicts, frames or a corpus, with every value checked; and runs of chunks rolled up."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import is_dataclass
-from typing import Any
+from dataclasses import dataclass, is_dataclass
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,8 @@ from steelyard.errors import SHOWN_PROBLEMS, InputError, did_you_mean
 from steelyard.evidence.conditions import one_line
 from steelyard.frames import as_polars
 from steelyard.ids import kind_of, text_ids
-from steelyard.wording import counted
+from steelyard.run import Run
+from steelyard.wording import counted, worded
 
 _NAMES = {
     "chunk_id": ("chunk_id", "chunk", "_id", "id"),
@@ -107,13 +108,8 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
 def _ids(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
     series = frame[str(column)]
     if series.null_count():
-        rows = [f"row {row + 1}" for row in series.is_null().arg_true().head(SHOWN_PROBLEMS).to_list()]
-        raise InputError.of_problems(
-            f"{counted(series.null_count(), 'chunk has', 'chunks have')} no {role}:",
-            rows,
-            "Name them.",
-            total=series.null_count(),
-        )
+        rows = [f"row {row + 1}" for row in series.is_null().arg_true().to_list()]
+        raise InputError.of_problems(f"{counted(len(rows), 'chunk has', 'chunks have')} no {role}:", rows, "Name them.")
     if not (series.dtype.is_integer() or series.dtype in (pl.String, pl.Categorical, pl.Enum)):
         raise InputError(f"column {column!r} ({role}) holds {series.dtype}; expected text or whole numbers.")
     ids: pl.Series = series.cast(pl.String).alias(role)
@@ -158,16 +154,11 @@ def _labels(frame: pl.DataFrame, column: str | None) -> pl.Series:
 
 
 def _check_unique(table: pl.DataFrame) -> None:
-    if table["chunk_id"].n_unique() == table.height:
-        return
-    twice = table.filter(pl.col("chunk_id").is_duplicated())["chunk_id"].unique(maintain_order=True).to_list()
+    twice = table["chunk_id"].filter(table["chunk_id"].is_duplicated()).unique(maintain_order=True).to_list()
     if twice:
-        raise InputError.of_problems(
-            f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:",
-            [repr(chunk) for chunk in twice[:SHOWN_PROBLEMS]],
-            "Give every chunk its own id; the document of a chunk is its doc_id.",
-            total=len(twice),
-        )
+        headline = f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:"
+        advice = "Give every chunk its own id; the document of a chunk is its doc_id."
+        raise InputError.of_problems(headline, list(map(repr, twice)), advice)
 
 
 def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> pl.Series:
@@ -189,13 +180,10 @@ def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> p
         found = [rule(chunk) for chunk in ids]
     lost = [chunk for chunk, parent in zip(ids, found, strict=True) if parent is None or parent == ""]
     if lost:
-        raise InputError.of_problems(
-            "the parent rule maps "
-            f"{'every chunk' if len(lost) == len(ids) else f'{len(lost):,} of {len(ids):,} chunks'} to nothing:",
-            [f"chunk {chunk!r}" for chunk in lost],
-            "A rule is a column of the chunks, a function of the chunk id, or a pattern whose first group is the "
-            "parent.",
-        )
+        some = "every chunk" if len(lost) == len(ids) else f"{len(lost):,} of {len(ids):,} chunks"
+        expected = "a column of the chunks, a function of the chunk id, or a pattern whose first group is the parent"
+        problems = [f"chunk {chunk!r}" for chunk in lost]
+        raise InputError.of_problems(f"the parent rule maps {some} to nothing:", problems, f"A rule is {expected}.")
     return pl.Series("parent", text_ids(found, "parent", "the parent rule"), dtype=pl.String)
 
 
@@ -263,3 +251,84 @@ def _whole_documents(table: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.col("end"))
     )
     return table.with_columns(start=pl.when(alone).then(pl.lit(0, pl.Int64)).otherwise(pl.col("start")), end=end)
+
+
+# Roll-up: a run of chunks as a run of their documents, parents or pages
+
+
+@dataclass(frozen=True)
+class RollUp:
+    """The roll-up of chunks to documents or pages that `evaluate(..., roll_up=...)` takes; see `roll_up`."""
+
+    parents: Any
+    how: Literal["best", "sum", "first"] = "best"
+    level: str = "doc_id"
+
+    def __call__(self, run: Any) -> Run:
+        """The run of parents."""
+        return roll_up(run, self.parents, self.how, self.level)
+
+
+def roll_up(
+    run: Any,
+    parents: Mapping[str, str] | Callable[[str], str] | Any,
+    how: Literal["best", "sum", "first"] = "best",
+    level: str = "doc_id",
+) -> Run:
+    """Every query's documents, ranked by their chunks.
+
+    `parents` is a mapping of chunk id to parent, a function, or the chunks as `Evidence.judge` takes
+    them, of which `level` names the column: doc_id, parent, or page (as document#page). how='best'
+    scores a document by its best chunk, 'sum' by the sum over its retrieved chunks, 'first' keeps the
+    place of its first chunk. Documents with equal scores are in the order of their first chunks.
+    Seconds are kept; token counts and texts, which belong to the chunks, are not.
+
+    >>> run = Run({"q": [("a#1", 5.0), ("b#1", 4.0), ("b#2", 3.0)]})
+    >>> roll_up(run, lambda chunk: chunk[0]).frame.rows()
+    [('q', 'a', 1, 5.0), ('q', 'b', 2, 4.0)]
+    >>> roll_up(run, lambda chunk: chunk[0], "sum").frame["doc_id"].to_list()
+    ['b', 'a']
+    """
+    if how not in ("best", "sum", "first"):
+        raise InputError(f"how is {how!r}; expected 'best', 'sum' or 'first'.")
+    chunk_run = Run.of(run)
+    frame = chunk_run.frame
+    scored = frame.height > 0 and frame["score"].null_count() == 0
+    if how == "sum" and frame.height and not scored:
+        raise InputError(f"run {chunk_run.name!r} has no scores to sum up; use how='best' or 'first'.")
+    chunks = frame["doc_id"].unique(maintain_order=True).to_list()
+    parent_of = _parents_of(chunks, parents, level)
+    placed = frame.with_columns(
+        parent=pl.col("doc_id").replace_strict(list(parent_of), list(parent_of.values()), return_dtype=pl.String)
+    )
+    score = pl.col("score")
+    value = {"sum": score.sum(), "best": score.max(), "first": score.first()}[how]
+    rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(score=value, first=pl.col("rank").min())
+    if scored and how != "first":
+        rolled = rolled.sort("score", "first", descending=[True, False], maintain_order=True)
+    else:
+        rolled = rolled.sort("first", maintain_order=True)
+    lists: dict[str, list[Any]] = {query: [] for query in chunk_run.queries}
+    for query, parent, score in rolled.select("query_id", "parent", "score").iter_rows():
+        lists[query].append((parent, score) if scored else parent)
+    return Run(lists, name=chunk_run.name, seconds=chunk_run.seconds)
+
+
+def _parents_of(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
+    """The parent of every retrieved chunk; a chunk without one is an error."""
+    if callable(parents) and not isinstance(parents, Mapping):
+        found = {chunk: parents(chunk) for chunk in chunks}
+    elif isinstance(parents, Mapping) and all(isinstance(value, str) for value in parents.values()):
+        found = {chunk: parents.get(chunk) for chunk in chunks}
+    else:
+        if level not in ("doc_id", "parent", "page"):
+            raise InputError(f"level is {level!r}; expected 'doc_id', 'parent' or 'page'.")
+        page = pl.concat_str("doc_id", pl.lit("#"), "page") if level == "page" else pl.col(level)
+        known = dict(chunk_table(parents).select("chunk_id", page.alias("level")).iter_rows())
+        found = {chunk: known.get(chunk) for chunk in chunks}
+    lost = [repr(chunk) for chunk, parent in found.items() if parent is None or parent == ""]
+    if lost:
+        some = f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run {worded(len(lost), 'has', 'have')}"
+        advice = "Name the parent of every chunk; the run may belong to another chunking."
+        raise InputError.of_problems(f"{some} no parent:", lost, advice)
+    return dict(zip(found, text_ids(found.values(), "parent", "the roll-up"), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from steelyard.checks import is_whole
@@ -12,29 +12,6 @@ from steelyard.evidence.facts import normalised
 from steelyard.ids import kind_of, text_ids
 from steelyard.wording import counted
 
-_NAMES = {
-    "chunk_id": "chunk_id",
-    "doc_id": "doc_id",
-    "document": "doc_id",
-    "document_id": "doc_id",
-    "parent": "parent",
-    "parent_id": "parent",
-    "page": "page",
-    "start": "start",
-    "start_index": "start",
-    "end": "end",
-    "end_index": "end",
-    "content": "content",
-    "fact": "fact",
-    "share": "share",
-    "hash": "hash",
-    "text_hash": "hash",
-    "sha256": "hash",
-    "sha1": "hash",
-    "md5": "hash",
-    "grade": "grade",
-    "distractor": "distractor",
-}
 _DIGESTS = {64: "sha256", 40: "sha1", 32: "md5"}
 _DISTRACTOR_GRADE = -1.0
 _PARTS = ("targets", "distractors")
@@ -104,6 +81,19 @@ class Alternative:
         named = (("chunk", self.chunk_id), ("parent", self.parent), ("document", self.doc_id))
         parts = [f"{what} {value!r}" for what, value in (*named, ("page", self.page), ("hash", self.hash)) if value]
         return " and ".join(parts)
+
+
+_NAMES = {
+    **{known.name: known.name for known in fields(Alternative)},
+    "document": "doc_id",
+    "document_id": "doc_id",
+    "parent_id": "parent",
+    "distractor": "distractor",
+    "start_index": "start",
+    "end_index": "end",
+    **dict.fromkeys(("text_hash", "sha256", "sha1", "md5"), "hash"),
+}
+"""The names of conditions in a dict, and the fields that they are."""
 
 
 def one_line(text: str, width: int = 60) -> str:

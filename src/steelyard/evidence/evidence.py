@@ -22,8 +22,7 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from steelyard.chunking import Tokenizer
     from steelyard.evidence.chunks import Parent
-    from steelyard.evidence.projection import Overlap, Projection
-    from steelyard.evidence.spans import Unit
+    from steelyard.evidence.projection import Overlap, Projection, Unit
 
 
 def _conditions(corpus: Any) -> dict[str, dict[str, Any]] | None:
@@ -208,8 +207,7 @@ class Evidence:
     ) -> Projection:
         """As `judge`, with a report: the qrels, split spans, and facts and targets that are in no chunk."""
         from steelyard.evidence.chunks import chunk_table
-        from steelyard.evidence.projection import project
-        from steelyard.evidence.spans import ranges_of
+        from steelyard.evidence.projection import project, ranges_of
 
         matching = Matching(share, case, spaces)
         table = chunk_table(chunks, parent, documents)

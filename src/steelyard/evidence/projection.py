@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -11,16 +11,21 @@ import numpy as np
 import polars as pl
 
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.ranges import Ranges
+from steelyard.chunking import Tokenizer, token_starts
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.evidence.chunks import overlapping_chunks
 from steelyard.evidence.conditions import Alternative, Alternatives, one_line
 from steelyard.evidence.facts import Matching, find_facts, normalised
-from steelyard.evidence.intervals import Intervals, equal_codes, overlaps
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Row
 from steelyard.wording import counted, worded
 
 Overlap = Literal["any", "majority", "whole"]
+Unit = Literal["character", "token"]
+
+BLOCK = 4_000_000
+"""Candidate pairs of a span and a chunk that are in memory at once."""
 
 Pairs: TypeAlias = tuple[Ints, Ints]
 """Alternatives and the chunks that meet them."""
@@ -161,11 +166,9 @@ def _check_spans(every: Alternatives, documents: Mapping[str, str]) -> None:
                 f"{one_line(one.content, 30)!r}"
             )
     if problems:
-        raise InputError.of_problems(
-            f"{counted(len(problems), 'span does not match its document', 'spans do not match their documents')}:",
-            problems,
-            "Fix the offsets, or pass the documents for which they were made.",
-        )
+        count = counted(len(problems), "span does not match its document", "spans do not match their documents")
+        advice = "Fix the offsets, or pass the documents for which they were made."
+        raise InputError.of_problems(f"{count}:", problems, advice)
 
 
 # Which chunk meets which alternative
@@ -353,3 +356,129 @@ def _fact_notes(lost: pl.DataFrame, with_documents: bool) -> list[Note]:
 def _notes(code: str, count: int, **values: Any) -> list[Note]:
     """The note with a count, if it is not 0."""
     return [note(code, count=count, **values)] if count else []
+
+
+# The interval join: which spans overlap which chunks, without looking at every pair
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Spans of documents, end exclusive; documents are numbered."""
+
+    doc: Ints
+    start: Ints
+    end: Ints
+
+
+def overlaps(spans: Intervals, chunks: Intervals) -> tuple[Ints, Ints, Ints]:
+    """Every span and chunk that share a character, as (span, chunk, shared), by span and then chunk.
+
+    Chunks are sorted by where they start, in classes of similar length: a chunk of length L to 2 L can
+    overlap a span only if it starts less than 2 L before it. So two binary searches per span and
+    class give candidates of which only a part near the boundary is not a pair.
+
+    >>> one = np.array([0])
+    >>> book = Intervals(np.array([0, 0]), np.array([0, 50]), np.array([50, 100]))
+    >>> [part.tolist() for part in overlaps(Intervals(one, one + 40, one + 70), book)]
+    [[0, 0], [0, 1], [10, 20]]
+    """
+    stride = 1 + max((int(part.max()) for part in (spans.end, chunks.end) if len(part)), default=0)
+    starts, ends = chunks.doc * stride + chunks.start, chunks.doc * stride + chunks.end
+    low, high = spans.doc * stride + spans.start, spans.doc * stride + spans.end
+    length = ends - starts
+    size_class = np.frexp(np.maximum(length, 1).astype(np.float64))[1]
+    found: list[tuple[Ints, Ints, Ints]] = []
+    for power in np.unique(size_class[length > 0]).tolist():
+        members = np.flatnonzero((size_class == power) & (length > 0))
+        members = members[np.argsort(starts[members], kind="stable")]
+        sorted_starts = starts[members]
+        first = np.searchsorted(sorted_starts, low - 2**power, side="right")
+        last = np.searchsorted(sorted_starts, high, side="left")
+        for span, place in ranges(first, last):
+            chunk = members[place]
+            shared = np.minimum(high[span], ends[chunk]) - np.maximum(low[span], starts[chunk])
+            overlap = shared > 0
+            found.append((span[overlap], chunk[overlap], shared[overlap]))
+    empty = np.zeros(0, dtype=np.int64)
+    span, chunk, shared = (
+        np.concatenate([empty, *parts]) for parts in (zip(*found, strict=True) if found else ((), (), ()))
+    )
+    order = np.lexsort((chunk, span))
+    return span[order], chunk[order], shared[order]
+
+
+def ranges(first: Ints, last: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """The numbers from first up to last of every row, as (row, number), in blocks of bounded size."""
+    counts = np.maximum(0, last - first)
+    through = np.cumsum(counts)
+    row = 0
+    while row < len(counts):
+        done = int(through[row - 1]) if row else 0
+        stop = max(row + 1, int(np.searchsorted(through, done + BLOCK, side="right")))
+        rows = np.repeat(np.arange(row, stop), counts[row:stop])
+        if len(rows):
+            offset = np.arange(len(rows)) - np.repeat(through[row:stop] - counts[row:stop] - done, counts[row:stop])
+            yield rows, first[rows] + offset
+        row = stop
+
+
+def equal_codes(searched: Ints, codes: Ints) -> tuple[Ints, Ints]:
+    """Every pair of positions with the same code, as (position in searched, position in codes)."""
+    order = np.argsort(codes, kind="stable")
+    sorted_codes = codes[order]
+    first = np.searchsorted(sorted_codes, searched, side="left")
+    last = np.searchsorted(sorted_codes, searched, side="right")
+    parts = [(row, order[place]) for row, place in ranges(first, last)]
+    empty = np.zeros(0, dtype=np.int64)
+    left, right = (np.concatenate([empty, *side]) for side in (zip(*parts, strict=True) if parts else ((), ())))
+    return left, right
+
+
+# The ranges of spans and chunks in their documents, which the span measures compare
+
+
+def ranges_of(
+    every: Alternatives,
+    chunks: pl.DataFrame,
+    unit: Unit = "character",
+    tokenizer: str | Tokenizer = "whitespace",
+    documents: Mapping[str, str] | None = None,
+) -> Ranges | None:
+    """The spans of the targets and the chunks as ranges of their documents; None without spans.
+
+    unit='token' counts tokens of the documents; a token belongs to the place of its first character.
+    """
+    if unit not in ("character", "token"):
+        raise InputError(f"unit is {unit!r}; expected 'character' or 'token'.")
+    if unit == "token" and documents is None:
+        raise InputError("unit='token' needs the documents (documents=...), to know where their tokens are.")
+    spans = [
+        (query, one)
+        for query, one in zip(every.query, every.alternative, strict=True)
+        if one.is_span and not one.is_distractor
+    ]
+    if not spans:
+        return None
+    gold = pl.DataFrame(
+        [(query, one.doc_id, one.start, one.end) for query, one in spans],
+        schema={"query_id": pl.String, "doc_id": pl.String, "start": pl.Int64, "end": pl.Int64},
+        orient="row",
+    )
+    placed = chunks.filter(pl.col("start").is_not_null()).select("chunk_id", "doc_id", "start", "end")
+    if unit == "token":
+        assert documents is not None
+        gold, placed = (_in_tokens(frame, tokenizer, documents) for frame in (gold, placed))
+    return Ranges(gold, placed)
+
+
+def _in_tokens(frame: pl.DataFrame, tokenizer: str | Tokenizer, documents: Mapping[str, str]) -> pl.DataFrame:
+    """Ranges of characters as ranges of tokens."""
+    parts = []
+    for (name,), part in frame.group_by("doc_id", maintain_order=True):
+        if name not in documents:
+            raise InputError(f"document {name!r} is not among the documents.")
+        starts = token_starts(documents[str(name)], tokenizer)
+        parts.append(
+            part.with_columns(start=np.searchsorted(starts, part["start"]), end=np.searchsorted(starts, part["end"]))
+        )
+    return pl.concat(parts)

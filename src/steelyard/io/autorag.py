@@ -16,10 +16,10 @@ from steelyard.datasets.dataset import Dataset, assemble
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.evidence import Evidence
 from steelyard.ids import kind_of
-from steelyard.io.files import bare_name, listing, required_file, run_name
+from steelyard.io.files import bare_name, listing, required_file
 from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, run_or_qrels
-from steelyard.io.lists import list_of, qrels_of_lists, qrels_of_mapping, run_of_lists
-from steelyard.io.records import NamedColumns, listed_rows, rows_of_file
+from steelyard.io.lists import list_of, qrels_of_lists, qrels_of_mapping
+from steelyard.io.records import NamedColumns, listed_rows, listed_run, rows_of_file
 from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.lazy import polars as pl
@@ -31,13 +31,11 @@ from steelyard.wording import counted
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of a qa table."""
-    rows = listed_rows(source, columns, "retrieval_gt", "the ids that answer each question", "an AutoRAG qa table")
-    qrels = qrels_of_lists(rows.queries, [targets(value) for value in rows.lists])
-    notes = rows.notes
-    if any(
-        isinstance(value, (str, list)) and value and not isinstance(value[0], list)
-        for value in map(_parsed, rows.lists)
-    ):
+    name, holds = "retrieval_gt", "the ids that answer each question"
+    table, queries, notes = listed_rows(source, columns, name, holds, "an AutoRAG qa table")
+    lists = table.column(name)
+    qrels = qrels_of_lists(queries, [targets(value) for value in lists])
+    if any(isinstance(value, list) and value and not isinstance(value[0], list) for value in map(list_of, lists)):
         notes += (note("list-is-one-target"),)
     qrels.notes = (*notes, *qrels.notes)
     return qrels
@@ -45,11 +43,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of a result table, in the order of its lists."""
-    rows = listed_rows(source, columns, "retrieved_ids", "the retrieved ids", "an AutoRAG result table")
-    scores = rows.table.column("retrieve_scores") if "retrieve_scores" in rows.table.names else None
-    run = run_of_lists(rows.queries, rows.lists, scores, run_name(source.path))
-    run.notes = (*rows.notes, *run.notes)
-    return run
+    return listed_run(source, columns, "retrieved_ids", "an AutoRAG result table", "retrieve_scores")
 
 
 def targets(value: Any) -> list[list[Any]]:
@@ -58,14 +52,10 @@ def targets(value: Any) -> list[list[Any]]:
     >>> targets("a"), targets(["a", "b"]), targets([["a", "b"], ["c"]]), targets([[]])
     ([['a']], [['a', 'b']], [['a', 'b'], ['c']], [])
     """
-    groups = _parsed(value)
+    groups = list_of(value)
     if isinstance(groups, list) and any(isinstance(item, list) for item in groups):
         return [group for group in groups if group != []]
     return [groups] if groups else []
-
-
-def _parsed(value: Any) -> Any:
-    return list_of(value) if value is not None else []
 
 
 # Datasets
@@ -111,12 +101,9 @@ def _read_queries(path: Path) -> tuple[QueriesBuilder, dict[str, Any]]:
         elif builder.add(query_id, text or "", record):
             judged[query_id] = needed
     if problems:
-        raise InputError.of_problems(
-            f"retrieval_gt is not as expected in {counted(len(problems), 'row')}:",
-            problems,
-            "Expected a list of lists of document ids, as [['d1', 'd2'], ['d3']].",
-            path,
-        )
+        headline = f"retrieval_gt is not as expected in {counted(len(problems), 'row')}:"
+        expected = "Expected a list of lists of document ids, as [['d1', 'd2'], ['d3']]."
+        raise InputError.of_problems(headline, problems, expected, path)
     return builder, judged
 
 

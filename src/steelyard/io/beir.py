@@ -19,16 +19,15 @@ from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.datasets.findings import Finding
 from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io.columns import QRELS_ROLES, known_roles
-from steelyard.io.delimited import read_table, table_bytes
 from steelyard.io.files import bare_name, errors_name, find_file, listing, required_file, write_file
 from steelyard.io.formats import Detected, Format, Layout
 from steelyard.io.frames import qrels_columns
 from steelyard.io.json import json_lines
-from steelyard.io.limits import check_every_query, check_whole_grades
 from steelyard.io.records import qrels_of_table
 from steelyard.io.shapes import LINES, Shape
 from steelyard.io.tables import qrels_table
-from steelyard.io.text import Source, bad_lines, line_blocks, quick_json_lines, unique_names
+from steelyard.io.text import Source, bad_lines, line_blocks, quick_json_lines, read_table, table_bytes, unique_names
+from steelyard.io.trec import rows_to_write
 from steelyard.io.white_space import number
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -42,17 +41,10 @@ EXPECTED_DOCUMENT = 'Expected one document per line, as {"_id": "d1", "title": "
 _EXPECTED_QUERY = 'Expected one query per line, as {"_id": "q1", "text": "..."}.'
 
 
-def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The qrels; negative scores are distractors."""
-    return qrels_of_table(read_table(source, "\t"), columns)
-
-
 def qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, with a target column where they have targets."""
-    check_whole_grades(qrels, "beir")
-    frame = qrels_table(qrels).drop_nulls("doc_id")
-    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), "beir")
-    return table_bytes(frame.rename(_HEADER), "\t")
+    frame = rows_to_write(qrels, "beir").rename(_HEADER)
+    return table_bytes(frame if qrels.has_targets else frame.drop("target"), "\t")
 
 
 # Reading datasets
@@ -286,7 +278,7 @@ FORMATS = (
         name="beir",
         description="query-id corpus-id score, with that header and tabs",
         detect=_detect,
-        reads={"qrels": read_qrels},
+        reads={"qrels": lambda source, columns: qrels_of_table(read_table(source, "\t"), columns)},
         writes={"qrels": qrels_bytes},
         suffixes={"qrels": (".tsv",)},
         dataset=Layout(read_dataset, _is_dataset, "corpus.jsonl, queries.jsonl and qrels.tsv"),

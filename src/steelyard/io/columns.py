@@ -71,16 +71,13 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
         raise InputError(
             f"no column {named!r} for {role}; the columns are {', '.join(columns)}.{did_you_mean(named, columns)}"
         )
-    by_lower = {column.lower().strip(): column for column in columns}
-    for name in NAMES[role]:
-        if name in by_lower:
-            return by_lower[name]
-    if required:
+    found = first_named(columns, NAMES[role])
+    if found is None and required:
         raise InputError(
             f"no column holds the {role}; the columns are {', '.join(columns)}. "
             f"Name one of them ({role}=...), or call it {NAMES[role][0]}."
         )
-    return None
+    return found
 
 
 def known_roles(columns: Sequence[str]) -> set[str]:
@@ -118,20 +115,20 @@ def kind_of_table(columns: Sequence[str]) -> TableKind | None:
     return "run" if roles & {"rank", "own_rank"} or (lower & set(NAMES["score"]) - {"score"}) else "either"
 
 
-def listed_name(names: Sequence[str], usual: Sequence[str]) -> str | None:
-    """The first of the usual names of lists that is among `names`, in any case."""
-    by_lower = {name.lower(): name for name in names}
+def first_named(names: Iterable[str], usual: Sequence[str]) -> str | None:
+    """The first of the usual names that is among `names`, in any case."""
+    by_lower = {str(name).lower().strip(): name for name in names}
     return next((by_lower[name] for name in usual if name in by_lower), None)
 
 
 def score_name(names: Sequence[str], named: str | None) -> str | None:
     """The name of the lists of scores: the one named, or one of the usual names."""
-    return listed_name(names, SCORE_LISTS) if named is None else find_name(names, "score", named)
+    return first_named(names, SCORE_LISTS) if named is None else find_name(names, "score", named)
 
 
 def kind_of_records(names: Sequence[str]) -> TableKind | None:
     """What records hold, by their names; None where these name no query or no document."""
-    run, qrels = listed_name(names, RUN_LISTS), listed_name(names, (*QRELS_LISTS, *PARTS))
+    run, qrels = first_named(names, RUN_LISTS), first_named(names, (*QRELS_LISTS, *PARTS))
     if run or qrels:
         return "either" if run and qrels else "run" if run else "qrels"
     return kind_of_table(names)

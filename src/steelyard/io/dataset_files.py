@@ -16,10 +16,11 @@ from typing import Any
 from steelyard.datasets.corpus import Corpus, CorpusBuilder, Queries, QueriesBuilder, as_id
 from steelyard.datasets.dataset import Dataset, with_unjudged
 from steelyard.datasets.findings import Finding
-from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.errors import InputError, did_you_mean
 from steelyard.frames import as_polars, is_frame
 from steelyard.ids import kind_of
 from steelyard.io.beir import EXPECTED_DOCUMENT, beir_qrels, read_objects
+from steelyard.io.columns import first_named
 from steelyard.io.files import bare_name, errors_name, no_such_file, reading, streams_read_once
 from steelyard.io.judgments import is_judgments_file, read_judgments
 from steelyard.io.text import Source, bad_lines, parse_json, shortened
@@ -122,7 +123,7 @@ def _queries_of(
     records: Iterable[Any], options: Mapping[str, Any], where: str, notes: list[Note]
 ) -> tuple[Queries, tuple[Note, ...]]:
     builder = QueriesBuilder()
-    columns: _Columns | None = None
+    names: tuple[str, str | None] | tuple[()] = ()
     texts: dict[str, tuple[str, int]] = {}
     empty: list[int] = []
     problems: list[str] = []
@@ -132,27 +133,29 @@ def _queries_of(
         if not isinstance(row, Mapping):
             problems.append(f"question {count:,} is {kind_of(row)}; expected text, or a record with one")
             continue
-        columns = columns or _Columns(row, options, where)
-        text = row.get(columns.text)
+        if not names:
+            names = _question_columns(row, options, where)
+        text_name, id_name = names
+        text = row.get(text_name)
         if text is None or (isinstance(text, str) and not text.strip()):
             empty.append(count)
             continue
         try:
-            query = f"q{count}" if columns.id is None else as_id(row.get(columns.id), columns.id)
+            query = f"q{count}" if id_name is None else as_id(row.get(id_name), id_name)
         except InputError as error:
             problems.append(f"question {count:,}: {error}")
             continue
         if not isinstance(text, str):
-            problems.append(f"question {count:,}: {columns.text} is {kind_of(text)}; expected text")
+            problems.append(f"question {count:,}: {text_name} is {kind_of(text)}; expected text")
         elif query in texts and texts[query][0] != text:
             problems.append(f"questions {texts[query][1]:,} and {count:,} have the id {shortened(query)!r}")
         else:
-            rest = {name: value for name, value in row.items() if name not in (columns.text, columns.id)}
+            rest = {name: value for name, value in row.items() if name not in names}
             if builder.add(query, text, {str(name): value for name, value in rest.items() if value != ""}):
                 texts[query] = (text, count)
     if problems:
         expected = "Every question needs an id of its own and a text; `column` and `id` name the columns."
-        raise InputError(problem_report(f"{counted(len(problems), 'problem')} in {where}:", problems, expected))
+        raise InputError.of_problems(f"{counted(len(problems), 'problem')} in {where}:", problems, expected)
     if not texts:
         raise InputError(f"{where} has no questions; expected one per row or line.")
     if empty:
@@ -160,41 +163,38 @@ def _queries_of(
     long = [query for query, (text, _) in texts.items() if len(text) > LONG]
     if long:
         notes.append(note("long-questions", queries=long[:3], count=len(long), longest=len(texts[long[0]][0])))
-    if columns is not None and columns.id is None:
+    if names and names[1] is None:
         notes.append(note("questions-have-made-ids", count=count))
     return builder.build()[0], tuple(notes)
 
 
-class _Columns:
+def _question_columns(row: Mapping[str, Any], options: Mapping[str, Any], where: str) -> tuple[str, str | None]:
     """The columns of a table of questions: that of the text, and that of the id if there is one."""
-
-    def __init__(self, row: Mapping[str, Any], options: Mapping[str, Any], where: str) -> None:
-        self.id = find_column(row, QUESTION_IDS, options.get("id"), "id", where)
-        text = find_column(row, QUESTION_NAMES, options.get("column"), "column", where)
-        if text is None:
-            shown = ", ".join(map(_in_message, row))
-            longest = _in_message(max(row, key=lambda name: len(str(row[name])), default="NAME"))
-            raise InputError(
-                f"no column of {where} holds the questions; its columns are {shown}. Call it question, or name it: "
-                f"--set column={longest}, in bench.yaml queries: {{path: {where}, column: {longest}}}. A file "
-                "without a header line, with one question per line, is read as plain text if its name ends in .txt."
-            )
-        self.text = text
+    named_id = find_column(row, QUESTION_IDS, options.get("id"), "id", where)
+    text = find_column(row, QUESTION_NAMES, options.get("column"), "column", where)
+    if text is None:
+        shown = ", ".join(map(_in_message, row))
+        longest = _in_message(max(row, key=lambda name: len(str(row[name])), default="NAME"))
+        raise InputError(
+            f"no column of {where} holds the questions; its columns are {shown}. Call it question, or name it: "
+            f"--set column={longest}, in bench.yaml queries: {{path: {where}, column: {longest}}}. A file "
+            "without a header line, with one question per line, is read as plain text if its name ends in .txt."
+        )
+    return text, named_id
 
 
 def find_column(columns: Iterable[str], usual: Sequence[str], named: Any, role: str, where: str) -> str | None:
     """The column that is named, or the first with a usual name; None if there is none."""
-    by_name = {str(name).strip().lower(): name for name in columns}
-    if named is not None:
-        found = by_name.get(str(named).strip().lower())
-        if found is None:
-            shown = ", ".join(map(_in_message, by_name.values()))
-            raise InputError(
-                f"{where} has no column {str(named)!r} (`{role}`); its columns are {shown}."
-                f"{did_you_mean(str(named), map(str, by_name.values()))}"
-            )
-        return found
-    return next((by_name[name] for name in usual if name in by_name), None)
+    listed = list(columns)
+    if named is None:
+        return first_named(listed, usual)
+    found = first_named(listed, (str(named).strip().lower(),))
+    if found is None:
+        raise InputError(
+            f"{where} has no column {str(named)!r} (`{role}`); its columns are {', '.join(map(_in_message, listed))}."
+            f"{did_you_mean(str(named), map(str, listed))}"
+        )
+    return found
 
 
 def _in_message(name: Any) -> str:
@@ -246,13 +246,9 @@ def _corpus_of(
         except InputError as error:
             problems.append(f"document {count:,}: {error}")
     if problems:
-        raise InputError(
-            problem_report(
-                f"{counted(len(problems), 'document')} of {where} cannot be read:",
-                problems,
-                "Expected an id and a text in each; `id` and `text` name the columns.",
-            )
-        )
+        headline = f"{counted(len(problems), 'document')} of {where} cannot be read:"
+        expected = "Expected an id and a text in each; `id` and `text` name the columns."
+        raise InputError.of_problems(headline, problems, expected)
     if not count:
         raise InputError(f"{where} has no documents.")
     return builder.build()

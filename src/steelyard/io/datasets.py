@@ -33,7 +33,10 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
     if format is not None and format not in layouts:
         raise InputError(unknown_name("dataset format", format, layouts))
     if isinstance(source, str) and source == "demo" and format is None:
-        return _read_demo(options)
+        from importlib.resources import as_file, files
+
+        with as_file(files("steelyard.demo") / "data") as folder:
+            return replace(_reader("beir", options)(folder, **options), name="demo")
     if isinstance(source, str) and (source.startswith(IR_DATASETS) or format == "ir_datasets"):
         return _reader("ir_datasets", options)(source.removeprefix(IR_DATASETS), **options)
     path = Path(source)
@@ -50,13 +53,6 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
         options = {**options, "judged": False}
     with reading(path):
         return reader(path, **options)
-
-
-def _read_demo(options: Mapping[str, Any]) -> Dataset:
-    from importlib.resources import as_file, files
-
-    with as_file(files("steelyard.demo") / "data") as folder:
-        return replace(_reader("beir", options)(folder, **options), name="demo")
 
 
 def _layouts() -> dict[str, Layout]:
@@ -137,7 +133,13 @@ def dataset_named(named: Any, folder: Path = Path(), judged: bool = True) -> Dat
 def path_and_options(named: Any) -> tuple[str | Path | None, dict[str, Any]]:
     """The path or name of a dataset, and its options; no path for a dataset of parts, as in {queries: FILE}."""
     if isinstance(named, str) and named.lstrip().startswith("{"):
-        named = _mapping(named)
+        import yaml
+
+        try:
+            named = load_yaml(named)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"the dataset {named!r} is not YAML ({reason}); expected {FORMS}.") from None
     if isinstance(named, (str, Path)):
         return named, {}
     options = {str(key): value for key, value in named.items()} if isinstance(named, Mapping) else {}
@@ -147,13 +149,3 @@ def path_and_options(named: Any) -> tuple[str | Path | None, dict[str, Any]]:
     if not isinstance(path, (str, Path)):
         raise InputError(f"the dataset is {named!r}; expected {FORMS}.")
     return path, options
-
-
-def _mapping(text: str) -> Any:
-    import yaml
-
-    try:
-        return load_yaml(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"the dataset {text!r} is not YAML ({reason}); expected {FORMS}.") from None

@@ -125,11 +125,10 @@ def streams_read_once() -> Iterator[None]:
 
 def _stream_bytes(path: Path) -> bytes:
     known = _streams.get()
-    if known is None or path not in known:
-        data = path.read_bytes()
-        if known is None:
-            return data
-        known[path] = data
+    if known is None:
+        return path.read_bytes()
+    if path not in known:
+        known[path] = path.read_bytes()
     return known[path]
 
 
@@ -349,13 +348,19 @@ def compress(data: bytes, kind: str | None) -> bytes:
 
 
 def write_file(path: Path, data: bytes, packed: bool = False) -> None:
-    """Write a file atomically, compressed as its suffix asks (.gz, .zst, .lz4) unless `packed` already."""
+    """Write a file atomically, compressed as its suffix asks (.gz, .zst, .lz4) unless `packed` already.
+
+    A pipe or a device must not be replaced by a file: it is written to.
+    """
     content = data if packed else compress(data, compression_named(path))
-    if path.exists() and not path.is_file() and not path.is_dir():
-        _write_stream(path, content)
-        return
-    with written_atomically(path) as file:
-        file.write(content)
+    is_device = path.exists() and not path.is_file() and not path.is_dir()
+    try:
+        with path.open("wb") if is_device else written_atomically(path) as file:
+            file.write(content)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise not_written(path, error) from None
 
 
 @contextmanager
@@ -378,14 +383,12 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(path))
         os.replace(temporary, path)
-    except IsADirectoryError:
+    except BaseException as error:
         os.unlink(temporary)
-        raise InputError("this is a folder; name a file in it.", path) from None
-    except OSError as error:
-        os.unlink(temporary)
-        raise not_written(path, error) from None
-    except BaseException:
-        os.unlink(temporary)
+        if isinstance(error, IsADirectoryError):
+            raise InputError("this is a folder; name a file in it.", path) from None
+        if isinstance(error, OSError):
+            raise not_written(path, error) from None
         raise
 
 
@@ -411,22 +414,9 @@ def hold(file: IO[Any]) -> bool:
         return True
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _write_stream(path: Path, content: bytes) -> None:
-    """Write to a pipe or a device, which must not be replaced by a file."""
-    try:
-        with path.open("wb") as file:
-            file.write(content)
-    except BrokenPipeError:
-        raise
     except OSError as error:
-        raise not_written(path, error) from None
+        return not isinstance(error, BlockingIOError)
+    return True
 
 
 def not_written(path: Path, error: OSError) -> InputError:

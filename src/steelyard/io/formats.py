@@ -158,7 +158,9 @@ def format_named(name: str, kind: Kind, doing: Literal["reads", "writes"]) -> Fo
     if name not in list_formats():
         raise InputError(unknown_name("format", name, names))
     verb = doing.removesuffix("s")
-    raise InputError(f"format {name!r} cannot {verb} {plural(kind)}; these can: {', '.join(names)}.")
+    raise InputError(
+        f"format {name!r} cannot {verb} {'runs' if kind == 'run' else kind}; these can: {', '.join(names)}."
+    )
 
 
 def format_of_name(path: Path, kind: Kind) -> Format:
@@ -176,11 +178,6 @@ def format_of_name(path: Path, kind: Kind) -> Format:
         known = sorted(filter(None, by_suffix))
         raise InputError(f"unknown suffix {suffix!r}; expected one of {', '.join(known)}, or name the format.", path)
     return chosen
-
-
-def plural(kind: Kind) -> str:
-    """'runs' or 'qrels'."""
-    return "runs" if kind == "run" else "qrels"
 
 
 def singular(kind: Kind) -> str:

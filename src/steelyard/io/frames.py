@@ -10,7 +10,15 @@ import numpy as np
 from steelyard.alignment.hits import JudgedDocs
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.frames import as_polars
-from steelyard.io.columns import CERTAIN_RUN_NAMES, ITERATION, QRELS_ROLES, RUN_NAMES, find_name, rank_column
+from steelyard.io.columns import (
+    CERTAIN_RUN_NAMES,
+    ITERATION,
+    QRELS_ROLES,
+    RUN_NAMES,
+    find_name,
+    first_named,
+    rank_column,
+)
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -113,7 +121,8 @@ def run_of_frame(frame: pl.DataFrame, columns: Mapping[str, str], name: str | No
     table = pl.DataFrame(data)
     _check_run(table, scored, ranked=ranks is not None)
     if ranks and not _is_ranked(table):
-        table = _with_first_row(table).sort("_query", "given", maintain_order=True).drop("_query")
+        first_row = pl.col("_row").min().over("query_id")
+        table = table.with_row_index("_row").sort(first_row, "given", maintain_order=True).drop("_row")
     elif not ranks and names["rank"]:
         notes += _rank_notes(table, frame[names["rank"]])
     listed, empty = table.drop("given"), list[str]()
@@ -133,7 +142,7 @@ def runs_of_frame(source: Any) -> dict[str, pl.DataFrame]:
     ['a', 'b']
     """
     frame = as_polars(source)
-    column = _run_column(frame, RUN_NAMES)
+    column = first_named(frame.columns, RUN_NAMES)
     if column is None:
         raise InputError(
             f"one frame, and none of its columns ({', '.join(frame.columns)}) names the run; call it run, or pass a "
@@ -145,14 +154,9 @@ def runs_of_frame(source: Any) -> dict[str, pl.DataFrame]:
     return {name: frame.filter(names == name).drop(column) for name in names.unique(maintain_order=True).to_list()}
 
 
-def _run_column(frame: pl.DataFrame, names: Sequence[str]) -> str | None:
-    by_lower = {column.lower().strip(): column for column in frame.columns}
-    return next((by_lower[name] for name in names if name in by_lower), None)
-
-
 def _refuse_several_runs(frame: pl.DataFrame, query: str | None) -> None:
     """An error if a query has rows of more than one run."""
-    column = _run_column(frame, CERTAIN_RUN_NAMES)
+    column = first_named(frame.columns, CERTAIN_RUN_NAMES)
     if column is None or query is None or is_constant(frame[column]):
         return
     if frame.group_by(query).agg(pl.col(column).n_unique())[column].max() == 1:
@@ -204,12 +208,6 @@ def _rank_notes(table: pl.DataFrame, ranks: pl.Series) -> list[Note]:
     if not rising.any():
         return []
     return [note("ranks-ignored", column=ranks.name, queries=query.filter(rising).n_unique())]
-
-
-def _with_first_row(table: pl.DataFrame) -> pl.DataFrame:
-    """With the first row of each row's query as `_query`."""
-    first = pl.col("_row").min().over("query_id").alias("_query")
-    return table.with_row_index("_row").with_columns(first).drop("_row")
 
 
 def _is_ranked(table: pl.DataFrame) -> bool:

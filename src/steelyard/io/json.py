@@ -21,6 +21,7 @@ from steelyard.io.lists import qrels_of_lists, run_of_lists
 from steelyard.io.records import frame_of_lines, qrels_of_table, run_of_table
 from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
+from steelyard.lazy import polars as pl
 from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -66,7 +67,7 @@ def read_lines_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def run_bytes(run: Run) -> bytes:
     """An object of scores; of lists where the run has an order of its own, with scores where it has any."""
-    return _object({query: _results(run, query, rows) for query, rows in _rows_by_query(run).items()})
+    return _object({query: _results(run, query, rows) for query, rows in rows_by_query(run).items()})
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
@@ -86,7 +87,7 @@ def qrels_bytes(qrels: Qrels) -> bytes:
 def lines_run_bytes(run: Run) -> bytes:
     """One line per query: ranked `results` where the run has an order of its own, an object of scores where not."""
     lines: list[dict[str, Any]] = []
-    for query, rows in _rows_by_query(run).items():
+    for query, rows in rows_by_query(run).items():
         results = _results(run, query, rows)
         if run.ordered and any(score is not None for _, score in rows):
             results = [{"doc_id": doc, "score": score} for doc, score in rows]
@@ -144,9 +145,13 @@ def object_of_queries(content: Any) -> dict[str, Any]:
     return content
 
 
-def _rows_by_query(run: Run) -> dict[str, list[tuple[str, float | None]]]:
-    """Each query's (document, score) rows: best first where the run has its own order, otherwise in file order."""
-    frame = run.frame if run.ordered else run.table
+def rows_by_query(run: Run, frame: pl.DataFrame | None = None) -> dict[str, list[tuple[str, float | None]]]:
+    """Each query's (document, score) rows, those of `frame` or of the run.
+
+    By default best first where the run has its own order, otherwise in file order.
+    """
+    if frame is None:
+        frame = run.frame if run.ordered else run.table
     rows: dict[str, list[tuple[str, float | None]]] = {query: [] for query in run.queries}
     for query, doc, score in frame.select("query_id", "doc_id", "score").iter_rows():
         rows[query].append((doc, score))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.hits import JudgedDocs
+from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of, text_ids
 from steelyard.io.columns import PARTS, find_name, is_record
@@ -28,9 +29,8 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Not
     """Query ids as text, all different; and a note if they were numbers."""
     missing = [f"row {row}" for row, value in enumerate(values, start=1) if value is None]
     if missing:
-        raise InputError.of_problems(
-            f"column {column!r} (query_id) is empty in {counted(len(missing), 'row')}:", missing, "Fill them in."
-        )
+        headline = f"column {column!r} (query_id) is empty in {counted(len(missing), 'row')}:"
+        raise InputError.of_problems(headline, missing, "Fill them in.")
     ids = text_ids(values, "query id", f"column {column!r}")
     if len(set(ids)) < len(ids):
         first: dict[str, int] = {}
@@ -39,11 +39,8 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Not
             for row, query in enumerate(ids, 1)
             if first.setdefault(query, row) != row
         ]
-        raise InputError.of_problems(
-            f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:",
-            twice,
-            "Keep one row per query.",
-        )
+        headline = f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:"
+        raise InputError.of_problems(headline, twice, "Keep one row per query.")
     numbers = any(not isinstance(value, str) for value in values)
     return ids, ((note("ids-are-numbers", role="query_id"),) if numbers else ())
 
@@ -230,17 +227,12 @@ def run_of_lists(
             if len(values) == len(ranked):
                 ranked = list(zip(ranked, values, strict=True))
             else:
-                problems.append(
-                    f"row {row + 1}: query {query!r} has {counted(len(ranked), 'document')} and "
-                    f"{counted(len(values), 'score')}"
-                )
+                sizes = f"{counted(len(ranked), 'document')} and {counted(len(values), 'score')}"
+                problems.append(f"row {row + 1}: query {query!r} has {sizes}")
         listed[query] = ranked
     if problems:
-        raise InputError.of_problems(
-            f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:",
-            problems,
-            "Expected one score per document.",
-        )
+        headline = f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:"
+        raise InputError.of_problems(headline, problems, "Expected one score per document.")
     run = run_of_mapping(listed, name)
     run.notes = notes
     return run
@@ -256,7 +248,9 @@ def _lists_of(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
         has_order = not isinstance(listed, Mapping)
         if isinstance(listed, Mapping):
             ids = text_ids(listed, "document id", where, unique=True)
-            copied[query] = _copied(listed) or dict(zip(ids, _scores(listed.values(), where), strict=True))
+            # A dict of text to finite floats is copied whole; other mappings are read item by item.
+            plain = type(listed) is dict and set(map(type, listed)) <= {str} and _are_finite_floats(listed.values())
+            copied[query] = dict(listed) if plain else dict(zip(ids, _scores(listed.values(), where), strict=True))
         elif isinstance(listed, Sequence) and not isinstance(listed, (str, bytes)):
             copied[query] = _ranked_list(listed, where)
         else:
@@ -268,13 +262,6 @@ def _lists_of(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
             raise InputError(f"{where} is in another form than the lists before it; use mappings or lists, not both.")
         ordered = has_order if len(listed) or ordered is None else ordered
     return copied, bool(ordered)
-
-
-def _copied(listed: Mapping[Any, Any]) -> dict[str, float] | None:
-    """A copy of a dict of text to finite floats; None for other mappings, which are read item by item."""
-    if type(listed) is not dict or not set(map(type, listed)) <= {str}:
-        return None
-    return listed.copy() if _are_finite_floats(listed.values()) else None
 
 
 def _are_finite_floats(values: Collection[Any]) -> bool:
@@ -313,10 +300,7 @@ def _floats(values: Sequence[Any]) -> Any:
 
 
 def _is_finite_number(value: Any) -> bool:
-    try:
-        return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
-    except OverflowError:
-        return False
+    return isinstance(value, bool) or is_number(value)
 
 
 # Cells and records

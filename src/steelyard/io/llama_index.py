@@ -16,7 +16,7 @@ from steelyard.io.formats import Detected, Format, Layout
 from steelyard.io.lists import qrels_of_mapping
 from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
-from steelyard.notes import Note, note
+from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
@@ -35,7 +35,11 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     if wrong:
         raise InputError(f"relevant_docs of query {wrong[0]!r} is not a list of document ids.", source.path)
     qrels = qrels_of_mapping({query: relevant.get(query, []) for query in {**queries, **relevant}})
-    qrels.notes += _notes(set(queries), relevant, set(corpus))
+    unknown = {str(doc) for docs in relevant.values() for doc in docs} - set(corpus)
+    if unknown:
+        qrels.notes += (note("relevant-not-in-corpus", count=len(unknown), document=min(unknown)),)
+    if set(relevant) - set(queries):
+        qrels.notes += (note("judged-queries-without-text", count=len(set(relevant) - set(queries))),)
     return qrels
 
 
@@ -49,16 +53,6 @@ def _parts(source: Source) -> list[Mapping[str, Any]]:
             f"not a LlamaIndex dataset: there is no object {', '.join(map(repr, missing))}. {_EXPECTED}", source.path
         )
     return parts
-
-
-def _notes(queries: set[str], relevant: Mapping[str, list[str]], corpus: set[str]) -> tuple[Note, ...]:
-    notes: list[Note] = []
-    unknown = {str(doc) for docs in relevant.values() for doc in docs} - corpus
-    if unknown:
-        notes.append(note("relevant-not-in-corpus", count=len(unknown), document=min(unknown)))
-    if set(relevant) - queries:
-        notes.append(note("judged-queries-without-text", count=len(set(relevant) - queries)))
-    return tuple(notes)
 
 
 def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:

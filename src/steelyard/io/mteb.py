@@ -97,11 +97,6 @@ FORMATS = (
 MODEL_META = "model_meta.json"
 
 
-def is_results_file(content: Any) -> bool:
-    """Whether JSON is a file of results."""
-    return isinstance(content, dict) and "task_name" in content and isinstance(content.get("scores"), dict)
-
-
 def read_results(path: Path) -> list[Published]:
     """The results in a file, or in all files of a folder. A model with several revisions is one run per revision."""
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
@@ -125,7 +120,7 @@ def read_results(path: Path) -> list[Published]:
 def _results_of(file: Path, required: bool) -> list[tuple[Published, str]]:
     with errors_name(file), reading(file):
         content = json.loads(read_bytes(file))
-        if not is_results_file(content):
+        if not isinstance(content, dict) or "task_name" not in content or not isinstance(content.get("scores"), dict):
             if required:
                 raise InputError("not MTEB results; expected an object with `task_name` and `scores`.")
             return []

@@ -235,12 +235,9 @@ def _facts(questions: Sequence[dict[str, Any]], path: Path, documents: CorpusBui
                 documents.add(ids[fact], fact, str(piece.get("title") or ""), metadata=_rest(piece, "fact"))
             rows.append((str(number), ids[fact], 1.0, None))
     if problems:
-        raise InputError.of_problems(
-            f"without articles the facts are the corpus, and {len(problems):,} are missing:",
-            problems,
-            "Put corpus.json beside the file, or name it (corpus=...).",
-            path,
-        )
+        headline = f"without articles the facts are the corpus, and {len(problems):,} are missing:"
+        advice = "Put corpus.json beside the file, or name it (corpus=...)."
+        raise InputError.of_problems(headline, problems, advice, path)
     return rows
 
 

@@ -51,10 +51,10 @@ def plain_form(source: Any, kind: Literal["Qrels", "Run"]) -> Any:
             )
         return source.to_dict()
     listed = list(source) if isinstance(source, Iterator) else source
-    if isinstance(listed, (list, tuple)) and listed and all(map(_is_named_tuple, listed)):
+    if (
+        isinstance(listed, (list, tuple))
+        and listed
+        and all(isinstance(one, tuple) and hasattr(one, "_asdict") for one in listed)
+    ):
         return [one._asdict() for one in listed]
     return listed
-
-
-def _is_named_tuple(one: Any) -> bool:
-    return isinstance(one, tuple) and hasattr(one, "_asdict")

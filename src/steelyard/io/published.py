@@ -54,8 +54,12 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
         run = next((place for place, name in enumerate(lower) if name in _RUNS), None)
         value = next((place for place, name in enumerate(lower) if name in _VALUES), None)
         notes: list[Note] = []
+        found: list[_Cell]
         if dataset is not None and run is not None and value is not None:
-            found = _long(rows[1:], run, dataset, value)
+            short = next((row for row in rows[1:] if len(row) <= max(run, dataset, value)), None)
+            if short is not None:
+                raise InputError(f"the row {','.join(short)!r} is too short.")
+            found = [(row[run].strip(), row[dataset].strip(), row[value], row) for row in rows[1:]]
         elif 0 in (dataset, run):
             found, left_out = _matrix(head, rows[1:], by_dataset=dataset == 0)
             if left_out:
@@ -92,14 +96,6 @@ def _cells(text: str) -> list[list[str]]:
 
 _Cell = tuple[str, str, str, Sequence[str]]
 """Run, dataset, value, and the row they are in."""
-
-
-def _long(rows: Sequence[Sequence[str]], run: int, dataset: int, value: int) -> list[_Cell]:
-    """The cells of a table with one row per run and dataset."""
-    short = next((row for row in rows if len(row) <= max(run, dataset, value)), None)
-    if short is not None:
-        raise InputError(f"the row {','.join(short)!r} is too short.")
-    return [(row[run].strip(), row[dataset].strip(), row[value], row) for row in rows]
 
 
 def _matrix(head: Sequence[str], rows: Sequence[Sequence[str]], by_dataset: bool) -> tuple[list[_Cell], list[str]]:

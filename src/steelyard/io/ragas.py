@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steelyard.evidence.evidence import Evidence
-from steelyard.io.files import run_name
 from steelyard.io.formats import EvidenceReader, Format, run_or_qrels
-from steelyard.io.lists import qrels_of_lists, run_of_lists
-from steelyard.io.records import NamedColumns, json_list, listed_rows
+from steelyard.io.lists import qrels_of_lists
+from steelyard.io.records import NamedColumns, json_list, listed_rows, listed_run
 from steelyard.io.text import Source
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -17,18 +16,15 @@ from steelyard.run import Run
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The retrieved contexts, in the order of their lists."""
-    rows = listed_rows(source, columns, "retrieved_context_ids", "the retrieved ids", "a ragas table")
-    run = run_of_lists(rows.queries, rows.lists, None, run_name(source.path))
-    run.notes = (*rows.notes, *run.notes)
-    return run
+    return listed_run(source, columns, "retrieved_context_ids", "a ragas table")
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The contexts that answer each question."""
-    holds = "the ids that answer each question"
-    rows = listed_rows(source, columns, "reference_context_ids", holds, "a ragas table")
-    qrels = qrels_of_lists(rows.queries, rows.lists)
-    qrels.notes = (*rows.notes, *qrels.notes)
+    name, holds = "reference_context_ids", "the ids that answer each question"
+    table, queries, notes = listed_rows(source, columns, name, holds, "a ragas table")
+    qrels = qrels_of_lists(queries, table.column(name))
+    qrels.notes = (*notes, *qrels.notes)
     return qrels
 
 

@@ -11,12 +11,11 @@ from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import compress, run_name, unpack_lz4
 from steelyard.io.formats import Detected, Format, Kind
-from steelyard.io.json import one_score_each, read_qrels, read_run
-from steelyard.io.limits import check_no_targets, check_order, check_whole_grades
+from steelyard.io.json import one_score_each, read_qrels, read_run, rows_by_query
 from steelyard.io.lists import qrels_of_lists, run_of_lists
 from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
-from steelyard.io.trec import with_scores
+from steelyard.io.trec import check_no_targets, check_whole_grades, scored_frame
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
@@ -45,14 +44,7 @@ def lz4_content(source: Source) -> dict[str, Any]:
 
 def _scores(run: Run) -> dict[str, dict[str, float | None]]:
     """The scores of every query's documents, best first. A run without scores gets scores that keep its order."""
-    frame = run.frame
-    if frame["score"].null_count():
-        frame = with_scores(frame)
-    elif run.ordered:
-        check_order(frame, "ranx")
-    rows: dict[str, list[tuple[str, float | None]]] = {query: [] for query in run.queries}
-    for query, doc, score in frame.select("query_id", "doc_id", "score").iter_rows():
-        rows[query].append((doc, score))
+    rows = rows_by_query(run, scored_frame(run, "ranx"))
     return {query: one_score_each(query, documents) for query, documents in rows.items()}
 
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import InputError, WrongKindError
 from steelyard.io.files import errors_name, reading, streams_read_once, write_file
-from steelyard.io.formats import (
-    Detected,
-    Format,
-    Kind,
-    detect,
-    format_named,
-    format_of_name,
-    list_formats,
-    singular,
-    sniff,
-)
+from steelyard.io.formats import Format, Kind, detect, format_named, format_of_name, list_formats, singular, sniff
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -89,19 +79,13 @@ def _format(
         return format_named(format, kind, "reads"), ()
     detected = detect(source, columns, kind)
     if detected.kind not in (kind, "either"):
-        raise WrongKindError(wrong_kind(detected, kind))
+        hint = in_words(" Are the two files swapped? format=... selects a format.", " Are the two files swapped?")
+        held = f"{singular('qrels' if kind == 'run' else 'run')} (format {detected.format})"
+        raise WrongKindError(f"this file holds {held}; expected {singular(kind)}.{hint}")
     notes = (detected.note,) if detected.note else ()
     if detected.kind == "either" and detected.likely != kind and not detected.note:
         notes = (note("read-as", kind=kind, other=detected.likely),)
     return format_named(detected.format, kind, "reads"), notes
-
-
-def wrong_kind(detected: Detected, expected: Kind) -> str:
-    """The message on a run given as qrels, or the other way round."""
-    actual: Kind = "run" if expected == "qrels" else "qrels"
-    return f"this file holds {singular(actual)} (format {detected.format}); expected {singular(expected)}." + in_words(
-        " Are the two files swapped? format=... selects a format.", " Are the two files swapped?"
-    )
 
 
 # Folders given as a file
@@ -112,7 +96,10 @@ _SHOWN = 5
 
 def folder_error(folder: Path, kind: Kind) -> InputError:
     """The error for a folder: the files of that kind in it and one level below, or else its content."""
-    candidates = [path for path in _files(folder) if _could_be(path, kind)]
+    shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    below = [path for sub in shown if sub.is_dir() for path in sorted(sub.iterdir())]
+    files = [path for path in (*shown, *below) if path.is_file() and not path.name.startswith(".")]
+    candidates = [path for path in files[:_LOOKED_AT] if _could_be(path, kind)]
     if candidates:
         hint = f"Did you mean one of these: {_listed(candidates)}?"
     else:
@@ -120,14 +107,6 @@ def folder_error(folder: Path, kind: Kind) -> InputError:
         hint = f"It holds {_listed(content)}" if content else "It is empty"
         hint += f"; nothing in it can be read as {singular(kind)}."
     return InputError(f"this is a folder; expected a file with {singular(kind)}. {hint}", folder)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """The files of a folder, then those of the folders in it, without hidden ones; at most a hundred."""
-    shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
-    below = [path for sub in shown if sub.is_dir() for path in sorted(sub.iterdir())]
-    files = [path for path in (*shown, *below) if path.is_file() and not path.name.startswith(".")]
-    yield from files[:_LOOKED_AT]
 
 
 def _could_be(path: Path, kind: Kind) -> bool:
@@ -188,19 +167,16 @@ def convert(
         raise InputError("the scores of a run can follow its ranks, and these are qrels; leave by_rank out.", in_path)
     kept = read.without_empty() if drop_empty else read
     _write(scored_by_rank(kept) if by_rank else kept, out_path, after.name, kind)
-    lost = _loss_notes(read, after, by_rank) if kind == "run" else _scale_notes(read, after)
-    notes = (*read.notes, *lost, *_dropped_notes(read.queries, kept.queries))
+    notes = (*read.notes, *_loss_notes(read, kept, after, by_rank))
     return Converted(kind, before, after.name, len(kept.queries), len(kept), notes)
 
 
 def scored_by_rank(run: Run) -> Run:
     """The run with the scores n, n - 1, ... 1 in a list of n, in the order of the list."""
+    from steelyard.io.json import rows_by_query
     from steelyard.io.trec import with_scores
 
-    lists: dict[str, list[tuple[str, float]]] = {query: [] for query in run.queries}
-    for query, doc, score in with_scores(run.frame).select("query_id", "doc_id", "score").iter_rows():
-        lists[query].append((doc, score))
-    return Run(lists, run.name, seconds=run.seconds)
+    return Run(rows_by_query(run, with_scores(run.frame)), run.name, seconds=run.seconds)
 
 
 def _before(
@@ -219,27 +195,22 @@ def _before(
     return from_format or detected.format, kind
 
 
-def _dropped_notes(before: Sequence[str], after: Sequence[str]) -> tuple[Note, ...]:
-    kept = set(after)
-    gone = [query for query in before if query not in kept]
-    return (note("empty-queries-dropped", count=len(gone), queries=gone[:3]),) if gone else ()
-
-
-def _scale_notes(qrels: Qrels, after: Format) -> tuple[Note, ...]:
-    level = qrels.relevant_from
-    return () if level is None or after.scale else (note("scale-dropped", format=after.name, level=level),)
-
-
-def _loss_notes(run: Run, after: Format, by_rank: bool) -> tuple[Note, ...]:
-    """What the new file does not keep of a run, or keeps in another form."""
-    notes: list[Note] = []
-    scored = bool(len(run)) and not run.table["score"].null_count()
-    if by_rank and scored and after.scores != "dropped":
-        notes.append(note("scores-replaced-by-ranks"))
-    if scored and after.scores == "dropped":
-        notes.append(note("scores-dropped", format=after.name))
-    if not scored and after.scores == "required":
-        notes.append(note("scores-made-from-ranks"))
-    if run.seconds is not None and not after.seconds:
-        notes.append(note("seconds-dropped", format=after.name))
-    return tuple(notes)
+def _loss_notes(read: Run | Qrels, kept: Run | Qrels, after: Format, by_rank: bool) -> Iterator[Note]:
+    """What the new file does not keep of a run or of qrels, or keeps in another form."""
+    if isinstance(read, Qrels):
+        if read.relevant_from is not None and not after.scale:
+            yield note("scale-dropped", format=after.name, level=read.relevant_from)
+    else:
+        scored = bool(len(read)) and not read.table["score"].null_count()
+        if scored and after.scores == "dropped":
+            yield note("scores-dropped", format=after.name)
+        elif scored and by_rank:
+            yield note("scores-replaced-by-ranks")
+        elif not scored and after.scores == "required":
+            yield note("scores-made-from-ranks")
+        if read.seconds is not None and not after.seconds:
+            yield note("seconds-dropped", format=after.name)
+    left = set(kept.queries)
+    gone = [query for query in read.queries if query not in left]
+    if gone:
+        yield note("empty-queries-dropped", count=len(gone), queries=gone[:3])

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean, nearest
@@ -24,15 +24,14 @@ from steelyard.io.columns import (
     RUN_ROLES,
     check_roles,
     find_name,
-    listed_name,
+    first_named,
     score_name,
 )
-from steelyard.io.delimited import read_table
-from steelyard.io.files import bare_name
+from steelyard.io.files import bare_name, run_name
 from steelyard.io.frames import qrels_of_frame, run_of_frame
 from steelyard.io.lists import qrels_of_lists, qrels_of_mapping, run_of_lists, unique_ids
 from steelyard.io.shapes import table_form
-from steelyard.io.text import Source, line_blocks
+from steelyard.io.text import Source, line_blocks, read_table
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -74,10 +73,10 @@ class NamedColumns:
         A column of a text file has a usual name and no doc_id beside it: its lists are texts.
         """
         if self.records is not None:
-            name = named or listed_name(self.names, usual)
+            name = named or first_named(self.names, usual)
             return name if name is not None and self.holds_lists(name) else None
         if named is None and find_name(self.names, "doc_id", required=False) is None:
-            return listed_name(self.names, usual)
+            return first_named(self.names, usual)
         lists = named in self.names and isinstance(self._frame[named].dtype, (pl.List, pl.Array))
         return named if lists else None
 
@@ -88,10 +87,7 @@ class NamedColumns:
 
     def query_ids(self, named: str | None = None) -> tuple[list[str], tuple[Note, ...]]:
         """The query id of each row, and notes: of the column named or one with a usual name, or the row's number."""
-        by_lower = {name.lower(): name for name in self.names}
-        name = next((by_lower[name] for name in QUERY_IDS if name in by_lower), None)
-        if named is not None:
-            name = find_name(self.names, "query_id", named)
+        name = first_named(self.names, QUERY_IDS) if named is None else find_name(self.names, "query_id", named)
         if name is None:
             size = self._frame.height if self.records is None else len(self.records)
             return [str(row) for row in range(size)], (note("queries-numbered"),)
@@ -99,7 +95,7 @@ class NamedColumns:
 
     def listed_query_ids(self, named: str | None) -> tuple[list[str], tuple[Note, ...]]:
         """The same for lists; in records, a field such as query or topic also identifies the query."""
-        if self.records is not None and named is None and not {name.lower() for name in self.names} & set(QUERY_IDS):
+        if self.records is not None and named is None and first_named(self.names, QUERY_IDS) is None:
             named = find_name(self.names, "query_id", required=False)
         return self.query_ids(named)
 
@@ -195,19 +191,14 @@ def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
         _refuse_other_forms(table, tuple(PARTS) if listed is None else (listed,))
     queries, notes = table.listed_query_ids(columns.get("query_id"))
     if listed is None:
-        qrels = qrels_of_mapping(_parts(queries, table.records or ()))
+        records = zip(queries, table.records or (), strict=True)
+        qrels = qrels_of_mapping(
+            {query: {part: found[part] for part in PARTS if found.get(part) is not None} for query, found in records}
+        )
     else:
         qrels = qrels_of_lists(queries, table.column(listed))
     qrels.notes = (*notes, *qrels.notes)
     return qrels
-
-
-def _parts(queries: Sequence[str], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Each query's documents under the names of PARTS."""
-    return {
-        query: {part: record[part] for part in PARTS if record.get(part) is not None}
-        for query, record in zip(queries, records, strict=True)
-    }
 
 
 def _refuse_other_forms(table: NamedColumns, lists: Sequence[str]) -> None:
@@ -222,11 +213,8 @@ def _refuse_other_forms(table: NamedColumns, lists: Sequence[str]) -> None:
         if name in others | misspelt and record[name] is not None
     ]
     if problems:
-        raise InputError.of_problems(
-            f"{counted(len(problems), 'field is', 'fields are')} not read beside {', '.join(lists)}:",
-            problems,
-            "Expected one form in one list of records.",
-        )
+        headline = f"{counted(len(problems), 'field is', 'fields are')} not read beside {', '.join(lists)}:"
+        raise InputError.of_problems(headline, problems, "Expected one form in one list of records.")
 
 
 def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[str]) -> pl.DataFrame | None:
@@ -284,17 +272,13 @@ def _read_exactly(block: bytes, frame: pl.DataFrame, kinds: Mapping[str, type]) 
     return block.count(b'":') == size * len(kinds)
 
 
-class ListedRows(NamedTuple):
-    """A column of lists, one per row, with the query of each row, the table, and notes."""
+def listed_rows(
+    source: Source, columns: Mapping[str, str], name: str, holds: str, called: str
+) -> tuple[NamedColumns, list[str], tuple[Note, ...]]:
+    """A tool's rows, of which the column `name` holds lists; the query of each row; and notes.
 
-    queries: list[str]
-    lists: list[Any]
-    table: NamedColumns
-    notes: tuple[Note, ...]
-
-
-def listed_rows(source: Source, columns: Mapping[str, str], name: str, holds: str, called: str) -> ListedRows:
-    """The column `name` of a tool's rows. Errors use `holds`, its content, and `called`, the kind of file."""
+    Errors use `holds`, the content of the column, and `called`, the kind of file.
+    """
     check_roles(columns, ("query_id",), called)
     rows = rows_of_file(source)
     table = NamedColumns([rows] if isinstance(rows, dict) else rows)
@@ -303,8 +287,16 @@ def listed_rows(source: Source, columns: Mapping[str, str], name: str, holds: st
             f"no column {name!r}, which holds {holds}; the columns are {', '.join(table.names)}."
             f"{did_you_mean(name, table.names)}"
         )
-    queries, notes = table.query_ids(columns.get("query_id"))
-    return ListedRows(queries, table.column(name), table, notes)
+    return table, *table.query_ids(columns.get("query_id"))
+
+
+def listed_run(source: Source, columns: Mapping[str, str], name: str, called: str, scores: str = "") -> Run:
+    """The run of a tool's rows, in the order of the lists in the column `name`."""
+    table, queries, notes = listed_rows(source, columns, name, "the retrieved ids", called)
+    values = table.column(scores) if scores in table.names else None
+    run = run_of_lists(queries, table.column(name), values, run_name(source.path))
+    run.notes = (*notes, *run.notes)
+    return run
 
 
 def rows_of_file(source: Source) -> Any:

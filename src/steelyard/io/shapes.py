@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from steelyard.errors import InputError
-from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, kind_of_records, kind_of_table, listed_name
+from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, first_named, kind_of_records, kind_of_table
 from steelyard.io.files import is_lz4
 from steelyard.io.text import FIRST_LINES, Source
 from steelyard.io.white_space import number
@@ -51,20 +51,17 @@ class Shape:
     @cached_property
     def names(self) -> list[str]:
         """The names of a table's columns, or of the fields of the first records; none for other forms."""
-        if self.form == "parquet":
-            return self.source.parquet.columns
-        if self.form in ("json", "jsonl"):
-            records = self.source.json if self.form == "json" else self.source.first_objects
-            named = [record for record in records[:FIRST_LINES] if isinstance(record, Mapping)]
-            return list(dict.fromkeys(name for record in named for name in record))
-        return header_names(self.source, self.form) if self.form in ("tsv", "csv") else []
+        return self.names_as(self.form)
 
     def names_as(self, form: str) -> list[str]:
-        """The names of a table's columns, or of its first record, if the file is read in that form."""
-        if form not in ("json", "jsonl"):
-            return self.source.parquet.columns if form == "parquet" else header_names(self.source, form)
-        records = self.source.json if form == "json" else self.source.first_objects
-        return list(records[0]) if records and isinstance(records[0], Mapping) else []
+        """The same if the file is read in that form."""
+        if form == "parquet":
+            return self.source.parquet.columns
+        if form in ("json", "jsonl"):
+            records = self.source.json if form == "json" else self.source.first_objects
+            named = [record for record in records[:FIRST_LINES] if isinstance(record, Mapping)]
+            return list(dict.fromkeys(name for record in named for name in record))
+        return header_names(self.source, form) if form in ("tsv", "csv") else []
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -98,7 +95,7 @@ class Shape:
         forms: tuple[Literal["tsv", "csv"], ...] = ("tsv", "csv")
         for form in forms:
             names = header_names(self.source, form)
-            if len(names) > 1 and (kind_of_table(names) or listed_name(names, (*RUN_LISTS, *QRELS_LISTS))):
+            if len(names) > 1 and (kind_of_table(names) or first_named(names, (*RUN_LISTS, *QRELS_LISTS))):
                 return form
         return None
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from steelyard.errors import InputError
+from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
+from steelyard.errors import InputError, did_you_mean
 from steelyard.frames import parquet_bytes
-from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, kind_of_table, listed_name
-from steelyard.io.delimited import read_table, table_bytes
-from steelyard.io.files import UNNAMED, bare_name, run_name
+from steelyard.io.columns import NAMES, QRELS_LISTS, RUN_LISTS, first_named, kind_of_table
+from steelyard.io.files import UNNAMED, bare_name, errors_name, run_name
 from steelyard.io.formats import Detected, Format, Layout, name_them, run_or_qrels
 from steelyard.io.frames import is_constant
+from steelyard.io.lists import list_of
 from steelyard.io.records import qrels_of_table, run_of_table
 from steelyard.io.shapes import Shape
-from steelyard.io.table_datasets import read_table_dataset
-from steelyard.io.text import Source
+from steelyard.io.text import Source, read_table, table_bytes
 from steelyard.lazy import polars as pl
-from steelyard.qrels import Qrels
+from steelyard.notes import note
+from steelyard.qrels import Qrels, Row
 from steelyard.run import Run
+from steelyard.wording import counted
 
 # The rows of a file
 
@@ -91,6 +97,173 @@ def _parquet_run_bytes(run: Run) -> bytes:
     return parquet_bytes(run_table(run).with_columns(*named))
 
 
+# Datasets: a table whose rows are documents with example queries. Every cell of a query column is a query, and its row
+# is the relevant document. Another column may list the ids of distractors.
+
+_ID_NAMES = ("_id", "id", *NAMES["doc_id"])
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The columns of each role."""
+
+    queries: list[str]
+    document: list[str]
+    id: str | None
+    title: str | None
+    relevant: str | None
+    distractors: str | None
+    columns: list[str]
+
+
+def read_table_dataset(
+    path: Path,
+    *,
+    queries: str | Sequence[str] | None = None,
+    document: str | Sequence[str] = "rest",
+    id: str | None = None,
+    title: str | None = None,
+    relevant: str | None = None,
+    distractors: str | None = None,
+    columns: str | Sequence[str] = (),
+    separator: str = " ",
+    empty: str = "",
+    unjudged: str = "keep",
+) -> Dataset:
+    """Read the table.
+
+    `queries`: the column or columns that hold queries; an empty cell is no query.
+    `document`: the columns whose cells, joined by `separator`, are the document: one or more
+    names, 'all', or 'rest' for every column that has no other role.
+    `id`: the document's id; by default a column called id or doc_id, or the number of the row.
+    `relevant`: a column that lists the ids of a row's relevant documents, where it is not the row itself.
+    `distractors`: a column that lists the ids of distractors.
+    `columns`: columns to keep for each query, to slice scores by. `empty`: the text of an empty
+    cell of a document; by default the cell is left out.
+    """
+    frame = read_table(Source(path), "\t" if bare_name(path).suffix.lower() == ".tsv" else ",")
+    named = {"queries": queries, "document": document, "id": id, "title": title, "columns": columns}
+    rows = [{name: value or "" for name, value in row.items()} for row in frame.iter_rows(named=True)]
+    with errors_name(path):
+        roles = _roles(frame.columns, {**named, "relevant": relevant, "distractors": distractors})
+        _refuse_questions_as_documents(roles, rows)
+        documents, builder = CorpusBuilder(), QueriesBuilder()
+        judgments: list[Row] = []
+        query_ids: list[str] = []
+        problems: list[str] = []
+        first: dict[str, str] = {}
+        counts: Counter[str] = Counter()
+        seen: set[tuple[str, str]] = set()
+        for number, row in enumerate(rows):
+            text = separator.join(filter(None, (row[name] or empty for name in roles.document)))
+            doc_id = row[roles.id] if roles.id else first.setdefault(text, str(number))
+            if not doc_id:
+                problems.append(f"row {number + 1:,}: {roles.id} (id) is empty")
+                continue
+            if (doc_id, text) not in seen:
+                seen.add((doc_id, text))
+                documents.add(doc_id, text, row[roles.title] if roles.title else "")
+            try:
+                judged = _judged(row, doc_id, roles)
+            except InputError as error:
+                problems.append(f"row {number + 1:,}: {error}")
+                continue
+            for column in roles.queries:
+                if row[column].strip():
+                    counts[doc_id] += 1
+                    query_ids.append(f"{doc_id}-{counts[doc_id]}")  # numbered within their document
+                    builder.add(query_ids[-1], row[column], {name: row[name] for name in roles.columns if row[name]})
+                    judgments += [(query_ids[-1], *each) for each in judged]
+        if problems:
+            expected = "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2']."
+            raise InputError.of_problems(f"{counted(len(problems), 'row')} not as expected:", problems, expected)
+        qrels, findings = qrels_of_rows(judgments, query_ids)
+        notes = [] if roles.id else [note("documents-numbered")]
+        if len(seen) < len(rows):
+            notes.append(note("rows-merged", count=len(rows) - len(seen)))
+        return assemble(bare_name(path).stem, documents, builder, qrels, unjudged, notes, findings)
+
+
+def _refuse_questions_as_documents(roles: _Roles, rows: Sequence[Mapping[str, str]]) -> None:
+    """Raise if the documents are mostly their own queries: each would find itself, and every score be 1."""
+    own = [name for name in roles.document if name in roles.queries]
+    if not own or roles.relevant is not None:
+        return
+    others = [name for name in roles.document if name not in roles.queries and name != roles.id]
+    questions, content = (sum(len(row[name]) for row in rows for name in names) for names in (own, others))
+    if 2 * content < questions:
+        raise InputError(
+            f"the documents (document: {', '.join(roles.document)}) consist mostly of the questions "
+            f"({', '.join(own)}), so that every question would be its own relevant document. A list of questions "
+            "without documents is `queries: FILE` in bench.yaml, in place of `dataset`; it needs no qrels."
+        )
+
+
+def _judged(row: Mapping[str, str], doc_id: str, roles: _Roles) -> list[tuple[Any, float, str | None]]:
+    """The documents judged for the queries of a row: its own or those it lists, and distractors.
+
+    A list among the relevant documents is one target.
+    """
+    relevant, distractors = (
+        list_of(row[column]) if column is not None and row[column].strip() else []
+        for column in (roles.relevant, roles.distractors)
+    )
+    judged: list[tuple[Any, float, str | None]] = []
+    for number, entry in enumerate(relevant if roles.relevant else [doc_id], start=1):
+        if isinstance(entry, list):
+            judged += [(str(doc), 1.0, str(number)) for doc in entry]
+        else:
+            judged.append((str(entry), 1.0, None))
+    return judged + [(doc if isinstance(doc, list) else str(doc), -1.0, None) for doc in distractors]
+
+
+def _roles(header: Sequence[str], named: Mapping[str, Any]) -> _Roles:
+    """The columns named; an error if one does not exist."""
+    if not named["queries"]:
+        raise InputError(
+            f"name the columns that hold queries (queries=...). The columns are {_shown(header)}. "
+            "Other options: document, id, title, relevant, distractors, columns, separator, empty."
+        )
+    single = {
+        role: None if named[role] is None else _columns(header, role, named[role])[0]
+        for role in ("id", "title", "relevant", "distractors")
+    }
+    single["id"] = single["id"] or first_named(header, _ID_NAMES)
+    queries, columns = (_columns(header, role, named[role]) for role in ("queries", "columns"))
+    document = named["document"]
+    if document == "all" and "all" not in header:
+        cells = list(header)
+    elif document == "rest" and "rest" not in header:
+        taken = {*queries, *columns, *single.values()}
+        cells = [name for name in header if name not in taken]
+    else:
+        cells = _columns(header, "document", document)
+    if not cells:
+        raise InputError("no column is left for the document; name some (document=...), or document='all'.")
+    return _Roles(queries=queries, document=cells, columns=columns, **single)
+
+
+def _columns(header: Sequence[str], role: str, names: Any) -> list[str]:
+    """The columns named; a name may be written with other white space, as headers can contain line ends."""
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
+        raise InputError(f"{role}={names!r}: expected the name of a column, or a list of names.")
+    plain = {" ".join(column.split()): column for column in header}
+    found: list[str] = []
+    for name in listed:
+        column = name if name in header else plain.get(" ".join(name.split()))
+        if column is None:
+            raise InputError(
+                f"no column {name!r} ({role}); the columns are {_shown(header)}.{did_you_mean(name, plain)}"
+            )
+        found.append(column)
+    return found
+
+
+def _shown(header: Sequence[str]) -> str:
+    return ", ".join(" ".join(column.split()) for column in header)
+
+
 # Declarations
 
 
@@ -103,7 +276,7 @@ def _detect(format: str, shape: Shape) -> Detected | None:
         graded = any(name.lower() in ("corpus-id", "corpus_id") for name in shape.names)
         is_qrels = kind == "qrels" or (kind == "either" and graded)
         return Detected(kind, format, "qrels" if is_qrels else "run")
-    lists = run_or_qrels(format, bool(listed_name(shape.names, RUN_LISTS)), bool(listed_name(shape.names, QRELS_LISTS)))
+    lists = run_or_qrels(format, bool(first_named(shape.names, RUN_LISTS)), bool(first_named(shape.names, QRELS_LISTS)))
     if lists is None:
         raise InputError(
             f"no columns hold query and document; the columns are {', '.join(shape.names)}. "

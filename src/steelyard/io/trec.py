@@ -10,17 +10,17 @@ a document judged for none is written.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats, JudgedDocs
-from steelyard.errors import SHOWN_PROBLEMS, InputError
+from steelyard.alignment.ranking import ranked_rows
+from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import read_bytes, run_name, unchanged
 from steelyard.io.formats import Detected, Format
-from steelyard.io.limits import check_every_query, check_ids, check_no_targets, check_order, check_whole_grades
 from steelyard.io.shapes import Shape, is_ranked
 from steelyard.io.text import Source
 from steelyard.io.white_space import comment_notes, finite, frame_columns, judgment_columns, line_numbers, number, shown
@@ -145,11 +145,7 @@ def rising_scores(rows: pl.DataFrame, text: str) -> Iterator[tuple[Severity, str
 
 def run_bytes(run: Run) -> bytes:
     """The run, best first. A run without scores gets scores that keep its order: n for the first of n, down to 1."""
-    frame = run.frame
-    if frame["score"].null_count():
-        frame = with_scores(frame)
-    elif run.ordered:
-        check_order(frame, "trec-run")
+    frame = scored_frame(run, "trec-run")
     check_every_query(run.empty, (), "trec-run")
     # The name of a file may have bytes that are not text.
     tag = utf8("_".join(run.name.split()) or "run").decode()
@@ -173,6 +169,16 @@ def _lines(frame: pl.DataFrame, tag: str) -> bytes:
     check_ids(frame, ("query_id", "doc_id"), "trec-run")
     lines = frame.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     return lines.write_csv(separator=" ", include_header=False, quote_style="never").encode()
+
+
+def scored_frame(run: Run, format: str) -> pl.DataFrame:
+    """The run's rows, best first, in the order of scores: its own, or those that keep its order if it has none."""
+    frame = run.frame
+    if frame["score"].null_count():
+        return with_scores(frame)
+    if run.ordered:
+        check_order(frame, format)
+    return frame
 
 
 def with_scores(frame: pl.DataFrame) -> pl.DataFrame:
@@ -239,26 +245,20 @@ def _refuse_disagreements(table: pl.DataFrame, pair: Sequence[str], source: Sour
     different = graded.filter(pl.col("grade") != pl.col("before")).select("row", *pair, "grade", "before")
     if different.height:
         lines = line_numbers(source.data)
-        raise InputError.of_problems(
-            f"{counted(different.height, 'judgment disagrees', 'judgments disagree')} with an earlier one "
-            "of the same query and document:",
-            [
-                f"line {lines[row]:,}: query {query!r}, document {doc!r}: graded {grade:g}, and before {before:g}"
-                for row, query, doc, grade, before in different.head(SHOWN_PROBLEMS).iter_rows()
-            ],
-            "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'.",
-            total=different.height,
-        )
+        count = counted(different.height, "judgment disagrees", "judgments disagree")
+        headline = f"{count} with an earlier one of the same query and document:"
+        problems = [
+            f"line {lines[row]:,}: query {query!r}, document {doc!r}: graded {grade:g}, and before {before:g}"
+            for row, query, doc, grade, before in different.iter_rows()
+        ]
+        advice = "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'."
+        raise InputError.of_problems(headline, problems, advice)
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, with 0 for the iteration."""
     check_no_targets(qrels, "trec-qrels")
-    check_whole_grades(qrels, "trec-qrels")
-    frame = qrels.frame.drop_nulls("doc_id")
-    check_ids(frame, ("query_id", "doc_id"), "trec-qrels")
-    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), "trec-qrels")
-    rows = frame.select("query_id", "doc_id", "grade").iter_rows()
+    rows = rows_to_write(qrels, "trec-qrels", ("query_id", "doc_id")).select("query_id", "doc_id", "grade").iter_rows()
     return "".join(f"{query} 0 {doc} {grade}\n" for query, doc, grade in rows).encode()
 
 
@@ -298,10 +298,7 @@ def read_diversity_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def diversity_qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, one line per document and target."""
-    check_whole_grades(qrels, "trec-diversity")
-    frame = qrels.frame.drop_nulls("doc_id")
-    check_ids(frame, ("query_id", "doc_id", "target"), "trec-diversity")
-    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), "trec-diversity")
+    frame = rows_to_write(qrels, "trec-diversity", ("query_id", "doc_id", "target"))
     if not qrels.has_targets:
         raise InputError(
             "the qrels have no targets, and every line of a trec-diversity file names one. Write 'trec-qrels'."
@@ -313,6 +310,82 @@ def diversity_qrels_bytes(qrels: Qrels) -> bytes:
         )
     rows = frame.select("query_id", pl.col("target").fill_null("0"), "doc_id", "grade").iter_rows()
     return "".join(f"{query} {target} {doc} {grade}\n" for query, target, doc, grade in rows).encode()
+
+
+# What a format cannot hold is refused before anything is written: nothing is lost silently
+
+# A field of a TREC line ends at ASCII white space, and a line at a line end; a zero byte makes a file binary.
+_BREAKS_COLUMN = r"[ \t\r\n\x0b\x0c\x00]"
+
+
+def rows_to_write(qrels: Qrels, format: str, ids: Sequence[str] = ()) -> pl.DataFrame:
+    """The judgments, of queries that all have some and with whole grades; `ids` are columns that end at white space."""
+    check_whole_grades(qrels, format)
+    frame = qrels.frame.drop_nulls("doc_id")
+    check_ids(frame, ids, format)
+    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), format)
+    return frame
+
+
+def check_ids(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
+    """Refuse ids that columns separated by white space cannot hold: empty, with white space, or like a comment."""
+    for column in columns:
+        unfit = pl.col(column).str.contains(_BREAKS_COLUMN) | (pl.col(column) == "")
+        if column == "query_id":
+            unfit |= pl.col(column).str.starts_with("#") | pl.col(column).str.starts_with("\ufeff")
+        bad = frame.filter(unfit)[column].unique(maintain_order=True).to_list()
+        if bad:
+            headline = f"{counted(len(bad), 'value')} of {column} cannot be written to a {format} file:"
+            why = "Its columns are separated by white space, and # starts a comment."
+            raise InputError.of_problems(headline, list(map(repr, bad)), f"{why} Write 'csv', 'json' or 'parquet'.")
+
+
+def check_every_query(queries: Iterable[str], written: Iterable[str], format: str) -> None:
+    """Refuse a query without rows: it would be missing from the file."""
+    kept = set(written)
+    lost = [query for query in queries if query not in kept]
+    if lost:
+        count = counted(len(lost), "query has", "queries have")
+        raise InputError.of_problems(
+            f"{count} no documents, which a {format} file cannot express:",
+            list(map(repr, lost)),
+            "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
+            "convert --set drop_empty=yes, or without_empty() in Python.",
+        )
+
+
+def check_order(frame: pl.DataFrame, format: str) -> None:
+    """Refuse a run whose own order differs from that of its scores, where only scores are kept."""
+    by_score = ranked_rows(frame, ordered=False)
+    moved = frame.filter((frame["doc_id"] != by_score["doc_id"]) | (frame["score"] != by_score["score"]))
+    if moved.height:
+        query, rank = moved.row(0, named=True)["query_id"], moved.row(0, named=True)["rank"]
+        raise InputError(
+            f"the run's own order differs from that of its scores (first in query {query!r} at rank {rank}), "
+            f"and a {format} file is ordered by score. Write 'jsonl' or 'parquet', which keep both, or scores that "
+            "follow the ranks: convert --set by_rank=yes, or steelyard.convert(..., by_rank=True) in Python."
+        )
+
+
+def check_whole_grades(qrels: Qrels, format: str) -> None:
+    """Refuse grades that are not whole numbers."""
+    grades = np.concatenate([qrels.grades, qrels.targets.grade])
+    broken = grades[grades != np.round(grades)]
+    if len(broken):
+        raise InputError(
+            f"{counted(len(broken), 'grade is not a whole number', 'grades are not whole numbers')} (as "
+            f"{broken[0]:g}), and a {format} file holds whole numbers only. "
+            "Write 'csv', 'tsv', 'json' or 'parquet'."
+        )
+
+
+def check_no_targets(qrels: Qrels, format: str) -> None:
+    """Refuse qrels with targets."""
+    if qrels.has_targets:
+        raise InputError(
+            f"the qrels have {counted(len(qrels.targets.name), 'target')}, and a {format} file has no column for "
+            "targets. Write 'trec-diversity', 'beir', 'csv', 'json' or 'parquet'."
+        )
 
 
 # Declarations

@@ -116,7 +116,9 @@ def frame_columns(
         lines += block.count(b"\n")
     if problems:
         raise bad_lines(path, problems, expected)
-    _refuse_empty(path, sum(frame.height for frame in frames), comments, expected)
+    if not any(frame.height for frame in frames):
+        what = f"only {counted(comments, 'comment line')}" if comments else "the file is empty"
+        raise InputError(f"{what}. {expected}", path)
     return pl.concat(frames), comments
 
 
@@ -171,9 +173,3 @@ def _block_frame(body: bytes, separator: str, width: int) -> pl.DataFrame:
     return pl.read_csv(
         io.BytesIO(header + body), separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True
     )
-
-
-def _refuse_empty(path: Path, rows: int, comments: int, expected: str) -> None:
-    if not rows:
-        what = f"only {counted(comments, 'comment line')}" if comments else "the file is empty"
-        raise InputError(f"{what}. {expected}", path)
