@@ -107,6 +107,11 @@ class Pair:
         return label(self.measure, self.k)
 
     @property
+    def named(self) -> dict[str, str]:
+        """The runs and the measure, as values of a note."""
+        return {"run": self.run, "baseline": self.baseline, "measure": self.label}
+
+    @property
     def shown_verdict(self) -> str:
         """The verdict, with the margin of equivalence where that is shown."""
         return self.verdict if self.equivalent is None else f"{self.verdict}, {self.equivalence}"
@@ -425,6 +430,5 @@ def assumption_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]
     tied = [pair for pair in tied if not isnan(pair.low)]
     if tied:
         most = max(tied, key=lambda pair: pair.ties / pair.queries)
-        values = {"run": most.run, "baseline": most.baseline, "measure": most.label}
-        notes.append(note("mostly-tied", pairs=len(tied), ties=most.ties, queries=most.queries, **values))
+        notes.append(note("mostly-tied", pairs=len(tied), ties=most.ties, queries=most.queries, **most.named))
     return notes

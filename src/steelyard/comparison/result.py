@@ -10,9 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.comparison.claims import Claims
 from steelyard.comparison.columns import board_rows
-from steelyard.comparison.data import ComparisonData, Source, judged_documents
+from steelyard.comparison.data import Claims, ComparisonData, Source, judged_documents
 from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
 from steelyard.comparison.overlap import Rules, overlap_notes
@@ -144,7 +143,15 @@ class Comparison(Documented, ComparisonData):
 
     def to_dict(self, movers: int = 0) -> dict[str, Any]:
         """As in the JSON of `compare`; with `movers`, that many of the queries that every run lost and won by most."""
-        data: dict[str, Any] = {
+        only_some = {
+            "failed": dict(self.failed),
+            "predicted_by": self.predicted_by,
+            "cached_times": list(self.cached_times),
+            "not_measured": dict(self.unmeasured),
+            "slices": [cut.to_dict() for cut in self.slices],
+            "movers": [each.to_dict() for each in self.movers_by_run(movers)] if movers else [],
+        }
+        return {
             "steelyard": __version__,
             "dialect": self.dialect,
             "baseline": self.plan.baseline,
@@ -170,20 +177,8 @@ class Comparison(Documented, ComparisonData):
             "pairs": [pair.to_dict() for pair in self.tested_pairs],
             "coverage": {name: covered.counts() for name, covered in self.coverage.items()},
             "notes": [each.to_dict() for each in self.notes],
+            **{name: value for name, value in only_some.items() if value},
         }
-        if self.failed:
-            data["failed"] = dict(self.failed)
-        if self.predicted_by:
-            data["predicted_by"] = self.predicted_by
-        if self.cached_times:
-            data["cached_times"] = list(self.cached_times)
-        if self.unmeasured:
-            data["not_measured"] = dict(self.unmeasured)
-        if self.slices:
-            data["slices"] = [cut.to_dict() for cut in self.slices]
-        if movers:
-            data["movers"] = [each.to_dict() for each in self.movers_by_run(movers)]
-        return data
 
     def _inputs(self) -> dict[str, Any]:
         """What identifies the qrels and each run, where that is cheap to compute."""

@@ -56,17 +56,8 @@ def scale_notes(
     if not changed:
         return []
     now, then = changed[0]
-    values_of_note = {"run": now.run, "baseline": now.baseline, "measure": now.label, "now": now.verdict}
-    return [
-        note(
-            "relevance-level-decides",
-            pairs=len(changed),
-            highest=float(grades.max()),
-            then=then.verdict,
-            difference=then.difference,
-            **values_of_note,
-        )
-    ]
+    highest, after = float(grades.max()), {"then": then.verdict, "difference": then.difference}
+    return [note("relevance-level-decides", pairs=len(changed), highest=highest, **after, **now.named, now=now.verdict)]
 
 
 def _outcome(pair: Pair) -> str:

@@ -100,8 +100,7 @@ class StagesData:
     def losses(self) -> Floats:
         """One row per step and one for the ordering: what each query loses there."""
         states = np.vstack([self.best, self.ceilings, self.values[-1]])
-        losses: Floats = states[:-1] - states[1:]
-        return losses
+        return np.asarray(states[:-1] - states[1:])
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -56,8 +56,7 @@ class CandidatePool:
     @cached_property
     def lengths(self) -> Ints:
         """Lists x queries: the number of documents in the list."""
-        lengths: Ints = np.add.reduceat(self.found, self.starts, axis=1, dtype=np.int64)
-        return lengths
+        return np.add.reduceat(self.found, self.starts, axis=1, dtype=np.int64)
 
     @cached_property
     def query(self) -> Ints:
@@ -96,8 +95,7 @@ class CandidatePool:
             keys = np.where(inside, -score[np.minimum(row, self.size - 1)], np.nan)
             ranked = self.starts[queries][:, None] + np.argsort(keys, axis=1, kind="stable")
             order[row[inside]] = ranked[inside]
-        kept: Ints = order[~np.isnan(score[order])]
-        return kept
+        return order[~np.isnan(score[order])]
 
     def counts(self, order: Ints) -> Ints:
         """Per query: how many of its candidates are in `order`."""
@@ -272,8 +270,7 @@ def _in_own_order(query: Ints, rows: Ints) -> Ints:
     order = np.argsort(query, kind="stable")
     first = np.zeros(len(order), dtype=bool)
     first[np.unique(rows[order], return_index=True)[1]] = True
-    kept: Ints = order[first]
-    return kept
+    return order[first]
 
 
 def _increases(pool: CandidatePool, placed: Ints, value: Floats) -> bool:

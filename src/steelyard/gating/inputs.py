@@ -156,13 +156,11 @@ class GateInput:
 
     def values(self, run: str, key: str) -> Floats:
         """The values of a run and measure, one per query; NaN where there is none."""
-        values: Floats = self.scores.of(key)[self.run(run)]
-        return values
+        return np.asarray(self.scores.of(key)[self.run(run)])
 
     def answered(self, run: str) -> Bools:
         """Whether a run has any value for each query."""
-        known: Bools = ~np.isnan(self.scores.values[self.run(run)]).all(axis=0)
-        return known
+        return np.asarray(~np.isnan(self.scores.values[self.run(run)]).all(axis=0))
 
     def queries_of(self, run: str) -> list[str]:
         """The queries that a run has any value for."""

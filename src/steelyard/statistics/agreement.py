@@ -145,8 +145,7 @@ def _by_chance(counts: Array) -> Array:
     total = counts.sum()
     if total == 0:
         return counts
-    expected: Array = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
-    return expected
+    return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total)
 
 
 def _one_minus_ratio(observed: Array, expected: Array) -> float:
@@ -305,8 +304,7 @@ def tau_ap_b(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
     array([0.33333333])
     """
     first, second = _rankings(a, b)
-    mean: Array = (_one_way_tau_ap_b(first, second) + _one_way_tau_ap_b(second, first)) / 2.0
-    return mean
+    return (_one_way_tau_ap_b(first, second) + _one_way_tau_ap_b(second, first)) / 2.0
 
 
 def _one_way_tau_ap_b(truth: Array, order: Array) -> Array:
@@ -402,14 +400,12 @@ def _chances(scores: Array) -> Array:
     signs = _signs(scores)
     before, tied = (signs < 0).sum(axis=2), (signs == 0).sum(axis=2)
     depth = np.arange(1, scores.shape[1] + 1)
-    chances: Array = np.clip((depth - before[:, :, None]) / tied[:, :, None], 0.0, 1.0)
-    return chances
+    return np.asarray(np.clip((depth - before[:, :, None]) / tied[:, :, None], 0.0, 1.0))
 
 
 def _signs(scores: Array) -> Array:
     """rankings x items x items: 1 where the first item is above the second, -1 below, 0 tied."""
-    signs: Array = np.sign(scores[:, :, None] - scores[:, None, :])
-    return signs
+    return np.sign(scores[:, :, None] - scores[:, None, :])
 
 
 def _blocks(scores: Array) -> list[slice]:
@@ -488,8 +484,7 @@ def resample_counts(queries: int, draws: int, seed: int | tuple[int, ...]) -> Ar
         raise InputError(f"The number of draws must be at least 1, got {draws}.")
     generator = np.random.default_rng(seed)
     drawn = generator.multinomial(queries, np.full(queries, 1.0 / queries), size=draws)
-    counts: Array = np.vstack([np.ones((1, queries)), drawn])
-    return counts
+    return np.vstack([np.ones((1, queries)), drawn])
 
 
 def _score_matrices(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
@@ -501,8 +496,7 @@ def _score_matrices(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
 
 def resampled_means(scores: Array, counts: Array) -> Array:
     """The means of runs (runs x queries) in each resample (resamples x queries), resamples x runs."""
-    means: Array = np.round(counts @ scores.T / counts.sum(axis=1, keepdims=True), DIGITS)
-    return means
+    return np.asarray(np.round(counts @ scores.T / counts.sum(axis=1, keepdims=True), DIGITS))
 
 
 def estimate(drawn: Array, level: float, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
@@ -573,5 +567,4 @@ def paired_p(differences: Array) -> Array:
     error = np.sqrt(((differences - mean[:, None]) ** 2).sum(axis=1) / (n * (n - 1.0)))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0.0, 0.0, np.abs(mean) / error)
-    p: Array = np.asarray(2.0 * special.stdtr(n - 1, -t), dtype=np.float64)
-    return p
+    return np.asarray(2.0 * special.stdtr(n - 1, -t), dtype=np.float64)

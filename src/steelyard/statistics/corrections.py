@@ -211,8 +211,7 @@ def _ranges_of_batch(whole: Array, draws: int, seed: int, start: int) -> Array:
     for first in range(0, queries, block):
         scores = whole[first : first + block]
         add(scores, orders, random_positions(len(orders) * runs, len(scores), len(sums), generator), sums)
-    spread: Array = np.ptp(sums, axis=1)
-    return spread
+    return np.asarray(np.ptp(sums, axis=1))
 
 
 def add_shuffled(scores: Array, orders: Orders, picked: npt.NDArray[np.int64], sums: Array) -> None:
@@ -281,8 +280,7 @@ def max_t(
         drawn = np.abs(sums[:, first] - sums[:, second]) * ordered_scale
         largest_from_here = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
         maxima.append(largest_from_here[:, 0])
-        counts: Counts = np.count_nonzero(largest_from_here >= reached, axis=0)
-        return counts
+        return np.asarray(np.count_nonzero(largest_from_here >= reached, axis=0))
 
     hits = tally_signed_sums(whole, vectors, reaching)
     shares = hits / 2.0**n if exact else (hits + 1.0) / (permutations + 1.0)
@@ -326,8 +324,7 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     reached = math.sqrt(n * t**2 / (n - 1 + t**2)) - 2 * n * float(scale.max())
 
     def reaching(sums: Array) -> Counts:
-        counts: Counts = np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0)
-        return counts
+        return np.asarray(np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0))
 
     vectors = SignVectors.random(n, permutations, checked_seed(seed))
     hits = int(tally_signed_sums(whole, vectors, reaching)[0])

@@ -160,8 +160,7 @@ def _ratio(size: Array, variance: Array) -> Array:
     """size / sqrt(variance), infinite where only the variance is 0."""
     root = np.sqrt(np.maximum(variance, 0.0))
     tiny = 1e-12
-    ratio: Array = np.divide(size, root, out=np.where(size > tiny, np.inf, 0.0), where=root > tiny)
-    return ratio
+    return np.divide(size, root, out=np.where(size > tiny, np.inf, 0.0), where=root > tiny)
 
 
 def _resampled(values: Array, draws: int, seed: int) -> _Part:
@@ -352,8 +351,7 @@ def range_exceeded(sizes: Array, groups: int) -> Array:
     density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
     inside = (special.ndtr(z)[None, :] - special.ndtr(z[None, :] - sizes[:, None])) ** (groups - 1)
     chance = 1.0 - groups * (density * inside).sum(axis=1) * (z[1] - z[0])
-    clipped: Array = np.clip(chance, 0.0, 1.0)
-    return clipped
+    return np.asarray(np.clip(chance, 0.0, 1.0))
 
 
 def _range_quantile(alpha: float, groups: int) -> float:

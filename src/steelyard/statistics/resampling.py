@@ -91,8 +91,7 @@ def tally_signed_sums(columns: Array, vectors: SignVectors, tally: Callable[[Arr
         return tally(sums)
 
     counts = in_threads(one_block, range(0, vectors.count, VECTORS_PER_BLOCK))
-    total: Counts = np.sum(counts, axis=0)
-    return total
+    return np.asarray(np.sum(counts, axis=0))
 
 
 def signed_sums(halves: npt.NDArray[np.float32], bits: Bits) -> Array:
