@@ -272,7 +272,7 @@ def max_t(
     reached = (ratios - 2 * n * scale)[order]
     first, second, ordered_scale = first[order], second[order], scale[order]
     exact = n <= EXACT_QUERIES
-    vectors = SignVectors.every(n) if exact else SignVectors.random(n, permutations, checked_seed(seed))
+    vectors = SignVectors(n, 2**n, None) if exact else SignVectors(n, permutations, checked_seed(seed))
 
     maxima: list[Array] = []
 
@@ -287,7 +287,7 @@ def max_t(
     p = np.empty(len(chosen))
     p[order] = np.maximum.accumulate(shares)
     method = "step-down max-T, exact" if exact else f"step-down max-T, {permutations:,} permutations"
-    statistics = tuple(t_values(scores, chosen))
+    statistics = tuple(cohens_d(scores[i] - scores[j]) * math.sqrt(n) for i, j in chosen)
     most = math.ceil(alpha * 2.0**n) - 1 if exact else most_reaching(alpha, permutations)
     # Of all sign vectors two always reach the observed value: fewer cannot be significant.
     most = -1 if exact and most < 2 else most
@@ -326,14 +326,9 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     def reaching(sums: Array) -> Counts:
         return np.asarray(np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0))
 
-    vectors = SignVectors.random(n, permutations, checked_seed(seed))
+    vectors = SignVectors(n, permutations, checked_seed(seed))
     hits = int(tally_signed_sums(whole, vectors, reaching)[0])
     return max(p, (hits + 1.0) / (permutations + 1.0))
-
-
-def t_values(scores: Array, pairs: list[Pair]) -> list[float]:
-    """Student's t of every pair: 0 where the two are equal, +-inf where they differ by a constant."""
-    return [cohens_d(scores[i] - scores[j]) * math.sqrt(scores.shape[1]) for i, j in pairs]
 
 
 def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tuple[Array, list[Pair], int]:

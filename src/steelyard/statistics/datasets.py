@@ -131,16 +131,10 @@ class _Part:
     @staticmethod
     def total(parts: Sequence[_Part]) -> _Part:
         """The mean over datasets: every dataset weighs the same."""
-        count = len(parts)
-        mean, drawn_mean = sum(part.mean for part in parts), sum(part.drawn_mean for part in parts)
-        variance = sum(part.variance for part in parts)
-        drawn_variance = sum(part.drawn_variance for part in parts)
-        return _Part(
-            np.asarray(mean) / count,
-            np.asarray(variance) / count**2,
-            np.asarray(drawn_mean) / count,
-            np.asarray(drawn_variance) / count**2,
-        )
+        n = len(parts)
+        scales = {"mean": n, "variance": n**2, "drawn_mean": n, "drawn_variance": n**2}
+        sums = {name: np.asarray(sum(getattr(part, name) for part in parts)) for name in scales}
+        return _Part(**{name: sums[name] / scale for name, scale in scales.items()})
 
     def statistics(self, count: int | None = None) -> tuple[Array, Array]:
         """|t| of the first columns, and |t*| of every draw; 0 for a column without any difference."""
