@@ -81,7 +81,11 @@ class RunLists:
             kept = ~_repeated(frame, hashes, by_hash)
             frame, hashes = frame.filter(pl.Series(kept)), hashes[kept]
             by_hash = np.argsort(hashes)
-        grade = frame.join(grade_frame(qrels), on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
+        judged = pl.DataFrame(
+            {"query": qrels.doc_query, "doc_id": qrels.judged.doc_ids, "grade": qrels.grades},
+            schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
+        )
+        grade = frame.join(judged, on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
         return cls(
             frame,
             frame["query"].to_numpy(),
@@ -109,14 +113,6 @@ def _repeated(frame: pl.DataFrame, hashes: Words, by_hash: Ints) -> Bools:
     again: Bools = np.zeros(len(hashes), dtype=bool)
     again[rows] = ~first
     return again
-
-
-def grade_frame(qrels: Qrels) -> pl.DataFrame:
-    """The judged documents: number of the query, document, grade."""
-    return pl.DataFrame(
-        {"query": qrels.doc_query, "doc_id": qrels.judged.doc_ids, "grade": qrels.grades},
-        schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
-    )
 
 
 def count_unjudged(one: RunLists, two: RunLists, depth: int, size: int) -> int:

@@ -228,10 +228,6 @@ def _features(pair: PairedLists) -> Floats:
     return np.column_stack([np.ones(len(pair.query)), *np.log(np.minimum(pair.ranks, last))])
 
 
-def _logistic(x: Floats) -> Floats:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
-
-
 @dataclass(frozen=True, eq=False)
 class _Model:
     """A logistic regression with query effects: its mode, and the blocks of its Hessian.
@@ -265,7 +261,7 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
     penalty[0] = 1e-3
     coefficients, effects = np.zeros(width), np.zeros(queries)
     for _ in range(25):
-        mean = _logistic(features @ coefficients + effects[query])
+        mean = 0.5 * (1.0 + np.tanh(0.5 * (features @ coefficients + effects[query])))
         weight = np.maximum(mean * (1 - mean), 1e-6)
         error = outcome - mean
         gradient = features.T @ error - penalty * coefficients

@@ -13,8 +13,7 @@ from steelyard.benchmark.history import read_history
 from steelyard.comparison.history import Point
 from steelyard.comparison.rules import parse_rules
 from steelyard.errors import InputError, did_you_mean, problem_report
-from steelyard.gating.ceilings import with_ceilings
-from steelyard.gating.inputs import GateInput, gate_input
+from steelyard.gating.inputs import GateInput, gate_input, with_ceilings
 from steelyard.gating.notes import JUDGMENTS_CHANGED, QUERIES_MISSING
 from steelyard.gating.settings import option
 from steelyard.gating.unjudged import stored_lists

@@ -163,8 +163,8 @@ def tukey(
     scores, chosen, left_out = complete_queries(matrix, pairs)
     draws = checked_count(draws, "draws")
     runs, n = scores.shape
-    if (reason := untestable(runs, n)) is not None:
-        return untested(chosen, n, left_out, reason)
+    if (result := untested(chosen, runs, n, left_out)) is not None:
+        return result
     whole, shift = whole_numbers(scores.T, n)
     ranges = np.sort(shuffled_ranges(whole, draws, checked_seed(seed)))
     totals = whole.sum(axis=0)
@@ -258,8 +258,8 @@ def max_t(
     scores, chosen, left_out = complete_queries(matrix, pairs)
     permutations = checked_count(permutations, "permutations")
     runs, n = scores.shape
-    if (reason := untestable(runs, n)) is not None:
-        return untested(chosen, n, left_out, reason)
+    if (result := untested(chosen, runs, n, left_out)) is not None:
+        return result
     whole, _ = whole_numbers(scores.T, n, SIGNED_BITS)
     first, second = (np.array(side, dtype=np.int64) for side in zip(*chosen, strict=True))
     gaps = whole[:, first] - whole[:, second]
@@ -340,16 +340,10 @@ def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tup
     return scores[:, ~holes], chosen, int(holes.sum())
 
 
-def untestable(runs: int, n: int) -> str | None:
-    """Why no test is possible; None if one is."""
-    if runs < 2:
-        return "one run only: nothing to compare with"
-    if n < 2:
-        return "fewer than two queries have a value in every run"
-    return None
-
-
-def untested(pairs: list[Pair], n: int, left_out: int, reason: str) -> FamilyResult:
-    """The result where no test is possible."""
+def untested(pairs: list[Pair], runs: int, n: int, left_out: int) -> FamilyResult | None:
+    """The result where no test is possible; None if one is."""
+    if runs > 1 and n > 1:
+        return None
     nothing = (math.nan,) * len(pairs)
+    reason = "fewer than two queries have a value in every run" if runs > 1 else "one run only: nothing to compare with"
     return FamilyResult(tuple(pairs), nothing, nothing, nothing, n, left_out, "none", reason)
