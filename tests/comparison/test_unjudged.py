@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
-from shared_collections import Collection, Grades, dl2019, restricted, retrieved
+from shared_collections import Grades, dl2019, restricted, retrieved
 
 import steelyard as sy
 from needs import import_peer
 from steelyard.alignment.alignment import align
 from steelyard.comparison.failures import run_failures
-from steelyard.comparison.judged import JudgedDocuments
-from steelyard.comparison.unjudged import (
-    Estimate,
-    Floats,
-    GradeDraws,
-    Noise,
-    PairedLists,
-    combined_test,
-    imputed_differences,
-    imputed_test,
-    paired_lists,
-    pooled,
-    verdict,
-)
+from steelyard.comparison.joined_lists import JoinedLists, RunLists, join_lists
+from steelyard.comparison.judged import Conventions, GradedLists, JudgedDocuments, Part, _verdict
+from steelyard.comparison.pairs import Pair
+from steelyard.comparison.testing import ComparisonPlan
+from steelyard.comparison.unjudged import DRAWS, Estimate, GradeDraws, Noise, PairedLists, combined_test, pooled
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import ABSENT, Unjudged, graded, graded_draws, reads_zeros
-from steelyard.measures.grammar import Measure
+from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import definitions
 from steelyard.options import Options
 from steelyard.report.page.queries import Kept
@@ -41,25 +35,55 @@ from steelyard.report.page.view import view_of
 CUTOFF = 10
 
 
-def ndcg(grades: Floats, judged: Floats) -> Floats:
-    gains = np.nan_to_num(grades[:, :CUTOFF])
-    ideal = -np.sort(-np.nan_to_num(judged), axis=1)[:, :CUTOFF]
-    discount = 1 / np.log2(np.arange(2, CUTOFF + 2))
-    best = ideal @ discount[: ideal.shape[1]]
-    return np.where(best > 0, gains @ discount[: gains.shape[1]] / np.where(best > 0, best, 1), 0.0)
+def as_qrels(grades: Sequence[Mapping[object, float]]) -> sy.Qrels:
+    return sy.Qrels(
+        {f"q{number}": {str(doc): grade for doc, grade in row.items()} for number, row in enumerate(grades)}
+    )
 
 
-def precision(grades: Floats, judged: Floats) -> Floats:
-    return (np.nan_to_num(grades[:, :CUTOFF]) >= 1).sum(axis=1) / CUTOFF
+def as_run(lists: Sequence[Sequence[object]]) -> dict[str, list[str]]:
+    return {f"q{number}": list(map(str, docs)) for number, docs in enumerate(lists)}
+
+
+def joined(
+    one: Sequence[Sequence[object]], other: Sequence[Sequence[object]], grades: Sequence[Mapping[object, float]]
+) -> JoinedLists:
+    """The lists of two runs, joined as in a comparison."""
+    qrels = as_qrels(grades)
+    sides = (RunLists.of(sy.Run(as_run(lists)).frame, qrels) for lists in (one, other))
+    return join_lists(*sides, len(qrels.judged.query_ids))
+
+
+def paired_lists(
+    one: Sequence[Sequence[object]], other: Sequence[Sequence[object]], grades: Sequence[Mapping[object, float]]
+) -> PairedLists:
+    return joined(one, other, grades).pair
+
+
+def compared(
+    one: Sequence[Sequence[object]], other: Sequence[Sequence[object]], grades: Sequence[Mapping[object, float]]
+) -> Pair:
+    runs = {"one": as_run(one), "other": as_run(other)}
+    (pair,) = sy.compare(as_qrels(grades), runs, [f"nDCG@{CUTOFF}"], baseline="other").tested_pairs
+    return pair
+
+
+def drawn_values(
+    measure: str, one: Sequence[Sequence[object]], other: Sequence[Sequence[object]], grades: list[dict[object, float]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """A measure of both runs with drawn grades, draws x queries."""
+    lists = joined(one, other, grades)
+    sides = tuple(align(as_qrels(grades), as_run(each), Options().ordering).alignment for each in (one, other))
+    return GradedLists(lists, Noise(DRAWS, sides[0].size, 0)).values(Part(parse(measure)), sides, CUTOFF)
 
 
 def grade_draws(pair: PairedLists, draws: int, seed: int) -> GradeDraws:
     return GradeDraws(pair, Noise(draws, pair.lengths.shape[1], seed))
 
 
-def plain_test(pair: PairedLists) -> Estimate:
-    one, other = (ndcg(pair.grades_by_rank(run, pair.grade, CUTOFF), pair.judged) for run in range(2))
-    return combined_test((one - other)[None, :])
+def drawn_grades(draws: GradeDraws, wanted: np.ndarray) -> np.ndarray:
+    """The drawn grades of some documents, documents x draws."""
+    return draws.levels[draws.numbers(wanted).T]
 
 
 def simulated(
@@ -83,16 +107,6 @@ def first(lists: list[list[int]], depth: int, grades: list[dict[int, float]]) ->
 
 def union(*qrels: list[dict[int, float]]) -> list[dict[int, float]]:
     return [{d: g for row in rows for d, g in row.items()} for rows in zip(*qrels, strict=True)]
-
-
-def test_lists_are_joined_by_document() -> None:
-    pair = paired_lists([["a", "b", "a"], []], [["b", "c"], ["d"]], [{"a": 2.0, "x": 0.0}, {"d": 1.0}])
-    assert pair.query.tolist() == [0, 0, 0, 1]
-    assert pair.ranks.tolist() == [[1, 2, np.inf, np.inf], [np.inf, 1, 2, 1]]
-    assert pair.lengths.tolist() == [[3, 0], [2, 1]]
-    np.testing.assert_array_equal(pair.grades_by_rank(0, pair.grade, None), [[2, np.nan, np.nan], [np.nan] * 3])
-    np.testing.assert_array_equal(pair.grades_by_rank(1, pair.grade, 1), [[np.nan], [1]])
-    np.testing.assert_array_equal(pair.judged, [[2, 0], [1, np.nan]])
 
 
 def test_without_variance_between_draws_it_is_the_t_test() -> None:
@@ -126,10 +140,10 @@ def test_drawn_grades_are_grades_of_the_qrels_and_repeat_with_the_seed() -> None
     (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
     pair = paired_lists(one, other, first(one, 10, grades))
     wanted = pair.unjudged & pair.within(CUTOFF)
-    drawn = grade_draws(pair, 25, seed=3).of(wanted)
+    drawn = drawn_grades(grade_draws(pair, 25, seed=3), wanted)
     assert drawn.shape == (wanted.sum(), 25)
     assert set(np.unique(drawn)) <= {0.0, 1.0, 2.0}
-    np.testing.assert_array_equal(drawn, grade_draws(pair, 25, seed=3).of(wanted))
+    np.testing.assert_array_equal(drawn, drawn_grades(grade_draws(pair, 25, seed=3), wanted))
 
 
 def test_the_drawn_grades_of_a_document_do_not_depend_on_how_many_are_asked_for() -> None:
@@ -138,7 +152,7 @@ def test_the_drawn_grades_of_a_document_do_not_depend_on_how_many_are_asked_for(
     draws = grade_draws(pair, 25, seed=3)
     few, many = pair.unjudged & pair.within(CUTOFF), pair.unjudged
     assert few.sum() < many.sum()
-    np.testing.assert_array_equal(draws.of(few), draws.of(many)[few[many]])
+    np.testing.assert_array_equal(drawn_grades(draws, few), drawn_grades(draws, many)[few[many]])
 
 
 def test_drawn_grades_are_nearer_to_the_true_ones_than_zero_or_the_mean_grade() -> None:
@@ -148,7 +162,7 @@ def test_drawn_grades_are_nearer_to_the_true_ones_than_zero_or_the_mean_grade() 
         pair = paired_lists(one, other, judged)
         wanted = pair.unjudged & pair.within(CUTOFF)
         true = complete.grade[wanted].mean()
-        error = abs(grade_draws(pair, 50, seed=0).of(wanted).mean() - true)
+        error = abs(drawn_grades(grade_draws(pair, 50, seed=0), wanted).mean() - true)
         assert error < 0.5 * min(true, np.nanmean(pair.grade) - true)
 
 
@@ -195,36 +209,35 @@ def test_many_distinct_grades() -> None:
     rng = np.random.default_rng(0)
     continuous = [{d: g + rng.random() / 2 for d, g in row.items()} for row in grades]
     pair = paired_lists(one, other, first(one, 10, continuous))
-    drawn = grade_draws(pair, 5, seed=0).of(pair.unjudged & pair.within(10))
+    drawn = drawn_grades(grade_draws(pair, 5, seed=0), pair.unjudged & pair.within(10))
     assert len(np.unique(drawn)) <= 10
 
 
 def test_a_document_in_both_lists_has_one_grade() -> None:
     lists = [[f"d{n}" for n in range(12)] for _ in range(20)]
     qrels = [{"d0": 2.0, "d1": float(n % 2), "d2": 0.0} for n in range(20)]
-    pair = paired_lists(lists, lists, qrels)
-    assert np.all(imputed_differences(pair, ndcg, CUTOFF) == 0)
+    one, other = drawn_values("nDCG@10", lists, lists, qrels)
+    np.testing.assert_array_equal(one, other)
 
 
 def test_every_measure_is_computed_without_code_of_its_own() -> None:
     (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
-    pair = paired_lists(one, other, first(one, 5, grades))
-    differences = imputed_differences(pair, precision, CUTOFF, draws=7)
-    assert differences.shape == (7, 30)
-    assert np.allclose(differences * 10, np.round(differences * 10))
+    for drawn in drawn_values("P@10", one, other, first(one, 5, grades)):
+        assert drawn.shape == (DRAWS, 30)
+        assert np.allclose(drawn * 10, np.round(drawn * 10))
 
 
 def test_complete_qrels_have_nothing_to_estimate() -> None:
     (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
-    assert imputed_test(paired_lists(one, other, grades), ndcg, CUTOFF) is None
+    pair = compared(one, other, grades)
+    assert (pair.unjudged, pair.imputed) == (0, None)
 
 
 def test_qrels_with_relevant_documents_only_are_not_pooled() -> None:
     (one, other), grades = simulated(50, (1.5, 1.0), seed=1)
     relevant = [{d: g for d, g in row.items() if g > 0} for row in first(one, 10, grades)]
-    pair = paired_lists(one, other, relevant)
-    assert not pooled(pair, CUTOFF)
-    assert imputed_test(pair, ndcg, CUTOFF) is None
+    assert not pooled(paired_lists(one, other, relevant), CUTOFF)
+    assert compared(one, other, relevant).imputed is None
 
 
 def test_one_chosen_document_per_query_does_not_make_a_pool() -> None:
@@ -251,6 +264,16 @@ def test_judged_lists_of_either_run_or_of_a_similar_one_are_a_pool() -> None:
 
 
 def test_the_verdicts() -> None:
+    """The estimate, and qrels made from a run, make a significant difference undecided."""
+    (one, other), grades = simulated(20, (1.5, 1.0), seed=1)
+    tested = compared(one, other, grades)
+
+    def verdict(plain: Estimate, imputed: Estimate | None, edges: tuple[str, ...] = ()) -> str:
+        by_test = ("better" if plain.difference > 0 else "worse") if plain.p < 0.05 else "not significant"
+        pair = replace(tested, difference=plain.difference, p=plain.p, p_adjusted=plain.p, verdict=by_test)
+        known = Conventions() if imputed is None else Conventions(imputed=imputed.difference, imputed_p=imputed.p)
+        return _verdict(pair, known, ComparisonPlan(), SimpleNamespace(edges=edges))  # type: ignore[arg-type]
+
     up, down, unclear = Estimate(0.2, 0.01), Estimate(-0.2, 0.01), Estimate(0.1, 0.2)
     assert verdict(up, None) == "better"
     assert verdict(down, None) == "worse"
@@ -259,28 +282,27 @@ def test_the_verdicts() -> None:
     assert verdict(up, unclear) == "undecided"
     assert verdict(up, down) == "undecided"
     assert verdict(unclear, up) == "not significant"
-    assert verdict(Estimate(0.0, float("nan")), None) == "not significant"
-    assert verdict(up, up, made_from_first=True) == "undecided"
-    assert verdict(up, up, made_from_second=True) == "better"
-    assert verdict(down, down, made_from_second=True) == "undecided"
+    assert verdict(up, up, ("one",)) == "undecided"
+    assert verdict(up, up, ("other",)) == "better"
+    assert verdict(down, down, ("other",)) == "undecided"
 
 
 def test_two_equal_runs_and_qrels_made_from_one_of_them() -> None:
     undecided = 0
     for seed in range(10):
         (one, other), grades = simulated(40, (1.2, 1.2), seed)
-        pair = paired_lists(one, other, first(one, 10, grades))
-        plain = plain_test(pair)
-        assert plain.p < 0.001
-        undecided += verdict(plain, imputed_test(pair, ndcg, CUTOFF)) == "undecided"
+        pair = compared(one, other, first(one, 10, grades))
+        assert pair.p < 0.001
+        undecided += pair.verdict == "undecided"
     assert undecided == 10
 
 
 def test_a_better_run_stays_better_if_both_were_judged() -> None:
     (one, other), grades = simulated(60, (2.0, 1.0), seed=0)
-    pair = paired_lists(one, other, union(first(one, 5, grades), first(other, 5, grades)))
-    assert pair.unjudged[pair.within(CUTOFF)].any()
-    assert verdict(plain_test(pair), imputed_test(pair, ndcg, CUTOFF)) == "better"
+    pair = compared(one, other, union(first(one, 5, grades), first(other, 5, grades)))
+    assert pair.unjudged
+    assert pair.imputed is not None
+    assert pair.verdict == "better"
 
 
 def random_pairs(runs: list[str], number: int = 400, seed: int = 2019) -> list[tuple[str, str]]:
@@ -288,46 +310,11 @@ def random_pairs(runs: list[str], number: int = 400, seed: int = 2019) -> list[t
     return [tuple(rng.choice(runs, 2, replace=False).tolist()) for _ in range(number)]
 
 
-def judged_verdict(collection: Collection, one: str, other: str, qrels: Grades) -> tuple[str, str]:
-    """The verdicts without and with the rule."""
-    pair = paired_lists(collection.lists(one), collection.lists(other), list(qrels.values()))
-    plain = plain_test(pair)
-    imputed = imputed_test(pair, ndcg, CUTOFF) if plain.p < 0.05 else None
-    return verdict(plain, None), verdict(plain, imputed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("depths", "kept_at_least"),
-    [((10, 0), 0.0), ((10, 3), 0.2), ((5, 5), 0.75), ((3, 3), 0.7)],
-    ids=["first 10 of one", "first 10 and first 3", "first 5 of both", "first 3 of both"],
-)
-def test_claims_hold_with_the_complete_qrels_of_dl2019(depths: tuple[int, int], kept_at_least: float) -> None:
-    collection = dl2019()
-    claims = unsupported = opposite = real = kept = 0
-    for one, other in random_pairs(list(collection.runs)):
-        complete = plain_test(
-            paired_lists(collection.lists(one), collection.lists(other), list(collection.qrels.values()))
-        )
-        truth = verdict(complete, None)
-        qrels = restricted(collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1]))
-        _, claim = judged_verdict(collection, one, other, qrels)
-        real += truth != "not significant"
-        if claim in ("better", "worse"):
-            claims += 1
-            unsupported += claim != truth
-            opposite += (claim == "better") != (complete.difference > 0)
-            kept += claim == truth
-    assert unsupported <= 0.10 * claims
-    assert opposite <= 0.02 * claims
-    assert kept >= kept_at_least * real
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("depths", "number", "kept_at_least"),
-    [((10, 0), 400, 0.0), ((10, 3), 100, 0.2), ((5, 5), 100, 0.75)],
-    ids=["first 10 of one", "first 10 and first 3", "first 5 of both"],
+    [((10, 0), 400, 0.0), ((10, 3), 100, 0.2), ((5, 5), 100, 0.75), ((3, 3), 100, 0.7)],
+    ids=["first 10 of one", "first 10 and first 3", "first 5 of both", "first 3 of both"],
 )
 def test_compare_claims_what_the_complete_qrels_of_dl2019_support(
     depths: tuple[int, int], number: int, kept_at_least: float
@@ -359,9 +346,12 @@ def test_compare_claims_what_the_complete_qrels_of_dl2019_support(
 @pytest.mark.slow
 def test_complete_qrels_of_dl2019_change_no_verdict() -> None:
     collection = dl2019()
-    for one, other in combinations(collection.runs, 2):
-        without, with_rule = judged_verdict(collection, one, other, collection.qrels)
-        assert without == with_rule
+    runs = {
+        name: sy.Run({query: ranking[query] for query in collection.qrels}, name=name)
+        for name, ranking in collection.runs.items()
+    }
+    compared = sy.compare(collection.qrels, runs, ["nDCG@10"], correction="none")
+    assert not [pair for pair in compared.tested_pairs if pair.verdict == "undecided"]
 
 
 def judged_of(qrels: Grades, *runs: dict[str, list[str]]) -> JudgedDocuments:
@@ -411,7 +401,8 @@ def test_qrels_that_were_not_pooled_change_no_verdict(name: str) -> None:
     collection = retrieved(name)
     for one, other in combinations(collection.runs, 2):
         pair = paired_lists(collection.lists(one), collection.lists(other), list(collection.qrels.values()))
-        assert all(imputed_test(pair, ndcg, depth) is None for depth in (1, 3, 10, None))
+        for depth in (1, 3, 10, 100):
+            assert not np.any(pair.unjudged & pair.within(depth)) or not pooled(pair, depth)
 
 
 def partly_judged(grade=0):

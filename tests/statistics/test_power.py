@@ -60,7 +60,7 @@ def test_fields_and_sentences() -> None:
     assert close.sentence == (
         f"Not significant with 60 queries; about {about:,.0f} would be needed if the true difference is this large."
     )
-    assert close.sentence == f"N{close.clause[1:]}."
+    assert close.sentence == f"N{close.clauses[0][1:]}."
     far = power_analysis(noise + 0.2)
     assert far.significant is True
     assert far.sentence == (

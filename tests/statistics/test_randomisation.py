@@ -157,14 +157,14 @@ def test_every_sign_vector_comes_once() -> None:
         seen.extend(sums[:, 0])
         return np.array([len(sums)])
 
-    assert tally_signed_sums(columns, SignVectors.every(12), note) == [4096]
+    assert tally_signed_sums(columns, SignVectors(12, 2**12, None), note) == [4096]
     assert sorted(seen) == list(range(-4095, 4096, 2))
 
 
 def test_signed_sums_are_exact_sums() -> None:
     rng = np.random.default_rng(10)
     columns = np.rint(rng.uniform(-(2.0**30), 2.0**30, (1300, 70)))
-    vectors = SignVectors.random(1300, 100, 4)
+    vectors = SignVectors(1300, 100, 4)
     signs = 1.0 - 2.0 * np.unpackbits(vectors.bits(0, 100), axis=1)[:, :1300]
     expected = np.array([[math.fsum(s * column) for column in columns.T] for s in signs])
     seen: list[np.ndarray] = []

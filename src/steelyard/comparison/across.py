@@ -181,6 +181,11 @@ class AcrossData:
             return None
         return datasets_like_these(self.values[np.ix_(runs, places)], seed=self.seed)
 
+    @property
+    def _tests(self) -> dict[str, tuple[MacroTests | None, tuple[int, ...]]]:
+        """Both tests by their questions, each with the runs that it tested."""
+        return {THESE: (self.these, self._tested_by_query), LIKE_THESE: (self.like_these, self.compared[0])}
+
     @cached_property
     def friedman(self) -> FriedmanResult | None:
         """Friedman's and Nemenyi's tests of the compared runs; None with fewer than five datasets."""
@@ -188,14 +193,6 @@ class AcrossData:
         if len(runs) < 2 or len(places) < FRIEDMAN_FROM:
             return None
         return friedman(self._sign * self.values[np.ix_(runs, places)], self.alpha)
-
-    def _p_matrix(self, tests: MacroTests | None, runs: Sequence[int]) -> Floats:
-        """The corrected p-values, all runs x all runs; NaN where there was no test."""
-        matrix = np.full((len(self.runs), len(self.runs)), math.nan)
-        np.fill_diagonal(matrix, 1.0)
-        for (i, j), p in zip(tests.pairs, tests.p, strict=True) if tests is not None else ():
-            matrix[runs[i], runs[j]] = matrix[runs[j], runs[i]] = p
-        return matrix
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -213,16 +210,13 @@ class AcrossData:
         counts[by_name] = borda(worth[by_name], self.borda_rule)
         wins = (worth == np.nanmax(worth, axis=0)).sum(axis=1)
         nothing = (math.nan, math.nan)
-        these: dict[int, tuple[float, float]] = {}
-        like: dict[int, tuple[float, float]] = {}
-        for found, tests, members in (
-            (these, self.these, self._tested_by_query),
-            (like, self.like_these, self.compared[0]),
-        ):
-            # An interval over the shared datasets is not one of a mean over more of them.
-            if tests is not None and len(self.compared[1]) == len(self.datasets):
-                found.update(zip(members, tests.run_intervals, strict=True))
-        letters, like_letters = (self._letters(tests) for tests in (self.these, self.like_these))
+        # An interval over the shared datasets is not one of a mean over more of them.
+        whole = len(self.compared[1]) == len(self.datasets)
+        these, like = (
+            dict(zip(members, tests.run_intervals, strict=True)) if tests is not None and whole else {}
+            for tests, members in self._tests.values()
+        )
+        letters, like_letters = (self._letters(*each) for each in self._tests.values())
         rows = []
         for run in self.order:
             absent = tuple(name for name, value in zip(self.names, self.values[run], strict=True) if math.isnan(value))
@@ -254,12 +248,13 @@ class AcrossData:
             return math.nan
         return float(np.concatenate([each.per_query[run] for each in measured]).mean())
 
-    def _letters(self, tests: MacroTests | None) -> list[str]:
+    def _letters(self, tests: MacroTests | None, members: Sequence[int]) -> list[str]:
         """Letters: runs that share one are not significantly different; empty for runs that were not tested."""
-        members = self._tested_by_query if tests is self.these else self.compared[0]
         if tests is None or len(members) < 2:
             return [""] * len(self.runs)
-        p = self._p_matrix(tests, members)[np.ix_(members, members)]
+        p = np.ones((len(members), len(members)))
+        for (i, j), value in zip(tests.pairs, tests.p, strict=True):
+            p[i, j] = p[j, i] = value
         found = groups_of(self._sign * self._shared_means[list(members)], p, self.alpha)
         letters = dict(zip(members, found, strict=True))
         return [letters.get(run, "") for run in range(len(self.runs))]
@@ -277,25 +272,19 @@ class AcrossData:
         """Every two runs that have a macro mean, the better first."""
         ranked = [run for run in self.order if not math.isnan(self.macro[run])]
         found = {}
-        for name, tests, members in (
-            (THESE, self.these, self._tested_by_query),
-            (LIKE_THESE, self.like_these, self.compared[0]),
-        ):
-            for (i, j), difference, p, (low, high) in (
-                zip(tests.pairs, tests.differences, tests.p, tests.intervals, strict=True) if tests else ()
-            ):
-                outcome = self._outcome(difference, p, low, high, tests.reason if tests else "")
+        for name, (tests, members) in self._tests.items():
+            if tests is None:
+                continue
+            pairs = zip(tests.pairs, tests.differences, tests.p, tests.intervals, strict=True)
+            for (i, j), difference, p, (low, high) in pairs:
+                outcome = self._outcome(difference, p, low, high, tests.reason)
                 found[name, members[i], members[j]] = outcome
                 found[name, members[j], members[i]] = replace(
                     outcome, low=-high, high=-low, verdict=reverse(outcome.verdict)
                 )
-        ranks = self.friedman
-        nemenyi = {}
-        if ranks is not None:
-            members = self.compared[0]
-            nemenyi = {
-                frozenset((members[i], members[j])): p for (i, j), p in zip(ranks.pairs, ranks.nemenyi, strict=True)
-            }
+        runs, ranks = self.compared[0], self.friedman
+        by_rank = zip(ranks.pairs, ranks.nemenyi, strict=True) if ranks is not None else ()
+        nemenyi = {frozenset((runs[i], runs[j])): p for (i, j), p in by_rank}
         return tuple(
             AcrossPair(
                 run=self.runs[one],

@@ -117,34 +117,26 @@ def scale_of(column: Column) -> float:
 
 
 def _measures(comparison: ComparisonData) -> Iterable[BoardColumn]:
-    """One column per measure; Markdown and LaTeX have its title, and the unscaled mean."""
-    for column in comparison.score_tables[0].columns:
-        name, factor = title(column.key, comparison.dialect), scale_of(column)
-        yield BoardColumn(
-            column.key,
-            partial(_frame_mean, column.key),
-            {
-                "table": partial(_scaled_mean, column.key, factor),
-                "markdown": partial(_scaled_mean, column.key, 1.0),
-                "latex": partial(_scaled_mean, column.key, 1.0),
-                "json": partial(_json_mean, column.key),
-            },
-            {"table": measure_heading(column), "markdown": name, "latex": name},
-            forms=("table", "markdown", "latex", "frame", "json"),
-            measure=column,
-        )
+    """One column per measure."""
+    return (_measure_column(column, comparison.dialect) for column in comparison.score_tables[0].columns)
 
 
-def _frame_mean(key: str, _: ComparisonData, row: LeaderboardRow) -> float | None:
-    return None if row.rank is None else row.means[key]
-
-
-def _scaled_mean(key: str, factor: float, _: ComparisonData, row: LeaderboardRow) -> float:
-    return row.means[key] * factor
-
-
-def _json_mean(key: str, _: ComparisonData, row: LeaderboardRow) -> float | None:
-    return None if math.isnan(row.means[key]) else row.means[key]
+def _measure_column(column: Column, dialect: str) -> BoardColumn:
+    """The means of a measure; Markdown and LaTeX have its title, and the unscaled mean."""
+    key, name, factor = column.key, title(column.key, dialect), scale_of(column)
+    return BoardColumn(
+        key,
+        lambda _, row: None if row.rank is None else row.means[key],
+        {
+            "table": lambda _, row: row.means[key] * factor,
+            "markdown": lambda _, row: row.means[key],
+            "latex": lambda _, row: row.means[key],
+            "json": lambda _, row: None if math.isnan(row.means[key]) else row.means[key],
+        },
+        {"table": measure_heading(column), "markdown": name, "latex": name},
+        forms=("table", "markdown", "latex", "frame", "json"),
+        measure=column,
+    )
 
 
 def _interval_columns(comparison: ComparisonData) -> Iterable[BoardColumn]:
@@ -187,8 +179,8 @@ def _rank_interval(_: ComparisonData, row: LeaderboardRow) -> str:
 # Judged documents
 
 
-def _row_judged(comparison: ComparisonData, row: LeaderboardRow) -> RowJudged | None:
-    return comparison.judged.get((row.run, row.k))
+def _row_judged(comparison: ComparisonData, row: LeaderboardRow) -> RowJudged:
+    return comparison.judged.get((row.run, row.k), RowJudged())
 
 
 def partly_judged(comparison: ComparisonData) -> bool:
@@ -199,14 +191,14 @@ def partly_judged(comparison: ComparisonData) -> bool:
 
 def judged_text(comparison: ComparisonData, row: LeaderboardRow) -> str:
     """The judged share of a row on the measure that ranks the runs."""
-    judged, key = _row_judged(comparison, row), comparison.keys[0]
-    return "" if judged is None or key not in judged.shares else f"{judged.shares[key]:.0%}"
+    share = _share(comparison.keys[0], comparison, row)
+    return "" if share is None else f"{share:.0%}"
 
 
 def bounds_text(comparison: ComparisonData, row: LeaderboardRow) -> str:
     """The lowest and the highest value of the measure that ranks the runs that any grading gives."""
     judged, column = _row_judged(comparison, row), comparison.score_tables[0].columns[0]
-    if judged is None or judged.bounds is None or column.key not in judged.shares:
+    if judged.bounds is None or column.key not in judged.shares:
         return ""
     low, high = (end * scale_of(column) for end in judged.bounds)
     return f"{low:.4f} to {high:.4f}"
@@ -224,25 +216,22 @@ def _judged_columns(comparison: ComparisonData) -> Iterable[BoardColumn]:
 
 
 def _share(key: str, comparison: ComparisonData, row: LeaderboardRow) -> float | None:
-    judged = _row_judged(comparison, row)
-    return None if judged is None else judged.shares.get(key)
+    return _row_judged(comparison, row).shares.get(key)
 
 
 def _bound(place: int, comparison: ComparisonData, row: LeaderboardRow) -> float | None:
-    judged = _row_judged(comparison, row)
-    return None if judged is None or judged.bounds is None else judged.bounds[place]
+    bounds = _row_judged(comparison, row).bounds
+    return None if bounds is None else bounds[place]
 
 
 def _json_shares(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, float] | None:
-    judged = _row_judged(comparison, row)
-    return None if judged is None else dict(judged.shares)
+    known = comparison.judged.get((row.run, row.k))
+    return None if known is None else dict(known.shares)
 
 
 def _json_bounds(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, list[float] | None] | None:
-    judged = _row_judged(comparison, row)
-    if judged is None:
-        return None
-    return {comparison.keys[0]: None if judged.bounds is None else list(judged.bounds)}
+    known = comparison.judged.get((row.run, row.k))
+    return None if known is None else {comparison.keys[0]: None if known.bounds is None else list(known.bounds)}
 
 
 # The declarations

@@ -135,7 +135,7 @@ def compare(
     """
     statistics = {name: options.pop(name) for name in STATISTICS if name in options}
     check_names(options, (*(compare.__kwdefaults__ or ()), *STATISTICS))
-    runs = _several(runs)
+    runs = runs_of_frame(runs) if is_frame(runs) else runs
     if qrels is None:
         _check_no_qrels(
             measures=measures,
@@ -147,7 +147,9 @@ def compare(
             equivalence=equivalence,
             **options,
         )
-        return _compare_lists(runs, at)
+        if at is not None and len(at) != 1:
+            raise InputError(f"without qrels runs are compared at one depth; got {listed(list(map(str, at)))}.")
+        return compare_lists(runs) if at is None else compare_lists(runs, at[0])
     plan = ComparisonPlan(**statistics, equivalence=equivalence).checked()
     if baseline is not None and isinstance(runs, Mapping):
         # A wrong name is reported before anything is read.
@@ -257,7 +259,8 @@ def evaluate_runs(
     chosen = resolve(dialect.policies, options)
     shown = _shown_measures(measures, dialect)
     weights = None if composite is None else read_weights(composite)
-    cutoffs = list(dict.fromkeys(map(_cutoff, at))) if at else [None]
+    numbers = (whole_number("a cutoff of `at`", k, 1, error=PolicyError) for k in at or ())
+    cutoffs: list[int | None] = [*dict.fromkeys(numbers)] or [None]
     parsed = {
         (k, key): with_rel(measure_at(shown.get(key, key), k, dialect, key in shown), chosen.rel)
         for k in cutoffs
@@ -268,15 +271,15 @@ def evaluate_runs(
     evaluated = list(_evaluated(judged, runs, parsed, dialect, chosen))
     if not evaluated:
         raise InputError("no run to compare; expected at least one.")
-    sources = [each.source for each in evaluated]
-    names = distinct_names([each.scores.name for each in evaluated], sources)
-    coverage = {name: each.scores.coverage for name, each in zip(names, evaluated, strict=True)}
+    sources, lists, scores = zip(*evaluated, strict=True)
+    names = distinct_names([each.name for each in scores], sources)
+    coverage = {name: each.coverage for name, each in zip(names, scores, strict=True)}
     if unmatched == "error":
         refuse_unmatched(coverage)
     reasons = {name: (unmeasured or {}).get(name) or not_measured(coverage[name]) for name in names}
     measured = [name for name in names if reasons[name] is None]
-    scores = [each.scores for name, each in zip(names, evaluated, strict=True) if name in measured]
-    query_ids, values = _by_query(judged.queries, scores, len(parsed))
+    kept = [each for name, each in zip(names, scores, strict=True) if name in measured]
+    query_ids, values = _by_query(judged.queries, kept, len(parsed))
     tables, components = [], []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
@@ -292,19 +295,8 @@ def evaluate_runs(
         coverage=coverage,
         notes=tuple(_own_cutoffs(shown, parsed)),
         dialect=dialect.name,
-        source=Source(
-            judged,
-            dict(zip(names, sources, strict=True)),
-            {name: each.lists for name, each in zip(names, evaluated, strict=True)},
-        ),
+        source=Source(judged, dict(zip(names, sources, strict=True)), dict(zip(names, lists, strict=True))),
     )
-
-
-def _several(runs: Mapping[str, Any] | Iterable[Any]) -> Mapping[str, Any] | Iterable[Any]:
-    """The runs; those of one long frame by the column that names them."""
-    if not is_frame(runs):
-        return runs
-    return runs_of_frame(runs)
 
 
 def _check_no_qrels(**arguments: Any) -> None:
@@ -316,13 +308,6 @@ def _check_no_qrels(**arguments: Any) -> None:
             f"{worded(len(given), 'it', 'them')} out, or give qrels. `steelyard pool RUN RUN -o pool.jsonl` selects "
             "documents to judge."
         )
-
-
-def _compare_lists(runs: Mapping[str, Any] | Iterable[Any], at: Sequence[int] | None) -> ListComparison:
-    """The comparison without qrels."""
-    if at is not None and len(at) != 1:
-        raise InputError(f"without qrels runs are compared at one depth; got {listed(list(map(str, at)))}.")
-    return compare_lists(runs) if at is None else compare_lists(runs, at[0])
 
 
 @streams_read_once()
@@ -370,23 +355,14 @@ def compare_scores(
     )
 
 
-@dataclass(frozen=True)
-class _Evaluated:
-    """A run as it was passed, its lists joined with the qrels, and its scores."""
-
-    source: Any
-    lists: Alignment
-    scores: Scores
-
-
 def _evaluated(
     qrels: Qrels,
     runs: Mapping[str, Any] | Iterable[Any],
     measures: Mapping[tuple[int | None, str], Measure],
     dialect: Dialect,
     options: Options,
-) -> Iterator[_Evaluated]:
-    """Every run with its scores of the measures at every cutoff."""
+) -> Iterator[tuple[Any, Alignment, Scores]]:
+    """Every run as it was passed, its lists joined with the qrels, and its scores of the measures at every cutoff."""
     labelled = {label(key, k): measure for (k, key), measure in measures.items()}
     for name, run in _named_runs(runs):
         aligned = with_doubts(align(qrels, run, options.ordering, name), qrels, run)
@@ -394,7 +370,7 @@ def _evaluated(
             scores = scores_of(aligned, labelled, dialect, options)
         except MeasureError as error:
             raise MeasureError(f"run {aligned.name!r}: {error}") from None
-        yield _Evaluated(run, options.lists(aligned.alignment), scores)
+        yield run, options.lists(aligned.alignment), scores
 
 
 def _named_runs(runs: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str | None, Any]]:
@@ -432,10 +408,6 @@ def measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool
         return dialect.measure(f"{text}@{cutoff}")
     except MeasureError:
         return measure
-
-
-def _cutoff(k: int) -> int:
-    return whole_number("a cutoff of `at`", k, 1, error=PolicyError)
 
 
 def _own_cutoffs(shown: Iterable[str], parsed: Mapping[tuple[int | None, str], Measure]) -> list[Note]:

@@ -12,11 +12,15 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.frames import row_hashes
 from steelyard.alignment.hits import Bools, Floats, Ints
-from steelyard.comparison.bounds import SharedUnjudged
 from steelyard.comparison.unjudged import PairedLists
+from steelyard.errors import MeasureError
 from steelyard.lazy import polars as pl
+from steelyard.measures.bounds import Bounds, Case, bounds_of
+from steelyard.measures.gradings import ABSENT, Unjudged, grade_levels, unjudged
+from steelyard.measures.grammar import Measure
 from steelyard.qrels import Qrels
 
 Words: TypeAlias = NDArray[np.uint64]
@@ -24,6 +28,15 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 MOST_RANKS = 100
 """Ranks of each list that the estimate reads; unjudged documents below count as not relevant."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SharedUnjudged:
+    """The unjudged documents that are in the lists of both runs: the query and the rank in each list."""
+
+    query: Ints
+    rank_a: Ints
+    rank_b: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +81,11 @@ class RunLists:
             kept = ~_repeated(frame, hashes, by_hash)
             frame, hashes = frame.filter(pl.Series(kept)), hashes[kept]
             by_hash = np.argsort(hashes)
-        grade = frame.join(grade_frame(qrels), on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
+        judged = pl.DataFrame(
+            {"query": qrels.doc_query, "doc_id": qrels.judged.doc_ids, "grade": qrels.grades},
+            schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
+        )
+        grade = frame.join(judged, on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
         return cls(
             frame,
             frame["query"].to_numpy(),
@@ -96,14 +113,6 @@ def _repeated(frame: pl.DataFrame, hashes: Words, by_hash: Ints) -> Bools:
     again: Bools = np.zeros(len(hashes), dtype=bool)
     again[rows] = ~first
     return again
-
-
-def grade_frame(qrels: Qrels) -> pl.DataFrame:
-    """The judged documents: number of the query, document, grade."""
-    return pl.DataFrame(
-        {"query": qrels.doc_query, "doc_id": qrels.judged.doc_ids, "grade": qrels.grades},
-        schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
-    )
 
 
 def count_unjudged(one: RunLists, two: RunLists, depth: int, size: int) -> int:
@@ -152,7 +161,6 @@ def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
         ),
         grade=_merged(total, place, one.grade[first], place_other, two.grade[rest]),
         lengths=np.array([np.bincount(each.query, minlength=size) for each in (one, two)]).astype(np.int64),
-        judged=np.zeros((size, 0)),
     )
     return JoinedLists(pair, shared)
 
@@ -173,7 +181,6 @@ def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
         ranks=np.array(ranks),
         grade=first["grade"].fill_null(float("nan")).to_numpy(),
         lengths=np.array([np.bincount(each.query, minlength=size) for each in (one, two)]).astype(np.int64),
-        judged=np.zeros((size, 0)),
     )
     return JoinedLists(pair, shared)
 
@@ -213,3 +220,37 @@ def _in_order(query: Ints, rank: Ints) -> bool:
 
 def _any_equal(ascending: Words) -> bool:
     return bool(np.any(ascending[1:] == ascending[:-1]))
+
+
+def pair_bounds(measure: Measure, a: Alignment, b: Alignment, shared: SharedUnjudged) -> Bounds:
+    """The bounds of the difference a - b of a measure for each query of two runs with the same qrels.
+
+    They are over the gradings of the unjudged documents that are in either list.
+    """
+    return bounds_of(Case(measure, [a, b], _unjudged_in_either(a, b, shared), grade_levels(a)))
+
+
+def _unjudged_in_either(a: Alignment, b: Alignment, shared: SharedUnjudged) -> Unjudged:
+    """The unjudged documents that are in one list or in both, with their rank in each."""
+    in_a, in_b = unjudged(a), unjudged(b)
+    place_a = _places(in_a, shared.query, shared.rank_a)
+    place_b = _places(in_b, shared.query, shared.rank_b)
+    rank_b = np.full(len(in_a.query), ABSENT)
+    rank_b[place_a] = shared.rank_b
+    only_b = np.ones(len(in_b.query), dtype=bool)
+    only_b[place_b] = False
+    query = np.concatenate([in_a.query, in_b.query[only_b]])
+    order = np.argsort(query, kind="stable")
+    ranks_a = np.concatenate([in_a.ranks[0], np.full(int(only_b.sum()), ABSENT)])
+    ranks_b = np.concatenate([rank_b, in_b.ranks[0][only_b]])
+    return Unjudged(query[order], (ranks_a[order], ranks_b[order]), a.size)
+
+
+def _places(docs: Unjudged, query: Ints, rank: Ints) -> Ints:
+    """The numbers of the unjudged documents at some ranks; it is an error where there is none."""
+    step = int(max(docs.ranks[0].max(initial=0), rank.max(initial=0))) + 1
+    keys, wanted = docs.query * step + docs.ranks[0], query * step + rank
+    place = np.searchsorted(keys, wanted)
+    if np.any(np.append(keys, -1)[np.minimum(place, len(keys))] != wanted):
+        raise MeasureError("a shared document has a rank at which its list has no unjudged document.")
+    return place

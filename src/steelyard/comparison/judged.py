@@ -19,8 +19,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats
-from steelyard.comparison.bounds import pair_bounds
-from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists
+from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.provenance import Edge, find_edge
@@ -310,7 +309,8 @@ class JudgedDocuments:
             return known
         if int(a.retrieved.sum() + b.retrieved.sum()) > MOST_DOCUMENTS:
             return replace(known, checked=not self.informative)
-        depth = self._depth(parts)
+        cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
+        depth = min(max(cutoffs), MOST_RANKS)
         size = len(self.qrels.judged.query_ids)
         known = replace(known, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
         imputed = None
@@ -347,7 +347,8 @@ class JudgedDocuments:
         return _tested(_column(parts), one[None, kept], other[None, kept], self.test)
 
     def _condensed_values(self, measure: Measure, run: str) -> Floats:
-        lists = self._once(("condensed", run), lambda: _judged_only(self.alignments[run]))
+        a = self.alignments[run]
+        lists = self._once(("condensed", run), lambda: a if a.judged_only else a.without_unjudged())
         return self._once(("condensed", run, measure), lambda: values(measure, lists))
 
     def _once(self, key: Hashable, compute: Callable[[], Result]) -> Result:
@@ -355,10 +356,6 @@ class JudgedDocuments:
         if key not in self._known:
             self._known[key] = compute()
         return cast(Result, self._known[key])
-
-    def _depth(self, parts: Sequence[Part]) -> int:
-        cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
-        return min(max(cutoffs), MOST_RANKS)
 
     def _imputed(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, drawn: GradedLists, depth: int, kept: Bools
@@ -434,10 +431,6 @@ def _tested(column: Column, run: Floats, baseline: Floats, chosen: str) -> Estim
     reference = float(np.mean([column.mean(row) for row in baseline]))
     ends = [column.change(end, reference) for end in (test.low, test.high)]
     return replace(test, difference=column.change(test.difference, reference), low=ends[0], high=ends[1])
-
-
-def _judged_only(a: Alignment) -> Alignment:
-    return a if a.judged_only else a.without_unjudged()
 
 
 def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
@@ -567,17 +560,10 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
     undecided = [pair for pair in pairs if pair.verdict == "undecided"]
     if undecided:
         first = undecided[0]
-        notes.append(
-            note(
-                "undecided",
-                pairs=len(undecided),
-                run=first.run,
-                baseline=first.baseline,
-                measure=first.label,
-                documents=first.unjudged,
-            )
-        )
-    shares = [share for pair in pairs for share in (pair.judged_run, pair.judged_baseline) if share is not None]
+        notes.append(note("undecided", pairs=len(undecided), **first.named, documents=first.unjudged))
+    known = [(pair, pair.judged_run, pair.judged_baseline) for pair in pairs]
+    shared = [(pair, one, other) for pair, one, other in known if one is not None and other is not None]
+    shares = [share for _, *both in known for share in both if share is not None]
     if judged.without_bounds:
         notes.append(note("differences-without-bounds", count=judged.without_bounds))
     if judged.edges:
@@ -587,21 +573,9 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
     elif not judged.judged_by_rank and shares and min(shares) < 1:
         notes.append(note("documents-chosen"))
     elif not judged.relevant_only and not undecided:
-        asymmetric = max(
-            (pair for pair in pairs if pair.judged_run is not None and pair.judged_baseline is not None),
-            key=lambda pair: abs((pair.judged_run or 0) - (pair.judged_baseline or 0)),
-            default=None,
-        )
-        if asymmetric is not None and abs((asymmetric.judged_run or 0) - (asymmetric.judged_baseline or 0)) > 0.1:
-            notes.append(
-                note(
-                    "judged-unevenly",
-                    run=asymmetric.run,
-                    baseline=asymmetric.baseline,
-                    measure=asymmetric.label,
-                    shares=[asymmetric.judged_run, asymmetric.judged_baseline],
-                )
-            )
+        pair, one, other = max(shared, key=lambda each: abs(each[1] - each[2]), default=(None, 0.0, 0.0))
+        if pair is not None and abs(one - other) > 0.1:
+            notes.append(note("judged-unevenly", **pair.named, shares=[one, other]))
     return notes
 
 

@@ -85,15 +85,10 @@ class ListComparison(Documented):
         """The runs, and the pairs."""
         timed = any(row.latency is not None for row in self.runs)
         columns = ["run", "queries", "documents per query", *(["median latency ms"] if timed else [])]
-        rows: list[list[Cell]] = [
-            [
-                row.run,
-                row.queries,
-                row.documents,
-                *([None if row.latency is None else row.latency * 1e3] if timed else []),
-            ]
-            for row in self.runs
-        ]
+        rows: list[list[Cell]] = [[row.run, row.queries, row.documents] for row in self.runs]
+        if timed:
+            for cells, row in zip(rows, self.runs, strict=True):
+                cells.append(None if row.latency is None else row.latency * 1e3)
         pairs: list[list[Cell]] = [
             [p.run, p.other, p.queries, p.overlap, p.rbo, p.tau, p.same_first] for p in self.tested
         ]
@@ -171,7 +166,7 @@ def _pair(
     depth: int,
     require_shared: bool,
 ) -> ListPair:
-    from steelyard.statistics.agreement import rbo_lists
+    from steelyard.statistics.agreement import kendall_tau, rbo_lists
 
     shared = [query for query in one if query in two]
     if not shared and not require_shared:
@@ -186,18 +181,10 @@ def _pair(
         longest = max(len(a), len(b))
         overlap = len(set(a) & set(b)) / longest if longest else 1.0
         first = float(a[:1] == b[:1])
-        values.append((overlap, rbo_lists(one[query], two[query], RBO_P), _tau(a, b), first))
-    means = (
-        np.nanmean(np.array(values), axis=0) if not np.isnan(np.array(values)[:, 2]).all() else np.mean(values, axis=0)
-    )
+        place = {doc: rank for rank, doc in enumerate(b)}
+        ranks = [place[doc] for doc in a if doc in place]
+        tau = float(kendall_tau([range(len(ranks))], [ranks])[0]) if len(ranks) > 1 else float("nan")
+        values.append((overlap, rbo_lists(one[query], two[query], RBO_P), tau, first))
+    table = np.array(values)
+    means = table.mean(axis=0) if np.isnan(table[:, 2]).all() else np.nanmean(table, axis=0)
     return ListPair(run, other, len(shared), *map(float, means))
-
-
-def _tau(a: Sequence[str], b: Sequence[str]) -> float:
-    """Kendall's tau of the documents that both lists have."""
-    place = {doc: rank for rank, doc in enumerate(b)}
-    ranks = np.array([place[doc] for doc in a if doc in place])
-    if len(ranks) < 2:
-        return float("nan")
-    above = np.sign(ranks[None, :] - ranks[:, None])[np.triu_indices(len(ranks), 1)]
-    return float(above.mean())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -63,10 +62,6 @@ class RunMovers:
     queries_won: int
     lost: tuple[Mover, ...]
     won: tuple[Mover, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `compare`."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

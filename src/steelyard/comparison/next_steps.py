@@ -199,23 +199,12 @@ def _more_queries(comparison: ComparisonData, rows: list[LeaderboardRow]) -> Nex
     if len(rows) < 2:
         return None
     pair = comparison.leading_pair
-    if (
-        pair is None
-        or pair.verdict != "not significant"
-        or pair.needed is None
-        or not pair.queries < pair.needed <= MOST_TIMES * pair.queries
-    ):
+    if pair is None or pair.verdict != "not significant" or pair.needed is None:
         return None
-    return NextStep(
-        note(
-            "step-more-queries",
-            run=pair.run,
-            other=pair.baseline,
-            queries=pair.queries,
-            needed=pair.needed,
-            difference=abs(pair.difference),
-        )
-    )
+    if not pair.queries < pair.needed <= MOST_TIMES * pair.queries:
+        return None
+    values = {"run": pair.run, "other": pair.baseline, "queries": pair.queries, "needed": pair.needed}
+    return NextStep(note("step-more-queries", **values, difference=abs(pair.difference)))
 
 
 def _all_miss(comparison: ComparisonData) -> NextStep | None:
@@ -228,7 +217,6 @@ def _all_miss(comparison: ComparisonData) -> NextStep | None:
     missed = np.all(values == 0, axis=0)
     source = comparison.source
     if source is not None:
-        counts: dict[str, int] = {}
         a = next(iter(source.alignments.values()))
         total = a.judged_per_query(a.judged.grade > 0)
         counts = dict(zip(a.queries, total.tolist(), strict=True))

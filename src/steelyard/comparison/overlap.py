@@ -66,6 +66,5 @@ def overlap_notes(pairs: Sequence[Pair]) -> list[Note]:
     if not depending:
         return []
     first = depending[0]
-    names = {"run": first.run, "baseline": first.baseline, "measure": first.label, "reason": first.reason}
     measures = list(dict.fromkeys(pair.label for pair in depending))
-    return [note("depends-on-overlap", pairs=len(depending), measures=measures, **names)]
+    return [note("depends-on-overlap", pairs=len(depending), measures=measures, **first.named, reason=first.reason)]

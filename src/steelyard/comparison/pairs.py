@@ -107,6 +107,11 @@ class Pair:
         return label(self.measure, self.k)
 
     @property
+    def named(self) -> dict[str, str]:
+        """The runs and the measure, as values of a note."""
+        return {"run": self.run, "baseline": self.baseline, "measure": self.label}
+
+    @property
     def shown_verdict(self) -> str:
         """The verdict, with the margin of equivalence where that is shown."""
         return self.verdict if self.equivalent is None else f"{self.verdict}, {self.equivalence}"
@@ -272,7 +277,10 @@ def _pair(each: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
     low, high = column.within_range(low), column.within_range(high)
     significant = bool(outcome.adjusted < plan.alpha)
     own_p = outcome.p if plan.test in RANK_TESTS else None
-    power = power_of(column, each.tested_gap, theirs, outcome.level, significant=significant, p=own_p)
+    power = power_analysis(each.tested_gap, alpha=outcome.level, significant=significant, p=own_p)
+    power = replace(
+        power, difference=column.change(power.difference, theirs), smallest=column.change(power.smallest, theirs)
+    )
     return Pair(
         run=table.runs[each.run],
         baseline=table.runs[each.baseline],
@@ -303,16 +311,6 @@ def equivalence_of(low: float, high: float, plan: ComparisonPlan) -> float | Non
     """The margin of equivalence, if the interval of a difference lies within it."""
     margin = plan.equivalence
     return margin if margin is not None and within_margin(low, high, margin) else None
-
-
-def power_of(
-    column: Column, gap: Floats, reference: float, alpha: float, *, significant: bool, p: float | None = None
-) -> PowerResult:
-    """What the queries can detect, from the differences of the tested values; `reference` is the other run's mean."""
-    power = power_analysis(gap, alpha=alpha, significant=significant, p=p)
-    return replace(
-        power, difference=column.change(power.difference, reference), smallest=column.change(power.smallest, reference)
-    )
 
 
 def verdict_of_test(column: Column, difference: float, gap: Floats, p: float, plan: ComparisonPlan) -> str:
@@ -425,6 +423,5 @@ def assumption_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]
     tied = [pair for pair in tied if not isnan(pair.low)]
     if tied:
         most = max(tied, key=lambda pair: pair.ties / pair.queries)
-        values = {"run": most.run, "baseline": most.baseline, "measure": most.label}
-        notes.append(note("mostly-tied", pairs=len(tied), ties=most.ties, queries=most.queries, **values))
+        notes.append(note("mostly-tied", pairs=len(tied), ties=most.ties, queries=most.queries, **most.named))
     return notes

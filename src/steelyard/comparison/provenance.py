@@ -40,16 +40,11 @@ at least `LEAST_VARIANCE`, and at least `VARIED` times as large as if each of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.lazy import special
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
 
 LEVEL = 0.05
 MAX_DEPTH = 20
@@ -72,9 +67,7 @@ class Edge:
     p: float
 
 
-def find_edge(
-    query: Ints, rank: Floats, relevant: Bools, judged: int, positives: int | None = None, *, level: float = LEVEL
-) -> Edge | None:
+def find_edge(query: Ints, rank: Floats, relevant: Bools, judged: int, positives: int | None = None) -> Edge | None:
     """The edge that the qrels have in one run, or None.
 
     One entry per judged document that the run returned: the number of its query, its rank from 1, and
@@ -97,11 +90,15 @@ def find_edge(
     if not 2 <= depth <= MAX_DEPTH:
         return None
     expected = _expected_relevant(query[relevant], rank[relevant], depth)
-    expected += _expected_not_relevant(rank[~relevant], depth)
+    if not relevant.all():
+        others = rank[~relevant]
+        expected += float(len(others) * _beyond(_exponent(others), np.array([float(depth)]))[0])
     if expected >= OWN_EVIDENCE:
-        expected += _full_queries(query, depth)
+        # -log of the probability that no query with `depth` judged documents has a further one.
+        counts = np.unique(query, return_counts=True)[1]
+        expected += float(np.sum(counts == depth) * np.log(counts.sum() / len(counts)))
     p = float(np.exp(-expected))
-    return Edge(depth, p) if p <= level else _edge_with_strays(query, rank, relevant, judged, positives)
+    return Edge(depth, p) if p <= LEVEL else _edge_with_strays(query, rank, relevant, judged, positives)
 
 
 def _edge_with_strays(query: Ints, rank: Floats, relevant: Bools, judged: int, positives: int | None) -> Edge | None:
@@ -139,19 +136,6 @@ def _expected_relevant(query: Ints, rank: Floats, depth: int) -> float:
     before = np.where(first, 0.0, np.r_[0.0, rank[:-1]])
     exponent = _exponent(rank - before)
     return float(_beyond(exponent, depth - before).sum())
-
-
-def _expected_not_relevant(rank: Floats, depth: int) -> float:
-    """Expected number of documents judged not relevant below `depth`, by their ranks."""
-    if not len(rank):
-        return 0.0
-    return float(len(rank) * _beyond(_exponent(rank), np.array([float(depth)]))[0])
-
-
-def _full_queries(query: Ints, depth: int) -> float:
-    """-log of the probability that no query with `depth` judged documents has a further one."""
-    counts = np.unique(query, return_counts=True)[1]
-    return float(np.sum(counts == depth) * np.log(counts.sum() / len(counts)))
 
 
 def _exponent(numbers: Floats) -> float:

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.comparison.claims import Claims
+import numpy as np
+
 from steelyard.comparison.columns import board_rows
-from steelyard.comparison.data import ComparisonData, Source, judged_documents
+from steelyard.comparison.data import Claims, ComparisonData, Source, judged_documents
 from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
 from steelyard.comparison.overlap import Rules, overlap_notes
-from steelyard.comparison.pairs import Pair, assumption_notes, disagreement_notes, untested_notes
-from steelyard.comparison.scales import scale_notes
+from steelyard.comparison.pairs import (
+    Pair,
+    PairTest,
+    assumption_notes,
+    disagreement_notes,
+    tested_pairs,
+    untested_notes,
+)
 from steelyard.comparison.scores import ScoreTable, label, shared_query_notes
 from steelyard.comparison.slices import reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
+from steelyard.evaluation import measure_values
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
+from steelyard.measures.grammar import with_rel
 from steelyard.notes import Note, note
+from steelyard.options import Options
 from steelyard.report.documents import Document, Documented, document_html
 from steelyard.report.tables import Table
 from steelyard.scores import known_by, versions
@@ -106,7 +116,7 @@ class Comparison(Documented, ComparisonData):
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),
                 *untested_notes(pairs),
                 *([] if judged is None else judged_notes(pairs, judged)),
-                *(scale_notes(source, first, pairs, plan, options) if scaled else []),
+                *(_scale_notes(source, first, pairs, plan, options) if scaled else []),
             ),
             dialect=dialect,
             source=None if source is None or source.scanned else source,
@@ -144,7 +154,15 @@ class Comparison(Documented, ComparisonData):
 
     def to_dict(self, movers: int = 0) -> dict[str, Any]:
         """As in the JSON of `compare`; with `movers`, that many of the queries that every run lost and won by most."""
-        data: dict[str, Any] = {
+        only_some = {
+            "failed": dict(self.failed),
+            "predicted_by": self.predicted_by,
+            "cached_times": list(self.cached_times),
+            "not_measured": dict(self.unmeasured),
+            "slices": [cut.to_dict() for cut in self.slices],
+            "movers": [asdict(each) for each in self.movers_by_run(movers)] if movers else [],
+        }
+        return {
             "steelyard": __version__,
             "dialect": self.dialect,
             "baseline": self.plan.baseline,
@@ -170,20 +188,8 @@ class Comparison(Documented, ComparisonData):
             "pairs": [pair.to_dict() for pair in self.tested_pairs],
             "coverage": {name: covered.counts() for name, covered in self.coverage.items()},
             "notes": [each.to_dict() for each in self.notes],
+            **{name: value for name, value in only_some.items() if value},
         }
-        if self.failed:
-            data["failed"] = dict(self.failed)
-        if self.predicted_by:
-            data["predicted_by"] = self.predicted_by
-        if self.cached_times:
-            data["cached_times"] = list(self.cached_times)
-        if self.unmeasured:
-            data["not_measured"] = dict(self.unmeasured)
-        if self.slices:
-            data["slices"] = [cut.to_dict() for cut in self.slices]
-        if movers:
-            data["movers"] = [each.to_dict() for each in self.movers_by_run(movers)]
-        return data
 
     def _inputs(self) -> dict[str, Any]:
         """What identifies the qrels and each run, where that is cheap to compute."""
@@ -257,3 +263,48 @@ def _geometric_notes(tables: Sequence[ScoreTable], pairs: Sequence[Pair]) -> lis
     """A note on how geometric means are tested."""
     measures = [label(column.key, table.k) for table in tables for column in table.columns if column.geometric]
     return [note("geometric-means-tested", measures=measures)] if measures and pairs else []
+
+
+STRICTER = 2.0
+"""The lowest relevant grade of TREC's Deep Learning tracks, in which grade 1 is 'related'."""
+
+
+def _scale_notes(
+    source: Source | None, table: ScoreTable, pairs: Sequence[Pair], plan: ComparisonPlan, options: Options | None
+) -> list[Note]:
+    """A note on the pairs of the first measure whose verdict would be another one with rel=2; it names the first.
+
+    Measures count from grade 1 unless the qrels or the call say otherwise. Undecided pairs are not compared. There is
+    no note if the scale is known, or no grade is above 1.
+    """
+    column = table.columns[0]
+    if source is None or source.chunked or options is None or options.rel is not None or column.measure is None:
+        return []
+    grades, stricter = source.qrels.grades, with_rel(column.measure, STRICTER)
+    if source.qrels.relevant_from is not None or stricter == column.measure or not np.any(grades > 1):
+        return []
+    asked = [pair for pair in pairs if (pair.measure, pair.k) == (column.key, table.k)]
+    if not asked or not set(table.runs) <= set(source.alignments):
+        return []
+    values = np.full((len(table.runs), 1, len(table.queries)), np.nan)
+    for number, run in enumerate(table.runs):
+        lists = source.alignments[run]
+        found = dict(zip(lists.queries, measure_values(stricter, lists, options).tolist(), strict=True))
+        known = ~np.isnan(table.of(column.key)[number])
+        values[number, 0] = np.where(known, [found.get(query, np.nan) for query in table.queries], np.nan)
+    other = replace(table, columns=(replace(column, measure=stricter),), values=values)
+    tests = [PairTest(other, other.columns[0], *map(table.runs.index, (pair.run, pair.baseline))) for pair in asked]
+    changed = [
+        (now, then)
+        for now, then in zip(asked, tested_pairs(tests, plan), strict=True)
+        if now.verdict != "undecided" and _outcome(now) != _outcome(then)
+    ]
+    if not changed:
+        return []
+    now, then = changed[0]
+    highest, after = float(grades.max()), {"then": then.verdict, "difference": then.difference}
+    return [note("relevance-level-decides", pairs=len(changed), highest=highest, **after, **now.named, now=now.verdict)]
+
+
+def _outcome(pair: Pair) -> str:
+    return "not significant" if pair.verdict == "equal" else pair.verdict

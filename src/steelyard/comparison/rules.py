@@ -202,7 +202,9 @@ def _subject(text: str, line: str) -> tuple[str, str | None, str]:
         column, equals, value = inside[:-1].partition("=")
         if not inside.endswith("]") or not equals or not column.strip() or not value.strip() or not measure:
             raise _unknown(line, f"{text[place:]!r} is not a slice; expected MEASURE[column=value]")
-        return _checked_ceiling(measure, line), column.strip(), _unquoted(value.strip())
+        value = value.strip()
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        return _checked_ceiling(measure, line), column.strip(), value[1:-1] if quoted else value
     if not text.strip():
         raise _unknown(line, "it names no measure")
     return _checked_ceiling(text.strip(), line), None, ""
@@ -213,11 +215,6 @@ def _checked_ceiling(measure: str, line: str) -> str:
     if re.match(r"ceiling\b", measure, re.IGNORECASE) and not _CEILING.fullmatch(measure):
         raise _unknown(line, f"{measure!r} needs a stage and a measure, as in ceiling(retrieve) nDCG@10")
     return measure
-
-
-def _unquoted(text: str) -> str:
-    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    return text[1:-1] if quoted else text
 
 
 def _nearest_form(line: str) -> str:

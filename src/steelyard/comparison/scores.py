@@ -321,11 +321,10 @@ def read_score_table(
     frame = as_polars(source)
     run = _column(frame, options.run_column, RUN_NAMES, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
-    repeat = _repeat_column(frame, options)
-    merged = _merged_datasets(frame, query, (run, query, repeat))
+    repeat = options.repeat_column or next((c for c in frame.columns if c.lower() in _REPEATS), None)
+    notes = _merged_datasets(frame, query, (run, query, repeat))
     frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))
     frame, keys = _wide(frame, [run, query, *([repeat] if repeat else [])], measures, options)
-    notes: list[Note] = merged
     if repeat:
         averaged = options.repeats == "average"
         notes.append(note("repetitions", count=frame[repeat].n_unique(), column=repeat, averaged=averaged))
@@ -333,7 +332,8 @@ def read_score_table(
             means = [pl.col(key).mean() for key in keys]
             frame = frame.group_by([run, query], maintain_order=True).agg(means)
         else:
-            frame = frame.with_columns(_block(query, repeat).alias(BLOCK))
+            block = pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)])
+            frame = frame.with_columns(block.alias(BLOCK))
             _refuse_repeats(frame, [run, BLOCK])
             blocks = _filled(frame, run, BLOCK, keys, missing, notes)
             query_of = dict(frame.select(BLOCK, query).iter_rows())
@@ -452,15 +452,6 @@ def _wide(
     return frame, keys
 
 
-def _repeat_column(frame: pl.DataFrame, options: TableOptions) -> str | None:
-    return options.repeat_column or next((c for c in frame.columns if c.lower() in _REPEATS), None)
-
-
-def _block(query: str, repeat: str) -> pl.Expr:
-    """The name of a query in one repetition."""
-    return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)])
-
-
 def _by_query(blocks: ScoreTable, query_of: Sequence[str]) -> ScoreTable:
     """The mean of every query over the repetitions that are compared: the repetitions of a query are one cluster."""
     queries = tuple(dict.fromkeys(query_of))
@@ -468,7 +459,7 @@ def _by_query(blocks: ScoreTable, query_of: Sequence[str]) -> ScoreTable:
     places = np.array([place[query] for query in query_of])
     order = np.argsort(places, kind="stable")
     starts = np.searchsorted(places[order], np.arange(len(queries)))
-    values = np.stack([blocks.compared(column.key) for column in blocks.columns], axis=1)[:, :, order]
+    values = blocks._compared[:, :, order]
     known = ~np.isnan(values)
     counts = np.add.reduceat(known, starts, axis=2, dtype=np.int64)
     sums = np.add.reduceat(np.where(known, values, 0.0), starts, axis=2)

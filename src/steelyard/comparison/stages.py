@@ -19,7 +19,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
 from steelyard.alignment.frames import token_counts
-from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.hits import Floats, Ints
 from steelyard.alignment.ranking import ranked_rows
 from steelyard.checks import text_value
 from steelyard.comparison.calls import LIST, calls_of, calls_table, joined
@@ -100,8 +100,7 @@ class StagesData:
     def losses(self) -> Floats:
         """One row per step and one for the ordering: what each query loses there."""
         states = np.vstack([self.best, self.ceilings, self.values[-1]])
-        losses: Floats = states[:-1] - states[1:]
-        return losses
+        return np.asarray(states[:-1] - states[1:])
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -307,7 +306,11 @@ def stages(
     ComparisonPlan(alpha=alpha).checked()
     read: list[Note] = []
     if isinstance(stages, (str, Path)) and not _is_result(qrels):
-        stages, read = _of_spans(Path(stages), qrels, queries)
+        from steelyard.io.spans import read_spans
+
+        texts = {} if queries is None else column_values(queries, "text")
+        questions = {query: str(text) for query, text in texts.items()}
+        stages, read = read_spans(Path(stages), set(judged_qrels(qrels).queries), questions)
     if not isinstance(stages, Mapping):
         of_bench: Stages = looked_up("steelyard.benchmark.folder:stages_of")(
             qrels, stages, measure, by=by, queries=queries, alpha=alpha, **options
@@ -346,7 +349,11 @@ def stages(
         scores[BUDGET] = scores_of(align(judged, runs[BUDGET], chosen.ordering, BUDGET), {key: parsed}, dialect, chosen)
 
     def union(names: Sequence[str]) -> Alignment:
-        return lists[names[0]] if len(names) == 1 else _union([runs[name] for name in names], judged, chosen)
+        """The lists of several stages joined: every document once."""
+        if len(names) == 1:
+            return lists[names[0]]
+        together = joined([Run.of(runs[name]) for name in names])
+        return chosen.lists(align(judged, together, chosen.ordering).alignment)
 
     def ceiling(a: Alignment) -> Floats:
         return measure_values(parsed, ideal_order(a, parsed), chosen)
@@ -361,7 +368,6 @@ def stages(
     kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
     if not kept.any():
         raise InputError(f"no query has a value of {key}: the qrels have no relevant document.")
-    targets = _Targets.of(judged, parsed, chosen, plan, states, lists)
     return Stages(
         measure=whole_measure,
         steps=tuple(step for step, _ in plan.steps),
@@ -369,12 +375,11 @@ def stages(
         best=best[kept],
         ceilings=ceilings[:, kept],
         values=np.array(values)[:, kept],
-        fates=targets.fates,
-        target_fates=targets.frame,
-        moves=targets.moves,
-        added=targets.added,
-        below_depth=targets.below_depth,
-        own={n: (_mean(ceiling(lists[n]), kept), _mean(ceilings[0] - others[n], kept)) for n in first},
+        **_of_targets(judged, parsed, chosen, plan, states, lists),
+        own={
+            name: (float(ceiling(lists[name])[kept].mean()), float((ceilings[0] - others[name])[kept].mean()))
+            for name in first
+        },
         sliced=None if by is None else (by, slice_values(queries, qrels, by, judged)),
         notes=[*read, *warned],
         alpha=alpha,
@@ -394,24 +399,12 @@ def _is_result(source: Any) -> bool:
     return Path(source).name == "result.json" or (Path(source) / "result.json").is_file()
 
 
-def _of_spans(path: Path, qrels: Any, queries: Any) -> tuple[Mapping[str, Any], list[Note]]:
-    """The stages of an export of spans; `queries` has the texts of the questions."""
-    from steelyard.io.spans import read_spans
-
-    texts = {} if queries is None else column_values(queries, "text")
-    return read_spans(path, set(judged_qrels(qrels).queries), {query: str(text) for query, text in texts.items()})
-
-
 def check_splits(key: str, measure: Measure) -> None:
     """Raise if a measure cannot be split over stages."""
     if not averaged(measure) or measure.definition.better != "more":
         raise MeasureError(f"{key} cannot be split over stages: it is not a mean of which more is better.")
     if measure.definition.family == "spans" or measure.parameters.get("near", False) is not False:
         raise MeasureError(f"{key} cannot be split over stages: its best order depends on the texts of documents.")
-
-
-def _mean(values: Floats, kept: Bools) -> float:
-    return float(values[kept].mean())
 
 
 def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -540,11 +533,6 @@ def judged_lists(a: Alignment) -> Alignment:
     )
 
 
-def _union(runs: Sequence[Any], judged: Qrels, options: Options) -> Alignment:
-    """The lists of several stages joined: every document once."""
-    return options.lists(align(judged, joined(list(map(Run.of, runs))), options.ordering).alignment)
-
-
 def _within(run: Run, budget: int, options: Options) -> Run:
     """The first documents of every list that together fit into a budget of tokens."""
     rows = ranked_rows(run.table, run.ordered, options.ordering)
@@ -555,62 +543,56 @@ def _within(run: Run, budget: int, options: Options) -> Run:
     return Run.from_table(table, ordered=True)
 
 
-@dataclass(frozen=True, eq=False)
-class _Targets:
-    """What happens to targets: the fates, the frame of all targets, moves and losses below the depth, by step."""
-
-    fates: Mapping[str, int]
-    frame: pl.DataFrame
-    moves: Sequence[tuple[int, int] | None]
-    added: Sequence[int | None]
-    below_depth: Sequence[int | None]
-
-    @classmethod
-    def of(
-        cls,
-        judged: Qrels,
-        measure: Measure,
-        options: Options,
-        plan: Plan,
-        states: Sequence[Alignment],
-        lists: Mapping[str, Alignment],
-    ) -> _Targets:
-        """Of every target: the best fate of its documents."""
-        targets, level = judged.targets, level_of(measure, options.rel)
-        pairs = np.flatnonzero(targets.grade > 0 if level is None else targets.grade >= level)
-        doc, (kept, target) = targets.doc[pairs], np.unique(targets.target[pairs], return_inverse=True)
-        relevant, query = np.unique(doc), targets.query[kept]
-        k = np.finfo(np.float64).max  # Documents that are not in a list have the rank infinity.
-        if measure.cutoff is not None and measure.definition.cutoff_kind == "rank":
-            k = measure.cutoff
-        ranks = {name: _ranks(a) for name, a in lists.items()}
-        fate = np.zeros(len(judged.judged.doc_ids), dtype=np.int64)
-        is_relevant, added = np.isin(np.arange(len(fate)), relevant), []
-        for number, state in enumerate(states, start=1):
-            added.append(int(np.sum(is_relevant[state.doc] & (fate[state.doc] == 0))) if number > 1 else None)
-            fate[state.doc] = number
-        fate[ranks[plan.names[-1]] <= k] = len(states) + 1
-        fates = _of_targets(np.maximum, fate[doc], target, len(kept), 0)
-        names = [NEVER, *(f"lost in {step}" for step, _ in plan.steps[1:]), BELOW, DELIVERED]
-        counts = np.bincount(fates, minlength=len(names)).tolist()
-        moves: list[tuple[int, int] | None] = [None]
-        below: list[int | None] = [None]
-        for number, (step, _) in enumerate(plan.steps[1:], start=1):
-            before = np.min([ranks[name] for name in plan.reads[step]], axis=0)
-            was, now = before[relevant] <= k, ranks[step][relevant] <= k
-            moves.append((int(np.sum(now & ~was)), int(np.sum(was & ~now))))
-            first = _of_targets(np.minimum, before[doc], target, len(kept), np.inf)
-            below.append(int(np.sum((fates == number) & (first > lists[step].retrieved[query]))))
-        ids = judged.judged.query_ids
-        columns: dict[str, Any] = {
-            "query_id": pl.Series([ids[each] for each in query.tolist()], dtype=pl.String),
-            "target": pl.Series([targets.name[each] for each in kept.tolist()], dtype=pl.String),
-            "fate": pl.Series([names[each] for each in fates.tolist()], dtype=pl.String),
-        }
-        for name, each in ranks.items():
-            found = _of_targets(np.minimum, each[doc], target, len(kept), np.inf).tolist()
-            columns[f"rank {name}"] = pl.Series([None if r == np.inf else int(r) for r in found], dtype=pl.Int64)
-        return cls(dict(zip(names, counts, strict=True)), pl.DataFrame(columns), moves, added, below)
+def _of_targets(
+    judged: Qrels,
+    measure: Measure,
+    options: Options,
+    plan: Plan,
+    states: Sequence[Alignment],
+    lists: Mapping[str, Alignment],
+) -> dict[str, Any]:
+    """What happens to targets, as fields of `StagesData`: of every target, the best fate of its documents."""
+    targets, level = judged.targets, level_of(measure, options.rel)
+    pairs = np.flatnonzero(targets.grade > 0 if level is None else targets.grade >= level)
+    doc, (kept, target) = targets.doc[pairs], np.unique(targets.target[pairs], return_inverse=True)
+    relevant, query = np.unique(doc), targets.query[kept]
+    k = np.finfo(np.float64).max  # Documents that are not in a list have the rank infinity.
+    if measure.cutoff is not None and measure.definition.cutoff_kind == "rank":
+        k = measure.cutoff
+    ranks = {name: _ranks(a) for name, a in lists.items()}
+    fate = np.zeros(len(judged.judged.doc_ids), dtype=np.int64)
+    is_relevant, added = np.isin(np.arange(len(fate)), relevant), []
+    for number, state in enumerate(states, start=1):
+        added.append(int(np.sum(is_relevant[state.doc] & (fate[state.doc] == 0))) if number > 1 else None)
+        fate[state.doc] = number
+    fate[ranks[plan.names[-1]] <= k] = len(states) + 1
+    fates = _best_of(np.maximum, fate[doc], target, len(kept), 0)
+    names = [NEVER, *(f"lost in {step}" for step, _ in plan.steps[1:]), BELOW, DELIVERED]
+    counts = np.bincount(fates, minlength=len(names)).tolist()
+    moves: list[tuple[int, int] | None] = [None]
+    below: list[int | None] = [None]
+    for number, (step, _) in enumerate(plan.steps[1:], start=1):
+        before = np.min([ranks[name] for name in plan.reads[step]], axis=0)
+        was, now = before[relevant] <= k, ranks[step][relevant] <= k
+        moves.append((int(np.sum(now & ~was)), int(np.sum(was & ~now))))
+        first = _best_of(np.minimum, before[doc], target, len(kept), np.inf)
+        below.append(int(np.sum((fates == number) & (first > lists[step].retrieved[query]))))
+    ids = judged.judged.query_ids
+    columns: dict[str, Any] = {
+        "query_id": pl.Series([ids[each] for each in query.tolist()], dtype=pl.String),
+        "target": pl.Series([targets.name[each] for each in kept.tolist()], dtype=pl.String),
+        "fate": pl.Series([names[each] for each in fates.tolist()], dtype=pl.String),
+    }
+    for name, each in ranks.items():
+        found = _best_of(np.minimum, each[doc], target, len(kept), np.inf).tolist()
+        columns[f"rank {name}"] = pl.Series([None if r == np.inf else int(r) for r in found], dtype=pl.Int64)
+    return {
+        "fates": dict(zip(names, counts, strict=True)),
+        "target_fates": pl.DataFrame(columns),
+        "moves": moves,
+        "added": added,
+        "below_depth": below,
+    }
 
 
 def _ranks(a: Alignment) -> Floats:
@@ -620,7 +602,7 @@ def _ranks(a: Alignment) -> Floats:
     return ranks
 
 
-def _of_targets(take: np.ufunc, values: Any, target: Ints, size: int, otherwise: float) -> Any:
+def _best_of(take: np.ufunc, values: Any, target: Ints, size: int, otherwise: float) -> Any:
     """The smallest or largest value of the documents of each target."""
     found = np.full(size, otherwise, dtype=values.dtype)
     take.at(found, target, values)

@@ -33,27 +33,15 @@ others); for them an unjudged document is a non-relevant one, and verdicts do no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.statistics import paired_tests
 from steelyard.statistics.paired import PairedTest
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
-
-Values: TypeAlias = Callable[[Floats, Floats], Floats]
-"""A measure: grades by rank (queries x k) and judged grades (queries x any number) to one value per query.
-
-NaN in the first is an unjudged document or no document; NaN in the second is padding.
-"""
-
-Verdict: TypeAlias = Literal["better", "worse", "undecided", "not significant"]
 
 DRAWS = 50
 QUERY_VARIANCE = 1.0
@@ -72,35 +60,22 @@ class PairedLists:
 
     `query` is the number of its query; `ranks` (2 x documents) its rank in each list, from 1, infinite where
     it is absent; `grade` its grade, NaN where it is unjudged. `lengths` (2 x queries) is how many documents
-    each list has. `judged` (queries x any number) holds the grades of all judged documents of each query,
-    in the lists or not, padded with NaN.
+    each list has.
     """
 
     query: Ints
     ranks: Floats
     grade: Floats
     lengths: Ints
-    judged: Floats
 
     @property
     def unjudged(self) -> Bools:
         """Which documents have no judgment."""
         return np.isnan(self.grade)
 
-    def within(self, depth: int | None) -> Bools:
-        """Which documents are in the first `depth` of either list; None: all."""
-        if depth is None:
-            return np.ones(len(self.query), dtype=bool)
+    def within(self, depth: int) -> Bools:
+        """Which documents are in the first `depth` of either list."""
         return np.asarray((self.ranks <= depth).any(axis=0))
-
-    def grades_by_rank(self, run: int, grade: Floats, depth: int | None) -> Floats:
-        """The grades of one run's lists, queries x ranks; NaN for unjudged documents and behind the end."""
-        longest = int(self.lengths[run].max(initial=0))
-        width = longest if depth is None else min(depth, longest)
-        lists = np.full((self.lengths.shape[1], width), np.nan)
-        there = self.ranks[run] <= width
-        lists[self.query[there], self.ranks[run][there].astype(np.int64) - 1] = grade[there]
-        return lists
 
 
 @dataclass(frozen=True)
@@ -117,48 +92,7 @@ class Estimate:
     drawn: tuple[float, float] | None = None
 
 
-def paired_lists(
-    first: Sequence[Sequence[Hashable]], second: Sequence[Sequence[Hashable]], qrels: Sequence[Mapping[Hashable, float]]
-) -> PairedLists:
-    """The lists of two runs, query by query, joined with the grades of the judged documents.
-
-    A document that is repeated in a list counts at its first rank.
-
-    >>> pair = paired_lists([["a", "b"]], [["b", "c"]], [{"a": 1.0, "x": 0.0}])
-    >>> pair.ranks.tolist(), pair.grade.tolist()
-    ([[1.0, 2.0, inf], [inf, 1.0, 2.0]], [1.0, nan, nan])
-    """
-    query: list[int] = []
-    ranks: list[tuple[float, float]] = []
-    grade: list[float] = []
-    for number, (one, other, grades) in enumerate(zip(first, second, qrels, strict=True)):
-        one_rank, other_rank = _ranks(one), _ranks(other)
-        for document in dict.fromkeys((*one, *other)):
-            query.append(number)
-            ranks.append((one_rank.get(document, np.inf), other_rank.get(document, np.inf)))
-            grade.append(float(grades.get(document, np.nan)))
-    most = max((len(grades) for grades in qrels), default=0)
-    judged = np.full((len(qrels), most), np.nan)
-    for number, grades in enumerate(qrels):
-        judged[number, : len(grades)] = list(grades.values())
-    lengths = np.array([[len(documents) for documents in lists] for lists in (first, second)], dtype=np.int64)
-    return PairedLists(
-        np.array(query, dtype=np.int64),
-        np.array(ranks, dtype=np.float64).reshape(-1, 2).T,
-        np.array(grade, dtype=np.float64),
-        lengths.reshape(2, len(qrels)),
-        judged,
-    )
-
-
-def _ranks(documents: Sequence[Hashable]) -> dict[Hashable, float]:
-    ranks: dict[Hashable, float] = {}
-    for rank, document in enumerate(documents, start=1):
-        ranks.setdefault(document, float(rank))
-    return ranks
-
-
-def pooled(pair: PairedLists, depth: int | None = None, rel: float = 1.0) -> bool:
+def pooled(pair: PairedLists, depth: int, rel: float = 1.0) -> bool:
     """Whether the qrels were pooled: whether non-relevant documents were judged because they were returned.
 
     The qrels are pooled if both hold in one of the two runs:
@@ -178,7 +112,7 @@ def pooled(pair: PairedLists, depth: int | None = None, rel: float = 1.0) -> boo
     return any(_pooled_in(rank, pair.grade, depth, rel) for rank in pair.ranks)
 
 
-def _pooled_in(rank: Floats, grade: Floats, depth: int | None, rel: float) -> bool:
+def _pooled_in(rank: Floats, grade: Floats, depth: int, rel: float) -> bool:
     """`pooled`, in one of the two runs."""
     there = np.isfinite(rank)
     rank, grade = rank[there].astype(np.int64), grade[there]
@@ -187,9 +121,7 @@ def _pooled_in(rank: Floats, grade: Floats, depth: int | None, rel: float) -> bo
         np.bincount(rank[kept], minlength=last + 1)
         for kept in (np.isnan(grade), (grade >= 0) & (grade < rel), grade >= rel)
     )
-    judged, unknown = (
-        np.cumsum(counts)[1 : None if depth is None else depth + 1] for counts in (not_relevant, unjudged)
-    )
+    judged, unknown = (np.cumsum(counts)[1 : depth + 1] for counts in (not_relevant, unjudged))
     share = judged / np.maximum(judged + unknown, 1)
     if not np.any((judged >= FEWEST_JUDGED) & (share >= LOWEST_SHARE)):
         return False
@@ -258,13 +190,8 @@ class GradeDraws:
         self._drawn = np.zeros(self._thresholds.shape, dtype=np.uint8)
         self._known = np.zeros(len(pair.query), dtype=bool)
 
-    def of(self, wanted: Bools) -> Floats:
-        """The grades of the `wanted` documents, all of them unjudged: documents x draws."""
-        grades: Floats = self.levels[self.numbers(wanted).T]
-        return grades
-
     def numbers(self, wanted: Bools) -> NDArray[np.uint8]:
-        """The same as places in `levels`, draws x documents."""
+        """The grades of the `wanted` documents, all of them unjudged, as places in `levels`: draws x documents."""
         unjudged = self._pair.unjudged
         new = wanted & ~self._known
         if new.any():
@@ -301,10 +228,6 @@ def _features(pair: PairedLists) -> Floats:
     return np.column_stack([np.ones(len(pair.query)), *np.log(np.minimum(pair.ranks, last))])
 
 
-def _logistic(x: Floats) -> Floats:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
-
-
 @dataclass(frozen=True, eq=False)
 class _Model:
     """A logistic regression with query effects: its mode, and the blocks of its Hessian.
@@ -338,7 +261,7 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
     penalty[0] = 1e-3
     coefficients, effects = np.zeros(width), np.zeros(queries)
     for _ in range(25):
-        mean = _logistic(features @ coefficients + effects[query])
+        mean = 0.5 * (1.0 + np.tanh(0.5 * (features @ coefficients + effects[query])))
         weight = np.maximum(mean * (1 - mean), 1e-6)
         error = outcome - mean
         gradient = features.T @ error - penalty * coefficients
@@ -360,34 +283,6 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
 def _sums(query: Ints, numbers: Floats, queries: int) -> Floats:
     """The sum of the numbers of each query."""
     return np.bincount(query, numbers, queries).astype(np.float64, copy=False)
-
-
-def imputed_differences(
-    pair: PairedLists, values: Values, depth: int | None = None, *, draws: int = DRAWS, seed: int = 0
-) -> Floats:
-    """Differences (first run - second run) with drawn grades, draws x queries."""
-    wanted = pair.unjudged & pair.within(depth)
-    drawn = GradeDraws(pair, Noise(draws, pair.lengths.shape[1], seed)).of(wanted)
-    query = pair.query[wanted]
-    place = _places(query)
-    extra = np.full((len(pair.judged), int(place.max(initial=-1)) + 1), np.nan)
-    grade = pair.grade.copy()
-    differences = []
-    for grades in drawn.T:
-        grade[wanted] = grades
-        extra[query, place] = grades
-        judged = np.concatenate([pair.judged, extra], axis=1)
-        one, other = (values(pair.grades_by_rank(run, grade, depth), judged) for run in range(2))
-        differences.append(one - other)
-    return np.array(differences)
-
-
-def _places(query: Ints) -> Ints:
-    """The number of each entry among those of its query, from 0; the entries of a query are adjacent."""
-    if not len(query):
-        return query
-    starts = np.flatnonzero(np.r_[True, query[1:] != query[:-1]])
-    return np.arange(len(query)) - np.repeat(starts, np.diff(np.r_[starts, len(query)]))
 
 
 def combined_test(differences: Floats) -> Estimate:
@@ -451,44 +346,3 @@ def p_of_score(z: float) -> float:
     from scipy.special import ndtr
 
     return float(2 * ndtr(-abs(z)))
-
-
-def imputed_test(
-    pair: PairedLists, values: Values, depth: int | None = None, *, rel: float = 1.0, draws: int = DRAWS, seed: int = 0
-) -> Estimate | None:
-    """The test of the difference with estimated grades for unjudged documents.
-
-    None where the rule does not apply: no document in the first `depth` is unjudged, or the qrels were not
-    pooled (see `pooled`). `depth` is the measure's cutoff.
-    """
-    if not np.any(pair.unjudged & pair.within(depth)) or not pooled(pair, depth, rel):
-        return None
-    return combined_test(imputed_differences(pair, values, depth, draws=draws, seed=seed))
-
-
-def verdict(
-    plain: Estimate,
-    imputed: Estimate | None,
-    alpha: float = 0.05,
-    *,
-    made_from_first: bool = False,
-    made_from_second: bool = False,
-) -> Verdict:
-    """The verdict on the first run, where a higher value is better.
-
-    `plain` is the test with unjudged = not relevant, `imputed` that of `imputed_test`; both p-values are to be
-    corrected for multiple comparisons in the same way. `made_from_first` and `made_from_second` say whether
-    the qrels look as if they were made from that run (`provenance.find_edge`): a difference in favour of that
-    run is then undecided.
-
-    >>> verdict(Estimate(0.2, 0.01), Estimate(0.1, 0.20)), verdict(Estimate(0.2, 0.01), None)
-    ('undecided', 'better')
-    """
-    if not plain.p < alpha:
-        return "not significant"
-    favours_first = plain.difference > 0
-    if made_from_first if favours_first else made_from_second:
-        return "undecided"
-    if imputed is not None and not (imputed.p < alpha and (imputed.difference > 0) == favours_first):
-        return "undecided"
-    return "better" if favours_first else "worse"

@@ -56,8 +56,7 @@ class CandidatePool:
     @cached_property
     def lengths(self) -> Ints:
         """Lists x queries: the number of documents in the list."""
-        lengths: Ints = np.add.reduceat(self.found, self.starts, axis=1, dtype=np.int64)
-        return lengths
+        return np.add.reduceat(self.found, self.starts, axis=1, dtype=np.int64)
 
     @cached_property
     def query(self) -> Ints:
@@ -96,8 +95,7 @@ class CandidatePool:
             keys = np.where(inside, -score[np.minimum(row, self.size - 1)], np.nan)
             ranked = self.starts[queries][:, None] + np.argsort(keys, axis=1, kind="stable")
             order[row[inside]] = ranked[inside]
-        kept: Ints = order[~np.isnan(score[order])]
-        return kept
+        return order[~np.isnan(score[order])]
 
     def counts(self, order: Ints) -> Ints:
         """Per query: how many of its candidates are in `order`."""
@@ -225,7 +223,28 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
     candidate = starts[query] + candidates[query] - by_id
     row_of = np.zeros(int(candidates.sum()), dtype=np.int64)
     row_of[candidate] = np.arange(len(candidate))
-    pool, notes = _filled(runs, tables, starts, query, candidate, len(row_of))
+    pool = CandidatePool(
+        starts, np.zeros((len(runs), len(row_of)), np.int64), np.full((len(runs), len(row_of)), np.nan)
+    )
+    notes: list[Note] = []
+    start = 0
+    for column, (run, table) in enumerate(zip(runs, tables, strict=True)):
+        here = slice(start, start + table.height)
+        start = here.stop
+        score, rows, value = table["score"].fill_null(np.nan).to_numpy(), candidate[here], pool.value[column]
+        if run.ordered:
+            order = _in_own_order(query[here], rows)
+            placed = rows[order]
+            value[placed] = score[order]
+            same = np.diff(pool.query[placed]) == 0
+            if np.any(same & (np.diff(value[placed]) > 0)):
+                notes.append(note("fused-increasing-scores", run=label(runs, column)))
+        else:
+            np.fmax.at(value, rows, score)
+            placed = pool.best_first(value)
+        pool.rank[column, placed] = pool.ranks(placed)
+        if len(placed) < table.height:
+            notes.append(note("fused-repeats", run=label(runs, column), count=table.height - len(placed)))
     answered = set(queries.to_list())
     return PooledRuns(
         queries=queries.to_list(),
@@ -237,49 +256,12 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
     )
 
 
-def _filled(
-    runs: Sequence[Run], tables: Sequence[pl.DataFrame], starts: Ints, query: Ints, candidate: Ints, size: int
-) -> tuple[CandidatePool, list[Note]]:
-    """The pool with the ranks and scores of every run, and notes on repeats and on scores that increase with rank."""
-    rank = np.zeros((len(runs), size), dtype=np.int64)
-    value = np.full((len(runs), size), np.nan)
-    pool = CandidatePool(starts, rank, value)
-    notes: list[Note] = []
-    start = 0
-    for column, (run, table) in enumerate(zip(runs, tables, strict=True)):
-        here = slice(start, start + table.height)
-        start = here.stop
-        score = table["score"].fill_null(np.nan).to_numpy()
-        rows = candidate[here]
-        if run.ordered:
-            order = _in_own_order(query[here], rows)
-            value[column, rows[order]] = score[order]
-            placed = rows[order]
-            if _increases(pool, placed, value[column]):
-                notes.append(note("fused-increasing-scores", run=label(runs, column)))
-        else:
-            np.fmax.at(value[column], rows, score)
-            placed = pool.best_first(value[column])
-        rank[column, placed] = pool.ranks(placed)
-        if len(placed) < table.height:
-            repeats = table.height - len(placed)
-            notes.append(note("fused-repeats", run=label(runs, column), count=repeats))
-    return pool, notes
-
-
 def _in_own_order(query: Ints, rows: Ints) -> Ints:
     """The rows of a run by query, in the order of the run, without repeats."""
     order = np.argsort(query, kind="stable")
     first = np.zeros(len(order), dtype=bool)
     first[np.unique(rows[order], return_index=True)[1]] = True
-    kept: Ints = order[first]
-    return kept
-
-
-def _increases(pool: CandidatePool, placed: Ints, value: Floats) -> bool:
-    """Whether a score is higher than the one before it in its list."""
-    same: Bools = np.diff(pool.query[placed]) == 0
-    return bool(np.any(same & (np.diff(value[placed]) > 0)))
+    return order[first]
 
 
 def _check_scores(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> None:

@@ -50,7 +50,8 @@ def fuse(
     cut = None if depth is None else whole_number("depth", depth, 1, unit="documents")
     pooled = pool_runs(read, chosen.reads_scores)
     score = chosen.scores(pooled.pool) if pooled.queries else np.zeros(0)
-    notes = pooled.notes + _weight_notes(read, chosen)
+    unused = [column for column, weight in enumerate(chosen.weights or ()) if weight == 0]
+    notes = (*pooled.notes, *(note("fused-weight-0", run=label(read, column)) for column in unused))
     return fused_run(read, pooled, score, name or fused_name(read, chosen), notes, cut)
 
 
@@ -107,11 +108,6 @@ def fused_name(runs: Sequence[Run], chosen: Recipe) -> str:
     """The method and the names of the runs."""
     of = ",".join(run.name for run in runs) if len(runs) <= 4 else f"{len(runs)} runs"
     return f"{chosen.method.name}({of})"
-
-
-def _weight_notes(runs: Sequence[Run], chosen: Recipe) -> tuple[Note, ...]:
-    unused = [column for column, weight in enumerate(chosen.weights or ()) if weight == 0]
-    return tuple(note("fused-weight-0", run=label(runs, column)) for column in unused)
 
 
 def _merged(values: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:

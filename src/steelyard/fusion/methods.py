@@ -43,14 +43,12 @@ def combanz(pool: CandidatePool, weights: Floats) -> Floats:
 
 def combmax(pool: CandidatePool, weights: Floats) -> Floats:
     """The highest s."""
-    highest: Floats = np.fmax.reduce(pool.value, axis=0)
-    return highest
+    return np.asarray(np.fmax.reduce(pool.value, axis=0))
 
 
 def combmin(pool: CandidatePool, weights: Floats) -> Floats:
     """The lowest s."""
-    lowest: Floats = np.fmin.reduce(pool.value, axis=0)
-    return lowest
+    return np.asarray(np.fmin.reduce(pool.value, axis=0))
 
 
 def combmed(pool: CandidatePool, weights: Floats) -> Floats:
@@ -58,8 +56,7 @@ def combmed(pool: CandidatePool, weights: Floats) -> Floats:
     ascending = np.sort(pool.value, axis=0)
     count = pool.found.sum(axis=0)
     every = np.arange(pool.size)
-    middle: Floats = (ascending[(count - 1) // 2, every] + ascending[count // 2, every]) / 2
-    return middle
+    return np.asarray((ascending[(count - 1) // 2, every] + ascending[count // 2, every]) / 2)
 
 
 def borda(pool: CandidatePool, weights: Floats) -> Floats:
@@ -81,8 +78,7 @@ def isr(pool: CandidatePool, weights: Floats) -> Floats:
 
 def logn_isr(pool: CandidatePool, weights: Floats, *, sigma: float = 0.01) -> Floats:
     """log(N + sigma) times the sum of w / r²."""
-    found: Floats = np.log(_lists_with(pool) + sigma) * _inverse_squares(pool, weights)
-    return found
+    return np.log(_lists_with(pool) + sigma) * _inverse_squares(pool, weights)
 
 
 def rbc(pool: CandidatePool, weights: Floats, *, phi: float = 0.8) -> Floats:
@@ -111,8 +107,7 @@ def condorcet(pool: CandidatePool, weights: Floats) -> Floats:
 
 
 def _lists_with(pool: CandidatePool) -> Floats:
-    count: Floats = np.sum(pool.found, axis=0, dtype=np.float64)
-    return count
+    return np.asarray(np.sum(pool.found, axis=0, dtype=np.float64))
 
 
 def _inverse_squares(pool: CandidatePool, weights: Floats) -> Floats:

@@ -110,18 +110,15 @@ _ALIASES = {"minmax": "min-max", "zmuv": "z", "z-score": "z", "zscore": "z"}
 
 
 def _lowest(pool: CandidatePool) -> Floats:
-    found: Floats = np.fmin.reduceat(pool.value, pool.starts, axis=1)
-    return found
+    return np.fmin.reduceat(pool.value, pool.starts, axis=1)
 
 
 def _highest(pool: CandidatePool) -> Floats:
-    found: Floats = np.fmax.reduceat(pool.value, pool.starts, axis=1)
-    return found
+    return np.fmax.reduceat(pool.value, pool.starts, axis=1)
 
 
 def _sums(pool: CandidatePool, values: Floats) -> Floats:
-    found: Floats = np.add.reduceat(np.where(pool.found, values, 0.0), pool.starts, axis=1)
-    return found
+    return np.add.reduceat(np.where(pool.found, values, 0.0), pool.starts, axis=1)
 
 
 def _spread(pool: CandidatePool, per_query: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -131,5 +128,4 @@ def _spread(pool: CandidatePool, per_query: npt.NDArray[Any]) -> npt.NDArray[Any
 
 def _divided(above: Floats, below: Floats) -> Floats:
     """above / below; NaN where below is not positive."""
-    shares: Floats = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
-    return shares
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))

@@ -15,12 +15,10 @@ from steelyard.comparison.rules import Rule, parse_rules
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import STATISTICS, Statistics
 from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
-from steelyard.gating.baseline import check_allowed, definition_notes, query_notes
+from steelyard.gating.baseline import check_allowed, definition_notes, history_baseline, names_history, query_notes
 from steelyard.gating.cases import ResolvedRule
-from steelyard.gating.ceilings import with_ceilings
 from steelyard.gating.decisions import decide
-from steelyard.gating.history import history_baseline, names_history
-from steelyard.gating.inputs import GateInput, gate_input
+from steelyard.gating.inputs import GateInput, gate_input, with_ceilings
 from steelyard.gating.result import GateResult, Row
 from steelyard.gating.settings import GatePlan, flags, option
 from steelyard.notes import Note, note

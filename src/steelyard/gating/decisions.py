@@ -12,11 +12,10 @@ import numpy as np
 from steelyard.comparison.movers import movers
 from steelyard.comparison.overlap import dependence
 from steelyard.comparison.pairs import NOT_TOGETHER
-from steelyard.comparison.rules import Rule, not_worse, within_margin
+from steelyard.comparison.rules import not_worse, within_margin
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError
 from steelyard.gating.cases import ResolvedRule, RuleCase
-from steelyard.gating.ceilings import has_stage
 from steelyard.gating.inputs import GateInput
 from steelyard.gating.result import Loser, Row
 from steelyard.gating.settings import GatePlan, option
@@ -91,7 +90,8 @@ def _cases(
         _case(result, baseline, run, other, each, notes)
         for run, other in runs
         for each in rules
-        if has_stage(result, run, each.rule, each.key)
+        # A rule on the ceiling of a stage is only about the runs that have that stage.
+        if each.rule.ceiling is None or not np.isnan(result.values(run, each.key)).all()
     ]
 
 
@@ -165,8 +165,13 @@ def _case(
     """The values that a rule is about; an error if there are none, or if they are times that cannot be compared."""
     rule, key = resolved.rule, resolved.key
     if (rule.tested or rule.margin) and result.column(key).timed:
-        other = None if baseline is None else baseline.sessions.get(str(baseline_run))
-        _check_times(rule, key, result.sessions.get(run), other)
+        session, other = (
+            result.sessions.get(run),
+            None if baseline is None else baseline.sessions.get(str(baseline_run)),
+        )
+        if session is None or session != other:
+            instead = f"{key} <= 0.2 or {key} <= baseline + 0.05"
+            raise InputError(f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {instead}.")
     values = result.values(run, key)
     selected = np.ones(len(values), dtype=bool) if resolved.selected is None else resolved.selected
     known = selected & ~np.isnan(values)
@@ -199,14 +204,6 @@ def _case(
         baseline_values=None if reference is None else reference[known],
         candidates=candidates,
     )
-
-
-def _check_times(rule: Rule, key: str, session: str | None, other: str | None) -> None:
-    """Raise if a rule infers from times that were not measured together."""
-    if session is None or session != other:
-        raise InputError(
-            f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {key} <= 0.2 or {key} <= baseline + 0.05."
-        )
 
 
 def _check_power(cases: Sequence[RuleCase], plan: GatePlan) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.compare import measure_at
 from steelyard.comparison.judged import Part
+from steelyard.comparison.rules import Rule
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, column_named
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
@@ -156,13 +157,11 @@ class GateInput:
 
     def values(self, run: str, key: str) -> Floats:
         """The values of a run and measure, one per query; NaN where there is none."""
-        values: Floats = self.scores.of(key)[self.run(run)]
-        return values
+        return np.asarray(self.scores.of(key)[self.run(run)])
 
     def answered(self, run: str) -> Bools:
         """Whether a run has any value for each query."""
-        known: Bools = ~np.isnan(self.scores.values[self.run(run)]).all(axis=0)
-        return known
+        return np.asarray(~np.isnan(self.scores.values[self.run(run)]).all(axis=0))
 
     def queries_of(self, run: str) -> list[str]:
         """The queries that a run has any value for."""
@@ -290,12 +289,13 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
     queries = list(dict.fromkeys(query for row in rows.values() for query in row))
     if not keys or not queries:
         raise InputError(f"{name} has no value for any query; {EXPECTED}.")
-    values = np.full((len(names), len(keys), len(queries)), np.nan)
-    places = {key: place for place, key in enumerate(keys)}
-    for number, row in enumerate(rows.values()):
-        for place, query in enumerate(queries):
-            for key, value in row.get(query, {}).items():
-                values[number, places[key], place] = value
+    cells = (
+        (run, key, query, value)
+        for run, row in rows.items()
+        for query, found in row.items()
+        for key, value in found.items()
+    )
+    values = _cube((names, keys, queries), cells)
     dialect = _text(content.get("dialect", "steelyard"))
     cutoffs = content.get("at") if isinstance(content.get("at"), list) else []
     at = tuple(k for k in cutoffs or () if isinstance(k, int))
@@ -450,13 +450,19 @@ def _score_table(
     runs = [str(row["run"]) for row in record["runs"]]
     keys = frame["measure"].unique(maintain_order=True).to_list()
     queries = frame["query_id"].unique(maintain_order=True).to_list()
-    values = np.full((len(runs), len(keys), len(queries)), np.nan)
-    places = [{name: place for place, name in enumerate(names)} for names in (runs, keys, queries)]
-    for run, query, key, value in frame.select("run", "query_id", "measure", "value").iter_rows():
-        if value is not None and run in places[0]:
-            values[places[0][run], places[1][key], places[2][query]] = value
+    cells = frame.drop_nulls("value").select("run", "measure", "query_id", "value").iter_rows()
+    values = _cube((runs, keys, queries), (cell for cell in cells if cell[0] in runs))
     columns, _ = _columns(keys, dialect, cutoffs=cutoffs, rel=rel)
     return ScoreTable(tuple(runs), columns, tuple(queries), values)
+
+
+def _cube(names: Sequence[Sequence[str]], cells: Iterable[tuple[str, str, str, float]]) -> Floats:
+    """The values of cells (run, measure, query, value), by the names of the runs, measures and queries."""
+    values = np.full([len(each) for each in names], np.nan)
+    runs, keys, queries = ({name: place for place, name in enumerate(each)} for each in names)
+    for run, key, query, value in cells:
+        values[runs[run], keys[key], queries[query]] = value
+    return values
 
 
 def _check_consistent(table: ScoreTable, record: Mapping[str, Any], path: Path) -> None:
@@ -485,3 +491,50 @@ def _failures(record: Mapping[str, Any]) -> dict[str, QueryFailures]:
             queries = len(errors) + int(row.get("queries") or 0)
             failures[str(row["run"])] = QueryFailures(len(errors), queries, f"{query}: {error}")
     return failures
+
+
+# Ceilings of stages, as measures: `ceiling(retrieve) nDCG@10`
+
+
+def with_ceilings(source: GateInput, rules: Sequence[Rule], needed: bool = True) -> GateInput:
+    """The input with a column for the ceiling that each rule names; runs without that stage have no values.
+
+    Ceilings are computed from the stages of a result folder. A baseline file has those of the rules in bench.yaml. If
+    they are `needed`, a stage that no run has is an error.
+    """
+    wanted = {rule.measure: rule.ceiling for rule in rules if rule.ceiling and rule.measure not in source.keys}
+    if not wanted or source.folder is None:
+        return source
+    from steelyard.benchmark.folder import read_record, stages_of
+    from steelyard.benchmark.stages import staged_runs
+
+    runs = [run for run in staged_runs(read_record(source.folder)) if run in source.scores.runs]
+    places = {query: place for place, query in enumerate(source.scores.queries)}
+    columns, definitions, added = [], dict(source.definitions), []
+    for key, (stage, measure) in wanted.items():
+        values = np.full((len(source.scores.runs), len(places)), np.nan)
+        known: list[str] = []
+        for run in runs:
+            try:
+                split = stages_of(source.folder, run, measure)
+            except MeasureError as error:
+                raise InputError(f"{key}: {error}") from None
+            known += split.steps
+            if stage in split.steps:
+                chosen = [places[query] for query in split.queries]
+                values[source.run(run), chosen] = split.ceilings[split.steps.index(stage)]
+                definitions[key] = f"ceiling({stage}) {split.measure.spelled}"
+        if stage not in known and needed:
+            has = f"the stages are {', '.join(dict.fromkeys(known))}" if known else "no run has stages"
+            raise InputError(f"{key}: {source.name} has no stage {stage!r}; {has}.{did_you_mean(stage, known)}")
+        if stage in known:
+            columns.append(Column(key))
+            added.append(values)
+    if not added:
+        return source
+    scores = replace(
+        source.scores,
+        columns=(*source.scores.columns, *columns),
+        values=np.concatenate([source.scores.values, np.stack(added, axis=1)], axis=1),
+    )
+    return replace(source, scores=scores, definitions=definitions)

@@ -227,12 +227,43 @@ class GateResult(Documented):
         return Document("Gate", self.sentence, [self.table], self.remarks)
 
     def to_junit(self) -> str:
-        """JUnit XML: one test suite per run, one test case per rule."""
-        return _junit(self)
+        """JUnit XML: one test suite per run, one test case per rule.
+
+        A failed rule is a failure with its numbers and worst queries. An undecided rule is skipped, or an error if it
+        does not pass. There are no times and no dates: the same gate gives the same bytes.
+        """
+        by_run: dict[str, list[Row]] = {}
+        for row in self.rows:
+            by_run.setdefault(row.run, []).append(row)
+        root = ElementTree.Element("testsuites", _counts(self.rows, name="steelyard gate"))
+        for run, rows in by_run.items():
+            suite = ElementTree.SubElement(root, "testsuite", _counts(rows, name=run))
+            properties = ElementTree.SubElement(suite, "properties")
+            for name, value in _facts(self, rows[0]):
+                ElementTree.SubElement(properties, "property", {"name": name, "value": _clean(value)})
+            for row in rows:
+                _case(suite, row)
+            if self.warnings:
+                notes = "\n".join(map(sentence, self.warnings))
+                ElementTree.SubElement(suite, "system-err").text = _clean(notes)
+        return _written(root)
 
     def to_markdown(self) -> str:
-        """Markdown for a pull request: the verdict, the table, the largest losses, how to reproduce it."""
-        return _gate_markdown(self)
+        """Markdown for a pull request: the verdict, the table, the largest losses, how to reproduce it.
+
+        Names and texts are in code spans, and sentences are escaped: nothing in them can format, link or mention
+        anybody.
+        """
+        table = self.table
+        cells = [[_cell(name, cell) for name, cell in zip(table.columns, row, strict=True)] for row in table.rows]
+        parts = [f"## {escaped(self.sentence)}", markdown(Table(table.columns, cells))]
+        shown = self.failures or tuple(row for row in self.rows if row.baseline and row.losers)[:1]
+        for headline, row in {_headline(row): row for row in shown if row.losers}.items():
+            parts += [headline, markdown(_losers(row))]
+        if self.remarks:
+            parts += ["### Notes", "\n".join(f"- {escaped(line)}" for line in self.remarks)]
+        indented = "\n".join(f"    {line}" for line in self.command.splitlines() or [""])
+        return "\n\n".join([*parts, "### To reproduce", indented])
 
     def to_text(self) -> str:
         """The verdict, every failed or undecided rule with its numbers and worst queries, and the notes."""
@@ -252,30 +283,6 @@ class GateResult(Documented):
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow, even escaped."""
-
-
-def _junit(gate: GateResult) -> str:
-    """One test suite per run, one test case per rule; a failed rule is a failure with its numbers and worst queries.
-
-    An undecided rule is skipped, or an error if it does not pass.
-
-    There are no times and no dates: the same gate gives the same bytes.
-    """
-    by_run: dict[str, list[Row]] = {}
-    for row in gate.rows:
-        by_run.setdefault(row.run, []).append(row)
-    root = ElementTree.Element("testsuites", _counts(gate.rows, name="steelyard gate"))
-    for run, rows in by_run.items():
-        suite = ElementTree.SubElement(root, "testsuite", _counts(rows, name=run))
-        properties = ElementTree.SubElement(suite, "properties")
-        for name, value in _facts(gate, rows[0]):
-            ElementTree.SubElement(properties, "property", {"name": name, "value": _clean(value)})
-        for row in rows:
-            _case(suite, row)
-        if gate.warnings:
-            notes = "\n".join(map(sentence, gate.warnings))
-            ElementTree.SubElement(suite, "system-err").text = _clean(notes)
-    return _written(root)
 
 
 def junit_error(message: str) -> str:
@@ -341,22 +348,6 @@ _SPECIAL = re.compile(r"[\\`*_<~]|(?<=\])[(\[]")
 _MENTION = re.compile(r"(?<!\w)@")
 
 
-def _gate_markdown(gate: GateResult) -> str:
-    """The verdict, the table, the queries with the largest losses, notes, how to reproduce it.
-
-    Names and texts are in code spans, and sentences are escaped: nothing in them can format, link or mention
-    anybody.
-    """
-    parts = [f"## {escaped(gate.sentence)}", markdown(_table(gate))]
-    shown = gate.failures or tuple(row for row in gate.rows if row.baseline and row.losers)[:1]
-    for headline, row in {_headline(row): row for row in shown if row.losers}.items():
-        parts += [headline, markdown(_losers(row))]
-    if gate.remarks:
-        parts += ["### Notes", "\n".join(f"- {escaped(line)}" for line in gate.remarks)]
-    indented = "\n".join(f"    {line}" for line in gate.command.splitlines() or [""])
-    return "\n\n".join([*parts, "### To reproduce", indented])
-
-
 def markdown_error(message: str) -> str:
     """Markdown for a gate that could not be checked."""
     return "\n\n".join(["## The gate could not be checked.", *map(escaped, message.splitlines())])
@@ -366,12 +357,6 @@ def escaped(text: str) -> str:
     """A sentence on one line, with the characters that Markdown interprets escaped."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return _MENTION.sub("@\u2060", _SPECIAL.sub(lambda found: f"\\{found.group()}", line))
-
-
-def _table(gate: GateResult) -> Table:
-    plain = gate.table
-    rows = [[_cell(name, cell) for name, cell in zip(plain.columns, row, strict=True)] for row in plain.rows]
-    return Table(plain.columns, rows)
 
 
 def _cell(column: str, cell: Cell) -> Cell:

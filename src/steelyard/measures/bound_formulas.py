@@ -187,8 +187,7 @@ def same_ideal(measure: Measure, runs: Sequence[Alignment]) -> Bools:
     ideal, k, (a, b) = measure.parameters["ideal"], measure.cutoff, (runs[0], runs[-1])
     if ideal == "retrieved":
         depth = np.inf if k is None else k
-        same: Bools = np.minimum(a.retrieved, depth) == np.minimum(b.retrieved, depth)
-        return same
+        return np.asarray(np.minimum(a.retrieved, depth) == np.minimum(b.retrieved, depth))
     return np.full(a.size, ideal != "found" or len(runs) == 1)
 
 
@@ -386,8 +385,7 @@ def _within(entry_query: Ints, rank: Ints, size: int, query: Ints, depth: Floats
     step = int(rank[rank < ABSENT].max(initial=0)) + 2
     entries = entry_query * step + np.minimum(rank, step - 1)
     wanted = query * step + np.minimum(depth, step - 2).astype(np.int64)
-    inside: Ints = np.searchsorted(entries, wanted, side="right") - starts_of(entry_query, size)[query]
-    return inside
+    return np.searchsorted(entries, wanted, side="right") - starts_of(entry_query, size)[query]
 
 
 def _relevant_around(a: Alignment, chosen: Bools, query: Ints, rank: Ints) -> tuple[Floats, Floats]:
@@ -402,5 +400,4 @@ def _relevant_around(a: Alignment, chosen: Bools, query: Ints, rank: Ints) -> tu
 
 def _running(docs: Unjudged, value: Floats) -> Floats:
     total: Floats = np.concatenate([[0.0], np.cumsum(value)])
-    within: Floats = total[1:] - total[docs.starts[docs.query]]
-    return within
+    return total[1:] - total[docs.starts[docs.query]]

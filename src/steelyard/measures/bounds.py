@@ -244,8 +244,7 @@ def _with_all_tried(found: Bounds, case: Case) -> Bounds:
 
     def grade(doc: Ints, number: Ints) -> Floats:
         # Grading number n gives document i the i-th digit of n, written in base len(levels).
-        given: Floats = levels[number // digit[doc] % len(levels)]
-        return given
+        return np.asarray(levels[number // digit[doc] % len(levels)])
 
     low, high, undefined = extremes(measure, case.runs, docs, counts, grade)
     return _chosen(few, Bounds(low, high, few, undefined), found)
@@ -331,8 +330,7 @@ def _same_denominator(case: Case) -> Bools:
     by_cutoff = k is not None and case.measure.parameters.get("denominator") != "retrieved"
     if case.measure.definition.tail or by_cutoff:
         return np.ones(case.size, dtype=bool)
-    same: Bools = case.runs[0].returned(k) == case.runs[-1].returned(k)
-    return same
+    return np.asarray(case.runs[0].returned(k) == case.runs[-1].returned(k))
 
 
 def _ranks(case: Case) -> Bounds | None:

@@ -31,8 +31,7 @@ over_targets = partial(measure, over_targets=True, bounded="ranks")
 """Registers a measure of this family."""
 
 
-def _mean_target_recall(a: Alignment, k: int | None, rel: float) -> Floats:
-    return mean_recall(a, k, rel, per="target")
+_mean_target_recall = partial(mean_recall, per="target")
 
 
 @over_targets(
@@ -191,11 +190,12 @@ def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -
     return share(_gained(a, None, alpha, rel, fading), _ideal(a, None, alpha, rel, fading))
 
 
-def _mean_target_precision(a: Alignment, k: int | None, rel: float) -> Floats:
-    return mean_average_precision(a, k, rel, per="target")
-
-
-@over_targets("AP_IA", aliases=("MAP_IA", "intent_aware_AP"), cites=_AGRAWAL_2009, expected=_mean_target_precision)
+@over_targets(
+    "AP_IA",
+    aliases=("MAP_IA", "intent_aware_AP"),
+    cites=_AGRAWAL_2009,
+    expected=partial(mean_average_precision, per="target"),
+)
 def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Average precision of each target, averaged over targets: AP(per=target).
 
@@ -244,12 +244,8 @@ def subtopic_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Float
     return recall(a, k, rel, per="target")
 
 
-def _log(rank: Ints) -> Floats:
-    return discount_of(rank, "log2")
-
-
-def _one_over(rank: Ints) -> Floats:
-    return discount_of(rank, "reciprocal")
+_log: Discount = partial(discount_of, discount="log2")
+_one_over: Discount = partial(discount_of, discount="reciprocal")
 
 
 def _fading(beta: float) -> Discount:

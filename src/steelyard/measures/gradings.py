@@ -94,8 +94,7 @@ def unjudged(a: Alignment) -> Unjudged:
 
 def in_first(rank: Ints, k: int | float | None) -> Bools:
     """Which ranks are among the first k of a list; without k, which are in the list at all."""
-    inside: Bools = rank < ABSENT if k is None else rank <= k
-    return inside
+    return rank < ABSENT if k is None else rank <= k
 
 
 def highest_judged(a: Alignment) -> float:

@@ -139,8 +139,7 @@ def rbp_weights(rank: Ints, p: float) -> Floats:
     """The weight of each rank in rank-biased precision."""
     if not 0 <= p < 1:
         raise MeasureError(f"p is {p}; expected the probability of continuing, from 0 to below 1, as in RBP(p=0.8).")
-    weights: Floats = (1 - p) * np.power(float(p), rank - 1.0)
-    return weights
+    return np.asarray((1 - p) * np.power(float(p), rank - 1.0))
 
 
 def rbp_gains(a: Alignment, rel: float, gain: RBPGain) -> Floats:
@@ -309,8 +308,7 @@ def scaled(a: Alignment, min_rel: float, max_rel: float | None) -> Floats:
     top = highest_grade(a) if max_rel is None else max_rel
     if top <= min_rel:
         return np.zeros(len(a.grade))
-    gains: Floats = (np.clip(np.maximum(a.grade, 0.0), min_rel, top) - min_rel) / (top - min_rel)
-    return gains
+    return (np.clip(np.maximum(a.grade, 0.0), min_rel, top) - min_rel) / (top - min_rel)
 
 
 def _stops(a: Alignment, grades: Floats, max_grade: float | None) -> Floats:
@@ -318,8 +316,7 @@ def _stops(a: Alignment, grades: Floats, max_grade: float | None) -> Floats:
     if max_grade is not None and max_grade <= 0:
         raise MeasureError(f"max_grade is {max_grade}; expected the highest grade of the scale, above 0.")
     top = highest_grade(a) if max_grade is None else max_grade
-    stops: Floats = np.exp2(np.clip(grades, 0.0, top) - top) - np.exp2(-top)
-    return stops
+    return np.asarray(np.exp2(np.clip(grades, 0.0, top) - top) - np.exp2(-top))
 
 
 def _satisfied(query: Ints, rank: Ints, stops: Floats, size: int) -> Floats:

@@ -80,25 +80,18 @@ class Check(Documented):
 
     def data_table(self) -> Table:
         """One row per finding."""
-        rows: list[list[Cell]] = [
-            [
-                each.code,
-                each.severity,
-                each.count,
-                each.largest if each.effect else None,
-                each.text,
-                "; ".join(each.examples),
-            ]
-            for each in self.findings
-        ]
+        rows: list[list[Cell]] = []
+        for each in self.findings:
+            effect = each.largest if each.effect else None
+            rows.append([each.code, each.severity, each.count, effect, each.text, "; ".join(each.examples)])
         return Table(["code", "severity", "count", "effect", "text", "examples"], rows)
 
     def document(self) -> Document:
         """The findings, worst first, with their effect; then ceilings and smallest differences."""
-        rows: list[list[Cell]] = [
-            [each.severity, each.count, effect_text(each), f"{each.text} {_examples(each)}".strip()]
-            for each in self.findings
-        ]
+        rows: list[list[Cell]] = []
+        for each in self.findings:
+            shown = f" ({'; '.join(each.examples[:2])})" if each.examples else ""
+            rows.append([each.severity, each.count, effect_text(each), f"{each.text}{shown}"])
         smallest = self.smallest_difference
         measures: list[list[Cell]] = [
             [key, value, *([smallest.get(key)] if smallest else [])] for key, value in self.ceilings.items()
@@ -123,10 +116,6 @@ def effect_text(finding: CheckFinding) -> str:
     if "affected" in row:
         return f"{name}: {row['affected']:.4f} there, {row['others']:.4f} elsewhere"
     return f"{name}: {row['now']:.4f} -> {then(row):.4f}" if "fixed" in row else ""
-
-
-def _examples(finding: CheckFinding) -> str:
-    return f"({'; '.join(finding.examples[:2])})" if finding.examples else ""
 
 
 def check(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -80,11 +80,10 @@ class Board:
         frame = self.qrels.frame.drop_nulls("doc_id")
         return frame if self.qrels.has_targets else frame.with_columns(target=pl.lit(None, pl.String))
 
-    def fixed_qrels(self, rows: pl.DataFrame, queries: Sequence[str] | None = None) -> Qrels:
-        """Qrels from changed rows; the queries are those of the dataset, or some of them."""
-        kept = self.qrels.queries if queries is None else list(queries)
-        made = Qrels.from_rows(list(rows.select("query_id", "doc_id", "grade", "target").iter_rows()), kept)
-        return made.on_scale_of(self.qrels)
+    def fixed_qrels(self, rows: pl.DataFrame) -> Qrels:
+        """Qrels from changed rows; the queries are those of the dataset."""
+        changed = list(rows.select("query_id", "doc_id", "grade", "target").iter_rows())
+        return Qrels.from_rows(changed, self.qrels.queries).on_scale_of(self.qrels)
 
     def values(self, qrels: Qrels, run: Any, measure: Measure | None = None) -> Floats:
         """The value of every query of the qrels."""
@@ -171,9 +170,4 @@ def changed_run(run: Run, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Run
 
 def examples(items: Iterable[Any]) -> tuple[str, ...]:
     """The first items as texts, in their order."""
-    found: list[str] = []
-    for item in items:
-        found.append(str(item))
-        if len(found) == EXAMPLES:
-            break
-    return tuple(found)
+    return tuple(map(str, islice(items, EXAMPLES)))

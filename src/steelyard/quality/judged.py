@@ -133,11 +133,10 @@ def _relevance_level(board: Board) -> Iterator[CheckFinding]:
 def ceilings(board: Board) -> dict[str, float]:
     """The best mean that any ranking can reach, by measure."""
     a = judged_lists(align(board.qrels, {}, board.options.ordering).alignment)
-    means = {}
-    for key, measure in board.measures.items():
-        values = measure_values(measure, ideal_order(a, measure), board.options)
-        means[key] = mean_of(values)
-    return means
+    return {
+        key: mean_of(measure_values(measure, ideal_order(a, measure), board.options))
+        for key, measure in board.measures.items()
+    }
 
 
 def smallest_differences(board: Board) -> dict[str, float]:
@@ -163,12 +162,6 @@ def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckF
             continue
         means = {name: mean_of(board.values(board.qrels, run, measure)) for name, run in board.runs.items()}
         if len(means) > 1 and min(means.values()) >= SATURATED * best[key]:
-            effect = {
-                "measure": key,
-                "runs": {name: {"now": mean, "fixed": best[key]} for name, mean in means.items()},
-                "largest": max(best[key] - mean for mean in means.values()),
-                "reordered": 0,
-            }
             yield CheckFinding(
                 "measure-saturated",
                 "warning",
@@ -176,17 +169,11 @@ def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckF
                 f"{key}: all {len(means)} runs reach at least {SATURATED:.0%} of the best value, {best[key]:.4f}. "
                 "Use a smaller cutoff or harder queries. Effect: the best value.",
                 (key,),
-                effect,
+                board.compared("fixed", means, dict.fromkeys(means, best[key]), key),
             )
         if corpus:
             chance = _random_mean(board, measure, corpus)
             if chance >= RANDOM_SHARE * best[key]:
-                effect = {
-                    "measure": key,
-                    "runs": {"random": {"now": chance, "fixed": 0.0}},
-                    "largest": chance,
-                    "reordered": 0,
-                }
                 yield CheckFinding(
                     "random-too-good",
                     "warning",
@@ -194,7 +181,7 @@ def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckF
                     f"{key}: lists in random order reach {chance:.4f} of at most {best[key]:.4f}. The corpus of "
                     f"{counted(corpus, 'document')} is too small for this cutoff.",
                     (key,),
-                    effect,
+                    board.compared("fixed", {"random": chance}, {"random": 0.0}, key),
                 )
 
 
@@ -342,21 +329,21 @@ def _id_changes(unknown: Sequence[str], known: set[str]) -> Iterator[tuple[str, 
         folded[doc.strip().lower()] = "" if doc.strip().lower() in folded else doc
     yield "upper and lower case or white space", lambda one: folded.get(one.strip().lower(), "")
     sample, own = unknown[:ID_SAMPLE], set(unknown)
-    for many, others, sign in ((sample, known, -1), (sorted(known)[:ID_SAMPLE], own, 1)):
+    for many, others, change in ((sample, known, _removed), (sorted(known)[:ID_SAMPLE], own, _added)):
         starts = Counter(one[:cut] for one in many for cut in range(1, len(one)) if one[cut:] in others)
         ends = Counter(one[cut:] for one in many for cut in range(1, len(one)) if one[:cut] in others)
         for part, _ in starts.most_common(1):
-            yield f"the prefix {part!r}", _prefixed(part, sign)
+            yield f"the prefix {part!r}", change(start=part)
         for part, _ in ends.most_common(1):
-            yield f"the suffix {part!r}", _suffixed(part, sign)
+            yield f"the suffix {part!r}", change(end=part)
 
 
-def _prefixed(part: str, sign: int) -> Callable[[str], str]:
-    return (lambda one: f"{part}{one}") if sign > 0 else lambda one: one.removeprefix(part)
+def _added(start: str = "", end: str = "") -> Callable[[str], str]:
+    return lambda one: f"{start}{one}{end}"
 
 
-def _suffixed(part: str, sign: int) -> Callable[[str], str]:
-    return (lambda one: f"{one}{part}") if sign > 0 else lambda one: one.removesuffix(part)
+def _removed(start: str = "", end: str = "") -> Callable[[str], str]:
+    return lambda one: one.removeprefix(start).removesuffix(end)
 
 
 def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:

@@ -144,38 +144,19 @@ def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:
             board.effect(board.fixed_qrels(judged), lambda run: _without(run, gone)),
         )
     if broken := chosen(pl.col("broken")):
-        yield CheckFinding(
-            "broken-encoding",
-            "warning",
-            len(broken),
-            f"{counted(len(broken), 'document has', 'documents have')} broken characters, as in 'Ã©'. Read the "
-            "source as UTF-8. Effect: on queries whose relevant documents are among them.",
-            examples(broken),
-            board.affected(set(broken)),
-        )
+        text = f"{counted(len(broken), 'document has', 'documents have')} broken characters, as in 'Ã©'"
+        yield _of_documents(board, "broken-encoding", broken, f"{text}. Read the source as UTF-8")
     strange = chosen(pl.col("strange"))
     if strange and len(strange) <= 0.2 * rows.height:
         usual = texts.language or f"the script {texts.script}"
-        yield CheckFinding(
-            "other-language",
-            "warning",
-            len(strange),
-            f"{counted(len(strange), 'document is', 'documents are')} not in {usual}, as most are. Check that they "
-            "belong to this corpus. Effect: on queries whose relevant documents are among them.",
-            examples(strange),
-            board.affected(set(strange)),
-        )
+        text = f"{counted(len(strange), 'document is', 'documents are')} not in {usual}, as most are"
+        yield _of_documents(board, "other-language", strange, f"{text}. Check that they belong to this corpus")
     if long := chosen((pl.col("words") >= LONG_WORDS) | (pl.col("letters") >= 8 * LONG_WORDS)):
-        yield CheckFinding(
-            "long-document",
-            "warning",
-            len(long),
+        text = (
             f"{counted(len(long), 'document has', 'documents have')} more than {LONG_WORDS:,} words (or "
-            f"{8 * LONG_WORDS:,} letters); embedding models that read 512 tokens ignore most of it. Split them into "
-            "chunks. Effect: on queries whose relevant documents are among them.",
-            examples(long),
-            board.affected(set(long)),
+            f"{8 * LONG_WORDS:,} letters); embedding models that read 512 tokens ignore most of it"
         )
+        yield _of_documents(board, "long-document", long, f"{text}. Split them into chunks")
     yield from _boilerplate(board, rows)
     yield from _copies(board, rows)
 
@@ -188,18 +169,19 @@ def _boilerplate(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
         common = long[edge].value_counts(sort=True).head(1)
         if common.height and common["count"][0] >= least:
             shared = long.filter(pl.col(edge) == common[edge][0])["doc_id"].to_list()
-            text = board.dataset.corpus.texts[shared[0]].strip()
-            shown = text[:EDGE] if edge == "start" else text[-EDGE:]
-            yield CheckFinding(
-                "boilerplate",
-                "warning",
-                len(shared),
+            first = board.dataset.corpus.texts[shared[0]].strip()
+            shown = first[:EDGE] if edge == "start" else first[-EDGE:]
+            text = (
                 f"{len(shared):,} different documents ({len(shared) / rows.height:.0%}) {edge} with the same {EDGE} "
-                f"characters, {shown!r}. Remove what they share. Effect: on queries whose relevant documents are among "
-                "them.",
-                examples(shared),
-                board.affected(set(shared)),
+                f"characters, {shown!r}. Remove what they share"
             )
+            yield _of_documents(board, "boilerplate", shared, text)
+
+
+def _of_documents(board: Board, code: str, documents: list[str], text: str) -> CheckFinding:
+    """A finding on documents whose effect is on the queries that they are relevant to."""
+    text = f"{text}. Effect: on queries whose relevant documents are among them."
+    return CheckFinding(code, "warning", len(documents), text, examples(documents), board.affected(set(documents)))
 
 
 def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
@@ -228,8 +210,10 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
     )
     kept = board.rows.join(frame, on=["query_id", "doc_id"], how="anti")
 
-    def credited(run: Any) -> Any:
-        return changed_as(run, frame)
+    def credited(rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with copies under the id of the document that they copy."""
+        joined = rows.join(frame, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        return joined.with_columns(doc_id=pl.coalesce("original", "doc_id")).drop("original")
 
     yield CheckFinding(
         "copy-of-relevant",
@@ -239,18 +223,8 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
         f"{'is' if len(copies) == 1 else 'are'} not judged relevant. Judge them alike, under one target, or keep one "
         "of each. Effect: a copy counts as the document that it copies.",
         examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items()),
-        board.effect(board.fixed_qrels(kept), credited),
+        board.effect(board.fixed_qrels(kept), lambda run: changed_run(run, credited)),
     )
-
-
-def changed_as(run: Any, frame: pl.DataFrame) -> Any:
-    """The run with copies under the id of the document that they copy."""
-
-    def change(rows: pl.DataFrame) -> pl.DataFrame:
-        joined = rows.join(frame, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        return joined.with_columns(doc_id=pl.coalesce("original", "doc_id")).drop("original")
-
-    return changed_run(run, change)
 
 
 def _without(run: Any, gone: set[str]) -> Any:

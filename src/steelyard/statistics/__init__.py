@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from steelyard.statistics.ranks import rank_intervals as rank_intervals
     from steelyard.statistics.ranks import rank_stability as rank_stability
     from steelyard.statistics.ranks import tie_groups as tie_groups
+    from steelyard.statistics.resampling import TestResult as TestResult
     from steelyard.statistics.resampling import bootstrap_test as bootstrap_test
     from steelyard.statistics.resampling import bootstrap_tests as bootstrap_tests
     from steelyard.statistics.resampling import permutation_test as permutation_test
     from steelyard.statistics.resampling import permutation_tests as permutation_tests
-    from steelyard.statistics.results import TestResult as TestResult
 
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
@@ -67,7 +67,6 @@ __getattr__, __dir__, __all__ = lazy_names(
         ),
         "power": ("PowerResult", "detectable_effect", "power_analysis", "power_of_t", "queries_needed"),
         "ranks": ("Flip", "Stability", "groups_of", "rank_intervals", "rank_stability", "tie_groups"),
-        "resampling": ("bootstrap_test", "bootstrap_tests", "permutation_test", "permutation_tests"),
-        "results": ("TestResult",),
+        "resampling": ("TestResult", "bootstrap_test", "bootstrap_tests", "permutation_test", "permutation_tests"),
     },
 )

@@ -145,8 +145,7 @@ def _by_chance(counts: Array) -> Array:
     total = counts.sum()
     if total == 0:
         return counts
-    expected: Array = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
-    return expected
+    return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total)
 
 
 def _one_minus_ratio(observed: Array, expected: Array) -> float:
@@ -154,21 +153,16 @@ def _one_minus_ratio(observed: Array, expected: Array) -> float:
     return 1.0 - float(observed.sum()) / below if below > 0.0 else math.nan
 
 
-def gwet_ac1(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+def ac1_of(confusion: Confusion) -> float:
     """Gwet's AC1 (2008): agreement corrected for chance, stable where nearly all items have one grade.
 
     (p_a - p_e) / (1 - p_e), p_a the share of items with equal grades, p_e = sum_k pi_k (1 - pi_k) / (q - 1),
     pi_k the mean of the two judges' shares of grade k, q the number of grades that either used. 1 where both
     used one and the same grade only; NaN where no item was graded by both.
 
-    >>> round(gwet_ac1([0, 0, 0, 1], [0, 0, 1, 1]), 4)
+    >>> round(ac1_of(confusion_matrix([0, 0, 0, 1], [0, 0, 1, 1])), 4)
     0.5294
     """
-    return ac1_of(confusion_matrix(a, b))
-
-
-def ac1_of(confusion: Confusion) -> float:
-    """Gwet's AC1 of a confusion matrix; see `gwet_ac1`."""
     n, grades = confusion.n, len(confusion.grades)
     if n == 0:
         return math.nan
@@ -294,33 +288,6 @@ def tau_ap(reference: npt.ArrayLike, ranking: npt.ArrayLike) -> Array:
     return np.concatenate(parts)
 
 
-def tau_ap_b(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-    """Urbano and Marrero's (2017) tau_AP,b of each row: symmetric, tied pairs left out as in tau-b.
-
-    The mean of two directions. In one direction: each item below the first group of tied items gives the
-    share of the items above its group that are concordant with it; 2 * mean - 1. NaN where one of the two
-    rankings has ties only.
-
-    >>> tau_ap_b([[4, 3, 2, 1]], [[3, 4, 2, 1]])
-    array([0.33333333])
-    """
-    first, second = _rankings(a, b)
-    mean: Array = (_one_way_tau_ap_b(first, second) + _one_way_tau_ap_b(second, first)) / 2.0
-    return mean
-
-
-def _one_way_tau_ap_b(truth: Array, order: Array) -> Array:
-    parts = []
-    for rows in _blocks(truth):
-        above = _signs(order[rows]) < 0
-        before = above.sum(axis=2)
-        concordant = (above & (_signs(truth[rows]) < 0)).sum(axis=2)
-        shares = np.where(before > 0, concordant / np.maximum(before, 1), 0.0).sum(axis=1)
-        with np.errstate(invalid="ignore"):
-            parts.append(2.0 * shares / (before > 0).sum(axis=1) - 1.0)
-    return np.concatenate(parts)
-
-
 def rbo(a: npt.ArrayLike, b: npt.ArrayLike, p: float = RBO_P) -> Array:
     """Extrapolated rank-biased overlap of two rankings of the same n items (Webber, Moffat and Zobel 2010).
 
@@ -402,14 +369,12 @@ def _chances(scores: Array) -> Array:
     signs = _signs(scores)
     before, tied = (signs < 0).sum(axis=2), (signs == 0).sum(axis=2)
     depth = np.arange(1, scores.shape[1] + 1)
-    chances: Array = np.clip((depth - before[:, :, None]) / tied[:, :, None], 0.0, 1.0)
-    return chances
+    return np.asarray(np.clip((depth - before[:, :, None]) / tied[:, :, None], 0.0, 1.0))
 
 
 def _signs(scores: Array) -> Array:
     """rankings x items x items: 1 where the first item is above the second, -1 below, 0 tied."""
-    signs: Array = np.sign(scores[:, :, None] - scores[:, None, :])
-    return signs
+    return np.sign(scores[:, :, None] - scores[:, None, :])
 
 
 def _blocks(scores: Array) -> list[slice]:
@@ -488,8 +453,7 @@ def resample_counts(queries: int, draws: int, seed: int | tuple[int, ...]) -> Ar
         raise InputError(f"The number of draws must be at least 1, got {draws}.")
     generator = np.random.default_rng(seed)
     drawn = generator.multinomial(queries, np.full(queries, 1.0 / queries), size=draws)
-    counts: Array = np.vstack([np.ones((1, queries)), drawn])
-    return counts
+    return np.vstack([np.ones((1, queries)), drawn])
 
 
 def _score_matrices(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
@@ -501,8 +465,7 @@ def _score_matrices(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
 
 def resampled_means(scores: Array, counts: Array) -> Array:
     """The means of runs (runs x queries) in each resample (resamples x queries), resamples x runs."""
-    means: Array = np.round(counts @ scores.T / counts.sum(axis=1, keepdims=True), DIGITS)
-    return means
+    return np.asarray(np.round(counts @ scores.T / counts.sum(axis=1, keepdims=True), DIGITS))
 
 
 def estimate(drawn: Array, level: float, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
@@ -552,13 +515,8 @@ def significant_signs(scores: Array, alpha: float = 0.05) -> Array:
 
     alpha=inf: the sign of every mean difference, significant or not.
     """
-    signs = [_significant(row - scores[i + 1 :], alpha) for i, row in enumerate(scores)]
-    return np.concatenate(signs)
-
-
-def _significant(differences: Array, alpha: float) -> Array:
-    mean = differences.mean(axis=1) if len(differences) else np.empty(0)
-    return np.where(paired_p(differences) < alpha, np.sign(mean), 0.0)
+    gaps = (row - scores[i + 1 :] for i, row in enumerate(scores[:-1]))
+    return np.concatenate([np.where(paired_p(gap) < alpha, np.sign(gap.mean(axis=1)), 0.0) for gap in gaps])
 
 
 def paired_p(differences: Array) -> Array:
@@ -573,5 +531,4 @@ def paired_p(differences: Array) -> Array:
     error = np.sqrt(((differences - mean[:, None]) ** 2).sum(axis=1) / (n * (n - 1.0)))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0.0, 0.0, np.abs(mean) / error)
-    p: Array = np.asarray(2.0 * special.stdtr(n - 1, -t), dtype=np.float64)
-    return p
+    return np.asarray(2.0 * special.stdtr(n - 1, -t), dtype=np.float64)

@@ -110,8 +110,7 @@ def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[Pair]:
 def row_differences(rows: Array, pairs: Sequence[Pair]) -> Array:
     """Row i minus row j for every pair (i, j)."""
     chosen = checked_pairs(pairs, len(rows))
-    subtracted: Array = rows[[i for i, _ in chosen]] - rows[[j for _, j in chosen]]
-    return subtracted
+    return rows[[i for i, _ in chosen]] - rows[[j for _, j in chosen]]
 
 
 # Sums of whole numbers are exact, so they do not depend on the order of addition.

@@ -163,8 +163,8 @@ def tukey(
     scores, chosen, left_out = complete_queries(matrix, pairs)
     draws = checked_count(draws, "draws")
     runs, n = scores.shape
-    if (reason := untestable(runs, n)) is not None:
-        return untested(chosen, n, left_out, reason)
+    if (result := untested(chosen, runs, n, left_out)) is not None:
+        return result
     whole, shift = whole_numbers(scores.T, n)
     ranges = np.sort(shuffled_ranges(whole, draws, checked_seed(seed)))
     totals = whole.sum(axis=0)
@@ -211,8 +211,7 @@ def _ranges_of_batch(whole: Array, draws: int, seed: int, start: int) -> Array:
     for first in range(0, queries, block):
         scores = whole[first : first + block]
         add(scores, orders, random_positions(len(orders) * runs, len(scores), len(sums), generator), sums)
-    spread: Array = np.ptp(sums, axis=1)
-    return spread
+    return np.asarray(np.ptp(sums, axis=1))
 
 
 def add_shuffled(scores: Array, orders: Orders, picked: npt.NDArray[np.int64], sums: Array) -> None:
@@ -259,8 +258,8 @@ def max_t(
     scores, chosen, left_out = complete_queries(matrix, pairs)
     permutations = checked_count(permutations, "permutations")
     runs, n = scores.shape
-    if (reason := untestable(runs, n)) is not None:
-        return untested(chosen, n, left_out, reason)
+    if (result := untested(chosen, runs, n, left_out)) is not None:
+        return result
     whole, _ = whole_numbers(scores.T, n, SIGNED_BITS)
     first, second = (np.array(side, dtype=np.int64) for side in zip(*chosen, strict=True))
     gaps = whole[:, first] - whole[:, second]
@@ -273,7 +272,7 @@ def max_t(
     reached = (ratios - 2 * n * scale)[order]
     first, second, ordered_scale = first[order], second[order], scale[order]
     exact = n <= EXACT_QUERIES
-    vectors = SignVectors.every(n) if exact else SignVectors.random(n, permutations, checked_seed(seed))
+    vectors = SignVectors(n, 2**n, None) if exact else SignVectors(n, permutations, checked_seed(seed))
 
     maxima: list[Array] = []
 
@@ -281,15 +280,14 @@ def max_t(
         drawn = np.abs(sums[:, first] - sums[:, second]) * ordered_scale
         largest_from_here = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
         maxima.append(largest_from_here[:, 0])
-        counts: Counts = np.count_nonzero(largest_from_here >= reached, axis=0)
-        return counts
+        return np.asarray(np.count_nonzero(largest_from_here >= reached, axis=0))
 
     hits = tally_signed_sums(whole, vectors, reaching)
     shares = hits / 2.0**n if exact else (hits + 1.0) / (permutations + 1.0)
     p = np.empty(len(chosen))
     p[order] = np.maximum.accumulate(shares)
     method = "step-down max-T, exact" if exact else f"step-down max-T, {permutations:,} permutations"
-    statistics = tuple(t_values(scores, chosen))
+    statistics = tuple(cohens_d(scores[i] - scores[j]) * math.sqrt(n) for i, j in chosen)
     most = math.ceil(alpha * 2.0**n) - 1 if exact else most_reaching(alpha, permutations)
     # Of all sign vectors two always reach the observed value: fewer cannot be significant.
     most = -1 if exact and most < 2 else most
@@ -326,17 +324,11 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     reached = math.sqrt(n * t**2 / (n - 1 + t**2)) - 2 * n * float(scale.max())
 
     def reaching(sums: Array) -> Counts:
-        counts: Counts = np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0)
-        return counts
+        return np.asarray(np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0))
 
-    vectors = SignVectors.random(n, permutations, checked_seed(seed))
+    vectors = SignVectors(n, permutations, checked_seed(seed))
     hits = int(tally_signed_sums(whole, vectors, reaching)[0])
     return max(p, (hits + 1.0) / (permutations + 1.0))
-
-
-def t_values(scores: Array, pairs: list[Pair]) -> list[float]:
-    """Student's t of every pair: 0 where the two are equal, +-inf where they differ by a constant."""
-    return [cohens_d(scores[i] - scores[j]) * math.sqrt(scores.shape[1]) for i, j in pairs]
 
 
 def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tuple[Array, list[Pair], int]:
@@ -348,16 +340,10 @@ def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tup
     return scores[:, ~holes], chosen, int(holes.sum())
 
 
-def untestable(runs: int, n: int) -> str | None:
-    """Why no test is possible; None if one is."""
-    if runs < 2:
-        return "one run only: nothing to compare with"
-    if n < 2:
-        return "fewer than two queries have a value in every run"
-    return None
-
-
-def untested(pairs: list[Pair], n: int, left_out: int, reason: str) -> FamilyResult:
-    """The result where no test is possible."""
+def untested(pairs: list[Pair], runs: int, n: int, left_out: int) -> FamilyResult | None:
+    """The result where no test is possible; None if one is."""
+    if runs > 1 and n > 1:
+        return None
     nothing = (math.nan,) * len(pairs)
+    reason = "fewer than two queries have a value in every run" if runs > 1 else "one run only: nothing to compare with"
     return FamilyResult(tuple(pairs), nothing, nothing, nothing, n, left_out, "none", reason)

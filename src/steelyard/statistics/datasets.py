@@ -131,16 +131,10 @@ class _Part:
     @staticmethod
     def total(parts: Sequence[_Part]) -> _Part:
         """The mean over datasets: every dataset weighs the same."""
-        count = len(parts)
-        mean, drawn_mean = sum(part.mean for part in parts), sum(part.drawn_mean for part in parts)
-        variance = sum(part.variance for part in parts)
-        drawn_variance = sum(part.drawn_variance for part in parts)
-        return _Part(
-            np.asarray(mean) / count,
-            np.asarray(variance) / count**2,
-            np.asarray(drawn_mean) / count,
-            np.asarray(drawn_variance) / count**2,
-        )
+        n = len(parts)
+        scales = {"mean": n, "variance": n**2, "drawn_mean": n, "drawn_variance": n**2}
+        sums = {name: np.asarray(sum(getattr(part, name) for part in parts)) for name in scales}
+        return _Part(**{name: sums[name] / scale for name, scale in scales.items()})
 
     def statistics(self, count: int | None = None) -> tuple[Array, Array]:
         """|t| of the first columns, and |t*| of every draw; 0 for a column without any difference."""
@@ -160,8 +154,7 @@ def _ratio(size: Array, variance: Array) -> Array:
     """size / sqrt(variance), infinite where only the variance is 0."""
     root = np.sqrt(np.maximum(variance, 0.0))
     tiny = 1e-12
-    ratio: Array = np.divide(size, root, out=np.where(size > tiny, np.inf, 0.0), where=root > tiny)
-    return ratio
+    return np.divide(size, root, out=np.where(size > tiny, np.inf, 0.0), where=root > tiny)
 
 
 def _resampled(values: Array, draws: int, seed: int) -> _Part:
@@ -352,8 +345,7 @@ def range_exceeded(sizes: Array, groups: int) -> Array:
     density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
     inside = (special.ndtr(z)[None, :] - special.ndtr(z[None, :] - sizes[:, None])) ** (groups - 1)
     chance = 1.0 - groups * (density * inside).sum(axis=1) * (z[1] - z[0])
-    clipped: Array = np.clip(chance, 0.0, 1.0)
-    return clipped
+    return np.asarray(np.clip(chance, 0.0, 1.0))
 
 
 def _range_quantile(alpha: float, groups: int) -> float:

@@ -15,8 +15,7 @@ from steelyard.errors import PolicyError
 from steelyard.lazy import special
 from steelyard.statistics.arrays import Array, Pair, many_series, present, row_differences
 from steelyard.statistics.effect import ROUNDING, mean_and_deviation
-from steelyard.statistics.resampling import bootstrap_tests, permutation_tests
-from steelyard.statistics.results import TestResult, trivial_result
+from steelyard.statistics.resampling import TestResult, bootstrap_tests, permutation_tests, trivial_result
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
 FamilyTest = Literal["tukey", "max-t"]

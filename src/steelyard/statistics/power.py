@@ -38,12 +38,8 @@ class PowerResult:
     @property
     def sentence(self) -> str:
         """The result as a sentence."""
-        return f"{self.clause[0].upper()}{self.clause[1:]}."
-
-    @property
-    def clause(self) -> str:
-        """The result as a part of a sentence."""
-        return self.clauses[0]
+        clause = self.clauses[0]
+        return f"{clause[0].upper()}{clause[1:]}."
 
     @property
     def clauses(self) -> tuple[str, ...]:

@@ -266,8 +266,7 @@ def _cross_fitted(
     fc, gc = np.where(sample, f - centre, 0.0), np.where(others, other_f - centre, 0.0)
 
     def without(values: Array, more: float | Array = 0.0) -> Array:
-        rest: Array = values.sum(axis=1, keepdims=True) + more - values
-        return rest
+        return np.asarray(values.sum(axis=1, keepdims=True) + more - values)
 
     covariance = (without(yc * fc) - without(yc) * without(fc) / m) / (m - 1.0)
     of_y = (without(yc**2) - without(yc) ** 2 / m) / (m - 1.0)
@@ -363,8 +362,7 @@ def bounded_interval(parts: Parts, y: Array, bounds: tuple[float, float], level:
 
 
 def _share(parts: Parts, chosen: npt.NDArray[np.bool_]) -> Array:
-    share: Array = (parts.sample & chosen).sum(axis=1) / parts.n
-    return share
+    return np.asarray((parts.sample & chosen).sum(axis=1) / parts.n)
 
 
 def _freedom(parts: Parts, of_mean: Array) -> Array:

@@ -68,8 +68,7 @@ def resampled_means(scores: Array, draws: int, seed: int) -> Array:
     whole, _ = whole_numbers(np.where(there, scores, 0.0).T, n)
     sums = resampled_sums(np.hstack([whole, there.T.astype(np.float64)]), draws, seed)
     counts = sums[:, runs:]
-    means: Array = np.divide(sums[:, :runs], counts, out=np.full((draws, runs), -np.inf), where=counts > 0)
-    return means
+    return np.asarray(np.divide(sums[:, :runs], counts, out=np.full((draws, runs), -np.inf), where=counts > 0))
 
 
 def tie_groups(

@@ -29,7 +29,6 @@ from steelyard.statistics.arrays import (
     whole_numbers,
 )
 from steelyard.statistics.effect import mean_and_deviation
-from steelyard.statistics.results import TestResult, trivial_result
 
 # 1,024 sign vectors x 64 bytes of signs as float32 are 2 MB, which fits in a core's cache.
 VECTORS_PER_BLOCK = 1024
@@ -46,22 +45,41 @@ Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class TestResult:
+    """One paired test: its statistic, its two-sided p-value, and what it was computed from.
+
+    `p` is NaN where no test is possible, and `reason` gives the reason. `left_out` is the number of queries
+    without a value in one of the two runs.
+    """
+
+    __test__ = False  # keeps pytest from collecting it by its name
+
+    statistic: float
+    p: float
+    n: int
+    left_out: int
+    method: str
+    reason: str = ""
+
+
+def trivial_result(values: Array, left_out: int) -> TestResult | None:
+    """The result for fewer than two queries, or for no difference on any query (p = 1); None otherwise."""
+    n = len(values)
+    if n < 2:
+        reason = "one query only: the variance cannot be estimated" if n else "no query has a value in both runs"
+        return TestResult(math.nan, math.nan, n, left_out, "none", reason)
+    if not values.any():
+        return TestResult(0.0, 1.0, n, left_out, "exact", "the runs score the same on every query")
+    return None
+
+
+@dataclass(frozen=True)
 class SignVectors:
-    """Vectors of signs, one sign per query: random ones, or all 2**queries of them if there is no seed."""
+    """Vectors of signs, one sign per query: random ones or, without a seed, all 2**queries of them, each once."""
 
     queries: int
     count: int
     seed: int | None
-
-    @staticmethod
-    def random(queries: int, count: int, seed: int) -> SignVectors:
-        """`count` random vectors."""
-        return SignVectors(queries, count, seed)
-
-    @staticmethod
-    def every(queries: int) -> SignVectors:
-        """All vectors, each once."""
-        return SignVectors(queries, 2**queries, None)
 
     def bits(self, start: int, stop: int) -> Bits:
         """The vectors from start (a multiple of 8) to stop as bits: one row per vector, eight queries per byte."""
@@ -91,8 +109,7 @@ def tally_signed_sums(columns: Array, vectors: SignVectors, tally: Callable[[Arr
         return tally(sums)
 
     counts = in_threads(one_block, range(0, vectors.count, VECTORS_PER_BLOCK))
-    total: Counts = np.sum(counts, axis=0)
-    return total
+    return np.asarray(np.sum(counts, axis=0))
 
 
 def signed_sums(halves: npt.NDArray[np.float32], bits: Bits) -> Array:
@@ -308,6 +325,6 @@ def monte_carlo_p(rows: Array, pairs: Sequence[Pair] | None, permutations: int, 
 
     slack = units[first_of] + (units[second_of] if pairs is not None else 0.0)
     reached = gaps(whole.sum(axis=0)[None, :])[0] - slack
-    vectors = SignVectors.random(n, permutations, seed)
+    vectors = SignVectors(n, permutations, seed)
     hits = tally_signed_sums(whole, vectors, lambda sums: np.count_nonzero(gaps(sums) >= reached, axis=0))
     return (hits.astype(np.float64) + 1.0) / (permutations + 1.0)

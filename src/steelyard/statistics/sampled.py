@@ -78,8 +78,7 @@ class SampledPool:
     def members(self) -> npt.NDArray[np.bool_]:
         """Which documents are in which stratum; shape (strata, documents)."""
         count = int(self.stratum.max()) + 1 if len(self.stratum) else 0
-        inside: npt.NDArray[np.bool_] = self.stratum == np.arange(count)[:, None]
-        return inside
+        return np.asarray(self.stratum == np.arange(count)[:, None])
 
     @property
     def drawn(self) -> npt.NDArray[np.bool_]:
@@ -95,8 +94,7 @@ class SampledPool:
         """1 / probability of every drawn document, 0 for the others; shape of the grades."""
         size, drawn = self.sizes()
         factor = np.divide(size, drawn, out=np.zeros_like(drawn), where=drawn > 0)
-        weighted: Array = np.where(self.drawn, factor[..., self.stratum], 0.0)
-        return weighted
+        return np.where(self.drawn, factor[..., self.stratum], 0.0)
 
     def gain(self, rel: float = 1) -> Array:
         """1 for a drawn relevant document, 0 otherwise."""
@@ -212,13 +210,11 @@ def _total(pool: SampledPool, values: Array, k: int | None, hajek: bool) -> Arra
 
 
 def _discounts(rank: Ints) -> Array:
-    discount: Array = np.where(rank > 0, 1.0 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
-    return discount
+    return np.where(rank > 0, 1.0 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
 
 
 def _inverse(rank: Ints) -> Array:
-    inverse: Array = np.where(rank > 0, 1.0 / np.maximum(rank, 1), 0.0)
-    return inverse
+    return np.where(rank > 0, 1.0 / np.maximum(rank, 1), 0.0)
 
 
 def _ratio(top: npt.ArrayLike, bottom: npt.ArrayLike) -> Array:
