@@ -110,9 +110,7 @@ class RunScan:
         rows = run_rows(self._ranked, self.table.scored, self.ordered)
         if "run" in self.table.names:
             rows = rows.filter(sf.col("run") == run)
-        ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
-        judged = sf.broadcast(send_columns(self.spark, ids, "query_id string"))
-        rows = rows.filter(sf.col("doc_id").isNotNull()).join(judged, "query_id", "left_semi")
+        rows = rows.filter(sf.col("doc_id").isNotNull()).join(self._judged_queries(), "query_id", "left_semi")
         order = [name for name in ("rank", "row") if name in rows.columns] if self.ordered else []
         columns = ["query_id", "doc_id", sf.col("value").cast("double").alias("score"), *order]
         frame = collect_columns(rows.select(*columns))
@@ -175,12 +173,14 @@ class RunScan:
     def _others(self, run: str) -> tuple[int, tuple[str, ...]]:
         """The number of queries that only the run has, and the first of them."""
         query = self.table.column("query_id").cast("string").alias("query_id")
-        ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
-        judged = send_columns(self.spark, ids, "query_id string")
-        others = self._of_run(run).select(query).distinct().join(sf.broadcast(judged), "query_id", "left_anti")
+        others = self._of_run(run).select(query).distinct().join(self._judged_queries(), "query_id", "left_anti")
         counted = collect(map_in_arrow(others, count_ids, "count long, first array<string>"))
         first = sorted(each for row in counted for each in row["first"])[:SHOWN_RUN_ONLY]
         return sum(row["count"] for row in counted), tuple(first)
+
+    def _judged_queries(self) -> Any:
+        ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
+        return sf.broadcast(send_columns(self.spark, ids, "query_id string"))
 
     def _of_run(self, run: str) -> Any:
         """The rows of one run."""
@@ -219,8 +219,11 @@ class RunScan:
     def _exchanged(self, frame: Any, task: Task) -> Any:
         """The hits of lists whose rows are in several partitions: rows are packed, and sent by buckets of queries."""
         shared = dict(vars(task))
+        # The number of partitions of a shuffle; some clusters choose it themselves.
+        number = str(self.spark.conf.get("spark.sql.shuffle.partitions", "200"))
+        partitions = int(number) if number.isdigit() else 200
         queries = len(self.qrels.judged.query_ids)
-        pack = PackRows(**shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * _partitions(self.spark))))
+        pack = PackRows(**shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * partitions)))
         rank = RankPackedRows(**shared)
         packed = map_in_arrow(frame, pack, pack.schema).repartition("bucket")
         return map_in_arrow(packed, rank, rank.schema)
@@ -269,12 +272,6 @@ def _again(numbers: Ints) -> int:
 def _held(ordering: Ordering) -> Ordering:
     """The ordering that workers use: repeats that are an error are counted first."""
     return replace(ordering, duplicates="hold") if ordering.duplicates == "error" else ordering
-
-
-def _partitions(spark: Any) -> int:
-    """The number of partitions of a shuffle; some clusters choose it themselves."""
-    number = str(spark.conf.get("spark.sql.shuffle.partitions", "200"))
-    return int(number) if number.isdigit() else 200
 
 
 def scanned_scores(plan: Plan) -> Scores | None:

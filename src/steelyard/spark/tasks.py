@@ -157,9 +157,7 @@ class PackRows(Task):
     def _batch(self, parts: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         kinds = {"bucket": pa.int32(), "run": pa.string()}
         names = [field.split()[0] for field in self.schema.split(", ")]
-        return pa.RecordBatch.from_pydict(
-            {name: pa.array([part.get(name) for part in parts], kinds.get(name, pa.binary())) for name in names}
-        )
+        return pa.RecordBatch.from_pylist(parts, pa.schema([(name, kinds.get(name, pa.binary())) for name in names]))
 
 
 @dataclass(frozen=True)
@@ -280,13 +278,8 @@ class RankPackedRows(Task):
 
 def found(run: str, hits: bytes | None = None, seen: bytes | None = None) -> pa.RecordBatch:
     """One row of FOUND."""
-    return pa.RecordBatch.from_pydict(
-        {
-            "run": pa.array([run], pa.string()),
-            "hits": pa.array([hits], pa.binary()),
-            "seen": pa.array([seen], pa.binary()),
-        }
-    )
+    kinds = pa.schema([("run", pa.string()), ("hits", pa.binary()), ("seen", pa.binary())])
+    return pa.RecordBatch.from_pylist([{"run": run, "hits": hits, "seen": seen}], kinds)
 
 
 def count_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
