@@ -1,28 +1,32 @@
-"""Hybrid: the lists of several retrievers, fused into one."""
+"""Retrievers made of others: Hybrid fuses the lists of several, Rerank reorders the first documents of one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from steelyard.fusion.methods import fuse_lists, recipe
+from steelyard.ids import kind_of
+from steelyard.retrievers.adapters.targets import load_target
 from steelyard.retrievers.base import (
     CheckedCorpus,
     Ranked,
     Retriever,
     RetrieverError,
+    Self,
     Staged,
     checked_corpus,
     checked_index,
     checked_queries,
     needs_corpus,
+    whole,
 )
 from steelyard.retrievers.bm25 import BM25
 from steelyard.retrievers.registry import Spec, class_of, from_spec
 from steelyard.retrievers.settings import Declared, setting
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from steelyard.retrievers.source_code import describe_callable
+from steelyard.wording import counted
 
 
 class Hybrid(Declared):
@@ -104,3 +108,117 @@ def _part(spec: Spec) -> Retriever:
         if class_of(name)[0] is BM25 and isinstance(settings, Mapping | None):
             spec = {name: {"fill": False, **(settings or {})}}
     return from_spec(spec)
+
+
+Scorer: TypeAlias = Callable[[str, list[str]], Sequence[float]]
+
+
+class Rerank:
+    """The first `candidates` documents of a retriever, reordered by another score.
+
+    first: the first-stage retriever, its name, or {name: settings}.
+    score: a callable (query, texts) -> one number per text, higher is better; a cross-encoder (any object with
+        `predict` on pairs of query and text, as in sentence-transformers); `package.module:function`; or
+        `cross-encoder:FOLDER` for a local model of sentence-transformers.
+    candidates: the number of documents that are scored. If k is larger, the other documents follow in their
+        order, each with a score of 1 less than the one before.
+    name: its label in tables.
+
+    Equal scores keep the order of the first stage.
+
+    >>> def shortest(query, texts):
+    ...     return [-len(text) for text in texts]
+    >>> rerank = Rerank(first="bm25-lucene", score=shortest, candidates=2)
+    >>> rerank.index({"d1": "a fox, a fox", "d2": "a fox", "d3": "it"}).retrieve(["fox"], k=3)
+    [[('d2', -5.0), ('d1', -12.0), ('d3', -13.0)]]
+    """
+
+    def __init__(self, first: Spec, score: str | Scorer | Any, candidates: int = 50, name: str | None = None) -> None:
+        self.label = name or "rerank"
+        self.candidates = whole(self.label, "candidates", candidates, 1)
+        self.first = from_spec(first)
+        self._given = score
+        self._score = _scorer(score, self.label)
+        self._texts: dict[str, str] = {}
+        self._documents: CheckedCorpus | None = None
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Index a corpus with the first-stage retriever, and keep the texts."""
+        documents = checked_corpus(corpus, self.label)
+        self.first.index(corpus)
+        self._texts = dict(zip(documents.ids, documents.texts, strict=True))
+        self._documents = documents
+        return self
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the best k (document id, score) pairs."""
+        checked_index(self._documents, self.label)
+        listed = checked_queries(queries, k, self.label)
+        first = self.first.retrieve(listed, max(k, self.candidates))
+        return [
+            Staged(self._reranked(query, found)[:k], "rerank", [("retrieve", found)])
+            for query, found in zip(listed, first, strict=True)
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that its results depend on."""
+        score = self._given if isinstance(self._given, str) else describe_callable(self._given)
+        return {"retriever": "rerank", "first": self.first.settings(), "score": score, "candidates": self.candidates}
+
+    def size_in_bytes(self) -> int:
+        """The memory used by the first-stage retriever; the texts are those of the corpus."""
+        return self.first.size_in_bytes()
+
+    def _reranked(self, query: str, first: Ranked) -> Ranked:
+        ids = [doc for doc, _ in first[: self.candidates]]
+        if not ids:
+            return []
+        unknown = next((doc for doc in ids if doc not in self._texts), None)
+        if unknown is not None:
+            raise RetrieverError(
+                f"{self.label}: {self.first.label} returned document {unknown!r}, which is not in the corpus."
+            )
+        scores = self._checked(self._score(query, [self._texts[doc] for doc in ids]), len(ids), query)
+        best = sorted(zip(ids, scores, strict=True), key=lambda pair: -pair[1])
+        rest = [(doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)]
+        return best + rest
+
+    def _checked(self, scores: Any, expected: int, query: str) -> list[float]:
+        try:
+            found = [float(score) for score in scores]
+        except (TypeError, ValueError):
+            raise RetrieverError(
+                f"{self.label}: the scorer returned {kind_of(scores)} for {query[:60]!r}; expected one number per text."
+            ) from None
+        if len(found) != expected:
+            raise RetrieverError(
+                f"{self.label}: the scorer returned {counted(len(found), 'score')} for "
+                f"{counted(expected, 'text')}, for {query[:60]!r}."
+            )
+        if not all(map(math.isfinite, found)):
+            raise RetrieverError(
+                f"{self.label}: the scorer returned a score that is not a finite number for {query[:60]!r}."
+            )
+        return found
+
+
+def _scorer(score: Any, label: str) -> Scorer:
+    if isinstance(score, str):
+        if score.startswith("cross-encoder:"):
+            from steelyard.retrievers.embeddings import cross_encoder
+
+            return _of_pairs(cross_encoder(score.partition(":")[2], label))
+        score = load_target(score, label)
+    if hasattr(score, "predict"):
+        return _of_pairs(score)
+    if callable(score):
+        found: Scorer = score
+        return found
+    raise RetrieverError(
+        f"{label}: the scorer is {kind_of(score)}; expected a callable (query, texts) -> scores, a cross-encoder, "
+        "or `package.module:function`."
+    )
+
+
+def _of_pairs(encoder: Any) -> Scorer:
+    return lambda query, texts: encoder.predict([(query, text) for text in texts])

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from steelyard.retrievers.base import CheckedCorpus, Ranked, best, checked_corpus, checked_index, checked_queries
+from steelyard.retrievers.base import CheckedCorpus, Ranked, Self, best, checked_corpus, checked_index, checked_queries
 from steelyard.retrievers.settings import Declared, setting
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class Random(Declared):

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from steelyard.retrievers.adapters.chroma import Chroma as Chroma
     from steelyard.retrievers.adapters.elasticsearch import Elasticsearch as Elasticsearch
     from steelyard.retrievers.adapters.faiss import Faiss as Faiss
-    from steelyard.retrievers.adapters.haystack import Haystack as Haystack
     from steelyard.retrievers.adapters.http import Http as Http
     from steelyard.retrievers.adapters.lancedb import LanceDB as LanceDB
-    from steelyard.retrievers.adapters.langchain import LangChain as LangChain
-    from steelyard.retrievers.adapters.llama_index import LlamaIndex as LlamaIndex
+    from steelyard.retrievers.adapters.libraries import Haystack as Haystack
+    from steelyard.retrievers.adapters.libraries import LangChain as LangChain
+    from steelyard.retrievers.adapters.libraries import LlamaIndex as LlamaIndex
+    from steelyard.retrievers.adapters.libraries import PyTerrier as PyTerrier
     from steelyard.retrievers.adapters.milvus import Milvus as Milvus
     from steelyard.retrievers.adapters.postgres import PgVector as PgVector
     from steelyard.retrievers.adapters.postgres import PostgresFts as PostgresFts
-    from steelyard.retrievers.adapters.pyterrier import PyTerrier as PyTerrier
     from steelyard.retrievers.adapters.python import Python as Python
     from steelyard.retrievers.adapters.qdrant import Qdrant as Qdrant
     from steelyard.retrievers.adapters.sqlite import SqliteFts as SqliteFts

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import CheckedCorpus, Ranked, checked_corpus, checked_index, checked_queries, unknown
+from steelyard.retrievers.base import (
+    CheckedCorpus,
+    Ranked,
+    Self,
+    checked_corpus,
+    checked_index,
+    checked_queries,
+    unknown,
+)
 from steelyard.retrievers.settings import Declared, setting
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class BM25S(Declared):

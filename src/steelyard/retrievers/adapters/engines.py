@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +18,13 @@ from steelyard.masking import from_environment, masked, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import HASH, TEXT_NAMES, DocIds
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, checked_corpus, checked_index
-from steelyard.retrievers.dense import Dense
-from steelyard.retrievers.filters import describe_filter, passing
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, checked_corpus, checked_index
+from steelyard.retrievers.dense import Dense, describe_filter, passing
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.registry import from_spec
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.safe_text import error_text
 from steelyard.temporary import temporary_folder
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 PASSES = "passes"
 """The field of an index that holds whether a document passes the filter."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.io.files import read_bytes, reading
 from steelyard.retrievers.adapters.engines import Kept, VectorEngine
-from steelyard.retrievers.base import CheckedCorpus, RetrieverError, unknown
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError, Self, unknown
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _KINDS = ("flat", "hnsw", "ivf")
 _HNSW, _IVF = ("hnsw",), ("ivf",)

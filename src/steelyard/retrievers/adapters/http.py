@@ -8,15 +8,14 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import Request
 
 from steelyard.ids import kind_of
 from steelyard.masking import from_environment, masked, masked_settings, remember, remember_settings
-from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.calling import ask_each
+from steelyard.retrievers.adapters.base import Wrapped, ask_each
 from steelyard.retrievers.adapters.documents import (
     DISTANCE_NAMES,
     EVERY,
@@ -30,14 +29,11 @@ from steelyard.retrievers.adapters.documents import (
     with_scores,
     without_distances,
 )
-from steelyard.retrievers.base import Ranked, RetrieverError
+from steelyard.retrievers.base import Ranked, RetrieverError, Self
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
 from steelyard.web import LARGEST_LIST, AnswerError, json_value, opened, read_body
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _QUERY = "{query}"
 _VECTOR = "{vector}"

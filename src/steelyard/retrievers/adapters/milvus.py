@@ -10,8 +10,8 @@ from typing import Any, Literal
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
 
 _HNSW, _IVF = ("hnsw",), ("ivf",)

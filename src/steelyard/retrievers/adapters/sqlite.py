@@ -23,8 +23,8 @@ from steelyard.retrievers.adapters.engines import (
 )
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
 
 _WORD = re.compile(r"[^\W_]+")

@@ -8,8 +8,8 @@ from typing import Any
 
 from steelyard.retrievers.adapters.engines import Engine, Kept
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
 
 _WORD = re.compile(r"[^\W_]+")
