@@ -14,11 +14,9 @@ from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.dataset_files import read_corpus, read_queries
 from steelyard.judging import draft_checks as checks
-from steelyard.judging.chat import Endpoint
-from steelyard.judging.client import Answer, Client, Plan, Question
+from steelyard.judging.client import Answer, Client, Endpoint, Plan, Question
 from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.other_passages import MOST_DOCUMENTS, Lists, favours, others, search
-from steelyard.judging.passages import Drawn, Passage, Sampler
+from steelyard.judging.passages import MOST_DOCUMENTS, Drawn, Lists, Passage, Sampler, favours, others, search
 from steelyard.judging.prompts import DATA, LONGEST_TEXT, Prompt, digest, filled, read_prompt, stated_objects
 from steelyard.notes import Note, note, sentence
 

@@ -132,11 +132,10 @@ class Drafts(Documented):
         return self._frame("rejected")
 
     def _frame(self, status: str | None = None) -> pl.DataFrame:
-        names = dict.fromkeys(("id", "question", "quote", "doc_id", "kind", "status", "reason", "detail"), pl.String)
-        schema = names | {"start": pl.Int64, "end": pl.Int64}
+        names = ["id", "question", "quote", "doc_id", "start", "end", "kind", "status", "reason", "detail"]
+        schema = {name: pl.Int64 if name in ("start", "end") else pl.String for name in names}
         rows = [{"detail": "", **draft.to_dict()} for draft in self.drafts if status in (None, draft.status)]
-        order = ["id", "question", "quote", "doc_id", "start", "end", "kind", "status", "reason", "detail"]
-        return pl.DataFrame([{name: row[name] for name in order} for row in rows], schema=schema).select(order)
+        return pl.DataFrame([{name: row[name] for name in names} for row in rows], schema=schema)
 
     @property
     def evidence(self) -> Evidence:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.checks import text_value, whole_number
 from steelyard.errors import PolicyError
-from steelyard.judging.chat import ChatError, Endpoint
-from steelyard.judging.client import Answer, AnswerCache, Client, Plan, Question
+from steelyard.judging.client import Answer, AnswerCache, ChatError, Client, Endpoint, Plan, Question
 from steelyard.judging.pool import Pool, check_texts
 from steelyard.judging.prompts import Prompt, speaks_to_judges
 from steelyard.judgments import ASKED, Judgments, asked

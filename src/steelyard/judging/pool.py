@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,12 +22,12 @@ import polars as pl
 
 from steelyard.checks import whole_number
 from steelyard.datasets import Dataset
-from steelyard.errors import InputError, problem_report
+from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.io.files import streams_read_once, write_file
 from steelyard.io.shapes import is_pool_header
 from steelyard.io.text import Source
-from steelyard.judging.adjudication import RULES, round_robin, unjudged_order
 from steelyard.judging.candidates import (
+    RULES,
     Candidates,
     Judged,
     Pairs,
@@ -38,10 +39,13 @@ from steelyard.judging.candidates import (
     named_runs,
     pair_order,
     rank_weights,
+    round_robin,
+    unjudged_order,
 )
 from steelyard.judging.sampling import Design, draw_documents, draw_queries
 from steelyard.qrels import Qrels
-from steelyard.wording import counted
+from steelyard.safe_text import utf8
+from steelyard.wording import counted, listed
 
 Strategy = Literal["depth", "mtf", "bandit", "pair", "sample"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -268,3 +272,65 @@ def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, De
         return Settings(**values), None if strata is None else Design.from_dict(strata)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None
+
+
+Pair = tuple[str, str]
+"""Query id and document id."""
+
+DEFAULT_OVERLAP = 0.1
+
+
+def assigned(
+    pool: Pool, judge: str, judges: Sequence[str] | None = None, overlap: float = DEFAULT_OVERLAP, seed: int = 0
+) -> list[Pair]:
+    """The pairs that a judge gets, in the judge's order.
+
+    judges: the names of all judges; without them every judge gets the whole pool. `overlap` is the share of the pool
+    that all of them get, so that their agreement can be measured: the pairs with the lowest hashes. Every other pair
+    goes to one judge: the one for whom the hash of name and pair is highest (rendezvous hashing). The parts are about
+    equal, and a judge who joins later takes over documents but moves none between the others. Hashes are SHA-256 of the
+    seed and the ids, so that every computer makes the same assignment.
+
+    The order is a shuffle of its own for each judge: queries in random order, and the documents of one query together,
+    in random order. It tells nothing of runs, ranks or priorities, and where a judge stops early, whole queries are
+    judged.
+    """
+    pairs: list[Pair] = list(dict.fromkeys(pool.frame.select("query_id", "doc_id").iter_rows()))
+    if judges is not None:
+        if not 0 <= overlap <= 1:
+            raise InputError(f"overlap is {overlap}; expected a share from 0 to 1, or 0% to 100%.")
+        if len(set(judges)) != len(judges) or not all(judges):
+            raise InputError(f"judges are {listed(list(judges))}; expected different names.")
+        if judge not in judges:
+            raise InputError(f"{judge!r} is not one of the judges {listed(list(judges))}.{did_you_mean(judge, judges)}")
+        shared = shared_pairs(pairs, overlap, seed)
+        pairs = [pair for pair in pairs if pair in shared or judge_of(pair, judges, seed) == judge]
+    queries = {query: _hashed(seed, "query", judge, query) for query, _ in pairs}
+    return sorted(pairs, key=lambda pair: (queries[pair[0]], pair[0], _hashed(seed, "order", judge, *pair), pair[1]))
+
+
+def shared_pairs(pairs: Sequence[Pair], overlap: float, seed: int = 0) -> set[Pair]:
+    """The pairs that every judge gets: the share asked for, at least one unless it is 0.
+
+    >>> pairs = [("q", str(number)) for number in range(20)]
+    >>> len(shared_pairs(pairs, 0.1)), len(shared_pairs(pairs, 0.01)), len(shared_pairs(pairs, 0))
+    (2, 1, 0)
+    """
+    count = round(overlap * len(pairs))
+    if overlap > 0 and pairs:
+        count = max(count, 1)
+    return set(sorted(pairs, key=lambda pair: (_hashed(seed, "overlap", *pair), pair))[:count])
+
+
+def judge_of(pair: Pair, judges: Sequence[str], seed: int = 0) -> str:
+    """The judge of a pair that only one gets."""
+    return max(judges, key=lambda name: (_hashed(seed, "judge", name, *pair), name))
+
+
+def _hashed(seed: int, *parts: str) -> bytes:
+    """A hash of a seed and texts; their lengths are hashed too, so that no two lists of texts are the same."""
+    made = sha256(str(seed).encode())
+    for part in parts:
+        raw = utf8(part)
+        made.update(len(raw).to_bytes(8, "little") + raw)
+    return made.digest()

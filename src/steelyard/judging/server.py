@@ -33,10 +33,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, SteelyardError
-from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judging.page import page_data, page_text, policy
-from steelyard.judging.pool import Pool, check_texts
+from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_texts
 from steelyard.judging.spans import source_of
 from steelyard.judgments import ASKED, Judgment, Judgments, asked
 from steelyard.safe_text import has_lone_surrogate
@@ -94,7 +93,7 @@ def serve(
     output: the judgments file: appended to, made where it does not exist. Judging continues where it stopped.
     judge: the judge's name.
     judges: the names of all judges, to split the pool among them; without them every judge gets the whole pool. See
-    `assignment`.
+    `pool.assigned`.
     overlap: the share of the pool that all `judges` get.
     guidelines: the scale and its description; see `guidelines`.
     port: 0 is any free port.

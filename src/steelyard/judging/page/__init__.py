@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from steelyard.checks import text_value
 from steelyard.errors import InputError
-from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
-from steelyard.judging.pool import Pool, check_texts
+from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_texts
 from steelyard.report.page.embed import embedded_json, joined_modules, script_hash
 from steelyard.version import __version__
 
