@@ -86,15 +86,12 @@ def _on_chunkings(
     options: Mapping[str, Any],
 ) -> EvaluatedRuns:
     """Every run evaluated with the qrels of its own chunking."""
-    parts = [
-        evaluate_runs(
-            _without_notes(own),
-            {name: run for name, run in runs.items() if chunking_of[name] == label},
-            measures,
-            **options,
-        )
-        for label, own in qrels.items()
-    ]
+    parts = []
+    for label, own in qrels.items():
+        bare = Qrels(own)
+        bare.notes = ()  # The bench reports them once, and not with every run.
+        mine = {name: run for name, run in runs.items() if chunking_of[name] == label}
+        parts.append(evaluate_runs(bare, mine, measures, **options))
     return _merged(parts, merged_qrels(list(qrels.values())), runs)
 
 
@@ -131,13 +128,6 @@ def _merged(parts: Sequence[EvaluatedRuns], qrels: Qrels, runs: Mapping[str, Run
     )
 
 
-def _without_notes(qrels: Qrels) -> Qrels:
-    """The qrels without their notes, which the bench reports once and not with every run."""
-    bare = Qrels(qrels)
-    bare.notes = ()
-    return bare
-
-
 def _stacked(tables: Sequence[ScoreTable | None], queries: tuple[str, ...]) -> ScoreTable:
     """The score tables of several chunkings as one, over all queries; NaN where a table has no value."""
     known = [table for table in tables if table is not None]
@@ -167,7 +157,12 @@ def chunking_notes(
 ) -> tuple[Note, ...]:
     """The notes on the chunkings: how much text the runs read, queries without judgments, evidence that was cut."""
     text_read = _text_read_note(chunkings, comparison, chunking_of, runs)
-    return (*([text_read] if text_read else []), *_query_notes(dataset, chunkings[0]), *_evidence_notes(chunkings))
+    texts = {str(c.label): [str(each).rstrip(".") for each in c.qrels.notes] for c in chunkings}
+    evidence = [
+        note("chunkings-evidence", chunkings=labels, every=len(labels) == len(chunkings) > 1, texts=found)
+        for labels, found in notes_by_names(texts).items()
+    ]
+    return (*([text_read] if text_read else []), *_query_notes(dataset, chunkings[0]), *evidence)
 
 
 def _query_notes(dataset: Dataset, chunking: Chunking) -> list[Note]:
@@ -184,20 +179,13 @@ def _query_notes(dataset: Dataset, chunking: Chunking) -> list[Note]:
     return notes
 
 
-def _evidence_notes(chunkings: Sequence[Chunking]) -> list[Note]:
-    """The notes on the qrels of the chunkings, one for all chunkings that have the same ones."""
-    texts = {str(c.label): [str(each).rstrip(".") for each in c.qrels.notes] for c in chunkings}
-    return [
-        note("chunkings-evidence", chunkings=labels, every=len(labels) == len(chunkings) > 1, texts=found)
-        for labels, found in notes_by_names(texts).items()
-    ]
-
-
 def _text_read_note(
     chunkings: Sequence[Chunking], comparison: Comparison, chunking_of: Mapping[str, str], runs: Mapping[str, Run]
 ) -> Note | None:
     """How much text the best runs read, if they are ranked at a cutoff that does not count it."""
-    ranking = _ranking_measures(comparison)
+    column, parts = comparison.score_tables[0].columns[0], comparison.components[0]
+    columns = parts.columns if column.key == COMPOSITE and parts is not None else (column,)
+    ranking = [each.measure for each in columns if each.measure is not None]
     cutoffs = [m.cutoff for m in ranking if m.cutoff is not None and m.definition.cutoff_kind == "rank"]
     if len(chunkings) < 2 or not cutoffs or any(m.parameters.get("budget") is not None for m in ranking):
         return None
@@ -220,13 +208,6 @@ def _text_read_note(
         budget=advised,
         measured=measured,
     )
-
-
-def _ranking_measures(comparison: Comparison) -> list[Measure]:
-    """The measure that ranks the runs, or those of the composite."""
-    first, parts = comparison.score_tables[0].columns[0], comparison.components[0]
-    columns = parts.columns if first.key == COMPOSITE and parts is not None else (first,)
-    return [column.measure for column in columns if column.measure is not None]
 
 
 def _tokens_read(run: Run, tokens: Mapping[str, int], k: int) -> float:

@@ -14,16 +14,17 @@ from typing import Any
 
 from steelyard.benchmark.approximation import Approximation, approximation_table
 from steelyard.benchmark.config import Bench
-from steelyard.benchmark.costs import SHOWN_IDS, Row
-from steelyard.benchmark.documents import ReturnedTexts, write_documents, write_rows
+from steelyard.benchmark.documents import COLUMNS, ReturnedTexts, write_rows
 from steelyard.benchmark.folder import (
     DOCUMENTS,
     EVALUATION_FILES,
     OVERLAP_SCORES,
     OVERLAPS_FILE,
     RANGES,
+    documents_of,
     judge_command,
     lists_of,
+    queries_of,
     read_frame,
     remove_files,
     required_comparison,
@@ -31,6 +32,7 @@ from steelyard.benchmark.folder import (
     run_files,
     subject_of,
 )
+from steelyard.benchmark.retrieval import SHOWN_IDS, Row
 from steelyard.benchmark.stages import STAGES_FILE, StageRow, stages_schema
 from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.result import Comparison
@@ -141,31 +143,16 @@ class BenchResult:
         for row in self.rows:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
-                notes.append(
-                    note(
-                        "retriever-failed",
-                        run=row.run,
-                        failed=len(row.errors),
-                        queries=len(row.errors) + row.queries,
-                        query=query,
-                        error=error,
-                    )
-                )
+                counts = {"failed": len(row.errors), "queries": len(row.errors) + row.queries}
+                notes.append(note("retriever-failed", run=row.run, **counts, query=query, error=error))
             if short := self._short(row):
                 notes.append(short)
             if row.unknown_documents:
                 prefix = f"{row.chunker}:" if row.chunker else ""
                 known = (doc for doc in self.dataset.corpus if doc.startswith(prefix))
-                notes.append(
-                    note(
-                        "unknown-documents",
-                        run=row.run,
-                        count=row.unknown_documents,
-                        examples=row.unknown_examples,
-                        corpus=tuple(islice(known, SHOWN_IDS)),
-                        id_hint=row.id_hint,
-                    )
-                )
+                found = {"count": row.unknown_documents, "examples": row.unknown_examples}
+                corpus = tuple(islice(known, SHOWN_IDS))
+                notes.append(note("unknown-documents", run=row.run, **found, corpus=corpus, id_hint=row.id_hint))
         return notes
 
     def _short(self, row: Row) -> Note | None:
@@ -235,21 +222,9 @@ class BenchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As in result.json."""
-        settings = self.bench.model_dump(
-            mode="json",
-            exclude={
-                "dataset",
-                "datasets",
-                "queries",
-                "corpus",
-                "qrels",
-                "history",
-                "retrievers",
-                "chunkers",
-                "evidence",
-            },
-        )
         parts = {name: getattr(self.bench, name) for name in ("queries", "corpus", "qrels")}
+        others = {"dataset", "datasets", "history", "retrievers", "chunkers", "evidence", *parts}
+        settings = self.bench.model_dump(mode="json", exclude=others)
         settings |= {
             name: masked_settings(part) if isinstance(part, (str, Mapping)) else type(part).__name__
             for name, part in parts.items()
@@ -286,7 +261,7 @@ class BenchResult:
             ],
             "comparison": None if self.evaluated is None else self.evaluated.to_dict(),
             **({"lists": self.lists.to_dict()} if self.evaluated is None else {}),
-            **({"approximation": [each.to_dict() for each in self.approximation]} if self.approximation else {}),
+            **({"approximation": [asdict(each) for each in self.approximation]} if self.approximation else {}),
             **({"check": self.check.to_dict()} if self.check is not None else {}),
             "problems": [each.to_dict() for each in self.problems],
             "chunk_notes": [each.to_dict() for each in self.chunk_notes],
@@ -316,7 +291,7 @@ class BenchResult:
         for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
             run.write(folder / "runs" / file)
         write_file(folder / "queries.parquet", parquet_bytes(_queries_frame(self.dataset)))
-        write_documents(self._documents(texts), folder / DOCUMENTS)
+        write_rows(self._documents(texts), folder / DOCUMENTS, dict.fromkeys(COLUMNS, pl.String))
         if any(row.stages for row in self.rows):
             write_rows(stages, folder / STAGES_FILE, stages_schema())
         else:
@@ -357,17 +332,8 @@ class BenchResult:
 
     def _subject(self, record: dict[str, Any]) -> Subject:
         """The subject of the report page: the same as that of the folder."""
-        queries = _queries_frame(self.dataset)
-        ids = queries["query_id"].to_list()
-        columns = {
-            name: {query: value for query, value in zip(ids, queries[name].to_list(), strict=True) if value is not None}
-            for name in queries.columns
-            if name not in ("query_id", "text")
-        }
-        rows = self.documents.select("doc_id", "title", "text").iter_rows()
-        documents_by_id = {doc: (title, text) for doc, title, text in rows}
-        texts = dict(zip(ids, queries["text"].to_list(), strict=True))
-        return subject_of(self.folder, record, self.comparison, texts, columns, documents_by_id)
+        queries, columns = queries_of(_queries_frame(self.dataset))
+        return subject_of(self.folder, record, self.comparison, queries, columns, documents_of(self.documents))
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
         """The documents with their texts: judged ones and those near the top of a run, and all that came back."""
