@@ -153,7 +153,7 @@ def approximation_table(found: Sequence[Approximation]) -> Table | None:
             each.neighbours,
             each.lost,
             f"{each.low:+.4f} to {each.high:+.4f}",
-            f"{shown_p(each.p_adjusted)} {stars(each.p_adjusted)}".removesuffix(" ns"),
+            f"{shown_p(each.p_adjusted)} {stars(each.p_adjusted)}".removesuffix(" ns").rstrip(),
             *(None if seconds is None else seconds * 1e3 for seconds in (each.seconds, each.exact_seconds)),
         ]
         for each in found

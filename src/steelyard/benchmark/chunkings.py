@@ -169,11 +169,7 @@ class Chunking:
 
 
 def row_label(retriever: str, chunking: str) -> str:
-    """The label of a retriever on a chunking.
-
-    >>> row_label("bm25-okapi", "fixed-200/20")
-    'bm25-okapi on fixed-200/20'
-    """
+    """The label of a retriever on a chunking, as in `bm25-okapi on fixed-200/20`."""
     return f"{retriever} on {chunking}"
 
 

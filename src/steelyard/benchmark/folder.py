@@ -15,10 +15,16 @@ from typing import Any, TypeVar
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark.cache import is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
-from steelyard.benchmark.comparison import compare_runs, unmeasured_runs, with_notes
+from steelyard.benchmark.comparison import (
+    STAGES_FILE,
+    compare_runs,
+    split_run,
+    staged_runs,
+    unmeasured_runs,
+    with_notes,
+)
 from steelyard.benchmark.record import checked_record
 from steelyard.benchmark.retrieval import failed_share
-from steelyard.benchmark.stages import STAGES_FILE, split_run, staged_runs
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
@@ -84,8 +90,41 @@ class ResultFolder:
 
     def subject(self) -> Subject:
         """The subject of the report page."""
-        return subject_of(
-            self.path, self.record, self.comparison, self.queries, self.columns, self.documents, self.notes
+        record, comparison, folder = self.record, self.comparison, self.path
+        dataset, machine, rows = record["dataset"], record["machine"], record["runs"]
+        plan = comparison.plan
+        return Subject(
+            comparison=comparison,
+            title=str(dataset["name"]),
+            queries=self.queries,
+            columns=self.columns,
+            documents=self.documents,
+            costs=rows,
+            approximation=record.get("approximation", ()),
+            stages=_page_stages(folder, record),
+            check=Check.from_dict(record["check"]).document() if record.get("check") else None,
+            errors={row["run"]: row["errors"] for row in rows if row["errors"]},
+            made={
+                str(row["run"]): (
+                    ", ".join(f"{name}={value}" for name, value in row["settings"].items()),
+                    str(row["fingerprint"]),
+                )
+                for row in rows
+            },
+            facts=[
+                ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'chunk')} of all chunkings")
+                if record["settings"].get("chunkers")
+                else ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
+                ("Fingerprint of the dataset", str(dataset["fingerprint"])),
+                ("Depth", f"{counted(record['settings']['depth'], 'document')} per query"),
+                ("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"),
+                ("Machine", ", ".join(str(part) for part in machine.values())),
+                ("Evaluated by", f"Steelyard {record['steelyard']}"),
+            ],
+            command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
+            whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --full",
+            controls=tuple(str(row["run"]) for row in rows if row["settings"].get("retriever") == RANDOM),
+            absent=tuple(map(sentence, self.notes)),
         )
 
     def to_html(self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None) -> None:
@@ -362,53 +401,6 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
             with suppress(SteelyardError):
                 found.append(split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))
     return found
-
-
-def subject_of(
-    folder: Path,
-    record: Mapping[str, Any],
-    comparison: Comparison,
-    queries: Mapping[str, str],
-    columns: Mapping[str, Mapping[str, Any]],
-    documents: Mapping[str, tuple[str, str]],
-    notes: Sequence[Note] = (),
-) -> Subject:
-    """The subject of the report page of a bench."""
-    dataset, machine, rows = record["dataset"], record["machine"], record["runs"]
-    plan = comparison.plan
-    return Subject(
-        comparison=comparison,
-        title=str(dataset["name"]),
-        queries=queries,
-        columns=columns,
-        documents=documents,
-        costs=rows,
-        approximation=record.get("approximation", ()),
-        stages=_page_stages(folder, record),
-        check=Check.from_dict(record["check"]).document() if record.get("check") else None,
-        errors={row["run"]: row["errors"] for row in rows if row["errors"]},
-        made={
-            str(row["run"]): (
-                ", ".join(f"{name}={value}" for name, value in row["settings"].items()),
-                str(row["fingerprint"]),
-            )
-            for row in rows
-        },
-        facts=[
-            ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'chunk')} of all chunkings")
-            if record["settings"].get("chunkers")
-            else ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
-            ("Fingerprint of the dataset", str(dataset["fingerprint"])),
-            ("Depth", f"{counted(record['settings']['depth'], 'document')} per query"),
-            ("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"),
-            ("Machine", ", ".join(str(part) for part in machine.values())),
-            ("Evaluated by", f"Steelyard {record['steelyard']}"),
-        ],
-        command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
-        whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --full",
-        controls=tuple(str(row["run"]) for row in rows if row["settings"].get("retriever") == RANDOM),
-        absent=tuple(map(sentence, notes)),
-    )
 
 
 # Files that are left over from an earlier result

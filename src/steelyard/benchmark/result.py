@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.benchmark.approximation import Approximation, approximation_table
+from steelyard.benchmark.comparison import STAGES_FILE, StageRow, stages_schema
 from steelyard.benchmark.config import Bench
 from steelyard.benchmark.documents import COLUMNS, ReturnedTexts, write_rows
 from steelyard.benchmark.folder import (
@@ -21,6 +22,7 @@ from steelyard.benchmark.folder import (
     OVERLAP_SCORES,
     OVERLAPS_FILE,
     RANGES,
+    ResultFolder,
     documents_of,
     judge_command,
     lists_of,
@@ -30,10 +32,8 @@ from steelyard.benchmark.folder import (
     required_comparison,
     rules_frame,
     run_files,
-    subject_of,
 )
 from steelyard.benchmark.retrieval import SHOWN_IDS, Row
-from steelyard.benchmark.stages import STAGES_FILE, StageRow, stages_schema
 from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import ScoreTable
@@ -333,7 +333,10 @@ class BenchResult:
     def _subject(self, record: dict[str, Any]) -> Subject:
         """The subject of the report page: the same as that of the folder."""
         queries, columns = queries_of(_queries_frame(self.dataset))
-        return subject_of(self.folder, record, self.comparison, queries, columns, documents_of(self.documents))
+        documents, qrels = documents_of(self.documents), self.dataset.qrels
+        return ResultFolder(
+            self.folder, record, self.runs, qrels, self.evaluated, queries, columns, documents
+        ).subject()
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
         """The documents with their texts: judged ones and those near the top of a run, and all that came back."""

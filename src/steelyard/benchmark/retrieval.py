@@ -336,9 +336,5 @@ class Row:
 
 
 def failed_share(failed: int, answered: int) -> str:
-    """The number of failed queries out of all.
-
-    >>> failed_share(2, 4)
-    '2 of 6'
-    """
+    """The number of failed queries out of all, as in `2 of 6`."""
     return f"{failed:,} of {failed + answered:,}"

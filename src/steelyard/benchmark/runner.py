@@ -14,7 +14,16 @@ from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
 from steelyard.benchmark.cache import Answers, AnswerStore, cache_key, index_store, locked, other_indexes
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
-from steelyard.benchmark.comparison import chunking_notes, compare_runs, measure_options, unmeasured_runs, with_notes
+from steelyard.benchmark.comparison import (
+    DEFAULT_MEASURE,
+    chunking_notes,
+    compare_runs,
+    first_measure,
+    measure_options,
+    stage_rows,
+    unmeasured_runs,
+    with_notes,
+)
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
 from steelyard.benchmark.folder import ACROSS_PAGE, judge_command, leftover_files, read_earlier_record, remove_files
@@ -23,7 +32,6 @@ from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_jud
 from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.retrieval import Job, Progress, Row, index_all, measure_throughput, retrieve_all
 from steelyard.benchmark.specs import Spec, without_corpus
-from steelyard.benchmark.stages import DEFAULT_MEASURE, first_measure, stage_rows
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset, validate_dataset
 from steelyard.dialects import dialect
@@ -248,14 +256,9 @@ def _log_check(dataset: Dataset, config: Bench) -> None:
     found = [each for each in checked.findings if each.code not in REPORTED] if checked is not None else []
     if found:
         named = shlex.quote(config.dataset) if isinstance(config.dataset, str) else "DATASET"
-        worst = found[0].text.split(". ")[0]
-        LOG.warning(
-            "check: %s, worst: %s; `steelyard check %s` shows %s.",
-            counted(len(found), "finding"),
-            worst,
-            named,
-            "it" if len(found) == 1 else "them",
-        )
+        count, worst = counted(len(found), "finding"), found[0].text.split(". ")[0]
+        them = "it" if len(found) == 1 else "them"
+        LOG.warning("check: %s, worst: %s; `steelyard check %s` shows %s.", count, worst, named, them)
 
 
 def _queries_to_run(dataset: Dataset, chunking: Chunking) -> dict[str, str]:

@@ -53,11 +53,7 @@ class GridPoint:
     suffix: str
 
     def label(self, name: str) -> str:
-        """The label of this point.
-
-        >>> GridPoint({"k1": 0.9}, "k1=0.9").label("bm25-okapi")
-        'bm25-okapi k1=0.9'
-        """
+        """The label of this point, as in `bm25-okapi k1=0.9`."""
         return f"{name} {self.suffix}".rstrip()
 
 
@@ -167,13 +163,10 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
     problems: list[Problem] = []
     for number, entry in enumerate(entries):
         remember_settings(entry)
-        if not isinstance(entry, (str, Mapping)):
-            try:
-                specs.append(run_user_code(partial(_object_spec, entry, number), "a retriever"))
-            except SteelyardError as error:
-                problems.append(((number,), str(error)))
-            continue
         try:
+            if not isinstance(entry, (str, Mapping)):
+                specs.append(run_user_code(partial(_object_spec, entry, number), "a retriever"))
+                continue
             name, settings = _name_and_settings(entry)
         except SteelyardError as error:
             problems.append(((number,), str(error)))

@@ -57,11 +57,6 @@ class Candidates:
                 found.setdefault(doc, {}).setdefault(run, rank)
         return found
 
-    def only_queries(self, queries: Sequence[str]) -> Candidates:
-        """The same for some of the queries."""
-        kept = set(queries)
-        return Candidates(self.names, {query: lists for query, lists in self.lists.items() if query in kept})
-
     def only_runs(self, names: Sequence[str], depth: int) -> Candidates:
         """The same for some of the runs, cut at `depth`."""
         places = [self.names.index(name) for name in names]
@@ -152,7 +147,10 @@ def pair_order(candidates: Candidates, judged: Judged, weights: npt.NDArray[np.f
     keyed = []
     for number, query in enumerate(candidates.lists):
         known = judged.get(query, {})
-        changes = {doc: _change(ranks, weights) for doc, ranks in candidates.ranks(query).items()}
+        changes = {}
+        for doc, ranks in candidates.ranks(query).items():
+            first, second = (weights[ranks[run] - 1] if run in ranks else 0.0 for run in (0, 1))
+            changes[doc] = float(first - second)
         for side, place, doc, open_ in _rounds(changes, known):
             keyed.append((side == 0.0, place, -open_, number, -side, doc, query))
     return [(query, doc) for *_, doc, query in sorted(keyed)]
@@ -170,12 +168,6 @@ def _rounds(changes: Mapping[str, float], known: Mapping[str, float]) -> Iterato
         for place, doc in enumerate(docs):
             if doc not in known:
                 yield side, place, doc, round(open_[place], 9)
-
-
-def _change(ranks: Mapping[int, int], weights: npt.NDArray[np.float64]) -> float:
-    """Weight of the document's rank in the first run minus that in the second."""
-    first, second = (weights[ranks[run] - 1] if run in ranks else 0.0 for run in (0, 1))
-    return float(first - second)
 
 
 def rank_weights(measure: str, depth: int | None) -> npt.NDArray[np.float64]:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.checks import is_number
+from steelyard.datasets import Corpus
 from steelyard.errors import InputError, SteelyardError
 from steelyard.evidence import Evidence
 from steelyard.io.beir import document_records
@@ -24,10 +25,6 @@ from steelyard.lazy import polars as pl
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from steelyard.datasets import Corpus
-
 
 BANDS = ("low", "middle", "high")
 

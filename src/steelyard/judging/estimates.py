@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from steelyard.errors import InputError, MeasureError
-from steelyard.judging.candidates import Judged, judged_grades, lowest_relevant
+from steelyard.judging.candidates import judged_grades, lowest_relevant
 from steelyard.judging.pool import Pool
 from steelyard.judging.sampling import Design
 from steelyard.notes import Note, note
@@ -92,7 +92,14 @@ def sampled_scores(
         )
     qrels = Qrels.of(qrels)
     grades, level = judged_grades(qrels), lowest_relevant(qrels, rel)
-    _check_judged(pool, grades)
+    pairs = pool.frame.select("query_id", "doc_id").iter_rows()
+    missing = [(query, doc) for query, doc in pairs if doc not in grades.get(query, {})]
+    if missing:
+        raise InputError(
+            f"{len(missing):,} of {len(pool):,} documents of the pool are not in the qrels, the first is "
+            f"{missing[0][1]!r} of query {missing[0][0]!r}. Estimates need a grade for every document that was drawn: "
+            "judge the rest."
+        )
     ranks: dict[str, dict[str, int]] = {}
     for query, doc, rank in Run.of(run).frame.select("query_id", "doc_id", "rank").iter_rows():
         ranks.setdefault(query, {}).setdefault(doc, rank)
@@ -150,14 +157,3 @@ def estimator_of(text: str, rel: float) -> Callable[[SampledPool], npt.NDArray[n
 
 _WHOLE = ("statAP", "xinfAP")
 """Measures of the whole list, without a cutoff."""
-
-
-def _check_judged(pool: Pool, grades: Judged) -> None:
-    pairs = pool.frame.select("query_id", "doc_id").iter_rows()
-    missing = [(query, doc) for query, doc in pairs if doc not in grades.get(query, {})]
-    if missing:
-        query, doc = missing[0]
-        raise InputError(
-            f"{len(missing):,} of {len(pool):,} documents of the pool are not in the qrels, the first is {doc!r} of "
-            f"query {query!r}. Estimates need a grade for every document that was drawn: judge the rest."
-        )

@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.chunking import Sentence
+from steelyard.datasets import Corpus
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evaluation import evaluate
 from steelyard.judging.draft_checks import content_words
@@ -25,10 +26,6 @@ from steelyard.judging.drafts import BANDS, Draft, Favours, band
 from steelyard.lazy import looked_up
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-
-if TYPE_CHECKING:
-    from steelyard.datasets import Corpus
-
 
 WINDOW = 1000
 """Characters from which a window is complete; it ends with the sentence that reaches them."""
@@ -87,11 +84,7 @@ class Sampler:
                 f"no document has a field {by!r}; the fields are {', '.join(known) or 'none'}.{did_you_mean(by, known)}"
             )
         self.strata = list(strata.values())
-        self.size = size
-        self.windows: Callable[[str], list[tuple[int, int]]] = lru_cache(maxsize=4096)(self._windows)
-
-    def _windows(self, doc_id: str) -> list[tuple[int, int]]:
-        return windows(self.texts[doc_id], self.size)
+        self.windows = lru_cache(maxsize=4096)(lambda doc_id: windows(self.texts[doc_id], size))
 
     def draw(self, generator: np.random.Generator) -> Passage:
         """One passage, whatever its content."""

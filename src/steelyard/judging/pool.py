@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,6 @@ from steelyard.io.text import Source
 from steelyard.judging.candidates import (
     RULES,
     Candidates,
-    Judged,
     Pairs,
     candidates_of,
     chosen_pair,
@@ -118,7 +117,9 @@ class Pool:
 
     def write(self, path: str | Path) -> None:
         """Write JSON lines: first how the pool was made, then one line per document."""
-        lines = [json.dumps(_header(self), ensure_ascii=False)]
+        design = self.design
+        strata = None if design is None else {"strata": dict(design.strata), "drawn": dict(design.drawn)}
+        lines = [json.dumps({"pool": {**asdict(self.settings), "strata": strata}}, ensure_ascii=False)]
         lines += (json.dumps(row, ensure_ascii=False) for row in self.frame.iter_rows(named=True))
         write_file(Path(path), ("\n".join(lines) + "\n").encode())
 
@@ -188,7 +189,11 @@ def pool(
     >>> pool({"bm25": {"q1": ["a", "b"]}, "dense": {"q1": ["b", "c"]}})
     Pool: 3 documents of 1 query to judge, 1 of them returned by both runs
     """
-    _check(strategy, depth, budget, queries)
+    if strategy not in STRATEGIES:
+        raise InputError(f"There is no strategy {strategy!r}; use one of {', '.join(STRATEGIES)}.")
+    for name, value in (("depth", depth), ("budget", budget), ("queries", queries)):
+        if value is not None:
+            whole_number(name, value, 1)
     whole_number("seed", seed)
     qrels = None if qrels is None else Qrels.of(qrels)
     read, judged = named_runs(runs), judged_grades(qrels)
@@ -201,12 +206,18 @@ def pool(
     if strategy == "pair":
         found = found.only_runs(chosen_pair(read, qrels, measure, pair), reach)
     sampled = None if queries is None else draw_queries(list(found.lists), queries, seed)
-    found = found if sampled is None else found.only_queries(sampled)
+    if sampled is not None:
+        found = replace(found, lists={query: found.lists[query] for query in sampled})
     design = None
     if strategy == "sample":
         design, order = draw_documents(found, judged, reach, budget, seed)
     elif strategy in RULES:
-        order = _adjudicated(found, judged, strategy, lowest_relevant(qrels, rel), budget)
+        level = lowest_relevant(qrels, rel)
+        orders = {
+            query: unjudged_order(lists, {d: g >= level for d, g in judged.get(query, {}).items()}, strategy)
+            for query, lists in found.lists.items()
+        }
+        order = list(islice(round_robin(orders), budget))
     elif strategy == "pair":
         order = pair_order(found, judged, weights)[:budget]
     else:
@@ -215,23 +226,6 @@ def pool(
         strategy, reach, budget, measure if strategy == "pair" else None, seed, found.names, total, sampled
     )
     return Pool(_frame(found, order, strategy, design), settings, design)
-
-
-def _check(strategy: str, depth: int | None, budget: int | None, queries: int | None) -> None:
-    if strategy not in STRATEGIES:
-        raise InputError(f"There is no strategy {strategy!r}; use one of {', '.join(STRATEGIES)}.")
-    for name, value in (("depth", depth), ("budget", budget), ("queries", queries)):
-        if value is not None:
-            whole_number(name, value, 1)
-
-
-def _adjudicated(found: Candidates, judged: Judged, rule: str, rel: float, budget: int | None) -> Pairs:
-    """One document of every query in turn, in the order of the rule."""
-    orders = {
-        query: unjudged_order(lists, {d: g >= rel for d, g in judged.get(query, {}).items()}, rule)
-        for query, lists in found.lists.items()
-    }
-    return list(islice(round_robin(orders), budget))
 
 
 def _frame(found: Candidates, order: Pairs, strategy: str, design: Design | None) -> pl.DataFrame:
@@ -252,16 +246,6 @@ def _frame(found: Candidates, order: Pairs, strategy: str, design: Design | None
     return pl.DataFrame(columns, schema=SCHEMA)
 
 
-def _header(pool: Pool) -> dict[str, Any]:
-    settings = pool.settings
-    made: dict[str, Any] = {
-        **{name: getattr(settings, name) for name in Settings.__dataclass_fields__},
-        "runs": list(settings.runs),
-        "sampled_queries": None if settings.sampled_queries is None else list(settings.sampled_queries),
-    }
-    return {"pool": {**made, "strata": None if pool.design is None else pool.design.to_dict()}}
-
-
 def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, Design | None]:
     try:
         values = {name: made[name] for name in Settings.__dataclass_fields__}
@@ -269,7 +253,7 @@ def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, De
         values["runs"] = tuple(values["runs"])
         values["sampled_queries"] = None if sampled is None else tuple(sampled)
         strata = made["strata"]
-        return Settings(**values), None if strata is None else Design.from_dict(strata)
+        return Settings(**values), None if strata is None else Design(strata["strata"], strata["drawn"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import InputError
+from steelyard.evidence import Evidence
 from steelyard.judgments import Judgment, Judgments
 from steelyard.notes import note
-
-if TYPE_CHECKING:
-    from steelyard.evidence import Evidence
 
 Span = dict[str, Any]
 
@@ -34,8 +32,6 @@ def evidence_of(judgments: Any) -> Evidence:
     >>> evidence_of([line, {**line, "judge": "bob"}])
     Evidence: 1 query, 1 target (2 spans)
     """
-    from steelyard.evidence import Evidence
-
     targets: dict[str, dict[str, list[Span]]] = {}
     distractors: dict[str, list[Span]] = {}
     left_out = 0

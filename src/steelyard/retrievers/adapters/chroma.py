@@ -67,18 +67,9 @@ class Chroma(VectorEngine):
         assert vectors is not None
         client = self._package.EphemeralClient(self._settings_of_client())
         name = f"steelyard-{uuid4().hex}"
-        collection = client.create_collection(
-            name,
-            embedding_function=None,
-            configuration={
-                "hnsw": {
-                    "space": "cosine",
-                    "max_neighbors": self.m,
-                    "ef_construction": self.ef_construction,
-                    "ef_search": self.ef_search,
-                }
-            },
-        )
+        graph = {"max_neighbors": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
+        shape = {"hnsw": {"space": "cosine", **graph}}
+        collection = client.create_collection(name, embedding_function=None, configuration=shape)
         weakref.finalize(self, client.delete_collection, name)
         step = client.get_max_batch_size()
         for first in range(0, len(documents), step):

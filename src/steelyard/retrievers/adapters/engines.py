@@ -128,7 +128,8 @@ class Engine(Wrapped):
 
     def size_in_bytes(self) -> int:
         """The files of the index of the corpus; the size of an existing collection is not known."""
-        return super().size_in_bytes() + folder_bytes(self._folder)
+        files = [] if self._folder is None else [file for file in self._folder.rglob("*") if file.is_file()]
+        return super().size_in_bytes() + sum(file.stat().st_size for file in files)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         if not self._existing:
@@ -250,8 +251,3 @@ def private_copy(path: Path, owner: object, *others: Path) -> Path:
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, copies / source.name)
     return copies / path.name
-
-
-def folder_bytes(folder: Path | None) -> int:
-    """The size of the files of a folder; 0 without one."""
-    return 0 if folder is None else sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -55,7 +55,11 @@ class Faiss(VectorEngine):
         self._selector: Any = None
         self._bits: npt.NDArray[np.uint8] | None = None
         if self._existing:
-            self._index = self._opened(self._path("file of an index"))
+            path = self._path("file of an index")
+            try:
+                self._index = self._package.read_index(str(path))
+            except RuntimeError as error:
+                raise RetrieverError(f"{self.label}: {path} is not an index of faiss: {error}") from None
             if self.ids is not None:
                 path = self._path("file of ids", self.ids)
                 with reading(path):
@@ -139,9 +143,3 @@ class Faiss(VectorEngine):
             searched = self._parameters.get("probes", self._index.nprobe)
             return faiss.SearchParametersIVF(nprobe=searched, **given)
         return faiss.SearchParameters(**given) if given else None
-
-    def _opened(self, path: Path) -> Any:
-        try:
-            return self._package.read_index(str(path))
-        except RuntimeError as error:
-            raise RetrieverError(f"{self.label}: {path} is not an index of faiss: {error}") from None

@@ -152,7 +152,9 @@ class JsonService:
                 problem = f"returned {error.code} {error.reason}{_start(error)}"
                 retry = error.code in _RETRIED
             except (URLError, OSError, HTTPException) as error:
-                problem, retry = self._broken(error), True
+                reason, retry = getattr(error, "reason", None) or error, True
+                late = f"did not respond within {self._timeout:g} s (`timeout` sets the limit)"
+                problem = late if isinstance(reason, TimeoutError) else f"could not be reached: {reason}"
                 kind = UnreachableError if isinstance(error, (URLError, TimeoutError)) else RetrieverError
             if not retry:
                 break
@@ -163,12 +165,6 @@ class JsonService:
 
     def _error(self, problem: str, kind: type[RetrieverError] = RetrieverError) -> RetrieverError:
         return kind(masked(f"{self._label}: {self.shown} {problem}."))
-
-    def _broken(self, error: Exception) -> str:
-        reason = getattr(error, "reason", None) or error
-        if isinstance(reason, TimeoutError):
-            return f"did not respond within {self._timeout:g} s (`timeout` sets the limit)"
-        return f"could not be reached: {reason}"
 
 
 def _start(error: HTTPError) -> str:
@@ -306,10 +302,11 @@ class Http(Wrapped):
         return [self._read(answer, query, k) for query, answer in zip(queries, answers, strict=True)]
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        return ask_each(lambda query: self._service.ask(query, k, self._vector(query)), queries, self.concurrency)
+        def ask(query: str) -> Any:
+            vector = None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
+            return self._service.ask(query, k, vector)
 
-    def _vector(self, query: str) -> list[float] | None:
-        return None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
+        return ask_each(ask, queries, self.concurrency)
 
     def _read(self, answer: Any, query: str, k: int) -> Ranked:
         where = f"the result for {query[:60]!r}"

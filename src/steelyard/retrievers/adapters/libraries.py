@@ -225,12 +225,7 @@ class PyTerrier(LibraryRetriever):
         by = next((column for column in order if column in found.columns), None)
         if by is not None:
             found = found.sort_values(by, ascending=order[by], kind="stable")
+        columns = [self.id, *(["score"] if "score" in found.columns else [])]
         groups = {str(number): group for number, group in found.groupby("qid", sort=False)}
-        return [_pairs(groups.get(number), self.id) for number in numbers]
-
-
-def _pairs(group: Any, column: str) -> list[Any]:
-    if group is None:
-        return []
-    ids = group[column].tolist()
-    return list(zip(ids, group["score"].tolist(), strict=True)) if "score" in group.columns else ids
+        lists = [[groups[number][name].tolist() if number in groups else [] for name in columns] for number in numbers]
+        return [list(zip(*each, strict=True)) if len(columns) > 1 else each[0] for each in lists]

@@ -8,7 +8,7 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -118,12 +118,9 @@ class _Postgres(Engine):
         except self._psycopg.Error as error:
             raise RetrieverError(f"{self.label}: PostgreSQL: {_text(error)}") from None
 
-    def _name(self, name: str) -> Any:
-        """A name in SQL; a dot separates the schema."""
-        return self._psycopg.sql.Identifier(*name.split("."))
-
     def _sql(self, text: str, /, **names: str) -> Any:
-        named = {key: self._name(value) for key, value in names.items()}
+        """A statement with names in it; a dot separates the schema of a name."""
+        named = {key: self._psycopg.sql.Identifier(*name.split(".")) for key, name in names.items()}
         return self._psycopg.sql.SQL(text).format(**named)
 
     def _text_column(self) -> str | None:
@@ -166,19 +163,16 @@ class PostgresFts(_Postgres):
     def _set_up(self) -> None:
         super()._set_up()
         self._joint = " | " if self.match == "any" else " & "
-        self._statement: Any = None
 
-    def _prepared(self) -> Any:
+    @cached_property
+    def _statement(self) -> Any:
         """The statement; text of an existing table is parsed while it is searched."""
         names = {"table": self._table, "column": "words", "id": "position"}
         words, text = "{column}", None
         if self._existing:
             text = self._text_column()
-            names |= {
-                "column": self.column,
-                "id": id_column(self.id, text, self.label),
-                **({} if text is None else {"text": text}),
-            }
+            names |= {"column": self.column, "id": id_column(self.id, text, self.label)}
+            names |= {} if text is None else {"text": text}
             kind = self._run(self._sql("select pg_typeof({column}) from {table} limit 1", **names)).fetchone()
             if kind is None or str(kind[0]) != "tsvector":
                 words = "to_tsvector(%(config)s::regconfig, {column}::text)"
@@ -205,8 +199,6 @@ class PostgresFts(_Postgres):
         words = self._joint.join(f"'{word}'" for word in dict.fromkeys(_WORD.findall(query)))
         if not words:
             return []
-        if self._statement is None:
-            self._statement = self._prepared()
         values = {"config": self.config, "words": words, "k": k}
         return found_rows(self._run(self._statement, values, prepare=True).fetchall())
 
@@ -230,11 +222,8 @@ class PgVector(_Postgres, VectorEngine):
     distance: Literal["cosine", "l2", "product"] = setting("the operator", default="cosine", only="target")
     where: str | None = setting("a condition in SQL", default=None, only="target")
 
-    def _set_up(self) -> None:
-        super()._set_up()
-        self._statement: Any = None
-
-    def _prepared(self) -> Any:
+    @cached_property
+    def _statement(self) -> Any:
         """The statement of a search."""
         condition = f" where {PASSES}" if self.filter is not None else ""
         if self.where:
@@ -266,8 +255,6 @@ class PgVector(_Postgres, VectorEngine):
 
     def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
         assert vector is not None
-        if self._statement is None:
-            self._statement = self._prepared()
         found = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
         one = 0 if self._existing else 1
         return found_rows([(doc, one - distance, *text) for doc, distance, *text in found])

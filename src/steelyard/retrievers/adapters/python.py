@@ -197,11 +197,7 @@ class Caller:
 
 
 def method_of(found: Any, label: str, names: Sequence[str] = _METHODS) -> Callable[..., Any]:
-    """The callable of a target: a function itself, or the first of these methods of an object.
-
-    >>> method_of(len, "python") is len
-    True
-    """
+    """The callable of a target: a function itself, or the first of these methods of an object."""
     methods = [] if inspect.isroutine(found) else [getattr(found, name, None) for name in names]
     for method in (*methods, found):
         if callable(method):
@@ -218,11 +214,7 @@ def method_of(found: Any, label: str, names: Sequence[str] = _METHODS) -> Callab
 
 
 def index_method(found: Any, label: str) -> Callable[[Mapping[str, str]], Any] | None:
-    """The method `index` of an object, which takes the corpus; None if it has none.
-
-    >>> index_method(len, "python") is None
-    True
-    """
+    """The method `index` of an object, which takes the corpus; None if it has none."""
     index = getattr(found, "index", None)
     if inspect.isroutine(found) or not callable(index):
         return None
