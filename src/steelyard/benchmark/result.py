@@ -12,27 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from steelyard.benchmark import folder as files
 from steelyard.benchmark.approximation import Approximation, approximation_table
 from steelyard.benchmark.comparison import STAGES_FILE, StageRow, stages_schema
 from steelyard.benchmark.config import Bench
 from steelyard.benchmark.documents import COLUMNS, ReturnedTexts, write_rows
-from steelyard.benchmark.folder import (
-    DOCUMENTS,
-    EVALUATION_FILES,
-    OVERLAP_SCORES,
-    OVERLAPS_FILE,
-    RANGES,
-    ResultFolder,
-    documents_of,
-    judge_command,
-    lists_of,
-    queries_of,
-    read_frame,
-    remove_files,
-    required_comparison,
-    rules_frame,
-    run_files,
-)
+from steelyard.benchmark.folder import DOCUMENTS, ResultFolder, read_frame, remove_files, run_files
 from steelyard.benchmark.retrieval import SHOWN_IDS, Row
 from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.result import Comparison
@@ -104,12 +89,12 @@ class BenchResult:
     @property
     def comparison(self) -> Comparison:
         """The comparison of the runs; an error if the dataset has no qrels."""
-        return required_comparison(self.evaluated, self.folder)
+        return files.required_comparison(self.evaluated, self.folder)
 
     @cached_property
     def lists(self) -> ListComparison:
         """How far the lists of the runs agree; it needs no qrels."""
-        return lists_of(self.runs)
+        return files.lists_of(self.runs)
 
     @property
     def failed(self) -> dict[str, int]:
@@ -124,7 +109,7 @@ class BenchResult:
     @property
     def notes(self) -> list[Note]:
         """Notes on the dataset and on the retrievers: cached answers, failures, unknown documents."""
-        notes = [] if self.evaluated is not None else [note("no-qrels", command=judge_command(self.folder))]
+        notes = [] if self.evaluated is not None else [note("no-qrels", command=files.judge_command(self.folder))]
         notes += self.input_notes
         cached = [row.run for row in self.rows if row.cached]
         if cached:
@@ -299,16 +284,16 @@ class BenchResult:
         write_file(folder / "leaderboard.md", utf8(self.to_markdown() + "\n"))
         record = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str)
         if self.evaluated is None:
-            remove_files([folder / name for name in EVALUATION_FILES])
+            remove_files([folder / name for name in files.EVALUATION_FILES])
         else:
             write_file(folder / "scores.parquet", parquet_bytes(_scores_frame(self.evaluated.score_tables)))
             write_file(folder / "pairs.parquet", parquet_bytes(self.evaluated.pairs))
             self.dataset.qrels.write(folder / "qrels.parquet")
             ranges = self.dataset.qrels.ranges
             frames = {
-                RANGES: None if ranges is None else ranges.frame,
-                OVERLAPS_FILE: rules_frame({rule: qrels.frame for rule, qrels in self.rules.items()}),
-                OVERLAP_SCORES: rules_frame(
+                files.RANGES: None if ranges is None else ranges.frame,
+                files.OVERLAPS_FILE: files.rules_frame({rule: qrels.frame for rule, qrels in self.rules.items()}),
+                files.OVERLAP_SCORES: files.rules_frame(
                     {rule: _scores_frame(tables) for rule, tables in self.evaluated.claims.rules.items()}
                 ),
             }
@@ -332,8 +317,8 @@ class BenchResult:
 
     def _subject(self, record: dict[str, Any]) -> Subject:
         """The subject of the report page: the same as that of the folder."""
-        queries, columns = queries_of(_queries_frame(self.dataset))
-        documents, qrels = documents_of(self.documents), self.dataset.qrels
+        queries, columns = files.queries_of(_queries_frame(self.dataset))
+        documents, qrels = files.documents_of(self.documents), self.dataset.qrels
         return ResultFolder(
             self.folder, record, self.runs, qrels, self.evaluated, queries, columns, documents
         ).subject()

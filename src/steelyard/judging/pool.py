@@ -26,21 +26,8 @@ from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.io.files import streams_read_once, write_file
 from steelyard.io.shapes import is_pool_header
 from steelyard.io.text import Source
-from steelyard.judging.candidates import (
-    RULES,
-    Candidates,
-    Pairs,
-    candidates_of,
-    chosen_pair,
-    depth_order,
-    judged_grades,
-    lowest_relevant,
-    named_runs,
-    pair_order,
-    rank_weights,
-    round_robin,
-    unjudged_order,
-)
+from steelyard.judging import candidates
+from steelyard.judging.candidates import Candidates, Pairs
 from steelyard.judging.sampling import Design, draw_documents, draw_queries
 from steelyard.qrels import Qrels
 from steelyard.safe_text import utf8
@@ -196,32 +183,32 @@ def pool(
             whole_number(name, value, 1)
     whole_number("seed", seed)
     qrels = None if qrels is None else Qrels.of(qrels)
-    read, judged = named_runs(runs), judged_grades(qrels)
+    read, judged = candidates.named_runs(runs), candidates.judged_grades(qrels)
     if not read:
         raise InputError("There are no runs to pool; give at least one.")
-    weights = rank_weights(measure, depth)
+    weights = candidates.rank_weights(measure, depth)
     reach = len(weights) if strategy == "pair" else depth or DEFAULT_DEPTH
-    found = candidates_of(read, reach)
+    found = candidates.candidates_of(read, reach)
     total = len(found.lists)
     if strategy == "pair":
-        found = found.only_runs(chosen_pair(read, qrels, measure, pair), reach)
+        found = found.only_runs(candidates.chosen_pair(read, qrels, measure, pair), reach)
     sampled = None if queries is None else draw_queries(list(found.lists), queries, seed)
     if sampled is not None:
         found = replace(found, lists={query: found.lists[query] for query in sampled})
     design = None
     if strategy == "sample":
         design, order = draw_documents(found, judged, reach, budget, seed)
-    elif strategy in RULES:
-        level = lowest_relevant(qrels, rel)
+    elif strategy in candidates.RULES:
+        level = candidates.lowest_relevant(qrels, rel)
         orders = {
-            query: unjudged_order(lists, {d: g >= level for d, g in judged.get(query, {}).items()}, strategy)
+            query: candidates.unjudged_order(lists, {d: g >= level for d, g in judged.get(query, {}).items()}, strategy)
             for query, lists in found.lists.items()
         }
-        order = list(islice(round_robin(orders), budget))
+        order = list(islice(candidates.round_robin(orders), budget))
     elif strategy == "pair":
-        order = pair_order(found, judged, weights)[:budget]
+        order = candidates.pair_order(found, judged, weights)[:budget]
     else:
-        order = depth_order(found, judged)[:budget]
+        order = candidates.depth_order(found, judged)[:budget]
     settings = Settings(
         strategy, reach, budget, measure if strategy == "pair" else None, seed, found.names, total, sampled
     )

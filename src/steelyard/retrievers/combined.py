@@ -8,20 +8,9 @@ from typing import Any, TypeAlias
 
 from steelyard.fusion.methods import fuse_lists, recipe
 from steelyard.ids import kind_of
+from steelyard.retrievers import base
 from steelyard.retrievers.adapters.targets import load_target
-from steelyard.retrievers.base import (
-    CheckedCorpus,
-    Ranked,
-    Retriever,
-    RetrieverError,
-    Self,
-    Staged,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-    needs_corpus,
-    whole,
-)
+from steelyard.retrievers.base import CheckedCorpus, Ranked, Retriever, RetrieverError, Self, Staged
 from steelyard.retrievers.bm25 import BM25
 from steelyard.retrievers.registry import Spec, class_of, from_spec
 from steelyard.retrievers.settings import Declared, setting
@@ -63,11 +52,11 @@ class Hybrid(Declared):
     @property
     def needs_corpus(self) -> bool:
         """Whether one of the retrievers indexes a corpus."""
-        return any(map(needs_corpus, self.parts))
+        return any(map(base.needs_corpus, self.parts))
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus with each retriever."""
-        documents = checked_corpus(corpus, self.label) if corpus or self.needs_corpus else CheckedCorpus([], [])
+        documents = base.checked_corpus(corpus, self.label) if corpus or self.needs_corpus else CheckedCorpus([], [])
         for part in self.parts:
             part.index(corpus)
         self._documents = documents
@@ -75,8 +64,8 @@ class Hybrid(Declared):
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, fused score) pairs."""
-        checked_index(self._documents, self.label)
-        listed = checked_queries(queries, k, self.label)
+        base.checked_index(self._documents, self.label)
+        listed = base.checked_queries(queries, k, self.label)
         answers = [part.retrieve(listed, max(k, self.depth)) for part in self.parts]
         settings = self._recipe.settings()
         names = [part.label for part in self.parts]
@@ -135,7 +124,7 @@ class Rerank:
 
     def __init__(self, first: Spec, score: str | Scorer | Any, candidates: int = 50, name: str | None = None) -> None:
         self.label = name or "rerank"
-        self.candidates = whole(self.label, "candidates", candidates, 1)
+        self.candidates = base.whole(self.label, "candidates", candidates, 1)
         self.first = from_spec(first)
         self._given = score
         self._score = _scorer(score, self.label)
@@ -144,7 +133,7 @@ class Rerank:
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus with the first-stage retriever, and keep the texts."""
-        documents = checked_corpus(corpus, self.label)
+        documents = base.checked_corpus(corpus, self.label)
         self.first.index(corpus)
         self._texts = dict(zip(documents.ids, documents.texts, strict=True))
         self._documents = documents
@@ -152,8 +141,8 @@ class Rerank:
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
-        checked_index(self._documents, self.label)
-        listed = checked_queries(queries, k, self.label)
+        base.checked_index(self._documents, self.label)
+        listed = base.checked_queries(queries, k, self.label)
         first = self.first.retrieve(listed, max(k, self.candidates))
         return [
             Staged(self._reranked(query, found)[:k], "rerank", [("retrieve", found)])

@@ -16,21 +16,9 @@ import numpy.typing as npt
 from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.lazy import polars as pl
+from steelyard.retrievers import base
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
-from steelyard.retrievers.base import (
-    CheckedCorpus,
-    Ranked,
-    RetrieverError,
-    Self,
-    Staged,
-    best,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-    number,
-    ranked,
-    top_k,
-)
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, Staged, best, ranked, top_k
 from steelyard.retrievers.embeddings import LSA, Embedded, Embedder, Vectors, embedding_model, fit, shared_vectors
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.retrievers.source_code import describe_callable
@@ -56,7 +44,7 @@ def describe_filter(given: Filter | None, label: str) -> dict[str, Any]:
         raise RetrieverError(
             f"{label}: `filter` is {kind_of(given)}; expected {{field: value}}, or a share such as 0.1."
         )
-    return {"filter": number(label, "filter", given, 0.0, 1.0)}
+    return {"filter": base.number(label, "filter", given, 0.0, 1.0)}
 
 
 def passing(
@@ -179,11 +167,11 @@ class Dense(Declared):
     @property
     def vectors(self) -> Vectors:
         """The embeddings of the documents: one row per document, of length 1 (or 0)."""
-        return checked_index(self._embedded, self.label).vectors
+        return base.checked_index(self._embedded, self.label).vectors
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus; a second call replaces the first index."""
-        documents = checked_corpus(corpus, self.label)
+        documents = base.checked_corpus(corpus, self.label)
         self._kept = passing(corpus, documents.ids, self.filter, self.label)
         given = None
         if self._given_vectors is not None:
@@ -243,7 +231,7 @@ class Dense(Declared):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The embeddings of texts, of length 1 (or 0)."""
-        embedded = checked_index(self._embedded, self.label)
+        embedded = base.checked_index(self._embedded, self.label)
         width = embedded.vectors.shape[1]
         if not texts:
             return np.zeros((0, width), np.float32)
@@ -253,13 +241,13 @@ class Dense(Declared):
 
     def model_vectors(self, texts: Sequence[str]) -> Vectors:
         """The vectors of texts as the model returns them, for documents indexed elsewhere; lsa needs an index."""
-        model = self._model or checked_index(self._embedded, self.label).embed
+        model = self._model or base.checked_index(self._embedded, self.label).embed
         return _matrix(model(texts), len(texts), self.label).astype(np.float32)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the k most similar documents and their cosines."""
-        documents = checked_index(self._documents, self.label)
-        listed = checked_queries(queries, k, self.label)
+        documents = base.checked_index(self._documents, self.label)
+        listed = base.checked_queries(queries, k, self.label)
         step = max(1, _BLOCK_BYTES // (4 * len(documents)))
         lists: list[Ranked] = []
         for first in range(0, len(listed), step):

@@ -10,20 +10,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.retrievers.base import (
-    CheckedCorpus,
-    Floats,
-    Integers,
-    Ranked,
-    RetrieverError,
-    Self,
-    Staged,
-    best,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-    top_k,
-)
+from steelyard.retrievers import base
+from steelyard.retrievers.base import CheckedCorpus, Floats, Integers, Ranked, RetrieverError, Self, Staged, best, top_k
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.embeddings import Embedder
 from steelyard.retrievers.settings import Declared, setting
@@ -272,7 +260,7 @@ class GraphRetriever(Declared):
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Embed a corpus and build its graph; a second call replaces the first index."""
-        documents = checked_corpus(corpus, self.label)
+        documents = base.checked_corpus(corpus, self.label)
         vectors = self._dense.index(corpus).vectors
         graph = document_graph(documents.ids, corpus, vectors, self.graph, self.neighbours, self.both_ways, self.label)
         self._index = GraphIndex(documents, self._dense, graph)
@@ -280,8 +268,8 @@ class GraphRetriever(Declared):
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
-        index = checked_index(self._index, self.label)
-        listed = checked_queries(queries, k, self.label)
+        index = base.checked_index(self._index, self.label)
+        listed = base.checked_queries(queries, k, self.label)
         size = max(1, _BLOCK_CELLS // max(self._cells(index), len(index)))
         lists: list[Ranked] = []
         for first in range(0, len(listed), size):

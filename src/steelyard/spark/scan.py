@@ -24,15 +24,8 @@ from steelyard.io.columns import rank_column
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.scores import Scores
-from steelyard.spark.blocks import (
-    Arrays,
-    hits_of_arrays,
-    hits_of_rows,
-    pack_judged,
-    unpack_arrays,
-    unpack_judged,
-    unpack_rows,
-)
+from steelyard.spark import blocks
+from steelyard.spark.blocks import Arrays, unpack_arrays
 from steelyard.spark.frames import collect, collect_columns, map_in_arrow, send_columns
 from steelyard.spark.plan import Plan, driver_qrels
 from steelyard.spark.rows import Fault, Kind, SparkTable, fault_error, fault_text, run_rows
@@ -129,7 +122,7 @@ class RunScan:
         columns = ["row"] if self.ordered or any(o.ties == "stable" for o in wanted) else []
         columns += [name for name in ("rank", "tokens") if name in self._ranked.names]
         task = Task(
-            judged=pack_judged(self.qrels.judged),
+            judged=blocks.pack_judged(self.qrels.judged),
             columns=("score", *columns),
             runs="run" in self.table.names,
             orderings=tuple(wanted),
@@ -159,7 +152,7 @@ class RunScan:
 
     def _joined(self, run: str, parts: list[Arrays], seen: list[Arrays], number: int) -> Hits:
         empty = np.concatenate([np.zeros(0, np.int64), *(each["empty"] for each in seen)]).astype(np.int64)
-        hits = hits_of_arrays(parts, empty, len(self.qrels.judged.query_ids), number)
+        hits = blocks.hits_of_arrays(parts, empty, len(self.qrels.judged.query_ids), number)
         if "tokens" in self.table.names and hits.tokens_through is None:
             hits = replace(hits, tokens_through=np.zeros(0, np.int64))
         others = sorted({query for each in seen for query in json.loads(each["others"].tobytes())})
@@ -238,9 +231,9 @@ class RunScan:
         packed = [row for row in rows if row["hits"] is None and row["seen"] is None]
         for run in {row["run"] for row in packed}:
             own = {name: [row[name] for row in packed if row["run"] == run] for name in task.kinds}
-            block, query = unpack_rows(own, task.kinds)
-            judged = unpack_judged(task.judged)
-            parts.append((run, hits_of_rows(block, query, judged, task.orderings, task.ordered)))
+            block, query = blocks.unpack_rows(own, task.kinds)
+            judged = blocks.unpack_judged(task.judged)
+            parts.append((run, blocks.hits_of_rows(block, query, judged, task.orderings, task.ordered)))
         return parts, seen
 
     def _fault(self, rows: Any) -> errors.InputError:

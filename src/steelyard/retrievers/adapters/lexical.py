@@ -8,18 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from steelyard.retrievers import base
 from steelyard.retrievers.adapters.engines import Engine, Kept
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import (
-    CheckedCorpus,
-    Ranked,
-    RetrieverError,
-    Self,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-    unknown,
-)
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, unknown
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.temporary import temporary_folder
@@ -122,7 +114,7 @@ class BM25S(Declared):
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus; a second call replaces the first index."""
-        documents = checked_corpus(corpus, self.label)
+        documents = base.checked_corpus(corpus, self.label)
         model = self._package.BM25(method=self.method, k1=self.k1, b=self.b, delta=self.delta)
         model.index(self._tokens(documents.texts), show_progress=False)
         self._documents, self._model = documents, model
@@ -130,8 +122,8 @@ class BM25S(Declared):
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs that score above 0."""
-        documents = checked_index(self._documents, self.label)
-        listed = checked_queries(queries, k, self.label)
+        documents = base.checked_index(self._documents, self.label)
+        listed = base.checked_queries(queries, k, self.label)
         if not listed:
             return []
         positions, scores = self._model.retrieve(

@@ -14,16 +14,8 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters.engines import (
-    PASSES,
-    Engine,
-    Kept,
-    VectorEngine,
-    found_rows,
-    id_column,
-    opened,
-    text_column,
-)
+from steelyard.retrievers.adapters import engines
+from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
@@ -72,7 +64,7 @@ class _Postgres(Engine):
         self._psycopg = package("psycopg", self.extra, self.label)
         package("psycopg.sql", self.extra, self.label)
         super()._set_up()
-        self._address = None if self.target is None else opened({"url": self.target}, self.label)["url"]
+        self._address = None if self.target is None else engines.opened({"url": self.target}, self.label)["url"]
         self._table = self.table or f"pg_temp.steelyard_{uuid4().hex}"
         self._connected: Any = None
         self._bytes = 0
@@ -126,7 +118,7 @@ class _Postgres(Engine):
     def _text_column(self) -> str | None:
         """The column with the texts of an existing table: `text`, or the first with a usual name."""
         rows = self._run(self._sql("select * from {table} limit 0", table=self._table))
-        return text_column([column.name for column in rows.description], self.text, self.label)
+        return engines.text_column([column.name for column in rows.description], self.text, self.label)
 
     def _with_text(self, columns: str, text: str | None) -> str:
         """Columns of a select, and that of the texts if there is one."""
@@ -171,7 +163,7 @@ class PostgresFts(_Postgres):
         words, text = "{column}", None
         if self._existing:
             text = self._text_column()
-            names |= {"column": self.column, "id": id_column(self.id, text, self.label)}
+            names |= {"column": self.column, "id": engines.id_column(self.id, text, self.label)}
             names |= {} if text is None else {"text": text}
             kind = self._run(self._sql("select pg_typeof({column}) from {table} limit 1", **names)).fetchone()
             if kind is None or str(kind[0]) != "tsvector":
@@ -200,7 +192,7 @@ class PostgresFts(_Postgres):
         if not words:
             return []
         values = {"config": self.config, "words": words, "k": k}
-        return found_rows(self._run(self._statement, values, prepare=True).fetchall())
+        return engines.found_rows(self._run(self._statement, values, prepare=True).fetchall())
 
 
 class PgVector(_Postgres, VectorEngine):
@@ -234,7 +226,7 @@ class PgVector(_Postgres, VectorEngine):
             + f" from {{table}}{condition} order by distance limit %s",
             table=self._table,
             column=self.column if self._existing else "vector",
-            id=id_column(self.id, text, self.label) if self._existing else "position",
+            id=engines.id_column(self.id, text, self.label) if self._existing else "position",
             **({} if text is None else {"text": text}),
         )
 
@@ -257,7 +249,7 @@ class PgVector(_Postgres, VectorEngine):
         assert vector is not None
         found = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
         one = 0 if self._existing else 1
-        return found_rows([(doc, one - distance, *text) for doc, distance, *text in found])
+        return engines.found_rows([(doc, one - distance, *text) for doc, distance, *text in found])
 
     def _prepare_session(self) -> None:
         """Check that pgvector is installed, and set the parameters of the search.
