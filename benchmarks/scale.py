@@ -271,7 +271,8 @@ def theirs(queries, k):
 )
 _TANTIVY = bool(find_spec("tantivy"))
 _NEIGHBOURS = (
-    _TIMED + "import numpy as np\nfrom steelyard.retrievers import neighbours\nvectors = np.load('vectors.npy')\n"
+    _TIMED
+    + "import numpy as np\nfrom steelyard.retrievers import graph as neighbours\nvectors = np.load('vectors.npy')\n"
 )
 
 

@@ -29,7 +29,7 @@ from fuzz.limits import Hang, long_calls_end, time_limit
 from fuzz.readers import CORPUS, make_result, mutated_bytes
 from steelyard import cli
 from steelyard.cli.arguments import _choices, _unwrapped, verb_parser
-from steelyard.judging import chat
+from steelyard.judging import client as chat
 
 NUMBERS = [
     "0",

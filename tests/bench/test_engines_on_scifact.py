@@ -11,7 +11,7 @@ import steelyard as sy
 from needs import import_peer, shared_data
 from steelyard.benchmark.approximation import neighbours_found
 from steelyard.cli import run as steelyard
-from steelyard.retrievers.filters import passing
+from steelyard.retrievers.dense import passing
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 

@@ -10,7 +10,7 @@ import pytest
 
 import steelyard as sy
 from needs import not_on_windows
-from steelyard.benchmark.lock import _is_at, locked
+from steelyard.benchmark.cache import _is_at, locked
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 
@@ -22,7 +22,7 @@ BENCH = {"dataset": DATA, "retrievers": ["bm25-okapi"], "measures": ["RR"]}
 HOLD = """
 import sys
 from pathlib import Path
-from steelyard.benchmark.lock import locked
+from steelyard.benchmark.cache import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import steelyard as sy
-from steelyard.benchmark import saved_indexes
+from steelyard.benchmark import cache as saved_indexes
 from steelyard.retrievers.bm25 import BM25
 
 QUERIES = {"q1": "red fox", "q2": "grey wolf"}

@@ -440,7 +440,7 @@ def test_long_texts_are_written_in_parts_of_few_rows(tmp_path: Path, monkeypatch
     parts = list(documents._parts(rows))
     assert {len(part) for part in parts[:-1]} == {3}
     assert [row for part in parts for row in part] == rows
-    documents.write_documents(rows, tmp_path / "documents.parquet")
+    documents.write_rows(rows, tmp_path / "documents.parquet", dict.fromkeys(documents.COLUMNS, pl.String))
     assert pl.read_parquet(tmp_path / "documents.parquet").rows() == rows
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents.parquet"]
 

@@ -16,7 +16,7 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.cli import run as command
-from steelyard.judging import chat
+from steelyard.judging import client as chat
 from steelyard.retrievers.adapters import http
 
 TEXTS = {"d1": "A page about the river.", "d2": "A page about the boat.", "d3": "A page about gold."}

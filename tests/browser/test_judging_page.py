@@ -16,11 +16,10 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.judging.approval import Approval
-from steelyard.judging.assignment import assigned
 from steelyard.judging.drafts import Draft, Drafts
 from steelyard.judging.guidelines import DEFAULT, Guidelines
 from steelyard.judging.page import html
-from steelyard.judging.pool import pool
+from steelyard.judging.pool import assigned, pool
 from steelyard.judging.server import JudgingServer, Session
 from steelyard.judging.spans import evidence_of
 from steelyard.judgments import Judgments

@@ -15,7 +15,7 @@ import steelyard as sy
 from needs import import_peer
 from steelyard.cli import run as steelyard
 from steelyard.errors import SteelyardError
-from steelyard.judging.chat import Endpoint
+from steelyard.judging.client import Endpoint
 from steelyard.judging.model import AnswerCache, ModelJudge, Prompt, judge
 from steelyard.judging.pool import pool
 from steelyard.judgments import Judgments

@@ -22,10 +22,9 @@ import pytest
 import steelyard as sy
 from steelyard.cli import run
 from steelyard.errors import InputError
-from steelyard.judging.assignment import assigned, judge_of, shared_pairs
 from steelyard.judging.guidelines import DEFAULT, Guidelines
 from steelyard.judging.page import html
-from steelyard.judging.pool import Pool, pool
+from steelyard.judging.pool import Pool, assigned, judge_of, pool, shared_pairs
 from steelyard.judging.server import HEADERS, LARGEST_BODY, JudgingServer, Session
 from steelyard.judging.spans import evidence_of
 from steelyard.judgments import Judgments, asked

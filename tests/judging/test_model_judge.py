@@ -21,8 +21,8 @@ from clocks import Clock
 from needs import shared_data
 from steelyard import web
 from steelyard.errors import InputError
-from steelyard.judging import chat
-from steelyard.judging.chat import ChatError, Endpoint
+from steelyard.judging import client as chat
+from steelyard.judging.client import ChatError, Endpoint
 from steelyard.judging.model import ModelJudge, Prompt, judge
 from steelyard.judging.pool import Pool, pool
 from steelyard.judgments import Judgments

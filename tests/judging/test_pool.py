@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 import steelyard as sy
 from needs import needs_shared
 from steelyard.errors import InputError
-from steelyard.judging.adjudication import RULES, round_robin
-from steelyard.judging.candidates import candidates_of, rank_weights
+from steelyard.judging.candidates import RULES, candidates_of, rank_weights, round_robin
 from steelyard.judging.pool import STRATEGIES, Pool, pool
 
 A = {"q1": ["a", "b", "c"], "q2": ["x", "y"]}

@@ -21,8 +21,7 @@ from steelyard.cli import run
 from steelyard.datasets import Corpus, Dataset
 from steelyard.errors import InputError
 from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.other_passages import favours, search
-from steelyard.judging.passages import Sampler, windows, without_content
+from steelyard.judging.passages import Sampler, favours, search, windows, without_content
 from steelyard.retrievers import BM25, Dense
 
 KEY = "sk-secret-0123456789abcdef"

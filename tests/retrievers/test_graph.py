@@ -103,7 +103,7 @@ def test_blocks_do_not_change_the_neighbours(monkeypatch):
     vectors = np.random.default_rng(0).standard_normal((40, 5))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     whole = from_neighbours(vectors, 6)
-    monkeypatch.setattr("steelyard.retrievers.neighbours._CELLS", 100)
+    monkeypatch.setattr("steelyard.retrievers.graph._CELLS", 100)
     assert as_sets(from_neighbours(vectors, 6)) == as_sets(whole)
     for place, row in enumerate(vectors @ vectors.T):
         others = sorted((other for other in range(40) if other != place), key=lambda other: -row[other])

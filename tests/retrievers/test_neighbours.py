@@ -7,7 +7,8 @@ import pytest
 
 import steelyard as sy
 from needs import shared_data
-from steelyard.retrievers import Dense, GraphFlow, SwarmRerank, neighbours
+from steelyard.retrievers import Dense, GraphFlow, SwarmRerank
+from steelyard.retrievers import graph as neighbours
 
 
 def clusters(count: int, dimensions: int = 64, seed: int = 0) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.retrievers.shared_vectors import Embedded, Vectors, clear_vectors, shared_vectors, stored_vectors
+from steelyard.retrievers.embeddings import Embedded, Vectors, clear_vectors, shared_vectors, stored_vectors
 
 TEXTS = ["a", "bb", "ccc"]
 VECTORS = np.eye(3, 4, dtype=np.float32)

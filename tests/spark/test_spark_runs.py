@@ -20,7 +20,7 @@ import_peer("pyspark")
 pytestmark = pytest.mark.spark
 
 import steelyard.spark  # noqa: E402
-from steelyard.spark.sums import LOWEST, exact_sum  # noqa: E402
+from steelyard.spark.worker import LOWEST, exact_sum  # noqa: E402
 
 MEASURES = ["nDCG@10", "AP", "Repeats@10", "NumRet"]
 RUNS = {"one": run(2), "two": run(3), "file": run(4, repeats=False)}
@@ -175,7 +175,7 @@ def test_pool(spark, budget):
 
 def test_means_on_the_cluster(spark, monkeypatch):
     monkeypatch.setattr("steelyard.spark.plan.MOST_JUDGMENTS", -1)
-    monkeypatch.setattr("steelyard.spark.shuffled.MOST_QUERIES", 10)
+    monkeypatch.setattr("steelyard.spark.scores.MOST_QUERIES", 10)
     qrels, measures = judgments(1), ["nDCG@10", "GMAP", "NumRet", "Accuracy"]
     there = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, RUNS["one"]), measures)
     here = sy.evaluate(qrels, RUNS["one"], measures)

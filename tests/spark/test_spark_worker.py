@@ -17,9 +17,8 @@ import_peer("pyspark")
 pa = import_peer("pyarrow")
 pytestmark = pytest.mark.spark
 
-from steelyard.spark.plan import EvaluationTask  # noqa: E402
 from steelyard.spark.rows import Fault, Kind  # noqa: E402
-from steelyard.spark.worker import EvaluationTally, query_blocks, total  # noqa: E402
+from steelyard.spark.worker import EvaluationTally, EvaluationTask, query_blocks, total  # noqa: E402
 
 MEASURES = ["nDCG@10", "AP", "ERR", "NumRet"]
 

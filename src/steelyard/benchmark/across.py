@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from steelyard.benchmark.comparison import StageRow
 from steelyard.benchmark.config import Bench
 from steelyard.benchmark.documents import ReturnedTexts
 from steelyard.benchmark.folder import ACROSS_FILE, ResultFolder, load_result
 from steelyard.benchmark.result import BenchResult
-from steelyard.benchmark.stages import StageRow
 from steelyard.comparison.across import Across, Missing
 from steelyard.comparison.dataset_values import DatasetValues, dataset_values, measured_column
 from steelyard.comparison.result import Comparison

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from steelyard.benchmark.costs import Row
+from steelyard.benchmark.chunkings import Chunking
+from steelyard.benchmark.retrieval import Row
 from steelyard.comparison.compare import compare
 from steelyard.comparison.result import Comparison
 from steelyard.lazy import polars as pl
 from steelyard.qrels import Qrels
 from steelyard.report.tables import Cell, Table
-from steelyard.retrievers.filters import passing
+from steelyard.retrievers.dense import passing
 from steelyard.run import Run
-from steelyard.statistics.effect import shown_p
-from steelyard.statistics.effect import stars as stars_of
+from steelyard.statistics.effect import shown_p, stars
 from steelyard.wording import listed
 
 NEIGHBOURS = 10
@@ -53,26 +53,15 @@ class Approximation:
     exact_seconds: float | None
     speedup: float | None
 
-    @property
-    def stars(self) -> str:
-        """The stars of the corrected p-value; none if it is not significant."""
-        found = stars_of(self.p_adjusted)
-        return "" if found == "ns" else found
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in result.json."""
-        return asdict(self)
-
 
 def approximations(
     rows: Sequence[Row],
     runs: Mapping[str, Run],
     comparison: Comparison,
-    corpus: Mapping[str, str],
-    qrels: Qrels,
+    chunkings: Sequence[Chunking],
     options: Mapping[str, Any],
 ) -> tuple[Approximation, ...]:
-    """Every run over the vectors of a dense row of the same bench, compared with that row.
+    """Every run over the vectors of a dense row of the same chunking, compared with that row.
 
     The measure is the first nDCG of the comparison, or else its first measure that is not a time. Tests are corrected
     for the runs that are compared with the same row.
@@ -84,8 +73,9 @@ def approximations(
         return ()
     k = int(column.measure.cutoff or NEIGHBOURS)
     found: list[Approximation] = []
+    of_chunking = {chunking.label: chunking for chunking in chunkings}
     for exact, others in _by_exact_row(rows):
-        judged = _passing_qrels(qrels, corpus, exact)
+        judged = _passing_qrels(of_chunking[exact.chunker], exact)
         if judged is None:
             continue
         compared = compare(
@@ -124,8 +114,8 @@ def approximations(
                     speedup=times[1] / times[0] if times[0] and times[1] else None,
                 )
             )
-    order = {row.run: place for place, row in enumerate(rows)}
-    return tuple(sorted(found, key=lambda each: order[each.run]))
+    order = [row.run for row in rows]
+    return tuple(sorted(found, key=lambda each: order.index(each.run)))
 
 
 def neighbours_found(exact: Run, other: Run, k: int) -> float:
@@ -137,23 +127,17 @@ def neighbours_found(exact: Run, other: Run, k: int) -> float:
     >>> neighbours_found(exact, Run({"q1": ["a", "c"]}), 2), neighbours_found(exact, Run({"q1": ["a", "d"]}), 2)
     (1.0, 0.5)
     """
-    lists = {
-        name: {
-            query[0]: list(zip(part["doc_id"].to_list(), part["score"].to_list(), strict=True))
-            for query, part in run.frame.sort("query_id", "rank")
-            .partition_by("query_id", as_dict=True, maintain_order=True)
-            .items()
-        }
-        for name, run in (("exact", exact), ("other", other))
-    }
+    groups = [run.frame.sort("rank").group_by("query_id").agg("doc_id", "score") for run in (exact, other)]
+    lists, others = (
+        {query: list(zip(docs, scores, strict=True)) for query, docs, scores in group.sort("query_id").iter_rows()}
+        for group in groups
+    )
     shares = []
-    for query, ranked in lists["exact"].items():
+    for query, ranked in lists.items():
         first = ranked[:k]
-        if not first:
-            continue
         last = first[-1][1]
         right = {doc for doc, score in ranked if score is not None and score >= last} | {doc for doc, _ in first}
-        hits = sum(doc in right for doc, _ in lists["other"].get(query, [])[:k])
+        hits = sum(doc in right for doc, _ in others.get(query, [])[:k])
         shares.append(min(hits, len(first)) / len(first))
     return float(np.mean(shares)) if shares else float("nan")
 
@@ -169,7 +153,7 @@ def approximation_table(found: Sequence[Approximation]) -> Table | None:
             each.neighbours,
             each.lost,
             f"{each.low:+.4f} to {each.high:+.4f}",
-            f"{shown_p(each.p_adjusted)} {each.stars}".rstrip(),
+            f"{shown_p(each.p_adjusted)} {stars(each.p_adjusted)}".removesuffix(" ns").rstrip(),
             *(None if seconds is None else seconds * 1e3 for seconds in (each.seconds, each.exact_seconds)),
         ]
         for each in found
@@ -214,16 +198,16 @@ def _vectors_key(settings: Mapping[str, Any], row: Row) -> str:
     return repr((sorted(kept.items(), key=lambda pair: pair[0]), row.chunker))
 
 
-def _passing_qrels(qrels: Qrels, corpus: Mapping[str, str], row: Row) -> Qrels | None:
+def _passing_qrels(chunking: Chunking, row: Row) -> Qrels | None:
     """The judgments of the documents that pass the filter of a row; None if none is left."""
     given = row.settings.get("filter")
     if given is None:
-        return qrels
-    ids = list(corpus)
-    kept = passing(corpus, ids, given, row.run)
+        return chunking.qrels
+    ids = list(chunking.corpus)
+    kept = passing(chunking.corpus, ids, given, row.run)
     assert kept is not None
     passed = [doc for doc, keep in zip(ids, kept.tolist(), strict=True) if keep]
-    frame = qrels.frame.filter(pl.col("doc_id").is_in(passed))
+    frame = chunking.qrels.frame.filter(pl.col("doc_id").is_in(passed))
     relevant = frame.filter(pl.col("grade") > 0)["query_id"].unique()
     frame = frame.filter(pl.col("query_id").is_in(relevant.to_list()))
     return Qrels(frame) if len(frame) else None

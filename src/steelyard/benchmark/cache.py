@@ -1,22 +1,29 @@
-"""The cache of a bench: answers are appended to a file as they arrive, so that a stopped bench can continue."""
+"""What a bench keeps for the next one: answers, appended as they arrive, so that a stopped bench can continue, and
+saved indexes of large corpora. The lock of its folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import platform
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from time import monotonic, sleep
 from typing import IO, Any
 
 from steelyard.checks import number_between
-from steelyard.errors import SteelyardError
-from steelyard.io.files import not_written
+from steelyard.datasets.corpus import Corpus
+from steelyard.errors import InputError, SteelyardError
+from steelyard.io.files import hold, not_written, write_file
 from steelyard.masking import identifying
 from steelyard.retrievers.adapters.documents import read_lists
-from steelyard.retrievers.base import Ranked
+from steelyard.retrievers.base import Ranked, Retriever
+from steelyard.retrievers.bm25 import BM25
 from steelyard.version import __version__
 
 _FILE_NAME = re.compile(r"[0-9a-f]{20}\.jsonl")
@@ -144,11 +151,9 @@ class AnswerStore:
 
 def _is_cut_off(path: Path) -> bool:
     """Whether a file ends within a line."""
-    if not path.exists():
+    if not path.exists() or not path.stat().st_size:
         return False
     with path.open("rb") as file:
-        if file.seek(0, 2) == 0:
-            return False
         file.seek(-1, 2)
         return file.read(1) != b"\n"
 
@@ -163,3 +168,128 @@ def is_cache_file(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(first, dict) and bool({"cost", "query"} & set(first))
+
+
+SAVED_FROM = 100_000
+"""Documents: the index of a smaller corpus is made in about a second, and is not saved."""
+
+_INDEX_NAME = re.compile(r"[0-9a-f]{20}\.bm25(\.json)?")
+
+
+class IndexStore:
+    """The saved index of a retriever on a corpus, and beside it the cost of making it."""
+
+    def __init__(self, folder: Path, retriever: BM25, corpus: Corpus) -> None:
+        key = key_of(corpus.fingerprint, identifying(retriever.settings()))
+        self.path = folder / f"{key}.bm25"
+        self._cost = self.path.with_name(f"{self.path.name}.json")
+        self._retriever = retriever
+
+    @property
+    def names(self) -> set[str]:
+        """The names of its files."""
+        return {self.path.name, self._cost.name}
+
+    def restore(self) -> dict[str, Any] | None:
+        """Open the index with the retriever; the cost of making it, or None if there is none that can be used."""
+        try:
+            cost = json.loads(self._cost.read_text("utf-8"))
+            self._retriever.restore(self.path)
+        except (OSError, ValueError, SteelyardError):
+            return None
+        return cost if isinstance(cost, dict) else None
+
+    def save(self, cost: Mapping[str, Any]) -> None:
+        """Save the index; where it cannot be written, the next bench makes it again."""
+        with suppress(SteelyardError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._retriever.save(self.path)
+            write_file(self._cost, json.dumps(dict(cost)).encode())
+
+    def clear(self) -> None:
+        """Remove the files."""
+        for path in (self.path, self._cost):
+            path.unlink(missing_ok=True)
+
+
+def index_store(folder: Path, retriever: Retriever, corpus: Mapping[str, str]) -> IndexStore | None:
+    """Where the index of a retriever is saved; None if it cannot be, or is not worth it."""
+    if not isinstance(retriever, BM25) or not isinstance(corpus, Corpus) or len(corpus) < SAVED_FROM:
+        return None
+    return IndexStore(folder, retriever, corpus)
+
+
+def other_indexes(folder: Path, kept: Collection[str]) -> list[Path]:
+    """The files of saved indexes that are not among those kept."""
+    return [
+        path for path in sorted(folder.glob("*.bm25*")) if _INDEX_NAME.fullmatch(path.name) and path.name not in kept
+    ]
+
+
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a result folder; an error that names the other process if another bench holds it.
+
+    The lock is that of the operating system on a file in the folder: it ends with the process, however that ends.
+    Where there are no such locks, nothing is held.
+    """
+    path = folder / LOCK
+    with _lock_file(path) as file:
+        if not hold(file) or not _is_at(file, path):
+            file.seek(0)
+            holder = file.read(200).strip() or "another process"
+            raise InputError(
+                f"another bench is running in this folder: {holder}. Wait until it has finished, or name another "
+                "folder (-o, output=).",
+                folder,
+            )
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}, since {datetime.now():%Y-%m-%d %H:%M:%S}")
+        file.flush()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _lock_file(path: Path) -> IO[str]:
+    """A lock file, opened; its folder is made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror}); name a folder that you may write to.", path.parent
+        ) from None
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    """Whether a file is still the one at a path; one that was removed was held by a process that has just ended."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False
+
+
+@contextmanager
+def held(path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Hold a lock file, and wait for it if another process has it; an error after so many seconds."""
+    end = monotonic() + seconds
+    while True:
+        file = _lock_file(path)
+        if hold(file) and _is_at(file, path):
+            break
+        file.close()
+        if monotonic() > end:
+            raise InputError(f"another process has been writing for {seconds:g} seconds; try again.", path.parent)
+        sleep(0.01)
+    with file:
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink()

@@ -1,31 +1,135 @@
 """The chunkings of a bench: every chunker cuts the documents, and evidence or qrels define which chunks are relevant.
 
-Chunk ids are `label:document#number`, so that the chunkings can be in one result folder.
+Chunk ids are `label:document#number`, so that the chunkings can be in one result folder. Chunks of one's own are a
+function that cuts texts, or a file of finished chunks: `chunkers: [{python: my_module:chunk}, {chunks: chunks.jsonl}]`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from steelyard.alignment.ranges import Ranges
-from steelyard.benchmark.own_chunks import ChunkFile, own_chunks
 from steelyard.benchmark.specs import NAME, Problem, Spec, grid_points
 from steelyard.checks import unknown_name
-from steelyard.chunking import Chunk, Chunker, chunk_documents, chunker
+from steelyard.chunking import Chunk, Chunker, Span, chunk_documents, chunker
 from steelyard.comparison.slices import COMPLEXITY
 from steelyard.datasets import Dataset
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import InputError, SteelyardError
+from steelyard.evidence.chunks import chunk_table
 from steelyard.evidence.evidence import Evidence
+from steelyard.ids import kind_of
+from steelyard.io.evidence import read_chunks
 from steelyard.qrels import Qrels
+from steelyard.retrievers.adapters.targets import load_target
 from steelyard.user_code import run_user_code
+
+
+@dataclass(frozen=True)
+class OwnChunker:
+    """A function from a text to its chunks: (start, end) pairs, or the chunks' texts in their order.
+
+    >>> OwnChunker(str.split).spans("two  words")
+    [(0, 3), (5, 10)]
+    """
+
+    function: Callable[[str], Any] = field(compare=False)
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, or that of the function."""
+        return self.name or str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def spans(self, text: str) -> list[Span]:
+        """Where its chunks are; an error if they are not parts of the text."""
+        found: list[Span] = []
+        for number, piece in enumerate(self.function(text), start=1):
+            span = _found(text, piece, found[-1] if found else (0, 0)) if isinstance(piece, str) else _pair(piece)
+            if span is None or not 0 <= span[0] <= span[1] <= len(text):
+                raise InputError(
+                    f"chunker {self.label}: chunk {number} is {piece!r:.60}, which is not a part of the text. Return "
+                    "the chunks' texts as they are in it, in their order, or (start, end) pairs of characters."
+                )
+            found.append(span)
+        return found
+
+
+def _found(text: str, piece: str, before: Span) -> Span | None:
+    """Where a chunk's text is: right after the chunk before it, or else overlapping it or further on."""
+    start = text.find(piece, before[1])
+    if start < 0 or text[before[1] : start].strip():
+        start = text.find(piece, before[0] + (before[1] > 0))
+    return None if start < 0 else (start, start + len(piece))
+
+
+def _pair(piece: Any) -> Span | None:
+    try:
+        start, end = piece
+    except (TypeError, ValueError):
+        raise InputError(f"a chunk is {kind_of(piece)}; expected its text, or a (start, end) pair.") from None
+    return (start, end) if type(start) is type(end) is int else None
+
+
+@dataclass(frozen=True)
+class ChunkFile:
+    """Finished chunks: a file with chunk_id, doc_id, start and end, and text, which is compared with the documents."""
+
+    path: Path
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, or that of the file."""
+        return self.name or self.path.name.partition(".")[0]
+
+    def chunks(self, documents: Mapping[str, str]) -> list[Chunk]:
+        """The chunks of the file, with their own ids."""
+        frame = read_chunks(self.path)
+        table = chunk_table(frame, documents=documents)
+        if table["start"].null_count():
+            raise InputError(
+                f"{self.path}: {table['start'].null_count():,} of {table.height:,} chunks have no start and end; "
+                "expected chunk_id, doc_id, start, end and text, in characters of the document, end exclusive."
+            )
+        return [
+            Chunk(chunk, doc, start, end, documents[doc][start:end])
+            for chunk, doc, start, end in table.select("chunk_id", "doc_id", "start", "end").iter_rows()
+        ]
+
+
+def own_chunks(entry: Any, folder: Path) -> OwnChunker | ChunkFile | None:
+    """The chunker of an entry `python: ...` or `chunks: ...`, or of a function; None for any other entry."""
+    if callable(entry) and not hasattr(entry, "spans"):
+        return OwnChunker(entry)
+    if not isinstance(entry, Mapping) or not {"python", "chunks"} & set(entry):
+        return None
+    kind = "python" if "python" in entry else "chunks"
+    key = "target" if kind == "python" else "path"
+    given = entry[kind] if isinstance(entry[kind], Mapping) else {key: entry[kind]}
+    settings = {**given, **{name: value for name, value in entry.items() if name != kind}}
+    unknown = [str(name) for name in settings if name not in (key, "name")]
+    if unknown or key not in settings:
+        raise InputError(f"{kind}: expected `{key}` and `name`, got {', '.join(map(str, settings)) or 'nothing'}.")
+    name = str(settings.get("name") or "")
+    if kind == "python":
+        function = load_target(settings[key], "a chunker", folder)
+        if not callable(function):
+            raise InputError(f"the chunker {settings[key]!r} is {kind_of(function)}; expected a function of a text.")
+        return OwnChunker(function, name)
+    path = folder / str(settings[key])
+    if not path.is_file():
+        raise InputError(f"there is no file of chunks {path}.")
+    return ChunkFile(path, name)
+
 
 OVERLAPS = ("any", "majority", "whole")
 """How much of a span a chunk must contain to be relevant."""
@@ -49,13 +153,14 @@ class Chunking:
 
     def specs(self, specs: Sequence[Spec]) -> list[Spec]:
         """The retrievers for this chunking, each with its own index and label."""
-        return [self._own(spec) for spec in specs if _runs_on(spec, self.label)]
-
-    def _own(self, spec: Spec) -> Spec:
-        if self.label is None:
-            return spec
-        own = run_user_code(lambda: deepcopy(spec.retriever), spec.label)
-        return replace(spec, label=row_label(spec.label, self.label), retriever=own)
+        label, chosen = self.label, [spec for spec in specs if _runs_on(spec, self.label)]
+        if label is None:
+            return chosen
+        own = [run_user_code(partial(deepcopy, spec.retriever), spec.label) for spec in chosen]
+        return [
+            replace(spec, label=row_label(spec.label, label), retriever=copy)
+            for spec, copy in zip(chosen, own, strict=True)
+        ]
 
     def chunk_id(self, doc: str) -> str:
         """The id of a chunk that a retriever returned: with the label of the chunking, if it has its own ids."""
@@ -64,11 +169,7 @@ class Chunking:
 
 
 def row_label(retriever: str, chunking: str) -> str:
-    """The label of a retriever on a chunking.
-
-    >>> row_label("bm25-okapi", "fixed-200/20")
-    'bm25-okapi on fixed-200/20'
-    """
+    """The label of a retriever on a chunking, as in `bm25-okapi on fixed-200/20`."""
     return f"{retriever} on {chunking}"
 
 
@@ -161,17 +262,13 @@ def chunkings_of(
 
     Without `evidence`, every chunk of a relevant document is relevant.
     """
-    fingerprint = _content_fingerprint(dataset)
+    # What retrieved lists depend on: the documents and the queries. The qrels are not part of it.
+    parts = (dataset.corpus.fingerprint, dataset.queries.fingerprint)
+    fingerprint = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     if not chunkers:
         return [Chunking(None, dataset.corpus, dataset.qrels, fingerprint)]
     found = Evidence.from_qrels(dataset.qrels) if evidence is None else _evidence(evidence, folder)
     return [_chunking(dataset, each, found, overlap, fingerprint) for each in _chunkers(chunkers, folder)]
-
-
-def _content_fingerprint(dataset: Dataset) -> str:
-    """A hash of the documents and the queries: what retrieved lists depend on. The qrels are not part of it."""
-    parts = (dataset.corpus.fingerprint, dataset.queries.fingerprint)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _evidence(source: Any, folder: Path) -> Evidence:

@@ -1,22 +1,30 @@
-"""The comparison of a bench: its runs compared, on one chunking or several, with notes on the chunkings."""
+"""The comparison of a bench: its runs on one chunking or several, with notes on the chunkings; and their stages.
+
+Stages are written from the cache to stages.parquet, and split by what each of them loses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import floor, log10
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from steelyard.benchmark.chunkings import Chunking, merged_qrels
+from steelyard.benchmark.chunkings import Chunking, chunking_qrels, merged_qrels
+from steelyard.benchmark.retrieval import Job
 from steelyard.chunking import token_counts
 from steelyard.comparison.compare import EvaluatedRuns, compare_evaluated, evaluate_runs, slice_values
 from steelyard.comparison.data import Source
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, ScoreTable
+from steelyard.comparison.stages import Stages, check_splits, stages
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
+from steelyard.dialects import dialect
+from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
@@ -24,6 +32,10 @@ from steelyard.options import POLICIES
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import notes_by_names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 EXAMPLES = 4
 """Example queries that a note keeps; it shows three, and "..." if there are more."""
@@ -86,15 +98,12 @@ def _on_chunkings(
     options: Mapping[str, Any],
 ) -> EvaluatedRuns:
     """Every run evaluated with the qrels of its own chunking."""
-    parts = [
-        evaluate_runs(
-            _without_notes(own),
-            {name: run for name, run in runs.items() if chunking_of[name] == label},
-            measures,
-            **options,
-        )
-        for label, own in qrels.items()
-    ]
+    parts = []
+    for label, own in qrels.items():
+        bare = Qrels(own)
+        bare.notes = ()  # The bench reports them once, and not with every run.
+        mine = {name: run for name, run in runs.items() if chunking_of[name] == label}
+        parts.append(evaluate_runs(bare, mine, measures, **options))
     return _merged(parts, merged_qrels(list(qrels.values())), runs)
 
 
@@ -131,13 +140,6 @@ def _merged(parts: Sequence[EvaluatedRuns], qrels: Qrels, runs: Mapping[str, Run
     )
 
 
-def _without_notes(qrels: Qrels) -> Qrels:
-    """The qrels without their notes, which the bench reports once and not with every run."""
-    bare = Qrels(qrels)
-    bare.notes = ()
-    return bare
-
-
 def _stacked(tables: Sequence[ScoreTable | None], queries: tuple[str, ...]) -> ScoreTable:
     """The score tables of several chunkings as one, over all queries; NaN where a table has no value."""
     known = [table for table in tables if table is not None]
@@ -167,7 +169,12 @@ def chunking_notes(
 ) -> tuple[Note, ...]:
     """The notes on the chunkings: how much text the runs read, queries without judgments, evidence that was cut."""
     text_read = _text_read_note(chunkings, comparison, chunking_of, runs)
-    return (*([text_read] if text_read else []), *_query_notes(dataset, chunkings[0]), *_evidence_notes(chunkings))
+    texts = {str(c.label): [str(each).rstrip(".") for each in c.qrels.notes] for c in chunkings}
+    evidence = [
+        note("chunkings-evidence", chunkings=labels, every=len(labels) == len(chunkings) > 1, texts=found)
+        for labels, found in notes_by_names(texts).items()
+    ]
+    return (*([text_read] if text_read else []), *_query_notes(dataset, chunkings[0]), *evidence)
 
 
 def _query_notes(dataset: Dataset, chunking: Chunking) -> list[Note]:
@@ -184,20 +191,13 @@ def _query_notes(dataset: Dataset, chunking: Chunking) -> list[Note]:
     return notes
 
 
-def _evidence_notes(chunkings: Sequence[Chunking]) -> list[Note]:
-    """The notes on the qrels of the chunkings, one for all chunkings that have the same ones."""
-    texts = {str(c.label): [str(each).rstrip(".") for each in c.qrels.notes] for c in chunkings}
-    return [
-        note("chunkings-evidence", chunkings=labels, every=len(labels) == len(chunkings) > 1, texts=found)
-        for labels, found in notes_by_names(texts).items()
-    ]
-
-
 def _text_read_note(
     chunkings: Sequence[Chunking], comparison: Comparison, chunking_of: Mapping[str, str], runs: Mapping[str, Run]
 ) -> Note | None:
     """How much text the best runs read, if they are ranked at a cutoff that does not count it."""
-    ranking = _ranking_measures(comparison)
+    column, parts = comparison.score_tables[0].columns[0], comparison.components[0]
+    columns = parts.columns if column.key == COMPOSITE and parts is not None else (column,)
+    ranking = [each.measure for each in columns if each.measure is not None]
     cutoffs = [m.cutoff for m in ranking if m.cutoff is not None and m.definition.cutoff_kind == "rank"]
     if len(chunkings) < 2 or not cutoffs or any(m.parameters.get("budget") is not None for m in ranking):
         return None
@@ -220,13 +220,6 @@ def _text_read_note(
         budget=advised,
         measured=measured,
     )
-
-
-def _ranking_measures(comparison: Comparison) -> list[Measure]:
-    """The measure that ranks the runs, or those of the composite."""
-    first, parts = comparison.score_tables[0].columns[0], comparison.components[0]
-    columns = parts.columns if first.key == COMPOSITE and parts is not None else (first,)
-    return [column.measure for column in columns if column.measure is not None]
 
 
 def _tokens_read(run: Run, tokens: Mapping[str, int], k: int) -> float:
@@ -257,3 +250,127 @@ def _rounded(tokens: float) -> int:
         return 1
     digits = 10 ** max(0, floor(log10(tokens)) - 1)
     return int(round(tokens / digits) * digits)
+
+
+STAGES_FILE = "stages.parquet"
+"""What the stages before the last one returned: run, stage, query_id, call, and doc_ids, best first.
+
+The calls of a stage are numbered from 1; in the row of what it returned, the call is null.
+"""
+
+StageRow: TypeAlias = tuple[str, str, str, int | None, list[str]]
+DEFAULT_MEASURE = "nDCG@10"
+_POLICIES = ("no_relevant", "ties", "duplicates", "unjudged", "rel")
+
+
+def stages_schema() -> dict[str, Any]:
+    """The columns of stages.parquet."""
+    names = dict.fromkeys(("run", "stage", "query_id"), pl.String)
+    return {**names, "call": pl.Int64, "doc_ids": pl.List(pl.String)}
+
+
+def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
+    """The rows of stages.parquet, read from the cache one answer at a time.
+
+    A stage that a query skipped returned what it would have read. The list of the last stage is the run itself.
+    """
+    for job in jobs:
+        seen = set()
+        for entry in job.store.entries() if job.answers.reads else ():
+            query = entry.get("query") if isinstance(entry, dict) and "list" in entry else None
+            if query not in job.answers.lists or query in seen:
+                continue
+            seen.add(query)
+            found = dict(entry.get("stages") or {})
+            found[next(reversed(entry.get("reads") or {"": None}))] = [doc for doc, _ in entry["list"]]
+            for stage, read in list(job.answers.reads.items())[:-1]:
+                if stage not in found:
+                    found[stage] = found[read[0]] if read else []
+                yield job.spec.label, stage, query, None, list(map(job.doc_id, found[stage]))
+            for stage, calls in (entry.get("calls") or {}).items():
+                for number, docs in enumerate(calls if stage in job.answers.reads else (), start=1):
+                    yield job.spec.label, stage, query, number, list(map(job.doc_id, docs))
+
+
+def staged_runs(record: Mapping[str, Any]) -> list[str]:
+    """The runs of a result that have stages, best first."""
+    staged = {row["run"]: None for row in record["runs"] if row.get("stages")}
+    order = [row["run"] for row in (record["comparison"] or {}).get("leaderboard", ())]
+    return list(dict.fromkeys(run for run in [*order, *staged] if run in staged))
+
+
+def split_run(
+    folder: Path,
+    record: Mapping[str, Any],
+    frame: pl.DataFrame | None,
+    qrels: Qrels,
+    name: str | None = None,
+    measure: Any = None,
+    texts: Callable[[], Mapping[str, str]] = dict,
+    **options: Any,
+) -> Stages:
+    """The loss of one run by stage, the best of those with stages by default; by default in the bench's first measure.
+
+    frame: the content of stages.parquet. texts: reads the documents, for a budget of tokens. options: as in `stages`.
+    """
+    known = staged_runs(record)
+    if not known:
+        raise InputError(
+            f"{folder}: no run has stages. `hybrid`, `rerank`, `swarm-rerank` and `graph-flow` keep them, and "
+            'functions and services may return {"stages": {"retrieve": [...], "rerank": [...]}}.'
+        )
+    if name is not None and name not in known:
+        expected = f"expected one of {', '.join(known)}.{did_you_mean(name, known)}"
+        raise InputError(f"{folder}: {name!r} is not a run with stages; {expected}")
+    chosen = known[0] if name is None else name
+    row = next(row for row in record["runs"] if row["run"] == chosen)
+    reads: Mapping[str, Sequence[str]] = row["stages"]
+    if frame is None or frame.schema != stages_schema():
+        raise InputError(f"{folder / STAGES_FILE} cannot be read; run the bench again.")
+    own = frame.filter(pl.col("run") == chosen)
+    *before, last = reads
+    returned = {stage: _run(own, stage, None) for stage in before}
+    lists: dict[str, Any] = dict(returned)
+    answer = Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)
+    settings = record["settings"]
+    measure = first_measure(settings) if measure is None else measure
+    if dialect(settings.get("dialect") or "steelyard").reads_texts([measure]):
+        answer = Run(answer, texts=texts())
+    lists[last] = answer
+    for stage in reads:
+        numbers = own.filter(pl.col("stage") == stage)["call"].drop_nulls().unique().sort().to_list()
+        if numbers:
+            lists[stage] = {"calls": [_run(own, stage, number) for number in numbers], "list": lists[stage]}
+    policies = {key: settings[key] for key in _POLICIES if settings.get(key) is not None}
+    judged = chunking_qrels(qrels, row["chunker"]) if row.get("chunker") else qrels
+    split = stages(
+        judged,
+        lists,
+        measure,
+        inputs=reads,
+        dialect=settings.get("dialect") or "steelyard",
+        **{**policies, **{key: value for key, value in options.items() if value is not None}},
+    )
+    others = tuple(run for run in known if run != chosen)
+    if split.lists:
+        returned |= {last: answer, **split.lists}
+    return replace(split, run=chosen, others=others, lists=returned)
+
+
+def _run(frame: pl.DataFrame, stage: str, call: int | None) -> Run:
+    """The lists of a stage, or of one of its calls."""
+    rows = frame.filter((pl.col("stage") == stage) & pl.col("call").eq_missing(call))
+    table = rows.select("query_id", pl.col("doc_ids").alias("doc_id"), score=pl.lit(None, pl.Float64))
+    empty = rows.filter(pl.col("doc_ids").list.len() == 0)["query_id"].to_list()
+    listed = table.explode("doc_id").drop_nulls("doc_id")
+    return Run.from_table(listed, ordered=True, name=stage, empty=tuple(empty))
+
+
+def first_measure(settings: Mapping[str, Any]) -> str:
+    """The first measure of a bench that can be split over stages."""
+    cutoff = f"@{settings['at'][0]}" if settings.get("at") else ""
+    for text in settings["measures"]:
+        with suppress(MeasureError):
+            check_splits(text + cutoff, dialect(settings.get("dialect") or "steelyard").measure(text + cutoff))
+            return str(text + cutoff)
+    return DEFAULT_MEASURE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -248,7 +249,6 @@ def check_bench(
     source: Bench | Mapping[str, Any], path: Path | None = None, located: LocatedYaml | None = None
 ) -> tuple[Bench, list[Spec]]:
     """The bench and its retrievers, or one report of all problems."""
-    where = str(path) if path else "the bench"
     bench, problems = (
         (source, []) if isinstance(source, Bench) else _validated({str(key): value for key, value in source.items()})
     )
@@ -264,7 +264,12 @@ def check_bench(
         problems += [(("retrievers", spec.entry), without_corpus(spec)) for spec in specs if spec.needs_corpus]
     if problems:
         known = {place[:1] for place, _ in problems}
-        raise _report(where, located, [*problems, *_dataset_problems(bench, folder, known)])
+        texts = []
+        for place, text in [*problems, *_dataset_problems(bench, folder, known)]:
+            line = located.line(place) if located else None
+            texts.append(f"line {line}: {text}" if line is not None else text)
+        where = str(path) if path else "the bench"
+        raise InputError(problem_report(f"{where}: {counted(len(texts), 'problem')}; nothing was run:", texts))
     if not bench.measures and not dialect(bench.dialect).measures:
         bench = bench.model_copy(update={"measures": CHUNK_MEASURES if bench.chunkers else DEFAULT_MEASURES})
     return bench, specs
@@ -363,12 +368,8 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list
     problems += faults
     labels = () if faults else row_labels(bench.chunkers, specs, folder)
     if bench.evidence is not None and not bench.chunkers:
-        problems.append(
-            (
-                ("evidence",),
-                "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`",
-            )
-        )
+        text = "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`"
+        problems.append((("evidence",), text))
     found = len(problems)
     check(("correction",), check_correction, bench.correction)
     plan = ComparisonPlan(bench.test, bench.correction if len(problems) == found else "none")
@@ -401,19 +402,15 @@ def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
         return
     definitions = set()
     for text in keys:
-        try:
+        with suppress(MeasureError):
             definitions |= {measure.spelled for measure in _measures(chosen, text)}
-        except MeasureError:
-            continue
-    try:
-        known = chosen.measure(rule.measure).spelled in definitions
-    except MeasureError:
-        known = False
-    if not known:
-        raise InputError(
-            f"the rule {rule.text!r} needs {rule.measure!r}, which is not among the measures {', '.join(keys)}."
-            f"{did_you_mean(rule.measure, keys)}"
-        )
+    with suppress(MeasureError):
+        if chosen.measure(rule.measure).spelled in definitions:
+            return
+    raise InputError(
+        f"the rule {rule.text!r} needs {rule.measure!r}, which is not among the measures {', '.join(keys)}."
+        f"{did_you_mean(rule.measure, keys)}"
+    )
 
 
 def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
@@ -482,14 +479,6 @@ def check_by(bench: Bench, dataset: Dataset) -> None:
             f"`by` is {bench.by!r}; expected {COMPLEXITY} or a column of the queries of {dataset.name!r}: "
             f"{', '.join(columns) or 'they have none'}.{did_you_mean(bench.by, [*columns, COMPLEXITY])}"
         )
-
-
-def _report(where: str, located: LocatedYaml | None, problems: Sequence[Problem]) -> InputError:
-    texts = []
-    for place, text in problems:
-        line = located.line(place) if located else None
-        texts.append(f"line {line}: {text}" if line is not None else text)
-    return InputError(problem_report(f"{where}: {counted(len(texts), 'problem')}; nothing was run:", texts))
 
 
 STARTER = """\

@@ -160,11 +160,6 @@ class ReturnedTexts:
         ]
 
 
-def write_documents(rows: Iterable[tuple[str, str, str, str]], path: Path) -> None:
-    """Write documents.parquet."""
-    write_rows(rows, path, dict.fromkeys(COLUMNS, pl.String))
-
-
 def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str, Any]) -> None:
     """Write rows as Parquet, in parts that are joined at the end; the file is replaced when it is complete.
 

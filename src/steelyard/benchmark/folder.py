@@ -15,9 +15,16 @@ from typing import Any, TypeVar
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark.cache import is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
-from steelyard.benchmark.comparison import compare_runs, unmeasured_runs, with_notes
+from steelyard.benchmark.comparison import (
+    STAGES_FILE,
+    compare_runs,
+    split_run,
+    staged_runs,
+    unmeasured_runs,
+    with_notes,
+)
 from steelyard.benchmark.record import checked_record
-from steelyard.benchmark.stages import STAGES_FILE, split_run, staged_runs
+from steelyard.benchmark.retrieval import failed_share
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
@@ -83,8 +90,41 @@ class ResultFolder:
 
     def subject(self) -> Subject:
         """The subject of the report page."""
-        return subject_of(
-            self.path, self.record, self.comparison, self.queries, self.columns, self.documents, self.notes
+        record, comparison, folder = self.record, self.comparison, self.path
+        dataset, machine, rows = record["dataset"], record["machine"], record["runs"]
+        plan = comparison.plan
+        return Subject(
+            comparison=comparison,
+            title=str(dataset["name"]),
+            queries=self.queries,
+            columns=self.columns,
+            documents=self.documents,
+            costs=rows,
+            approximation=record.get("approximation", ()),
+            stages=_page_stages(folder, record),
+            check=Check.from_dict(record["check"]).document() if record.get("check") else None,
+            errors={row["run"]: row["errors"] for row in rows if row["errors"]},
+            made={
+                str(row["run"]): (
+                    ", ".join(f"{name}={value}" for name, value in row["settings"].items()),
+                    str(row["fingerprint"]),
+                )
+                for row in rows
+            },
+            facts=[
+                ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'chunk')} of all chunkings")
+                if record["settings"].get("chunkers")
+                else ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
+                ("Fingerprint of the dataset", str(dataset["fingerprint"])),
+                ("Depth", f"{counted(record['settings']['depth'], 'document')} per query"),
+                ("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"),
+                ("Machine", ", ".join(str(part) for part in machine.values())),
+                ("Evaluated by", f"Steelyard {record['steelyard']}"),
+            ],
+            command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
+            whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --full",
+            controls=tuple(str(row["run"]) for row in rows if row["settings"].get("retriever") == RANDOM),
+            absent=tuple(map(sentence, self.notes)),
         )
 
     def to_html(self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None) -> None:
@@ -150,10 +190,15 @@ def _load(path: Path) -> ResultFolder:
     if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
         texts = _whole_texts(documents)
         runs = {name: Run(run, texts=texts) for name, run in runs.items()}
-    comparison = _compare_again(record, qrels, _read_rules(path, qrels), runs, columns, notes)
+    parts = {rule: part.drop_nulls("doc_id") for rule, part in read_by_rule(path / OVERLAPS_FILE).items()}
+    rules = {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
+    comparison = _compare_again(record, qrels, rules, runs, columns, notes)
     comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
     cached = tuple(str(row["run"]) for row in record["runs"] if row.get("cached"))
-    comparison = replace(comparison, failed=_failed(record), cached=cached, judge_command=judge_command(path))
+    failed = {
+        str(row["run"]): failed_share(len(row["errors"]), row["queries"]) for row in record["runs"] if row["errors"]
+    }
+    comparison = replace(comparison, failed=failed, cached=cached, judge_command=judge_command(path))
     notes += _changed_means(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
 
@@ -244,12 +289,6 @@ def read_by_rule(file: Path) -> dict[str, pl.DataFrame]:
     return {str(rule): part for (rule,), part in parts.items()}
 
 
-def _read_rules(path: Path, qrels: Qrels) -> dict[str, Qrels]:
-    """The qrels by each overlap rule; none if the folder has none."""
-    parts = {rule: part.drop_nulls("doc_id") for rule, part in read_by_rule(path / OVERLAPS_FILE).items()}
-    return {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
-
-
 def _read_runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
     files = {str(row["run"]): path / "runs" / str(row["file"]) for row in record["runs"]}
     missing = [str(file.relative_to(path)) for file in files.values() if not os.path.isfile(file)]
@@ -272,6 +311,11 @@ def read_queries(path: Path, notes: list[Note] | None = None) -> tuple[dict[str,
         if notes is not None:
             notes.append(note("result-file-missing", file="queries.parquet", what="queries"))
         return {}, {}
+    return queries_of(frame)
+
+
+def queries_of(frame: pl.DataFrame) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The texts of the queries and their other columns, of the content of queries.parquet."""
     ids = frame["query_id"].to_list()
     columns = {
         name: {query: value for query, value in zip(ids, frame[name].to_list(), strict=True) if value is not None}
@@ -286,6 +330,11 @@ def _read_documents(path: Path, notes: list[Note]) -> dict[str, tuple[str, str]]
     if frame is None:
         notes.append(note("result-file-missing", file=DOCUMENTS, what="documents"))
         return {}
+    return documents_of(frame)
+
+
+def documents_of(frame: pl.DataFrame) -> dict[str, tuple[str, str]]:
+    """Title and text of each document, of the content of documents.parquet."""
     rows = frame.select("doc_id", "title", "text").iter_rows()
     return {doc: (title or "", text or "") for doc, title, text in rows}
 
@@ -327,22 +376,6 @@ def _compare_again(
         raise InputError(f"the comparison of this folder cannot be computed again: {error}") from None
 
 
-def _failed(record: Mapping[str, Any]) -> dict[str, str]:
-    """For each run that failed on queries, on how many of how many."""
-    return {
-        str(row["run"]): failed_share(len(row["errors"]), row["queries"]) for row in record["runs"] if row["errors"]
-    }
-
-
-def failed_share(failed: int, answered: int) -> str:
-    """The number of failed queries out of all.
-
-    >>> failed_share(2, 4)
-    '2 of 6'
-    """
-    return f"{failed:,} of {failed + answered:,}"
-
-
 def _changed_means(record: Mapping[str, Any], comparison: Comparison) -> list[Note]:
     """A note on means that differ from the recorded ones."""
     recorded = {(row["run"], row["k"]): row for row in record["comparison"]["leaderboard"]}
@@ -368,53 +401,6 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
             with suppress(SteelyardError):
                 found.append(split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))
     return found
-
-
-def subject_of(
-    folder: Path,
-    record: Mapping[str, Any],
-    comparison: Comparison,
-    queries: Mapping[str, str],
-    columns: Mapping[str, Mapping[str, Any]],
-    documents: Mapping[str, tuple[str, str]],
-    notes: Sequence[Note] = (),
-) -> Subject:
-    """The subject of the report page of a bench."""
-    dataset, machine, rows = record["dataset"], record["machine"], record["runs"]
-    plan = comparison.plan
-    return Subject(
-        comparison=comparison,
-        title=str(dataset["name"]),
-        queries=queries,
-        columns=columns,
-        documents=documents,
-        costs=rows,
-        approximation=record.get("approximation", ()),
-        stages=_page_stages(folder, record),
-        check=Check.from_dict(record["check"]).document() if record.get("check") else None,
-        errors={row["run"]: row["errors"] for row in rows if row["errors"]},
-        made={
-            str(row["run"]): (
-                ", ".join(f"{name}={value}" for name, value in row["settings"].items()),
-                str(row["fingerprint"]),
-            )
-            for row in rows
-        },
-        facts=[
-            ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'chunk')} of all chunkings")
-            if record["settings"].get("chunkers")
-            else ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
-            ("Fingerprint of the dataset", str(dataset["fingerprint"])),
-            ("Depth", f"{counted(record['settings']['depth'], 'document')} per query"),
-            ("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"),
-            ("Machine", ", ".join(str(part) for part in machine.values())),
-            ("Evaluated by", f"Steelyard {record['steelyard']}"),
-        ],
-        command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
-        whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --full",
-        controls=tuple(str(row["run"]) for row in rows if row["settings"].get("retriever") == RANDOM),
-        absent=tuple(map(sentence, notes)),
-    )
 
 
 # Files that are left over from an earlier result
@@ -453,11 +439,9 @@ def remove_files(paths: Collection[Path]) -> list[Path]:
     """Remove files; those that were removed. A file that cannot be removed is left."""
     removed = []
     for path in paths:
-        try:
+        with suppress(OSError):
             path.unlink()
-        except OSError:
-            continue
-        removed.append(path)
+            removed.append(path)
     return removed
 
 

@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.benchmark.lock import held
+from steelyard.benchmark.cache import held
 from steelyard.checks import is_number
 from steelyard.comparison.history import History, uncollected
 from steelyard.comparison.scores import label
@@ -67,23 +67,17 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
     record = result.to_dict()
     comparison = result.comparison
     tables = comparison.score_tables
-    keys = [(label(column.key, table.k), column) for table in tables for column in table.columns]
+    columns = [(table, number, column) for table in tables for number, column in enumerate(table.columns)]
+    keys = [label(column.key, table.k) for table, _, column in columns]
+    means_of = [table.means()[:, number].tolist() for table, number, _ in columns]
     queries = list(dict.fromkeys(query for table in tables for query in table.queries))
     runs: dict[str, Any] = {}
     for place, run in enumerate(tables[0].runs):
-        values = {
-            label(column.key, table.k): [
-                _plain(value) for value in table.values[table.runs.index(run), number].tolist()
-            ]
-            for table in tables
-            for number, column in enumerate(table.columns)
-        }
-        means = {
-            label(column.key, table.k): _plain(float(mean))
-            for table in tables
-            for column, mean in zip(table.columns, table.means()[place].tolist(), strict=True)
-        }
-        runs[run] = {"means": means, "values": values}
+        means = [_plain(float(means[place])) for means in means_of]
+        values = [
+            list(map(_plain, table.values[table.runs.index(run), number].tolist())) for table, number, _ in columns
+        ]
+        runs[run] = {"means": dict(zip(keys, means, strict=True)), "values": dict(zip(keys, values, strict=True))}
     return {
         "steelyard": record["steelyard"],
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -92,7 +86,7 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
         "fingerprints": fingerprints_of(result),
         "measures": {
             key: column.measure.spelled if column.measure is not None else _digest(comparison.weights)
-            for key, column in keys
+            for key, (_, _, column) in zip(keys, columns, strict=True)
         },
         "settings": comparison.settings,
         "queries": queries,
@@ -136,19 +130,10 @@ def _inside(file: Path, top: Path) -> str:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=GIT_SECONDS,
-            check=False,
-        )
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, timeout=GIT_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None
 
 
 def _digest(value: Any) -> str:
@@ -183,14 +168,7 @@ def read_history(path: str | Path) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: str(record["time"]))
 
 
-_FIELDS: dict[str, type] = {
-    "time": str,
-    "dataset": str,
-    "measures": dict,
-    "fingerprints": dict,
-    "queries": list,
-    "runs": dict,
-}
+_FIELDS = {"time": str, "dataset": str, "measures": dict, "fingerprints": dict, "queries": list, "runs": dict}
 _TYPES = tuple(_FIELDS.values())
 _REPEATED = ("queries", "measures", "fingerprints", "settings")
 """Fields that are the same in most lines of a dataset; equal ones are kept once, which saves most of the memory."""

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.benchmark.across import BenchAcross
-from steelyard.benchmark.costs import Row
 from steelyard.benchmark.folder import ACROSS_FILE
 from steelyard.benchmark.history import fingerprints_of, git_state
 from steelyard.benchmark.result import BenchResult
+from steelyard.benchmark.retrieval import COSTS, TIMES, Row
 from steelyard.comparison.scores import label
 from steelyard.errors import InputError, PackageError
 from steelyard.masking import masked, masked_settings
+from steelyard.retrievers.base import unused_name
 from steelyard.version import __version__
 
 LOCAL_STORE = "sqlite:///mlflow.db"
@@ -30,10 +31,6 @@ EXPERIMENT = "steelyard"
 """The experiment, unless MLFLOW_EXPERIMENT_NAME names another."""
 
 _FILES = ("result.json", "leaderboard.md", "report.html", ACROSS_FILE, "across.md")
-_COSTS = (
-    *("mean_seconds", "p50_seconds", "p95_seconds", "p99_seconds"),
-    *("queries_per_second", "index_seconds", "index_bytes", "peak_bytes"),
-)
 _LONGEST_VALUE, _LONGEST_NAME = 500, 250
 """Lengths of values and names that every version of MLflow takes."""
 
@@ -96,13 +93,8 @@ def log_bench(store: Store, result: BenchResult, folder: Path) -> str:
         tags = {**git, "steelyard.datasets": ", ".join(result.results)}
         top = _log(store, result.dataset.name, tags, _params(settings), {}, result.folder)
         for row in result.across.rows:
-            values = {
-                "macro": row.macro,
-                "macro_low": row.these[0],
-                "macro_high": row.these[1],
-                "micro": row.micro,
-                "mean_rank": row.mean_rank,
-            }
+            values = {"macro": row.macro, "macro_low": row.these[0], "macro_high": row.these[1]}
+            values |= {"micro": row.micro, "mean_rank": row.mean_rank}
             named = {f"{result.across.measure} {name}": value for name, value in values.items()}
             _log(store, row.run, tags, {}, named, parent=top)
         for name, single in result.results.items():
@@ -127,7 +119,7 @@ def _log_dataset(
 def _metrics(result: BenchResult, row: Row) -> dict[str, float]:
     """The means of a retriever with the ends of their intervals, its costs, and how many queries failed."""
     found: dict[str, float] = {"failed_queries": float(len(row.errors))}
-    for name in _COSTS:
+    for name in (*TIMES, *COSTS):
         found[name] = math.nan if (value := getattr(row, name)) is None else float(value)
     rows = result.evaluated.leaderboard_rows if result.evaluated is not None else ()
     for place in (each for each in rows if each.run == row.run):
@@ -179,21 +171,16 @@ def _log(
     run = client.create_run(store.experiment, run_name=name)
     number, time = str(run.info.run_id), int(run.info.start_time)
     numbers = {key: value for key, value in metrics.items() if math.isfinite(value)}
+    names, of_params = mlflow_names(list(numbers)), mlflow_names(list(params))
     client.log_batch(
         number,
-        metrics=[
-            Metric(key, value, time, 0)
-            for key, value in zip(mlflow_names(list(numbers)), numbers.values(), strict=True)
-        ],
-        params=[
-            Param(key, value[:_LONGEST_VALUE])
-            for key, value in zip(mlflow_names(list(params)), params.values(), strict=True)
-        ],
+        metrics=[Metric(key, value, time, 0) for key, value in zip(names, numbers.values(), strict=True)],
+        params=[Param(key, text[:_LONGEST_VALUE]) for key, text in zip(of_params, params.values(), strict=True)],
         tags=[RunTag(key, value[:_LONGEST_VALUE]) for key, value in {**tags, **extra}.items()],
     )
-    for file in _FILES if folder is not None else ():
-        if folder is not None and (folder / file).is_file():
-            client.log_artifact(number, str(folder / file))
+    for path in [] if folder is None else [folder / file for file in _FILES]:
+        if path.is_file():
+            client.log_artifact(number, str(path))
     client.set_terminated(number)
     return number
 
@@ -207,10 +194,5 @@ def mlflow_names(names: Sequence[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         plain = re.sub(r"[^0-9A-Za-z.-]+", "_", re.sub(r"\W*@", "_at_", name)).strip("_.") or "_"
-        plain, number = plain[: _LONGEST_NAME - 4], 1
-        chosen = plain
-        while chosen in found:
-            number += 1
-            chosen = f"{plain}-{number}"
-        found.append(chosen)
+        found.append(unused_name(plain[: _LONGEST_NAME - 4], found, "-"))
     return found

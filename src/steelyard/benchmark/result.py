@@ -12,26 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from steelyard.benchmark import folder as files
 from steelyard.benchmark.approximation import Approximation, approximation_table
+from steelyard.benchmark.comparison import STAGES_FILE, StageRow, stages_schema
 from steelyard.benchmark.config import Bench
-from steelyard.benchmark.costs import SHOWN_IDS, Row
-from steelyard.benchmark.documents import ReturnedTexts, write_documents, write_rows
-from steelyard.benchmark.folder import (
-    DOCUMENTS,
-    EVALUATION_FILES,
-    OVERLAP_SCORES,
-    OVERLAPS_FILE,
-    RANGES,
-    judge_command,
-    lists_of,
-    read_frame,
-    remove_files,
-    required_comparison,
-    rules_frame,
-    run_files,
-    subject_of,
-)
-from steelyard.benchmark.stages import STAGES_FILE, StageRow, stages_schema
+from steelyard.benchmark.documents import COLUMNS, ReturnedTexts, write_rows
+from steelyard.benchmark.folder import DOCUMENTS, ResultFolder, read_frame, remove_files, run_files
+from steelyard.benchmark.retrieval import SHOWN_IDS, Row
 from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import ScoreTable
@@ -102,12 +89,12 @@ class BenchResult:
     @property
     def comparison(self) -> Comparison:
         """The comparison of the runs; an error if the dataset has no qrels."""
-        return required_comparison(self.evaluated, self.folder)
+        return files.required_comparison(self.evaluated, self.folder)
 
     @cached_property
     def lists(self) -> ListComparison:
         """How far the lists of the runs agree; it needs no qrels."""
-        return lists_of(self.runs)
+        return files.lists_of(self.runs)
 
     @property
     def failed(self) -> dict[str, int]:
@@ -122,7 +109,7 @@ class BenchResult:
     @property
     def notes(self) -> list[Note]:
         """Notes on the dataset and on the retrievers: cached answers, failures, unknown documents."""
-        notes = [] if self.evaluated is not None else [note("no-qrels", command=judge_command(self.folder))]
+        notes = [] if self.evaluated is not None else [note("no-qrels", command=files.judge_command(self.folder))]
         notes += self.input_notes
         cached = [row.run for row in self.rows if row.cached]
         if cached:
@@ -141,31 +128,16 @@ class BenchResult:
         for row in self.rows:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
-                notes.append(
-                    note(
-                        "retriever-failed",
-                        run=row.run,
-                        failed=len(row.errors),
-                        queries=len(row.errors) + row.queries,
-                        query=query,
-                        error=error,
-                    )
-                )
+                counts = {"failed": len(row.errors), "queries": len(row.errors) + row.queries}
+                notes.append(note("retriever-failed", run=row.run, **counts, query=query, error=error))
             if short := self._short(row):
                 notes.append(short)
             if row.unknown_documents:
                 prefix = f"{row.chunker}:" if row.chunker else ""
                 known = (doc for doc in self.dataset.corpus if doc.startswith(prefix))
-                notes.append(
-                    note(
-                        "unknown-documents",
-                        run=row.run,
-                        count=row.unknown_documents,
-                        examples=row.unknown_examples,
-                        corpus=tuple(islice(known, SHOWN_IDS)),
-                        id_hint=row.id_hint,
-                    )
-                )
+                found = {"count": row.unknown_documents, "examples": row.unknown_examples}
+                corpus = tuple(islice(known, SHOWN_IDS))
+                notes.append(note("unknown-documents", run=row.run, **found, corpus=corpus, id_hint=row.id_hint))
         return notes
 
     def _short(self, row: Row) -> Note | None:
@@ -235,21 +207,9 @@ class BenchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As in result.json."""
-        settings = self.bench.model_dump(
-            mode="json",
-            exclude={
-                "dataset",
-                "datasets",
-                "queries",
-                "corpus",
-                "qrels",
-                "history",
-                "retrievers",
-                "chunkers",
-                "evidence",
-            },
-        )
         parts = {name: getattr(self.bench, name) for name in ("queries", "corpus", "qrels")}
+        others = {"dataset", "datasets", "history", "retrievers", "chunkers", "evidence", *parts}
+        settings = self.bench.model_dump(mode="json", exclude=others)
         settings |= {
             name: masked_settings(part) if isinstance(part, (str, Mapping)) else type(part).__name__
             for name, part in parts.items()
@@ -286,7 +246,7 @@ class BenchResult:
             ],
             "comparison": None if self.evaluated is None else self.evaluated.to_dict(),
             **({"lists": self.lists.to_dict()} if self.evaluated is None else {}),
-            **({"approximation": [each.to_dict() for each in self.approximation]} if self.approximation else {}),
+            **({"approximation": [asdict(each) for each in self.approximation]} if self.approximation else {}),
             **({"check": self.check.to_dict()} if self.check is not None else {}),
             "problems": [each.to_dict() for each in self.problems],
             "chunk_notes": [each.to_dict() for each in self.chunk_notes],
@@ -316,7 +276,7 @@ class BenchResult:
         for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
             run.write(folder / "runs" / file)
         write_file(folder / "queries.parquet", parquet_bytes(_queries_frame(self.dataset)))
-        write_documents(self._documents(texts), folder / DOCUMENTS)
+        write_rows(self._documents(texts), folder / DOCUMENTS, dict.fromkeys(COLUMNS, pl.String))
         if any(row.stages for row in self.rows):
             write_rows(stages, folder / STAGES_FILE, stages_schema())
         else:
@@ -324,16 +284,16 @@ class BenchResult:
         write_file(folder / "leaderboard.md", utf8(self.to_markdown() + "\n"))
         record = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str)
         if self.evaluated is None:
-            remove_files([folder / name for name in EVALUATION_FILES])
+            remove_files([folder / name for name in files.EVALUATION_FILES])
         else:
             write_file(folder / "scores.parquet", parquet_bytes(_scores_frame(self.evaluated.score_tables)))
             write_file(folder / "pairs.parquet", parquet_bytes(self.evaluated.pairs))
             self.dataset.qrels.write(folder / "qrels.parquet")
             ranges = self.dataset.qrels.ranges
             frames = {
-                RANGES: None if ranges is None else ranges.frame,
-                OVERLAPS_FILE: rules_frame({rule: qrels.frame for rule, qrels in self.rules.items()}),
-                OVERLAP_SCORES: rules_frame(
+                files.RANGES: None if ranges is None else ranges.frame,
+                files.OVERLAPS_FILE: files.rules_frame({rule: qrels.frame for rule, qrels in self.rules.items()}),
+                files.OVERLAP_SCORES: files.rules_frame(
                     {rule: _scores_frame(tables) for rule, tables in self.evaluated.claims.rules.items()}
                 ),
             }
@@ -357,17 +317,11 @@ class BenchResult:
 
     def _subject(self, record: dict[str, Any]) -> Subject:
         """The subject of the report page: the same as that of the folder."""
-        queries = _queries_frame(self.dataset)
-        ids = queries["query_id"].to_list()
-        columns = {
-            name: {query: value for query, value in zip(ids, queries[name].to_list(), strict=True) if value is not None}
-            for name in queries.columns
-            if name not in ("query_id", "text")
-        }
-        rows = self.documents.select("doc_id", "title", "text").iter_rows()
-        documents_by_id = {doc: (title, text) for doc, title, text in rows}
-        texts = dict(zip(ids, queries["text"].to_list(), strict=True))
-        return subject_of(self.folder, record, self.comparison, texts, columns, documents_by_id)
+        queries, columns = files.queries_of(_queries_frame(self.dataset))
+        documents, qrels = files.documents_of(self.documents), self.dataset.qrels
+        return ResultFolder(
+            self.folder, record, self.runs, qrels, self.evaluated, queries, columns, documents
+        ).subject()
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
         """The documents with their texts: judged ones and those near the top of a run, and all that came back."""

@@ -1,11 +1,11 @@
-"""Retrieval in a bench: retrievers index the documents and answer the queries, and time and memory are measured."""
+"""Retrieval in a bench: retrievers index the documents and answer the queries; time and memory are the cost of each."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -13,10 +13,12 @@ from types import TracebackType
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from steelyard.benchmark.cache import Answers, AnswerStore
+import numpy as np
+
+from steelyard.benchmark.cache import Answers, AnswerStore, IndexStore
 from steelyard.benchmark.documents import ReturnedTexts
-from steelyard.benchmark.saved_indexes import IndexStore
 from steelyard.benchmark.specs import Spec
+from steelyard.masking import masked_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import read_lists
 from steelyard.retrievers.adapters.targets import list_hint
@@ -251,3 +253,88 @@ def _resident_bytes() -> int | None:
         return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
         return None
+
+
+TIMES = ("mean_seconds", "p50_seconds", "p95_seconds", "p99_seconds")
+COSTS = (THROUGHPUT, "index_seconds", "index_bytes", "peak_bytes")
+"""What a Row has of the time per query, and of the other costs."""
+
+SHOWN_IDS = 2
+"""Example ids of the run and of the corpus in a note."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The cost of one retriever, and its errors.
+
+    errors: the error by query. unknown_documents, unknown_examples: retrieved documents that are not in the corpus.
+    cached: whether all answers are from the cache, whose file is `answers`. id_hint: the field with the ids of the
+    corpus, if the retriever returned others. longest: the documents of its longest list. stages: the stages of its
+    pipeline in their order, and what each of them reads; empty if they are unknown.
+    session: when the times were measured; equal if those of every query were
+    measured together, None if that is unknown.
+    """
+
+    run: str
+    retriever: str
+    settings: dict[str, Any]
+    queries: int
+    mean_seconds: float | None
+    p50_seconds: float | None
+    p95_seconds: float | None
+    p99_seconds: float | None
+    queries_per_second: float | None
+    index_seconds: float | None
+    index_bytes: int | None
+    peak_bytes: int | None
+    errors: dict[str, str]
+    unknown_documents: int
+    cached: bool
+    chunker: str | None = None
+    chunks: int | None = None
+    chunk_tokens: float | None = None
+    answers: str | None = None
+    unknown_examples: tuple[str, ...] = ()
+    id_hint: str | None = None
+    longest: int | None = None
+    session: str | None = None
+    stages: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> str:
+        """The number of failed queries out of all, as in `2 of 6`."""
+        return failed_share(len(self.errors), self.queries)
+
+    @property
+    def broken(self) -> bool:
+        """Whether it failed on every query."""
+        return bool(self.errors) and not self.queries
+
+    @classmethod
+    def of(
+        cls, run: str, retriever: str, settings: dict[str, Any], answers: Answers, unknown: Sequence[str], cached: bool
+    ) -> Row:
+        """The row of a retriever's answers; `unknown` are retrieved documents that are not in the corpus."""
+        seconds = np.array(list(answers.seconds.values()))
+        times = [float(seconds.mean()), *np.percentile(seconds, [50, 95, 99]).tolist()] if len(seconds) else [None] * 4
+        return cls(
+            run=run,
+            retriever=retriever,
+            settings=masked_settings(settings),
+            queries=len(answers.lists),
+            **dict(zip(TIMES, times, strict=True)),
+            **{name: answers.cost.get(name) for name in COSTS},
+            errors=dict(answers.errors),
+            unknown_documents=len(unknown),
+            cached=cached,
+            unknown_examples=tuple(dict.fromkeys(unknown))[:SHOWN_IDS],
+            id_hint=answers.id_hint,
+            longest=max(map(len, answers.lists.values()), default=None),
+            session=answers.session,
+            stages=answers.reads,
+        )
+
+
+def failed_share(failed: int, answered: int) -> str:
+    """The number of failed queries out of all, as in `2 of 6`."""
+    return f"{failed:,} of {failed + answered:,}"

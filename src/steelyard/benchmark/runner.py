@@ -12,21 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
-from steelyard.benchmark.cache import Answers, AnswerStore, cache_key
+from steelyard.benchmark.cache import Answers, AnswerStore, cache_key, index_store, locked, other_indexes
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
-from steelyard.benchmark.comparison import chunking_notes, compare_runs, measure_options, unmeasured_runs, with_notes
+from steelyard.benchmark.comparison import (
+    DEFAULT_MEASURE,
+    chunking_notes,
+    compare_runs,
+    first_measure,
+    measure_options,
+    stage_rows,
+    unmeasured_runs,
+    with_notes,
+)
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
-from steelyard.benchmark.costs import Row
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
 from steelyard.benchmark.folder import ACROSS_PAGE, judge_command, leftover_files, read_earlier_record, remove_files
 from steelyard.benchmark.history import append_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
-from steelyard.benchmark.lock import locked
 from steelyard.benchmark.result import BenchResult
-from steelyard.benchmark.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
-from steelyard.benchmark.saved_indexes import index_store, other_indexes
+from steelyard.benchmark.retrieval import Job, Progress, Row, index_all, measure_throughput, retrieve_all
 from steelyard.benchmark.specs import Spec, without_corpus
-from steelyard.benchmark.stages import DEFAULT_MEASURE, first_measure, stage_rows
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset, validate_dataset
 from steelyard.dialects import dialect
@@ -37,7 +42,7 @@ from steelyard.masking import masked
 from steelyard.notes import Note, note, sentence
 from steelyard.quality.check import Check, quick_check
 from steelyard.retrievers.adapters.documents import HASH
-from steelyard.retrievers.shared_vectors import clear_vectors, stored_vectors
+from steelyard.retrievers.embeddings import clear_vectors, stored_vectors
 from steelyard.run import Run
 from steelyard.temporary import remove_left_over
 from steelyard.wording import counted
@@ -94,7 +99,12 @@ def bench(
     record = Path(history) if history is not None else beside / config.history if config.history else None
     if record is not None:
         config = config.model_copy(update={"history": str(record)})
-    store = _mlflow_store(mlflow)
+    store: Store | None = None
+    if mlflow:
+        from steelyard.benchmark.mlflow import LOCAL_STORE, open_store
+
+        # It is opened before anything is run, so that an error comes first.
+        store = open_store(LOCAL_STORE if mlflow is True else mlflow)
     if config.datasets is None:
         result = _bench(config, specs, path, folder, fresh, strict, progress)
         _remember(record, result, beside, store)
@@ -122,15 +132,6 @@ def _remember(file: Path | None, result: BenchResult, folder: Path, store: Store
 
         log_bench(store, result, folder)
         LOG.info("The result is in the MLflow store %s.", masked(store.uri))
-
-
-def _mlflow_store(mlflow: bool | str) -> Store | None:
-    """The MLflow store to log to; opened before anything is run, so that an error comes first."""
-    if not mlflow:
-        return None
-    from steelyard.benchmark.mlflow import LOCAL_STORE, open_store
-
-    return open_store(LOCAL_STORE if mlflow is True else mlflow)
 
 
 def _named_progress(name: str, progress: Progress) -> Progress:
@@ -167,7 +168,7 @@ def _bench(
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
             comparison = replace(comparison, judge_command=judge_command(folder))
-            approximation = _approximation(config, chunkings, runs, rows, comparison)
+            approximation = approximations(rows, runs, comparison, chunkings, measure_options(dict(config)))
         result = BenchResult(
             bench=config,
             dataset=all_chunks(dataset, chunkings),
@@ -255,14 +256,9 @@ def _log_check(dataset: Dataset, config: Bench) -> None:
     found = [each for each in checked.findings if each.code not in REPORTED] if checked is not None else []
     if found:
         named = shlex.quote(config.dataset) if isinstance(config.dataset, str) else "DATASET"
-        worst = found[0].text.split(". ")[0]
-        LOG.warning(
-            "check: %s, worst: %s; `steelyard check %s` shows %s.",
-            counted(len(found), "finding"),
-            worst,
-            named,
-            "it" if len(found) == 1 else "them",
-        )
+        count, worst = counted(len(found), "finding"), found[0].text.split(". ")[0]
+        them = "it" if len(found) == 1 else "them"
+        LOG.warning("check: %s, worst: %s; `steelyard check %s` shows %s.", count, worst, named, them)
 
 
 def _queries_to_run(dataset: Dataset, chunking: Chunking) -> dict[str, str]:
@@ -412,25 +408,6 @@ def _compare(
     failed = {row.run: row.failed for row in rows if row.errors}
     cached = tuple(row.run for row in rows if row.cached)
     return replace(with_notes(comparison, notes), failed=failed, cached=cached), notes
-
-
-def _approximation(
-    config: Bench, chunkings: Sequence[Chunking], runs: Mapping[str, Run], rows: Sequence[Row], comparison: Comparison
-) -> tuple[Approximation, ...]:
-    """What approximate search costs, with the documents and the qrels of every chunking."""
-    options = measure_options(dict(config))
-    return tuple(
-        found
-        for chunking in chunkings
-        for found in approximations(
-            [row for row in rows if row.chunker == chunking.label],
-            runs,
-            comparison,
-            chunking.corpus,
-            chunking.qrels,
-            options,
-        )
-    )
 
 
 def _write(result: BenchResult, texts: ReturnedTexts, jobs: Sequence[Job]) -> BenchResult:

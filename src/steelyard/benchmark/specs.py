@@ -14,16 +14,9 @@ from steelyard.checks import unknown_name
 from steelyard.errors import InputError, SteelyardError, did_you_mean
 from steelyard.io.columns import RUN_ROLES
 from steelyard.masking import is_secret_name, masked_settings, remember_settings
+from steelyard.retrievers import registry
 from steelyard.retrievers.base import Retriever, needs_corpus
-from steelyard.retrievers.registry import (
-    RUN,
-    adapter_of,
-    from_object,
-    is_target,
-    retriever,
-    retriever_names,
-    retriever_settings,
-)
+from steelyard.retrievers.registry import RUN, is_target, retriever_names
 from steelyard.safe_text import has_lone_surrogate
 from steelyard.user_code import run_user_code
 
@@ -53,11 +46,7 @@ class GridPoint:
     suffix: str
 
     def label(self, name: str) -> str:
-        """The label of this point.
-
-        >>> GridPoint({"k1": 0.9}, "k1=0.9").label("bm25-okapi")
-        'bm25-okapi k1=0.9'
-        """
+        """The label of this point, as in `bm25-okapi k1=0.9`."""
         return f"{name} {self.suffix}".rstrip()
 
 
@@ -158,7 +147,7 @@ def named_entry(label: str, entry: Any) -> Any:
         return {name: {**target, NAME: label}}
     if isinstance(entry, Retriever) and not isinstance(entry, type):
         return {"python": {"target": entry, NAME: label}}
-    return {adapter_of(entry): {"target": entry, NAME: label}}
+    return {registry.adapter_of(entry): {"target": entry, NAME: label}}
 
 
 def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Problem]]:
@@ -167,13 +156,10 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
     problems: list[Problem] = []
     for number, entry in enumerate(entries):
         remember_settings(entry)
-        if not isinstance(entry, (str, Mapping)):
-            try:
-                specs.append(run_user_code(partial(_object_spec, entry, number), "a retriever"))
-            except SteelyardError as error:
-                problems.append(((number,), str(error)))
-            continue
         try:
+            if not isinstance(entry, (str, Mapping)):
+                specs.append(run_user_code(partial(_object_spec, entry, number), "a retriever"))
+                continue
             name, settings = _name_and_settings(entry)
         except SteelyardError as error:
             problems.append(((number,), str(error)))
@@ -198,8 +184,8 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
 
 
 def _object_spec(entry: Any, number: int) -> Spec:
-    built = from_object(entry)
-    name = built.label if built is entry else adapter_of(entry)
+    built = registry.from_object(entry)
+    name = built.label if built is entry else registry.adapter_of(entry)
     return Spec(name, built.settings(), built.label, number, built)
 
 
@@ -213,7 +199,7 @@ def _unknown_settings(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
             if key not in RUN_SETTINGS
         }
     try:
-        known = retriever_settings(name)
+        known = registry.retriever_settings(name)
     except SteelyardError:
         return {}
     return {key: f"{name}: {unknown_name('setting', key, known)}" for key in settings if key not in known}
@@ -265,9 +251,9 @@ def _spec(name: str, point: GridPoint, entry: int, folder: Path, entries: Sequen
         )
     if "first" in settings:
         settings["first"] = _referenced(settings["first"], entries)
-    if "folder" in retriever_settings(name):
+    if "folder" in registry.retriever_settings(name):
         settings.setdefault("folder", str(folder))
-    built = retriever(name, settings)
+    built = registry.retriever(name, settings)
     return Spec(name, built.settings(), point.label(built.label), entry, built)
 
 

@@ -24,6 +24,7 @@ from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import MADE, read_lists
 from steelyard.retrievers.adapters.http import UnreachableError
 from steelyard.retrievers.adapters.targets import load_target
+from steelyard.retrievers.base import unused_name
 from steelyard.retrievers.registry import adapter_of, retriever_names
 from steelyard.user_code import run_user_code
 
@@ -158,7 +159,7 @@ def _first_answer(text: str, question: str, has_corpus: bool, taken: set[str]) -
         specs, found = specs_of([{name: settings}], Path())
         problems += [problem for _, problem in found]
         for spec in specs[:1]:
-            wanted = _free_label(spec.label, taken)
+            wanted = unused_name(spec.label, taken, "-")
             entry = {name: {key: value for key, value in settings.items() if key != "retries" or len(entries) == 1}}
             entry[name] = {**entry[name], NAME: wanted} if wanted != spec.label or label else entry[name]
             if spec.needs_corpus:
@@ -184,14 +185,6 @@ def _first_answer(text: str, question: str, has_corpus: bool, taken: set[str]) -
             f"or '{{http: {{target: {text}, body: {{YOUR_FIELD: \"{{query}}\"}}}}}}'."
         )
     raise InputError(problems[0] if problems else f"{text} gave no answer.")
-
-
-def _free_label(label: str, taken: set[str]) -> str:
-    number, free = 1, label
-    while free in taken:
-        number += 1
-        free = f"{label}-{number}"
-    return free
 
 
 def _asked(spec: Spec, entry: dict[str, Any], question: str) -> FirstAnswer:

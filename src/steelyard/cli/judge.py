@@ -158,7 +158,7 @@ def judge(
         read, texts = Pool.read(pool), Dataset.read(dataset, judged=False)
         output = output or Path("judgments.jsonl")
     if endpoint is not None:
-        from steelyard.judging.chat import Endpoint
+        from steelyard.judging.client import Endpoint
         from steelyard.judging.model import ModelJudge
 
         made = ModelJudge(

@@ -18,7 +18,7 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.evaluation import evaluate
 from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
-from steelyard.judging.query_sets import QuerySets, query_sets
+from steelyard.judging.query_sets import QuerySets, query_sets, typed, with_intervals
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
@@ -120,7 +120,11 @@ def agreement(
             "Name one file or object per judge."
         )
     wanted = (measures,) if isinstance(measures, str) else tuple(map(str, measures))
-    panel = _panel(given, _runs(runs), wanted)
+    read = _runs(runs)
+    scored = {name: _scored(qrels, read, wanted) for name, qrels in given.items()}
+    known = {name: queries for name, (queries, _) in scored.items()}
+    values = {name: found for name, (_, found) in scored.items()}
+    panel = Panel(tuple(given), *_grades(given), tuple(read), wanted, known, values)
     return Agreement(panel, rbo_p, draws, seed, tuple(notes))
 
 
@@ -181,17 +185,14 @@ class Agreement(Documented):
 
     def confusion(self, a: str, b: str) -> pl.DataFrame:
         """How often a gave one grade and b another: one row per grade of a, one column per grade of b."""
-        found = statistics.confusion_matrix(*(self.panel.grades[self._place(name)] for name in (a, b)))
+        for name in (a, b):
+            if name not in self.judges:
+                known = ", ".join(self.judges)
+                raise InputError(f"there is no judge {name!r}; there are {known}.{did_you_mean(name, self.judges)}")
+        found = statistics.confusion_matrix(*(self.panel.grades[self.judges.index(name)] for name in (a, b)))
         names = [f"{grade:g}" for grade in found.grades]
         columns = dict(zip(names, found.counts.T.tolist(), strict=True))
         return pl.DataFrame({a: names, **{f"{b}={name}": column for name, column in columns.items()}})
-
-    def _place(self, name: str) -> int:
-        if name not in self.judges:
-            raise InputError(
-                f"there is no judge {name!r}; there are {', '.join(self.judges)}.{did_you_mean(name, self.judges)}"
-            )
-        return self.judges.index(name)
 
     @cached_property
     def systems(self) -> pl.DataFrame:
@@ -216,22 +217,11 @@ class Agreement(Documented):
         found = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed)
         tested = statistics.significant_pairs(one, other)
         return [
-            a,
-            b,
-            measure,
-            len(self.panel.runs),
-            len(queries),
-            *astuple(found.tau),
-            *astuple(found.tau_ap),
-            *astuple(found.rbo),
-            *astuple(found.drop),
+            *(a, b, measure, len(self.panel.runs), len(queries)),
+            *(part for each in (found.tau, found.tau_ap, found.rbo, found.drop) for part in astuple(each)),
             self.panel.runs[found.dropped] if found.drop.value > 0 else None,
             *astuple(found.bias),
-            tested.pairs,
-            tested.both,
-            tested.a,
-            tested.b,
-            tested.reversed,
+            *(tested.pairs, tested.both, tested.a, tested.b, tested.reversed),
         ]
 
     def scores(self, a: str, b: str, measure: str) -> tuple[Array, Array, list[str]]:
@@ -299,17 +289,9 @@ class Agreement(Documented):
         bias = other - one
         favour = bias - bias.mean(axis=0)
         p = statistics.paired_p(favour)
-        columns = zip(
-            self.panel.runs,
-            one.mean(axis=1).tolist(),
-            other.mean(axis=1).tolist(),
-            bias.mean(axis=1).tolist(),
-            favour.mean(axis=1).tolist(),
-            p.tolist(),
-            adjust(p).tolist(),
-            strict=True,
-        )
-        return [[a, b, measure, *column] for column in columns]
+        means = [each.mean(axis=1).tolist() for each in (one, other, bias, favour)]
+        rows = zip(self.panel.runs, *means, p.tolist(), adjust(p).tolist(), strict=True)
+        return [[a, b, measure, *row] for row in rows]
 
     @property
     def verdict(self) -> str:
@@ -474,32 +456,19 @@ def _runs(runs: Any) -> dict[str, Run]:
     return named
 
 
-def _panel(judges: Mapping[str, Qrels], runs: Mapping[str, Run], measures: tuple[str, ...]) -> Panel:
-    names = tuple(judges)
-    query_ids, grades = _grades(judges)
-    queries: dict[str, Sequence[str]] = {}
-    scores: dict[str, Array] = {}
-    for name, qrels in judges.items():
-        queries[name], scores[name] = _scored(qrels, runs, measures)
-    return Panel(names, query_ids, grades, tuple(runs), measures, queries, scores)
-
-
 def _grades(judges: Mapping[str, Qrels]) -> tuple[tuple[str, ...], Array]:
     """The query of every document that anyone graded, and the grades, judges x documents."""
-    frames = [_graded(qrels, place) for place, qrels in enumerate(judges.values())]
+    frames = []
+    for place, qrels in enumerate(judges.values()):
+        graded = qrels.frame.drop_nulls(["doc_id", "grade"]).group_by("query_id", "doc_id", maintain_order=True)
+        highest = graded.agg(pl.col("grade").cast(pl.Float64).max())
+        frames.append(highest.with_columns(judge=pl.lit(place, dtype=pl.Int64)))
     rows = pl.concat(frames)
     documents = rows.select("query_id", "doc_id").unique(maintain_order=True).with_row_index("document")
     placed = rows.join(documents, on=["query_id", "doc_id"], how="left")
     grades = np.full((len(judges), documents.height), math.nan)
     grades[placed["judge"].to_numpy(), placed["document"].to_numpy()] = placed["grade"].to_numpy()
     return tuple(documents["query_id"].to_list()), grades
-
-
-def _graded(qrels: Qrels, place: int) -> pl.DataFrame:
-    """The highest grade of every document, and the number of the judge."""
-    frame = qrels.frame.drop_nulls(["doc_id", "grade"])
-    highest = frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("grade").cast(pl.Float64).max())
-    return highest.with_columns(judge=pl.lit(place, dtype=pl.Int64))
 
 
 def _scored(qrels: Qrels, runs: Mapping[str, Run], measures: tuple[str, ...]) -> tuple[Sequence[str], Array]:
@@ -521,36 +490,13 @@ def _scored(qrels: Qrels, runs: Mapping[str, Run], measures: tuple[str, ...]) ->
 
 # Columns of the frames
 
-
-def _with_interval(*names: str) -> dict[str, type]:
-    return {f"{name}{end}": float for name in names for end in ("", "_low", "_high")}
-
-
 _SYSTEMS: dict[str, type] = {
-    "a": str,
-    "b": str,
-    "measure": str,
-    "runs": int,
-    "queries": int,
-    **_with_interval("tau", "tau_ap", "rbo", "drop"),
+    **typed("a b measure", str),
+    **typed("runs queries", int),
+    **with_intervals("tau tau_ap rbo drop"),
     "dropped": str,
-    **_with_interval("bias"),
-    "run_pairs": int,
-    "significant_both": int,
-    "significant_a": int,
-    "significant_b": int,
-    "reversed": int,
+    **with_intervals("bias"),
+    **typed("run_pairs significant_both significant_a significant_b reversed", int),
 }
 _BY_GRADE: dict[str, type] = {"a": str, "b": str, "grade": float, "n": int, "mean": float, "bias": float}
-_FAVOURS: dict[str, type] = {
-    "a": str,
-    "b": str,
-    "measure": str,
-    "run": str,
-    "score_a": float,
-    "score_b": float,
-    "bias": float,
-    "favour": float,
-    "p": float,
-    "p_adjusted": float,
-}
+_FAVOURS = {**typed("a b measure run", str), **typed("score_a score_b bias favour p p_adjusted", float)}

@@ -14,12 +14,10 @@ from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.dataset_files import read_corpus, read_queries
 from steelyard.judging import draft_checks as checks
-from steelyard.judging.chat import Endpoint
-from steelyard.judging.client import Answer, Client, Plan, Question
+from steelyard.judging.client import Answer, Client, Endpoint, Plan, Question
 from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.other_passages import MOST_DOCUMENTS, Lists, favours, others, search
-from steelyard.judging.passages import Drawn, Passage, Sampler
-from steelyard.judging.prompts import DATA, LONGEST_TEXT, Prompt, digest, filled, read_prompt, stated_objects
+from steelyard.judging.passages import MOST_DOCUMENTS, Drawn, Lists, Passage, Sampler, favours, others, search
+from steelyard.judging.prompts import LONGEST_TEXT, Prompt, digest, filled, instructions, read_prompt, stated_objects
 from steelyard.notes import Note, note, sentence
 
 LONGEST_ANSWER = 600
@@ -52,25 +50,15 @@ DEFAULT_KINDS = {"fact": 0.75, "procedure": 0.25}
 
 NO_QUESTION, MALFORMED, ANSWERED, CRITIC = "no question", "malformed answer", "answered by its passage", "critic"
 
-BETTER_PROMPT = f"""\
-You check questions of a test. The document has two passages, A and B. Decide whether B answers the query better than A.
-
-1: B answers it better.
-0: A answers it as well or better.
-
-{DATA}
-
-Reply with one JSON object and nothing else: {{"grade": 0 or 1, "reason": "one short sentence"}}"""
-
-CRITIC_PROMPT = f"""\
-You check questions of a test. Decide whether the passage alone answers the query.
-
-1: it does.
-0: it does not.
-
-{DATA}
-
-Reply with one JSON object and nothing else: {{"grade": 0 or 1, "reason": "one short sentence"}}"""
+BETTER_PROMPT = instructions(
+    "You check questions of a test. The document has two passages, A and B. Decide whether B answers the query better "
+    "than A.",
+    {1: "B answers it better.", 0: "A answers it as well or better."},
+)
+CRITIC_PROMPT = instructions(
+    "You check questions of a test. Decide whether the passage alone answers the query.",
+    {1: "it does.", 0: "it does not."},
+)
 
 Progress = Callable[[int, int, int], None]
 
@@ -155,9 +143,8 @@ class Drafting:
         self.drawn: Drawn = sampler.passages(n, generator)
         self.notes = [note("fewer-passages", wanted=n, drawn=len(self.drawn.passages))] * (len(self.drawn.passages) < n)
         self.tasks: list[tuple[_Kind, tuple[Passage, ...]]] = []
-        for passage, name in zip(
-            self.drawn.passages, _allotted(shares, len(self.drawn.passages), generator), strict=True
-        ):
+        drawn = self.drawn.passages
+        for passage, name in zip(drawn, _allotted(shares, len(drawn), generator), strict=True):
             second = (_neighbour(passage, sampler, generator),) if name == "two-passage" else ()
             self.tasks.append((made[name], (passage, *second)))
 
@@ -262,12 +249,8 @@ class Drafting:
                 passage = self.corpus.texts[draft.passages[0]["doc_id"]]
                 shown = "\n\n".join(str(span["quote"]) for span in draft.spans)
                 text = shown or passage[draft.passages[0]["start"] : draft.passages[0]["end"]]
-                filled = prompt.fill(str(draft.question), text)
-                asked.append(
-                    self._question(
-                        draft.id, draft.passages[0]["doc_id"], "critic", filled, prompt.system, prompt.graded
-                    )
-                )
+                filled, doc = prompt.fill(str(draft.question), text), draft.passages[0]["doc_id"]
+                asked.append(self._question(draft.id, doc, "critic", filled, prompt.system, prompt.graded))
         answers, stopped = self._asked(asked, progress) if asked else ({}, None)
         return [_judged(draft, answers.get(draft.id)) for draft in drafts], stopped
 

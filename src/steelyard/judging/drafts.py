@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.checks import is_number
+from steelyard.datasets import Corpus
 from steelyard.errors import InputError, SteelyardError
 from steelyard.evidence import Evidence
 from steelyard.io.beir import document_records
@@ -24,10 +25,6 @@ from steelyard.lazy import polars as pl
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from steelyard.datasets import Corpus
-
 
 BANDS = ("low", "middle", "high")
 
@@ -132,11 +129,10 @@ class Drafts(Documented):
         return self._frame("rejected")
 
     def _frame(self, status: str | None = None) -> pl.DataFrame:
-        names = dict.fromkeys(("id", "question", "quote", "doc_id", "kind", "status", "reason", "detail"), pl.String)
-        schema = names | {"start": pl.Int64, "end": pl.Int64}
+        names = ["id", "question", "quote", "doc_id", "start", "end", "kind", "status", "reason", "detail"]
+        schema = {name: pl.Int64 if name in ("start", "end") else pl.String for name in names}
         rows = [{"detail": "", **draft.to_dict()} for draft in self.drafts if status in (None, draft.status)]
-        order = ["id", "question", "quote", "doc_id", "start", "end", "kind", "status", "reason", "detail"]
-        return pl.DataFrame([{name: row[name] for name in order} for row in rows], schema=schema).select(order)
+        return pl.DataFrame([{name: row[name] for name in names} for row in rows], schema=schema)
 
     @property
     def evidence(self) -> Evidence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from steelyard.errors import InputError, MeasureError
-from steelyard.judging.candidates import Judged, judged_grades, lowest_relevant
+from steelyard.judging.candidates import judged_grades, lowest_relevant
 from steelyard.judging.pool import Pool
 from steelyard.judging.sampling import Design
 from steelyard.notes import Note, note
@@ -92,13 +92,28 @@ def sampled_scores(
         )
     qrels = Qrels.of(qrels)
     grades, level = judged_grades(qrels), lowest_relevant(qrels, rel)
-    _check_judged(pool, grades)
-    ranks = _ranks(Run.of(run))
-    drawn = _drawn(pool)
-    pools = [
-        _sampled_pool(strata, drawn.get(query, set()), grades.get(query, {}), ranks.get(query, {}))
-        for query, strata in pool.design.strata.items()
-    ]
+    pairs = pool.frame.select("query_id", "doc_id").iter_rows()
+    missing = [(query, doc) for query, doc in pairs if doc not in grades.get(query, {})]
+    if missing:
+        raise InputError(
+            f"{len(missing):,} of {len(pool):,} documents of the pool are not in the qrels, the first is "
+            f"{missing[0][1]!r} of query {missing[0][0]!r}. Estimates need a grade for every document that was drawn: "
+            "judge the rest."
+        )
+    ranks: dict[str, dict[str, int]] = {}
+    for query, doc, rank in Run.of(run).frame.select("query_id", "doc_id", "rank").iter_rows():
+        ranks.setdefault(query, {}).setdefault(doc, rank)
+    drawn = {query: set(docs) for query, docs in pool.frame.group_by("query_id").agg("doc_id").iter_rows()}
+    pools = []
+    for query, strata in pool.design.strata.items():
+        docs = [(number, doc) for number, listed in enumerate(strata) for doc in listed]
+        # Documents judged before the draw (stratum 0) count as drawn.
+        known = [doc for number, doc in docs if number == 0 or doc in drawn.get(query, ())]
+        given = {doc: grades[query][doc] for doc in known if doc in grades.get(query, {})}
+        found = [ranks.get(query, {}).get(doc, 0) for _, doc in docs]
+        pools.append(
+            SampledPool.of(found, [number for number, _ in docs], [given.get(doc, math.nan) for _, doc in docs])
+        )
     values, errors = {}, {}
     for text in measures:
         results = [bias_corrected(one, estimator_of(text, level)) for one in pools]
@@ -142,41 +157,3 @@ def estimator_of(text: str, rel: float) -> Callable[[SampledPool], npt.NDArray[n
 
 _WHOLE = ("statAP", "xinfAP")
 """Measures of the whole list, without a cutoff."""
-
-
-def _check_judged(pool: Pool, grades: Judged) -> None:
-    pairs = pool.frame.select("query_id", "doc_id").iter_rows()
-    missing = [(query, doc) for query, doc in pairs if doc not in grades.get(query, {})]
-    if missing:
-        query, doc = missing[0]
-        raise InputError(
-            f"{len(missing):,} of {len(pool):,} documents of the pool are not in the qrels, the first is {doc!r} of "
-            f"query {query!r}. Estimates need a grade for every document that was drawn: judge the rest."
-        )
-
-
-def _ranks(run: Run) -> dict[str, dict[str, int]]:
-    """Rank by query and document."""
-    ranks: dict[str, dict[str, int]] = {}
-    for query, doc, rank in run.frame.select("query_id", "doc_id", "rank").iter_rows():
-        ranks.setdefault(query, {}).setdefault(doc, rank)
-    return ranks
-
-
-def _drawn(pool: Pool) -> dict[str, set[str]]:
-    drawn: dict[str, set[str]] = {}
-    for query, doc in pool.frame.select("query_id", "doc_id").iter_rows():
-        drawn.setdefault(query, set()).add(doc)
-    return drawn
-
-
-def _sampled_pool(
-    strata: Sequence[Sequence[str]], drawn: set[str], grades: Mapping[str, float], ranks: Mapping[str, int]
-) -> SampledPool:
-    """One query's population as arrays; documents judged before the draw (stratum 0) count as drawn."""
-    docs = [(number, doc) for number, listed in enumerate(strata) for doc in listed]
-    return SampledPool.of(
-        [ranks.get(doc, 0) for _, doc in docs],
-        [number for number, _ in docs],
-        [grades.get(doc, math.nan) if number == 0 or doc in drawn else math.nan for number, doc in docs],
-    )

@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.checks import text_value, whole_number
+from steelyard.datasets import Dataset
 from steelyard.errors import PolicyError
-from steelyard.judging.chat import ChatError, Endpoint
-from steelyard.judging.client import Answer, AnswerCache, Client, Plan, Question
+from steelyard.judging.client import Answer, AnswerCache, ChatError, Client, Endpoint, Plan, Question
 from steelyard.judging.pool import Pool, check_texts
 from steelyard.judging.prompts import Prompt, speaks_to_judges
 from steelyard.judgments import ASKED, Judgments, asked
 from steelyard.notes import Note, note
-
-if TYPE_CHECKING:
-    from steelyard.datasets import Dataset
 
 MOST_REPETITIONS = 1000
 
@@ -92,21 +89,18 @@ class ModelJudge(Client):
 
         def use(question: Question, answer: Answer) -> None:
             nonlocal done
-            self._append(judgments, question, answer)
+            more: dict[str, Any] = {"model": question.model, "prompt": question.prompt_name}
+            more |= {} if answer.seconds is None else {"seconds": round(answer.seconds, 3)}
+            more |= {} if answer.tokens is None else {"tokens": answer.tokens}
+            more |= {"reason": answer.reason} if answer.reason else {}
+            more |= {} if self.prompt.relevant_from is None else {"relevant_from": self.prompt.relevant_from}
+            more |= {ASKED: question.asked}
+            judgments.append(question.query_id, question.doc_id, answer.grade, self._judge(question), **more)
             done += 1
             if progress is not None:
                 progress(done, len(questions), self.tokens)
 
         return self.run(left, use)
-
-    def _append(self, judgments: Judgments, question: Question, answer: Answer) -> None:
-        more: dict[str, Any] = {"model": question.model, "prompt": question.prompt_name}
-        more |= {} if answer.seconds is None else {"seconds": round(answer.seconds, 3)}
-        more |= {} if answer.tokens is None else {"tokens": answer.tokens}
-        more |= {"reason": answer.reason} if answer.reason else {}
-        more |= {} if self.prompt.relevant_from is None else {"relevant_from": self.prompt.relevant_from}
-        more |= {ASKED: question.asked}
-        judgments.append(question.query_id, question.doc_id, answer.grade, self._judge(question), **more)
 
     def _judge(self, question: Question) -> str:
         return self.name if question.repetition == 1 else f"{self.name}#{question.repetition}"
@@ -147,10 +141,8 @@ def judge(
 
     An answer without a grade is asked for once more and then recorded with grade None, never as 0.
     """
-    from steelyard.datasets import Dataset as DatasetClass
-
     pool = Pool.read(pool) if isinstance(pool, (str, Path)) else pool
-    dataset = DatasetClass.read(dataset, judged=False) if isinstance(dataset, (str, Path)) else dataset
+    dataset = Dataset.read(dataset, judged=False) if isinstance(dataset, (str, Path)) else dataset
     model_judge = ModelJudge(
         Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout),
         prompt,

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,27 +22,16 @@ import polars as pl
 
 from steelyard.checks import whole_number
 from steelyard.datasets import Dataset
-from steelyard.errors import InputError, problem_report
+from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.io.files import streams_read_once, write_file
 from steelyard.io.shapes import is_pool_header
 from steelyard.io.text import Source
-from steelyard.judging.adjudication import RULES, round_robin, unjudged_order
-from steelyard.judging.candidates import (
-    Candidates,
-    Judged,
-    Pairs,
-    candidates_of,
-    chosen_pair,
-    depth_order,
-    judged_grades,
-    lowest_relevant,
-    named_runs,
-    pair_order,
-    rank_weights,
-)
+from steelyard.judging import candidates
+from steelyard.judging.candidates import Candidates, Pairs
 from steelyard.judging.sampling import Design, draw_documents, draw_queries
 from steelyard.qrels import Qrels
-from steelyard.wording import counted
+from steelyard.safe_text import utf8
+from steelyard.wording import counted, listed
 
 Strategy = Literal["depth", "mtf", "bandit", "pair", "sample"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -114,7 +104,9 @@ class Pool:
 
     def write(self, path: str | Path) -> None:
         """Write JSON lines: first how the pool was made, then one line per document."""
-        lines = [json.dumps(_header(self), ensure_ascii=False)]
+        design = self.design
+        strata = None if design is None else {"strata": dict(design.strata), "drawn": dict(design.drawn)}
+        lines = [json.dumps({"pool": {**asdict(self.settings), "strata": strata}}, ensure_ascii=False)]
         lines += (json.dumps(row, ensure_ascii=False) for row in self.frame.iter_rows(named=True))
         write_file(Path(path), ("\n".join(lines) + "\n").encode())
 
@@ -184,50 +176,43 @@ def pool(
     >>> pool({"bm25": {"q1": ["a", "b"]}, "dense": {"q1": ["b", "c"]}})
     Pool: 3 documents of 1 query to judge, 1 of them returned by both runs
     """
-    _check(strategy, depth, budget, queries)
-    whole_number("seed", seed)
-    qrels = None if qrels is None else Qrels.of(qrels)
-    read, judged = named_runs(runs), judged_grades(qrels)
-    if not read:
-        raise InputError("There are no runs to pool; give at least one.")
-    weights = rank_weights(measure, depth)
-    reach = len(weights) if strategy == "pair" else depth or DEFAULT_DEPTH
-    found = candidates_of(read, reach)
-    total = len(found.lists)
-    if strategy == "pair":
-        found = found.only_runs(chosen_pair(read, qrels, measure, pair), reach)
-    sampled = None if queries is None else draw_queries(list(found.lists), queries, seed)
-    found = found if sampled is None else found.only_queries(sampled)
-    design = None
-    if strategy == "sample":
-        design, order = draw_documents(found, judged, reach, budget, seed)
-    elif strategy in RULES:
-        order = _adjudicated(found, judged, strategy, lowest_relevant(qrels, rel), budget)
-    elif strategy == "pair":
-        order = pair_order(found, judged, weights)[:budget]
-    else:
-        order = depth_order(found, judged)[:budget]
-    settings = Settings(
-        strategy, reach, budget, measure if strategy == "pair" else None, seed, found.names, total, sampled
-    )
-    return Pool(_frame(found, order, strategy, design), settings, design)
-
-
-def _check(strategy: str, depth: int | None, budget: int | None, queries: int | None) -> None:
     if strategy not in STRATEGIES:
         raise InputError(f"There is no strategy {strategy!r}; use one of {', '.join(STRATEGIES)}.")
     for name, value in (("depth", depth), ("budget", budget), ("queries", queries)):
         if value is not None:
             whole_number(name, value, 1)
-
-
-def _adjudicated(found: Candidates, judged: Judged, rule: str, rel: float, budget: int | None) -> Pairs:
-    """One document of every query in turn, in the order of the rule."""
-    orders = {
-        query: unjudged_order(lists, {d: g >= rel for d, g in judged.get(query, {}).items()}, rule)
-        for query, lists in found.lists.items()
-    }
-    return list(islice(round_robin(orders), budget))
+    whole_number("seed", seed)
+    qrels = None if qrels is None else Qrels.of(qrels)
+    read, judged = candidates.named_runs(runs), candidates.judged_grades(qrels)
+    if not read:
+        raise InputError("There are no runs to pool; give at least one.")
+    weights = candidates.rank_weights(measure, depth)
+    reach = len(weights) if strategy == "pair" else depth or DEFAULT_DEPTH
+    found = candidates.candidates_of(read, reach)
+    total = len(found.lists)
+    if strategy == "pair":
+        found = found.only_runs(candidates.chosen_pair(read, qrels, measure, pair), reach)
+    sampled = None if queries is None else draw_queries(list(found.lists), queries, seed)
+    if sampled is not None:
+        found = replace(found, lists={query: found.lists[query] for query in sampled})
+    design = None
+    if strategy == "sample":
+        design, order = draw_documents(found, judged, reach, budget, seed)
+    elif strategy in candidates.RULES:
+        level = candidates.lowest_relevant(qrels, rel)
+        orders = {
+            query: candidates.unjudged_order(lists, {d: g >= level for d, g in judged.get(query, {}).items()}, strategy)
+            for query, lists in found.lists.items()
+        }
+        order = list(islice(candidates.round_robin(orders), budget))
+    elif strategy == "pair":
+        order = candidates.pair_order(found, judged, weights)[:budget]
+    else:
+        order = candidates.depth_order(found, judged)[:budget]
+    settings = Settings(
+        strategy, reach, budget, measure if strategy == "pair" else None, seed, found.names, total, sampled
+    )
+    return Pool(_frame(found, order, strategy, design), settings, design)
 
 
 def _frame(found: Candidates, order: Pairs, strategy: str, design: Design | None) -> pl.DataFrame:
@@ -248,16 +233,6 @@ def _frame(found: Candidates, order: Pairs, strategy: str, design: Design | None
     return pl.DataFrame(columns, schema=SCHEMA)
 
 
-def _header(pool: Pool) -> dict[str, Any]:
-    settings = pool.settings
-    made: dict[str, Any] = {
-        **{name: getattr(settings, name) for name in Settings.__dataclass_fields__},
-        "runs": list(settings.runs),
-        "sampled_queries": None if settings.sampled_queries is None else list(settings.sampled_queries),
-    }
-    return {"pool": {**made, "strata": None if pool.design is None else pool.design.to_dict()}}
-
-
 def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, Design | None]:
     try:
         values = {name: made[name] for name in Settings.__dataclass_fields__}
@@ -265,6 +240,68 @@ def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, De
         values["runs"] = tuple(values["runs"])
         values["sampled_queries"] = None if sampled is None else tuple(sampled)
         strata = made["strata"]
-        return Settings(**values), None if strata is None else Design.from_dict(strata)
+        return Settings(**values), None if strata is None else Design(strata["strata"], strata["drawn"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None
+
+
+Pair = tuple[str, str]
+"""Query id and document id."""
+
+DEFAULT_OVERLAP = 0.1
+
+
+def assigned(
+    pool: Pool, judge: str, judges: Sequence[str] | None = None, overlap: float = DEFAULT_OVERLAP, seed: int = 0
+) -> list[Pair]:
+    """The pairs that a judge gets, in the judge's order.
+
+    judges: the names of all judges; without them every judge gets the whole pool. `overlap` is the share of the pool
+    that all of them get, so that their agreement can be measured: the pairs with the lowest hashes. Every other pair
+    goes to one judge: the one for whom the hash of name and pair is highest (rendezvous hashing). The parts are about
+    equal, and a judge who joins later takes over documents but moves none between the others. Hashes are SHA-256 of the
+    seed and the ids, so that every computer makes the same assignment.
+
+    The order is a shuffle of its own for each judge: queries in random order, and the documents of one query together,
+    in random order. It tells nothing of runs, ranks or priorities, and where a judge stops early, whole queries are
+    judged.
+    """
+    pairs: list[Pair] = list(dict.fromkeys(pool.frame.select("query_id", "doc_id").iter_rows()))
+    if judges is not None:
+        if not 0 <= overlap <= 1:
+            raise InputError(f"overlap is {overlap}; expected a share from 0 to 1, or 0% to 100%.")
+        if len(set(judges)) != len(judges) or not all(judges):
+            raise InputError(f"judges are {listed(list(judges))}; expected different names.")
+        if judge not in judges:
+            raise InputError(f"{judge!r} is not one of the judges {listed(list(judges))}.{did_you_mean(judge, judges)}")
+        shared = shared_pairs(pairs, overlap, seed)
+        pairs = [pair for pair in pairs if pair in shared or judge_of(pair, judges, seed) == judge]
+    queries = {query: _hashed(seed, "query", judge, query) for query, _ in pairs}
+    return sorted(pairs, key=lambda pair: (queries[pair[0]], pair[0], _hashed(seed, "order", judge, *pair), pair[1]))
+
+
+def shared_pairs(pairs: Sequence[Pair], overlap: float, seed: int = 0) -> set[Pair]:
+    """The pairs that every judge gets: the share asked for, at least one unless it is 0.
+
+    >>> pairs = [("q", str(number)) for number in range(20)]
+    >>> len(shared_pairs(pairs, 0.1)), len(shared_pairs(pairs, 0.01)), len(shared_pairs(pairs, 0))
+    (2, 1, 0)
+    """
+    count = round(overlap * len(pairs))
+    if overlap > 0 and pairs:
+        count = max(count, 1)
+    return set(sorted(pairs, key=lambda pair: (_hashed(seed, "overlap", *pair), pair))[:count])
+
+
+def judge_of(pair: Pair, judges: Sequence[str], seed: int = 0) -> str:
+    """The judge of a pair that only one gets."""
+    return max(judges, key=lambda name: (_hashed(seed, "judge", name, *pair), name))
+
+
+def _hashed(seed: int, *parts: str) -> bytes:
+    """A hash of a seed and texts; their lengths are hashed too, so that no two lists of texts are the same."""
+    made = sha256(str(seed).encode())
+    for part in parts:
+        raw = utf8(part)
+        made.update(len(raw).to_bytes(8, "little") + raw)
+    return made.digest()

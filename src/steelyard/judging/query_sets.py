@@ -179,27 +179,22 @@ def set_verdict(row: Mapping[str, Any]) -> str:
     return f"{first}: {second}{bias}{turned}"
 
 
+def typed(names: str, kind: type) -> dict[str, type]:
+    """Columns of a frame that have the same type."""
+    return dict.fromkeys(names.split(), kind)
+
+
+def with_intervals(names: str) -> dict[str, type]:
+    """Columns of numbers, each followed by the ends of its interval."""
+    return {f"{name}{end}": float for name in names.split() for end in ("", "_low", "_high")}
+
+
 _COLUMNS: dict[str, type] = {
-    "reference": str,
-    "set": str,
-    "measure": str,
-    "runs": int,
-    "queries": int,
-    "reference_queries": int,
-    "tau": float,
-    "tau_low": float,
-    "tau_high": float,
-    "split_tau": float,
-    "split_low": float,
-    "split_high": float,
+    **typed("reference set measure", str),
+    **typed("runs queries reference_queries", int),
+    **with_intervals("tau"),
+    **typed("split_tau split_low split_high", float),
     "split_queries": int,
-    "bias": float,
-    "bias_low": float,
-    "bias_high": float,
-    "run_pairs": int,
-    "significant_reference": int,
-    "significant_set": int,
-    "significant_both": int,
-    "reversed": int,
-    "opposite": int,
+    **with_intervals("bias"),
+    **typed("run_pairs significant_reference significant_set significant_both reversed opposite", int),
 }

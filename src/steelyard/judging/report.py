@@ -20,35 +20,19 @@ from steelyard.statistics.query_sets import QuerySetAgreement
 
 def agreement_document(agreement: Agreement) -> Document:
     """The verdict, the tables, the scores of the runs by two judges, drawn, and the remarks."""
-    title = f"Agreement of {' and '.join(agreement.judges)}"
-    tables, drawings = agreement_tables(agreement), ranking_drawings(agreement)
-    return Document(title, agreement.verdict, tables, agreement.remarks, drawings)
-
-
-def agreement_tables(agreement: Agreement) -> list[Table]:
-    """What is printed: grades, rankings, the confusion matrices, and the runs that are favoured."""
-    made = [_pairs_table(agreement)]
+    tables = [_pairs_table(agreement)]
     if agreement.systems.height:
-        made += [_systems_table(agreement), _significance_table(agreement)]
-    made += [_confusion_table(agreement, agreement.judges[0], b) for b in agreement.judges[1:]]
+        tables += [_systems_table(agreement), _significance_table(agreement)]
+    tables += [_confusion_table(agreement, agreement.judges[0], b) for b in agreement.judges[1:]]
     favoured = _favours_table(agreement)
-    return [*made, *([favoured] if favoured else [])]
+    tables += [favoured] if favoured else []
+    title = f"Agreement of {' and '.join(agreement.judges)}"
+    return Document(title, agreement.verdict, tables, agreement.remarks, ranking_drawings(agreement))
 
 
 def _pairs_table(agreement: Agreement) -> Table:
-    columns = [
-        "a",
-        "b",
-        "n",
-        "kappa",
-        "kappa_low",
-        "kappa_high",
-        "kappa_linear",
-        "kappa_quadratic",
-        "alpha",
-        "ac1",
-        "bias",
-    ]
+    kappas = [f"kappa{part}" for part in ("", "_low", "_high", "_linear", "_quadratic")]
+    columns = ["a", "b", "n", *kappas, "alpha", "ac1", "bias"]
     titles = ["a", "b", "documents", "kappa", "low", "high", "linear", "quadratic", "alpha", "AC1", "bias"]
     note = "alpha is Krippendorff's, ordinal; bias is the mean grade of b minus that of a."
     return Table(titles, agreement.pairs.select(columns).rows(), title="Agreement of grades", keys=2, note=note)

@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,18 +46,6 @@ class Design:
             query: {doc: number for number, docs in enumerate(strata) for doc in docs}
             for query, strata in self.strata.items()
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: strata and drawn."""
-        return {
-            "strata": {query: [list(docs) for docs in strata] for query, strata in self.strata.items()},
-            "drawn": {query: list(drawn) for query, drawn in self.drawn.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, made: Mapping[str, Any]) -> Design:
-        """From what `to_dict` gives."""
-        return cls(made["strata"], made["drawn"])
 
 
 def draw_queries(queries: Sequence[str], count: int, seed: int) -> tuple[str, ...]:

@@ -28,23 +28,20 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 from urllib.parse import parse_qs, urlsplit
 
 from steelyard.checks import is_number
+from steelyard.datasets import Dataset
 from steelyard.errors import InputError, SteelyardError
-from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judging.page import page_data, page_text, policy
-from steelyard.judging.pool import Pool, check_texts
+from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_texts
 from steelyard.judging.spans import source_of
 from steelyard.judgments import ASKED, Judgment, Judgments, asked
 from steelyard.safe_text import has_lone_surrogate
 from steelyard.web import TimedFile
 from steelyard.wording import counted, worded
-
-if TYPE_CHECKING:
-    from steelyard.datasets import Dataset
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 256_000
@@ -94,7 +91,7 @@ def serve(
     output: the judgments file: appended to, made where it does not exist. Judging continues where it stopped.
     judge: the judge's name.
     judges: the names of all judges, to split the pool among them; without them every judge gets the whole pool. See
-    `assignment`.
+    `pool.assigned`.
     overlap: the share of the pool that all `judges` get.
     guidelines: the scale and its description; see `guidelines`.
     port: 0 is any free port.
@@ -198,14 +195,9 @@ class Session:
             "relevant_from": self.guidelines.relevant_from,
             ASKED: asked(self.dataset.queries[query]),
         }
+        kept = {name: value for name, value in more.items() if value not in (None, "", [])}
         with self._file() as judgments:
-            return judgments.append(
-                query,
-                doc,
-                grade,
-                self.judge,
-                **{name: value for name, value in more.items() if value not in (None, "", [])},
-            )
+            return judgments.append(query, doc, grade, self.judge, **kept)
 
     def undo(self, given: Mapping[str, Any]) -> Judgment:
         """Withdraw the judge's last judgment of a pair."""

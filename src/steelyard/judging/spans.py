@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import InputError
+from steelyard.evidence import Evidence
 from steelyard.judgments import Judgment, Judgments
 from steelyard.notes import note
-
-if TYPE_CHECKING:
-    from steelyard.evidence import Evidence
 
 Span = dict[str, Any]
 
@@ -34,8 +32,6 @@ def evidence_of(judgments: Any) -> Evidence:
     >>> evidence_of([line, {**line, "judge": "bob"}])
     Evidence: 1 query, 1 target (2 spans)
     """
-    from steelyard.evidence import Evidence
-
     targets: dict[str, dict[str, list[Span]]] = {}
     distractors: dict[str, list[Span]] = {}
     left_out = 0
@@ -44,7 +40,7 @@ def evidence_of(judgments: Any) -> Evidence:
     marked = {(line.query_id, line.doc_id) for line in lines if line.more.get("spans")}
     for line in lines:
         if line.grade is not None and line.grade > 0 and (line.query_id, line.doc_id) not in marked:
-            unmarked.setdefault((line.query_id, line.doc_id), _whole(line))
+            unmarked.setdefault((line.query_id, line.doc_id), {**_place(line), "grade": line.grade})
         for span in _spans(line):
             if not line.grade:
                 left_out += 1
@@ -76,18 +72,10 @@ def source_of(metadata: Mapping[str, Any]) -> Span | None:
     return found if isinstance(found["doc_id"], str) and _is_span(found) else None
 
 
-def _placed(line: Judgment) -> tuple[str, int]:
-    """The document of a judgment's spans, and where in it the judged text starts."""
+def _place(line: Judgment) -> Span:
+    """Where a judged text is: its place in the document that it was cut from, or the whole document."""
     source = line.more.get("source")
-    known = source_of(source) if isinstance(source, Mapping) else None
-    return (line.doc_id, 0) if known is None else (known["doc_id"], known["start"])
-
-
-def _whole(line: Judgment) -> Span:
-    """A judged document as a whole: its place in the document that it was cut from, or the document."""
-    source = line.more.get("source")
-    known = source_of(source) if isinstance(source, Mapping) else None
-    return {**(known or {"doc_id": line.doc_id}), "grade": line.grade}
+    return (source_of(source) if isinstance(source, Mapping) else None) or {"doc_id": line.doc_id}
 
 
 def marked(line: Judgment) -> list[Span]:
@@ -103,18 +91,12 @@ def marked(line: Judgment) -> list[Span]:
 
 def _spans(line: Judgment) -> list[Span]:
     """The spans of one judgment, as alternatives of a target."""
-    given = marked(line)
-    graded = {} if not line.grade else {"grade": line.grade}
-    doc, first = _placed(line)
+    place, graded = _place(line), {"grade": line.grade} if line.grade else {}
+    first = place.get("start", 0)
+    spans = [{**span, "start": span["start"] + first, "end": span["end"] + first} for span in marked(line)]
     return [
-        {
-            "doc_id": doc,
-            "start": span["start"] + first,
-            "end": span["end"] + first,
-            "content": span.get("content"),
-            **graded,
-        }
-        for span in given
+        {"doc_id": place["doc_id"], **{name: span.get(name) for name in ("start", "end", "content")}, **graded}
+        for span in spans
     ]
 
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from steelyard.retrievers.base import Retriever as Retriever
     from steelyard.retrievers.base import RetrieverError as RetrieverError
     from steelyard.retrievers.bm25 import BM25 as BM25
+    from steelyard.retrievers.combined import Hybrid as Hybrid
+    from steelyard.retrievers.combined import Rerank as Rerank
     from steelyard.retrievers.dense import Dense as Dense
     from steelyard.retrievers.graph import GraphFlow as GraphFlow
-    from steelyard.retrievers.hybrid import Hybrid as Hybrid
     from steelyard.retrievers.random import Random as Random
     from steelyard.retrievers.registry import list_retrievers as list_retrievers
     from steelyard.retrievers.registry import retriever as retriever
     from steelyard.retrievers.registry import retriever_names as retriever_names
-    from steelyard.retrievers.rerank import Rerank as Rerank
     from steelyard.retrievers.swarm import SwarmRerank as SwarmRerank
 
 __getattr__, __dir__, __all__ = lazy_names(
@@ -34,12 +34,11 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "base": ("Ranked", "Retriever", "RetrieverError"),
         "bm25": ("BM25",),
+        "combined": ("Hybrid", "Rerank"),
         "dense": ("Dense",),
         "graph": ("GraphFlow",),
-        "hybrid": ("Hybrid",),
         "random": ("Random",),
         "registry": ("list_retrievers", "retriever", "retriever_names"),
-        "rerank": ("Rerank",),
         "swarm": ("SwarmRerank",),
     },
 )

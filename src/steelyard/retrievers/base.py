@@ -16,15 +16,17 @@ from steelyard.errors import InputError, SteelyardError
 from steelyard.ids import kind_of, text_ids
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self as Self
+else:
+    Self = Any  # `typing` has it from Python 3.11 on
 
 
 Ranked: TypeAlias = list[tuple[str, float]]
 Index = TypeVar("Index")
 
 
-def unused_name(name: str, used: Container[str]) -> str:
-    """The name of a stage, with a number if another stage has it.
+def unused_name(name: str, used: Container[str], between: str = " ") -> str:
+    """A name, with a number after it if it is used already.
 
     >>> unused_name("rerank", {"rerank"})
     'rerank 2'
@@ -32,7 +34,7 @@ def unused_name(name: str, used: Container[str]) -> str:
     number, found = 1, name
     while found in used:
         number += 1
-        found = f"{name} {number}"
+        found = f"{name}{between}{number}"
     return found
 
 

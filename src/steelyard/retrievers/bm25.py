@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,12 @@ import numpy.typing as npt
 from steelyard.datasets.packed import PackedIds, PackedTexts
 from steelyard.errors import InputError
 from steelyard.io.files import required_file
-from steelyard.retrievers.base import Ranked, RetrieverError, checked_corpus, checked_index, checked_queries
+from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_corpus, checked_index, checked_queries
 from steelyard.retrievers.index_file import IndexFile, SavedIndex, write_index
 from steelyard.retrievers.postings import Postings, SparseIndex, file_postings, search, text_postings
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.retrievers.tokenizers import describe_tokenizer, tokenizer_of
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int32]

@@ -6,36 +6,90 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.lazy import polars as pl
+from steelyard.retrievers import base
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
-from steelyard.retrievers.base import (
-    CheckedCorpus,
-    Ranked,
-    RetrieverError,
-    Staged,
-    best,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-    ranked,
-    top_k,
-)
-from steelyard.retrievers.filters import Filter, describe_filter, passing
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, Staged, best, ranked, top_k
+from steelyard.retrievers.embeddings import LSA, Embedded, Embedder, Vectors, embedding_model, fit, shared_vectors
 from steelyard.retrievers.settings import Declared, setting
-from steelyard.retrievers.shared_vectors import Embedded, Embedder, Vectors, shared_vectors
 from steelyard.retrievers.source_code import describe_callable
 from steelyard.retrievers.tokenizers import Tokenizer, describe_tokenizer, tokenizer_of
 from steelyard.wording import counted
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+Filter: TypeAlias = float | Mapping[str, Any]
+
+
+def describe_filter(given: Filter | None, label: str) -> dict[str, Any]:
+    """A filter as a setting, after a check; no setting without a filter.
+
+    >>> describe_filter(None, "dense"), describe_filter(0.1, "dense"), describe_filter({"year": 2020}, "dense")
+    ({}, {'filter': 0.1}, {'filter': {'year': 2020}})
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        if not given:
+            raise RetrieverError(f"{label}: `filter` is empty; expected {{field: value}}.")
+        return {"filter": dict(given)}
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise RetrieverError(
+            f"{label}: `filter` is {kind_of(given)}; expected {{field: value}}, or a share such as 0.1."
+        )
+    return {"filter": base.number(label, "filter", given, 0.0, 1.0)}
+
+
+def passing(
+    corpus: Mapping[str, str], ids: Sequence[str], given: Filter | None, label: str
+) -> npt.NDArray[np.bool_] | None:
+    """Per document, whether it passes the filter; None without a filter. An error if no document does.
+
+    A document passes a share by a hash of its id, so that the same documents pass in every engine.
+
+    >>> int(passing({}, [f"d{n}" for n in range(1000)], 0.1, "dense").sum())
+    83
+    """
+    if given is None:
+        return None
+    hint, metadata = "", getattr(corpus, "metadata", None)
+    if not isinstance(given, Mapping):
+        raw = [doc.encode("utf-8", "surrogatepass") for doc in ids]
+        kept = np.array([int.from_bytes(sha256(doc).digest()[:8], "big") / 2**64 for doc in raw]) < given
+    elif isinstance(metadata, Mapping):
+        kept = np.array([_has_values(metadata[doc], given) for doc in ids])
+        hint = "" if kept.any() else _fields(metadata, given)
+    else:
+        raise RetrieverError(
+            f"{label}: the corpus has no metadata to filter by; expected a dataset whose documents have the fields "
+            f"{', '.join(map(str, given))}."
+        )
+    if not kept.any():
+        raise RetrieverError(f"{label}: no document passes the filter {given!r}.{hint}")
+    return kept
+
+
+def _has_values(fields: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    lists = {field: value if isinstance(value, list) else [value] for field, value in wanted.items()}
+    return all(fields.get(field) in values for field, values in lists.items())
+
+
+def _fields(metadata: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> str:
+    """What the documents could be filtered by, for a message."""
+    known = sorted({str(field) for _, fields in zip(range(1000), metadata.values(), strict=False) for field in fields})
+    missing = [str(field) for field in given if str(field) not in known]
+    if not missing:
+        return ""
+    has = f"The fields of their metadata are {', '.join(known)}." if known else "The documents have no metadata."
+    return f" No document has the field {missing[0]!r}.{did_you_mean(missing[0], known)} {has}"
+
 
 _BLOCK_BYTES = 64_000_000
 _BATCH_TEXTS = 16_384
@@ -113,11 +167,11 @@ class Dense(Declared):
     @property
     def vectors(self) -> Vectors:
         """The embeddings of the documents: one row per document, of length 1 (or 0)."""
-        return checked_index(self._embedded, self.label).vectors
+        return base.checked_index(self._embedded, self.label).vectors
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus; a second call replaces the first index."""
-        documents = checked_corpus(corpus, self.label)
+        documents = base.checked_corpus(corpus, self.label)
         self._kept = passing(corpus, documents.ids, self.filter, self.label)
         given = None
         if self._given_vectors is not None:
@@ -149,9 +203,7 @@ class Dense(Declared):
 
     def _computed(self, documents: CheckedCorpus, given: npt.NDArray[Any] | None) -> Embedded:
         if self.model == "lsa":
-            from steelyard.retrievers.embeddings import dimensions_for, fit
-
-            model, fitted = fit(documents.texts, self._tokenize, self.dimensions or dimensions_for(len(documents)))
+            model, fitted = fit(documents.texts, self._tokenize, self.dimensions)
             terms = np.frombuffer(json.dumps(list(model.vocabulary)).encode(), np.uint8)
             return Embedded(_unit(fitted), model, {"idf": model.idf, "terms": model.terms, "vocabulary": terms})
         assert self._model is not None
@@ -159,8 +211,6 @@ class Dense(Declared):
         return Embedded(vectors, self._model, {})
 
     def _stored_lsa(self, vectors: Vectors, arrays: dict[str, Any]) -> Embedded:
-        from steelyard.retrievers.embeddings import LSA
-
         names = json.loads(arrays["vocabulary"].tobytes())
         vocabulary = {term: number for number, term in enumerate(names)}
         return Embedded(vectors, LSA(vocabulary, arrays["idf"], arrays["terms"], self._tokenize), arrays)
@@ -181,7 +231,7 @@ class Dense(Declared):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The embeddings of texts, of length 1 (or 0)."""
-        embedded = checked_index(self._embedded, self.label)
+        embedded = base.checked_index(self._embedded, self.label)
         width = embedded.vectors.shape[1]
         if not texts:
             return np.zeros((0, width), np.float32)
@@ -191,13 +241,13 @@ class Dense(Declared):
 
     def model_vectors(self, texts: Sequence[str]) -> Vectors:
         """The vectors of texts as the model returns them, for documents indexed elsewhere; lsa needs an index."""
-        model = self._model or checked_index(self._embedded, self.label).embed
+        model = self._model or base.checked_index(self._embedded, self.label).embed
         return _matrix(model(texts), len(texts), self.label).astype(np.float32)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the k most similar documents and their cosines."""
-        documents = checked_index(self._documents, self.label)
-        listed = checked_queries(queries, k, self.label)
+        documents = base.checked_index(self._documents, self.label)
+        listed = base.checked_queries(queries, k, self.label)
         step = max(1, _BLOCK_BYTES // (4 * len(documents)))
         lists: list[Ranked] = []
         for first in range(0, len(listed), step):
@@ -221,7 +271,12 @@ class Dense(Declared):
 
     @cached_property
     def _model_settings(self) -> dict[str, Any]:
-        chosen: dict[str, Any] = {"retriever": "dense", "model": _describe_model(self.model)}
+        model: Any = self.model
+        if not isinstance(model, str):
+            model = _digest(model) if isinstance(model, Mapping) else describe_callable(model)
+        elif _is_target(model):
+            model = identity_of(model, None)
+        chosen: dict[str, Any] = {"retriever": "dense", "model": model}
         if self.model == "lsa":
             chosen["dimensions"] = self.dimensions
             chosen["tokenizer"] = describe_tokenizer(self.tokenizer)
@@ -255,8 +310,6 @@ def read_vectors(path: Path, key: str, label: str) -> Any:
 
 def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, folder: str | Path | None) -> Embedder:
     if isinstance(model, str):
-        from steelyard.retrievers.embeddings import embedding_model
-
         if _is_target(model):
             found: Embedder = instantiated(load_target(model, label, folder), label)
             return found
@@ -344,12 +397,6 @@ def _unit(matrix: npt.NDArray[np.floating[Any]]) -> Vectors:
 def _is_target(model: str) -> bool:
     """Whether the name of a model is `package.module:attribute`."""
     return ":" in model and not model.startswith("sentence-transformers:")
-
-
-def _describe_model(model: str | Embedder | Mapping[str, npt.ArrayLike]) -> Any:
-    if isinstance(model, str):
-        return identity_of(model, None) if _is_target(model) else model
-    return _digest(model) if isinstance(model, Mapping) else describe_callable(model)
 
 
 def _digest(vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> str:

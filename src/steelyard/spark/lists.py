@@ -16,9 +16,8 @@ from steelyard.errors import InputError
 from steelyard.io.columns import rank_column
 from steelyard.lazy import polars as pl
 from steelyard.run import Run
-from steelyard.spark.columns import Columns, run_column
 from steelyard.spark.frames import map_in_arrow
-from steelyard.spark.rows import Kind, by_query, fault_error, is_spark_frame, run_rows
+from steelyard.spark.rows import Columns, Kind, by_query, fault_error, is_spark_frame, run_column, run_rows
 from steelyard.spark.worker import faults_of, query_blocks
 
 ROWS = 1 << 17
@@ -91,12 +90,10 @@ def _frames(runs: Any, run: str | None) -> dict[str, Any]:
         found = sorted(row[0] for row in runs.select(name).distinct().collect() if row[0] is not None)
         return {each: runs.filter(name == each).drop(column) for each in found}
     if isinstance(runs, Mapping):
-        frames = {str(name): frame for name, frame in runs.items()}
-    elif isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
-        frames = {f"run-{place}": frame for place, frame in enumerate(runs, start=1)}
-    else:
-        raise InputError(f"the runs are a {type(runs).__name__}; expected a mapping or a list of Spark frames.")
-    return frames
+        return {str(name): frame for name, frame in runs.items()}
+    if isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
+        return {f"run-{place}": frame for place, frame in enumerate(runs, start=1)}
+    raise InputError(f"the runs are a {type(runs).__name__}; expected a mapping or a list of Spark frames.")
 
 
 def _rows(frames: Mapping[str, Any]) -> Any:
@@ -120,7 +117,10 @@ class ListTask:
         """The result for blocks of whole queries."""
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         for rows in query_blocks(batches, ROWS):
-            _check(rows)
+            names = {name: name for name in ("query_id", "doc_id", "score", "rank")}
+            error = fault_error(faults_of(rows.filter(pl.col("kind") != int(Kind.RETRIEVED))), {}, names)
+            if error is not None:  # Spark shows the message where the frame is used.
+                raise error
             yield from self.result(rows)
 
     def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
@@ -206,12 +206,3 @@ class PoolLists(ListTask):
             name: pa.array([row[place] for row in out], kinds.get(name, pa.int64())) for place, name in enumerate(names)
         }
         yield pa.RecordBatch.from_pydict(columns)
-
-
-def _check(rows: pl.DataFrame) -> None:
-    """Raise for faulty rows; Spark shows the message where the frame is used."""
-    faulty = rows.filter(pl.col("kind") != int(Kind.RETRIEVED))
-    names = {name: name for name in ("query_id", "doc_id", "score", "rank")}
-    error = fault_error(faults_of(faulty), {}, names)
-    if error is not None:
-        raise error

@@ -5,13 +5,10 @@ It has no limit on the number of judgments, and is used where there are too many
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from steelyard.dialects import Dialect
@@ -22,21 +19,7 @@ from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.spark.frames import collect_columns, map_in_arrow
 from steelyard.spark.rows import Kind, SparkTable, by_query, empty_lists, fault_error, qrels_rows, run_rows, table_of
-from steelyard.spark.settings import EvaluationSettings
-from steelyard.spark.worker import evaluate_rows, faults_of, query_blocks
-
-
-@dataclass(frozen=True)
-class EvaluationTask(EvaluationSettings):
-    """The function that Spark calls on every worker, with the measures and the options."""
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The values of every query, and one tally per block of queries. The rows are sorted by query."""
-        # Spark starts one worker per core, so a worker uses one thread.
-        os.environ.setdefault("POLARS_MAX_THREADS", "1")
-        for rows in query_blocks(batches, self.rows):
-            yield from evaluate_rows(rows, self)
-
+from steelyard.spark.worker import EvaluationTask, faults_of
 
 MOST_JUDGMENTS = 10_000_000
 """Up to this many judgments are collected on the driver and sent to every worker; with more, all rows are shuffled."""
@@ -69,7 +52,7 @@ class Plan:
         return sent(self.spark, self.judgments) if isinstance(self.judgments, Qrels) else self.judgments
 
     def result(self) -> Any:
-        """The frame of values and tallies, with the columns of `EvaluationSettings.schema`; reads the qrels first."""
+        """The frame of values and tallies, with the columns of `EvaluationTask.schema`; reads the qrels first."""
         qrels = qrels_rows(self.qrels)
         queries, highest = qrels.agg(
             sf.count_distinct("query_id"),

@@ -24,15 +24,8 @@ from steelyard.io.columns import rank_column
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.scores import Scores
-from steelyard.spark.blocks import (
-    Arrays,
-    hits_of_arrays,
-    hits_of_rows,
-    pack_judged,
-    unpack_arrays,
-    unpack_judged,
-    unpack_rows,
-)
+from steelyard.spark import blocks
+from steelyard.spark.blocks import Arrays, unpack_arrays
 from steelyard.spark.frames import collect, collect_columns, map_in_arrow, send_columns
 from steelyard.spark.plan import Plan, driver_qrels
 from steelyard.spark.rows import Fault, Kind, SparkTable, fault_error, fault_text, run_rows
@@ -110,9 +103,7 @@ class RunScan:
         rows = run_rows(self._ranked, self.table.scored, self.ordered)
         if "run" in self.table.names:
             rows = rows.filter(sf.col("run") == run)
-        ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
-        judged = sf.broadcast(send_columns(self.spark, ids, "query_id string"))
-        rows = rows.filter(sf.col("doc_id").isNotNull()).join(judged, "query_id", "left_semi")
+        rows = rows.filter(sf.col("doc_id").isNotNull()).join(self._judged_queries(), "query_id", "left_semi")
         order = [name for name in ("rank", "row") if name in rows.columns] if self.ordered else []
         columns = ["query_id", "doc_id", sf.col("value").cast("double").alias("score"), *order]
         frame = collect_columns(rows.select(*columns))
@@ -131,7 +122,7 @@ class RunScan:
         columns = ["row"] if self.ordered or any(o.ties == "stable" for o in wanted) else []
         columns += [name for name in ("rank", "tokens") if name in self._ranked.names]
         task = Task(
-            judged=pack_judged(self.qrels.judged),
+            judged=blocks.pack_judged(self.qrels.judged),
             columns=("score", *columns),
             runs="run" in self.table.names,
             orderings=tuple(wanted),
@@ -161,7 +152,7 @@ class RunScan:
 
     def _joined(self, run: str, parts: list[Arrays], seen: list[Arrays], number: int) -> Hits:
         empty = np.concatenate([np.zeros(0, np.int64), *(each["empty"] for each in seen)]).astype(np.int64)
-        hits = hits_of_arrays(parts, empty, len(self.qrels.judged.query_ids), number)
+        hits = blocks.hits_of_arrays(parts, empty, len(self.qrels.judged.query_ids), number)
         if "tokens" in self.table.names and hits.tokens_through is None:
             hits = replace(hits, tokens_through=np.zeros(0, np.int64))
         others = sorted({query for each in seen for query in json.loads(each["others"].tobytes())})
@@ -175,12 +166,14 @@ class RunScan:
     def _others(self, run: str) -> tuple[int, tuple[str, ...]]:
         """The number of queries that only the run has, and the first of them."""
         query = self.table.column("query_id").cast("string").alias("query_id")
-        ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
-        judged = send_columns(self.spark, ids, "query_id string")
-        others = self._of_run(run).select(query).distinct().join(sf.broadcast(judged), "query_id", "left_anti")
+        others = self._of_run(run).select(query).distinct().join(self._judged_queries(), "query_id", "left_anti")
         counted = collect(map_in_arrow(others, count_ids, "count long, first array<string>"))
         first = sorted(each for row in counted for each in row["first"])[:SHOWN_RUN_ONLY]
         return sum(row["count"] for row in counted), tuple(first)
+
+    def _judged_queries(self) -> Any:
+        ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
+        return sf.broadcast(send_columns(self.spark, ids, "query_id string"))
 
     def _of_run(self, run: str) -> Any:
         """The rows of one run."""
@@ -219,8 +212,11 @@ class RunScan:
     def _exchanged(self, frame: Any, task: Task) -> Any:
         """The hits of lists whose rows are in several partitions: rows are packed, and sent by buckets of queries."""
         shared = dict(vars(task))
+        # The number of partitions of a shuffle; some clusters choose it themselves.
+        number = str(self.spark.conf.get("spark.sql.shuffle.partitions", "200"))
+        partitions = int(number) if number.isdigit() else 200
         queries = len(self.qrels.judged.query_ids)
-        pack = PackRows(**shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * _partitions(self.spark))))
+        pack = PackRows(**shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * partitions)))
         rank = RankPackedRows(**shared)
         packed = map_in_arrow(frame, pack, pack.schema).repartition("bucket")
         return map_in_arrow(packed, rank, rank.schema)
@@ -235,9 +231,9 @@ class RunScan:
         packed = [row for row in rows if row["hits"] is None and row["seen"] is None]
         for run in {row["run"] for row in packed}:
             own = {name: [row[name] for row in packed if row["run"] == run] for name in task.kinds}
-            block, query = unpack_rows(own, task.kinds)
-            judged = unpack_judged(task.judged)
-            parts.append((run, hits_of_rows(block, query, judged, task.orderings, task.ordered)))
+            block, query = blocks.unpack_rows(own, task.kinds)
+            judged = blocks.unpack_judged(task.judged)
+            parts.append((run, blocks.hits_of_rows(block, query, judged, task.orderings, task.ordered)))
         return parts, seen
 
     def _fault(self, rows: Any) -> errors.InputError:
@@ -269,12 +265,6 @@ def _again(numbers: Ints) -> int:
 def _held(ordering: Ordering) -> Ordering:
     """The ordering that workers use: repeats that are an error are counted first."""
     return replace(ordering, duplicates="hold") if ordering.duplicates == "error" else ordering
-
-
-def _partitions(spark: Any) -> int:
-    """The number of partitions of a shuffle; some clusters choose it themselves."""
-    number = str(spark.conf.get("spark.sql.shuffle.partitions", "200"))
-    return int(number) if number.isdigit() else 200
 
 
 def scanned_scores(plan: Plan) -> Scores | None:

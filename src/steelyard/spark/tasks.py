@@ -18,23 +18,8 @@ import pyarrow as pa
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Ints, Ordering
 from steelyard.errors import SteelyardError
 from steelyard.lazy import polars as pl
-from steelyard.spark.blocks import (
-    JudgedColumns,
-    Seen,
-    cut_rows,
-    hits_of_block,
-    hits_of_packed,
-    hits_of_rows,
-    judged_rows,
-    list_blocks,
-    pack_arrays,
-    pack_rows,
-    packed_by_kernel,
-    row_blocks,
-    stretches,
-    unpack_judged,
-    unpack_rows,
-)
+from steelyard.spark import blocks
+from steelyard.spark.blocks import JudgedColumns, Seen, pack_arrays, stretches
 
 ROWS = 1 << 17
 """Rows that are packed at a time, and about the number of rows that are ranked at a time: they fit into a cache."""
@@ -80,7 +65,7 @@ class Task:
     def _known(self) -> JudgedColumns:
         # Spark starts one worker per core, so a worker uses one thread.
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
-        return unpack_judged(self.judged)
+        return blocks.unpack_judged(self.judged)
 
     def _of_runs(self, block: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
         """The rows of each run; the name is empty where there is one run only."""
@@ -92,7 +77,7 @@ class Task:
     def _found(self, run: str, block: pl.DataFrame, query: Ints, judged: JudgedColumns) -> pa.RecordBatch:
         """The hits of complete lists; or the error that the rows raise."""
         try:
-            return found(run, pack_arrays(hits_of_rows(block, query, judged, self.orderings, self.ordered)))
+            return found(run, pack_arrays(blocks.hits_of_rows(block, query, judged, self.orderings, self.ordered)))
         except SteelyardError as error:
             return found(run, seen=pack_arrays({"error": np.array([type(error).__name__, str(error)])}))
 
@@ -127,18 +112,18 @@ class PackRows(Task):
         """Some rows per bucket and block."""
         judged = self._known()
         reported: dict[str, set[str]] = {}
-        for block in row_blocks(batches, self.rows):
+        for block in blocks.row_blocks(batches, self.rows):
             for run, rows in self._of_runs(block):
                 yield from self._packed(run, rows, judged, reported)
 
     def _packed(
         self, run: str, block: pl.DataFrame, judged: JudgedColumns, reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
-        if (packed := packed_by_kernel(block, judged, self.buckets)) is not None:
+        if (packed := blocks.packed_by_kernel(block, judged, self.buckets)) is not None:
             parts, seen = packed
             yield self._batch([*self._seen(run, seen, reported), *({"run": run, **part} for part in parts)])
             return
-        rows, query, seen = judged_rows(block, judged)
+        rows, query, seen = blocks.judged_rows(block, judged)
         yield self._batch(self._seen(run, seen, reported))
         if not len(query):
             return
@@ -146,7 +131,7 @@ class PackRows(Task):
         order = np.argsort(bucket, kind="stable")
         bucket = bucket[order]
         bounds = np.flatnonzero(np.concatenate([[True], bucket[1:] != bucket[:-1], [True]]))
-        cut = cut_rows(pack_rows(rows[order], query[order]), bounds)
+        cut = blocks.cut_rows(blocks.pack_rows(rows[order], query[order]), bounds)
         yield self._batch(
             [
                 {"bucket": number, "run": run, **{name: part[name].tobytes() for name in part}}
@@ -157,9 +142,7 @@ class PackRows(Task):
     def _batch(self, parts: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         kinds = {"bucket": pa.int32(), "run": pa.string()}
         names = [field.split()[0] for field in self.schema.split(", ")]
-        return pa.RecordBatch.from_pydict(
-            {name: pa.array([part.get(name) for part in parts], kinds.get(name, pa.binary())) for name in names}
-        )
+        return pa.RecordBatch.from_pylist(parts, pa.schema([(name, kinds.get(name, pa.binary())) for name in names]))
 
 
 @dataclass(frozen=True)
@@ -176,7 +159,7 @@ class RankInPlace(PackRows):
         known: dict[str, list[Ints]] = {}
         reported: dict[str, set[str]] = {}
         first, block = True, None
-        for following in chain(list_blocks(batches, self.rows, self._keys), [None]):
+        for following in chain(blocks.list_blocks(batches, self.rows, self._keys), [None]):
             if block is not None:
                 starts = [*stretches(*(block[key] for key in self._keys)).tolist(), block.height]
                 begin = starts[1] if first else 0
@@ -195,20 +178,20 @@ class RankInPlace(PackRows):
         self, edge: pl.DataFrame, judged: JudgedColumns, reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
         for run, part in self._of_runs(edge):
-            rows, query, seen = judged_rows(part, judged)
-            packed = {name: values.tobytes() for name, values in pack_rows(rows, query).items()}
+            rows, query, seen = blocks.judged_rows(part, judged)
+            packed = {name: values.tobytes() for name, values in blocks.pack_rows(rows, query).items()}
             yield self._batch([{"run": run, **packed}, *self._seen(run, seen, reported)])
 
     def _ranked(
         self, block: pl.DataFrame, judged: JudgedColumns, known: dict[str, list[Ints]], reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
         for run, part in self._of_runs(block) if block.height else []:
-            if (ranked := hits_of_block(part, judged, self.orderings)) is not None:
+            if (ranked := blocks.hits_of_block(part, judged, self.orderings)) is not None:
                 arrays, seen = ranked
                 known.setdefault(run, []).append(arrays["queries"])
                 hits = {"run": run, "hits": pack_arrays(arrays)}
             else:
-                rows, query, seen = judged_rows(part, judged)
+                rows, query, seen = blocks.judged_rows(part, judged)
                 known.setdefault(run, []).append(np.unique(query))
                 hits = self._found(run, rows, query, judged).to_pylist()[0]
             yield self._batch([hits, *self._seen(run, seen, reported)])
@@ -223,7 +206,7 @@ class FindStretches(Task):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Per run, the query of every stretch but the first and the last, which may go on elsewhere."""
         judged = self._known()
-        for block in row_blocks(batches, self.rows):
+        for block in blocks.row_blocks(batches, self.rows):
             starts = stretches(*(block[key] for key in self._keys))
             for run, part in self._of_runs(block[starts[1:-1]]):
                 query = judged.numbers(part["query_id"])
@@ -259,11 +242,11 @@ class RankPackedRows(Task):
             columns = {name: [part[name] for part in taken] for name in self.kinds}
             # Keep no reference to what was read, so that a long list is not in memory twice.
             del taken, some
-            hits = hits_of_packed(columns, self.kinds, judged, self.orderings)
+            hits = blocks.hits_of_packed(columns, self.kinds, judged, self.orderings)
             if hits is not None:
                 yield found(run, pack_arrays(hits))
             else:
-                yield self._found(run, *unpack_rows(columns, self.kinds), judged)
+                yield self._found(run, *blocks.unpack_rows(columns, self.kinds), judged)
 
     def _sorted_out(
         self, batch: pa.RecordBatch, parts: dict[tuple[str, int], list[dict[str, Any]]]
@@ -280,13 +263,8 @@ class RankPackedRows(Task):
 
 def found(run: str, hits: bytes | None = None, seen: bytes | None = None) -> pa.RecordBatch:
     """One row of FOUND."""
-    return pa.RecordBatch.from_pydict(
-        {
-            "run": pa.array([run], pa.string()),
-            "hits": pa.array([hits], pa.binary()),
-            "seen": pa.array([seen], pa.binary()),
-        }
-    )
+    kinds = pa.schema([("run", pa.string()), ("hits", pa.binary()), ("seen", pa.binary())])
+    return pa.RecordBatch.from_pylist([{"run": run, "hits": hits, "seen": seen}], kinds)
 
 
 def count_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,11 +1,13 @@
-"""The work of a Spark worker: it evaluates blocks of queries, and counts what coverage and errors need."""
+"""The work of a Spark worker: it evaluates blocks of queries, counts what coverage and errors need, and adds values."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from functools import reduce
 from itertools import compress
 from typing import Any
@@ -19,11 +21,47 @@ from steelyard.coverage import Levels, coverage_of, lowest_positive_grade
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import Lengths, deepest_cutoff, query_values
 from steelyard.lazy import polars as pl
-from steelyard.measures.compute import QrelsTraits
+from steelyard.measures.compute import QrelsTraits, geometric, how_summarised, logarithms
+from steelyard.measures.grammar import Measure
+from steelyard.options import Options
 from steelyard.qrels import Qrels, disagreement
 from steelyard.run import Run
+from steelyard.spark.frames import collect, map_in_arrow
 from steelyard.spark.rows import Fault, Kind, fault_text
-from steelyard.spark.settings import EvaluationSettings
+
+ROWS = 1 << 18
+"""Rows that a worker evaluates at a time: whole queries with about this many rows, or one longer query."""
+
+
+@dataclass(frozen=True)
+class EvaluationTask:
+    """The function that Spark calls on every worker, with the measures and the options.
+
+    own_options: those of measures that order equal scores in another way. scored: whether the run has scores.
+    highest: the highest grade of the qrels.
+    """
+
+    measures: dict[str, Measure]
+    options: Options
+    own_options: dict[str, Options]
+    name: str
+    scored: bool
+    highest: float
+    rows: int = ROWS
+
+    @property
+    def schema(self) -> str:
+        """The columns of the result: a query, its position in the qrels and its values; or a tally."""
+        values = "".join(f", m{number} double" for number in range(len(self.measures)))
+        return f"query_id string, place long{values}, tally string"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The values of every query, and one tally per block of queries. The rows are sorted by query."""
+        # Spark starts one worker per core, so a worker uses one thread. It is limited before polars is imported.
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+        for rows in query_blocks(batches, self.rows):
+            yield from evaluate_rows(rows, self)
+
 
 SHOWN_QUERIES = 3
 """Queries of the run and of the qrels that are named if they share none."""
@@ -85,20 +123,11 @@ class EvaluationTally:
     def from_text(cls, text: str) -> EvaluationTally:
         """The tally of a text that `to_text` wrote."""
         read = json.loads(text)
-        return cls(
-            counts=read["counts"],
-            lengths=Lengths(**read["lengths"]),
-            traits=QrelsTraits(**read["traits"]),
-            lowest_grade=read["lowest_grade"],
-            faults={Kind(int(kind)): Fault(**fault) for kind, fault in read["faults"].items()},
-            missing=[(place, query) for place, query in read["missing"]],
-            judged=[(place, query) for place, query in read["judged"]],
-            run_only=read["run_only"],
-            retrieved=read["retrieved"],
-            known=read["known"],
-            repeated=tuple(read["repeated"]) if read["repeated"] else None,
-            error=tuple(read["error"]) if read["error"] else None,
-        )
+        read |= {"lengths": Lengths(**read["lengths"]), "traits": QrelsTraits(**read["traits"])}
+        read["faults"] = {Kind(int(kind)): Fault(**fault) for kind, fault in read["faults"].items()}
+        read |= {name: list(map(tuple, read[name])) for name in ("missing", "judged")}
+        read |= {name: tuple(read[name]) for name in ("repeated", "error") if read[name]}
+        return cls(**read)
 
 
 def total(texts: list[str]) -> EvaluationTally:
@@ -132,7 +161,7 @@ def query_blocks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pl.Da
         yield parts.pop()
 
 
-def evaluate_rows(rows: pl.DataFrame, task: EvaluationSettings) -> Iterator[pa.RecordBatch]:
+def evaluate_rows(rows: pl.DataFrame, task: EvaluationTask) -> Iterator[pa.RecordBatch]:
     """The values of a block of queries, then their tally."""
     judgments = rows.filter(pl.col("kind") == Kind.JUDGMENT).sort("row")
     faults = faults_of(rows.filter(pl.col("kind") > Kind.RETRIEVED), judgments)
@@ -187,7 +216,7 @@ def _unknown_documents(rows: pl.DataFrame, a: Alignment) -> tuple[list[str], lis
 
 
 def _aligned(
-    judgments: pl.DataFrame, run: pl.DataFrame, task: EvaluationSettings
+    judgments: pl.DataFrame, run: pl.DataFrame, task: EvaluationTask
 ) -> tuple[Aligned, tuple[str, str] | None]:
     """The alignment; and, if repeats are an error, the first query with one and the document."""
     qrels = Qrels(judgments.select("query_id", "doc_id", grade="value", target="label"))
@@ -234,7 +263,7 @@ def faults_of(faulty: pl.DataFrame, judgments: pl.DataFrame | None = None) -> di
     return faults
 
 
-def _tallied(tally: EvaluationTally, task: EvaluationSettings) -> pa.RecordBatch:
+def _tallied(tally: EvaluationTally, task: EvaluationTask) -> pa.RecordBatch:
     return _batch([None], [None], [np.array([np.nan])] * len(task.measures), [tally.to_text()])
 
 
@@ -245,3 +274,80 @@ def _batch(queries: list[Any], places: list[Any], matrix: list[Floats], tallies:
         columns[f"m{number}"] = pa.array(row, pa.float64(), mask=np.isnan(row))
     columns["tally"] = pa.array(tallies, pa.string())
     return pa.RecordBatch.from_pydict(columns)
+
+
+# Means over all queries: sums are exact, so that they do not depend on the partitions
+
+LOWEST = 1074
+"""Every finite float is a whole number of units of 2 ** -LOWEST."""
+
+
+def exact_sum(values: Floats) -> int:
+    """The sum of finite floats in units of 2 ** -LOWEST, without rounding.
+
+    >>> import numpy as np
+    >>> exact_sum(np.array([1e300, 1.0, -1e300])) == 2**LOWEST
+    True
+    """
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    order = np.argsort(exponent, kind="stable")
+    whole, exponent = whole[order], exponent[order]
+    starts = np.flatnonzero(np.concatenate([[True], exponent[1:] != exponent[:-1]])[: len(exponent)])
+    if not len(starts):
+        return 0
+    high, low = np.add.reduceat(whole >> 26, starts), np.add.reduceat(whole & ((1 << 26) - 1), starts)
+    parts = zip(high.tolist(), low.tolist(), exponent[starts].tolist(), strict=True)
+    total = 0
+    for above, below, power in parts:
+        units, shift = (above << 26) + below, power - 53 + LOWEST
+        # The mantissa of a subnormal number ends in zeros.
+        total += units << shift if shift >= 0 else units >> -shift
+    return total
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The function that Spark calls on every worker: per partition, the count, exact sum and maximum by column."""
+
+    logarithms: tuple[bool, ...]
+    schema = "sums string"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row per partition."""
+        counts, sums = [0] * len(self.logarithms), [0] * len(self.logarithms)
+        highest = [-math.inf] * len(self.logarithms)
+        for batch in batches:
+            for place, in_logarithms in enumerate(self.logarithms):
+                values = batch.column(place).drop_null().to_numpy()
+                if len(values):
+                    counts[place] += len(values)
+                    sums[place] += exact_sum(logarithms(values) if in_logarithms else values)
+                    highest[place] = max(highest[place], float(values.max()))
+        text = json.dumps([counts, list(map(str, sums)), highest])
+        yield pa.RecordBatch.from_pydict({"sums": pa.array([text], pa.string())})
+
+
+def cluster_means(values: Any, measures: Mapping[str, Measure]) -> dict[str, float]:
+    """Each measure over all queries, from a Spark frame with one column per measure."""
+    task = Sums(tuple(geometric(measure) for measure in measures.values()))
+    parts = [json.loads(row["sums"]) for row in collect(map_in_arrow(values, task, task.schema))]
+    means = {}
+    for place, (key, measure) in enumerate(measures.items()):
+        count = sum(part[0][place] for part in parts)
+        units = sum(int(part[1][place]) for part in parts)
+        means[key] = _summary(measure, count, units, max(part[2][place] for part in parts))
+    return means
+
+
+def _summary(measure: Measure, count: int, units: int, highest: float) -> float:
+    """What `summary` gives, from the count, the sum and the maximum."""
+    how = how_summarised(measure)
+    if how == "sum":
+        return float(Fraction(units, 1 << LOWEST))
+    if not count:
+        return math.nan
+    if how == "max":
+        return highest
+    mean = float(Fraction(units, count << LOWEST))
+    return math.exp(mean) if how == "geometric" else mean

@@ -16,8 +16,8 @@ from steelyard.datasets.corpus import Corpus
 from steelyard.retrievers import Dense
 from steelyard.retrievers.adapters.postgres import private_server
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.embeddings import clear_vectors
 from steelyard.retrievers.registry import retriever
-from steelyard.retrievers.shared_vectors import clear_vectors
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 

@@ -11,7 +11,7 @@ import pytest
 
 import steelyard.web as web
 from clocks import Clock
-from steelyard.judging.chat import ATTEMPTS, ChatError, Endpoint
+from steelyard.judging.client import ATTEMPTS, ChatError, Endpoint
 from steelyard.retrievers.adapters import Http
 from steelyard.retrievers.base import RetrieverError
 

@@ -10,7 +10,7 @@ import steelyard as sy
 from steelyard.benchmark.cache import cache_key
 from steelyard.benchmark.config import check_bench
 from steelyard.errors import InputError
-from steelyard.judging.chat import ChatError, Endpoint
+from steelyard.judging.client import ChatError, Endpoint
 from steelyard.masking import masked, masked_settings, remember
 from steelyard.retrievers.adapters import Elasticsearch, Http, Python
 from steelyard.retrievers.base import RetrieverError

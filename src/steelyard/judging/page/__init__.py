@@ -14,18 +14,16 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from steelyard.checks import text_value
+from steelyard.datasets import Dataset
 from steelyard.errors import InputError
-from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
+from steelyard.io.files import write_file
 from steelyard.judging.guidelines import Guidelines
-from steelyard.judging.pool import Pool, check_texts
+from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_texts
 from steelyard.report.page.embed import embedded_json, joined_modules, script_hash
 from steelyard.version import __version__
-
-if TYPE_CHECKING:
-    from steelyard.datasets import Dataset
 
 SHARED_SCRIPTS = ("dom.js", "text.js")
 """Scripts of the report that the page also uses."""
@@ -54,8 +52,6 @@ def html(
     Judgments are kept in the browser and exported as a judgments file. Parameters are those of `serve`; without
     `judge`, the page asks for a name.
     """
-    from steelyard.io.files import write_file
-
     if judge is None and judges is not None:
         raise InputError("With judges, every page is for one of them; name the judge.")
     if judge is not None:

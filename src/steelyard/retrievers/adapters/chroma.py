@@ -13,8 +13,8 @@ from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, op
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 
 
 class Chroma(VectorEngine):
@@ -67,18 +67,9 @@ class Chroma(VectorEngine):
         assert vectors is not None
         client = self._package.EphemeralClient(self._settings_of_client())
         name = f"steelyard-{uuid4().hex}"
-        collection = client.create_collection(
-            name,
-            embedding_function=None,
-            configuration={
-                "hnsw": {
-                    "space": "cosine",
-                    "max_neighbors": self.m,
-                    "ef_construction": self.ef_construction,
-                    "ef_search": self.ef_search,
-                }
-            },
-        )
+        graph = {"max_neighbors": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
+        shape = {"hnsw": {"space": "cosine", **graph}}
+        collection = client.create_collection(name, embedding_function=None, configuration=shape)
         weakref.finalize(self, client.delete_collection, name)
         step = client.get_max_batch_size()
         for first in range(0, len(documents), step):

@@ -478,7 +478,8 @@ def _plain_list(answer: Any, label: str, where: str) -> Ranked | None:
         docs, scores = answer, [1 / rank for rank in range(1, len(answer) + 1)]
     elif kinds and kinds <= {tuple, list} and set(map(len, answer)) == {2}:
         docs, values = zip(*answer, strict=True)
-        if set(map(type, docs)) != {str} or not all(map(_is_number, set(map(type, values)))):
+        numbers = all(kind is not bool and issubclass(kind, Real) for kind in set(map(type, values)))
+        if set(map(type, docs)) != {str} or not numbers:
             return None
         scores = list(map(float, values))
         if not all(map(math.isfinite, scores)):
@@ -486,10 +487,6 @@ def _plain_list(answer: Any, label: str, where: str) -> Ranked | None:
     else:
         return None
     return list(zip(text_ids(docs, "document id", f"{label}: {where}"), scores, strict=True))
-
-
-def _is_number(kind: type[Any]) -> bool:
-    return kind is not bool and issubclass(kind, Real)
 
 
 def with_scores(found: Sequence[tuple[str, float | None]]) -> Ranked:
@@ -591,18 +588,19 @@ def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[s
 
 def _has_distance(document: Any) -> bool:
     """Whether a document has a distance and no score."""
-    if isinstance(document, (str, tuple, list)):
-        return False
+    return not isinstance(document, (str, tuple, list)) and _usual_score(document)[0] in DISTANCE_NAMES
+
+
+def _usual_score(document: Any) -> tuple[str, Any]:
+    """The name and the value of the first usual field with a score or a distance."""
     fields = document.get if isinstance(document, Mapping) else partial(getattr, document)
-    known = [name for name in (*SCORE_NAMES, *DISTANCE_NAMES) if fields(name, None) is not None]
-    return bool(known) and known[0] in DISTANCE_NAMES
+    names = (*SCORE_NAMES, *DISTANCE_NAMES)
+    return next(((name, value) for name in names if (value := fields(name, None)) is not None), ("", None))
 
 
 def _score_of(document: Any, score: str, label: str) -> Any:
     if score == SCORE_NAMES[0]:
-        fields = document.get if isinstance(document, Mapping) else partial(getattr, document)
-        names = (*SCORE_NAMES, *DISTANCE_NAMES)
-        return next((value for name in names if (value := fields(name, None)) is not None), None)
+        return _usual_score(document)[1]
     try:
         return walk(document, steps_of(score, label))
     except MissingError as missing:

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from steelyard.ids import kind_of
 from steelyard.masking import from_environment
-from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.calling import ask_each
+from steelyard.retrievers.adapters.base import Wrapped, ask_each
 from steelyard.retrievers.adapters.documents import DocIds, keys_of
 from steelyard.retrievers.adapters.http import JsonService, filled
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +18,13 @@ from steelyard.masking import from_environment, masked, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import HASH, TEXT_NAMES, DocIds
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, checked_corpus, checked_index
-from steelyard.retrievers.dense import Dense
-from steelyard.retrievers.filters import describe_filter, passing
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, checked_corpus, checked_index
+from steelyard.retrievers.dense import Dense, describe_filter, passing
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.registry import from_spec
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.safe_text import error_text
 from steelyard.temporary import temporary_folder
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 PASSES = "passes"
 """The field of an index that holds whether a document passes the filter."""
@@ -132,7 +128,8 @@ class Engine(Wrapped):
 
     def size_in_bytes(self) -> int:
         """The files of the index of the corpus; the size of an existing collection is not known."""
-        return super().size_in_bytes() + folder_bytes(self._folder)
+        files = [] if self._folder is None else [file for file in self._folder.rglob("*") if file.is_file()]
+        return super().size_in_bytes() + sum(file.stat().st_size for file in files)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         if not self._existing:
@@ -254,8 +251,3 @@ def private_copy(path: Path, owner: object, *others: Path) -> Path:
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, copies / source.name)
     return copies / path.name
-
-
-def folder_bytes(folder: Path | None) -> int:
-    """The size of the files of a folder; 0 without one."""
-    return 0 if folder is None else sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

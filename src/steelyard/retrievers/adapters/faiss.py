@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.io.files import read_bytes, reading
 from steelyard.retrievers.adapters.engines import Kept, VectorEngine
-from steelyard.retrievers.base import CheckedCorpus, RetrieverError, unknown
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError, Self, unknown
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _KINDS = ("flat", "hnsw", "ivf")
 _HNSW, _IVF = ("hnsw",), ("ivf",)
@@ -58,7 +55,11 @@ class Faiss(VectorEngine):
         self._selector: Any = None
         self._bits: npt.NDArray[np.uint8] | None = None
         if self._existing:
-            self._index = self._opened(self._path("file of an index"))
+            path = self._path("file of an index")
+            try:
+                self._index = self._package.read_index(str(path))
+            except RuntimeError as error:
+                raise RetrieverError(f"{self.label}: {path} is not an index of faiss: {error}") from None
             if self.ids is not None:
                 path = self._path("file of ids", self.ids)
                 with reading(path):
@@ -142,9 +143,3 @@ class Faiss(VectorEngine):
             searched = self._parameters.get("probes", self._index.nprobe)
             return faiss.SearchParametersIVF(nprobe=searched, **given)
         return faiss.SearchParameters(**given) if given else None
-
-    def _opened(self, path: Path) -> Any:
-        try:
-            return self._package.read_index(str(path))
-        except RuntimeError as error:
-            raise RetrieverError(f"{self.label}: {path} is not an index of faiss: {error}") from None

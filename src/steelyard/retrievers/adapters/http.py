@@ -8,36 +8,21 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import Request
 
 from steelyard.ids import kind_of
 from steelyard.masking import from_environment, masked, masked_settings, remember, remember_settings
-from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.calling import ask_each
-from steelyard.retrievers.adapters.documents import (
-    DISTANCE_NAMES,
-    EVERY,
-    HASH,
-    DocIds,
-    MissingError,
-    every,
-    read_answer,
-    read_score,
-    steps_of,
-    with_scores,
-    without_distances,
-)
-from steelyard.retrievers.base import Ranked, RetrieverError
+from steelyard.retrievers.adapters import documents
+from steelyard.retrievers.adapters.base import Wrapped, ask_each
+from steelyard.retrievers.adapters.documents import EVERY, HASH, DocIds, MissingError, steps_of
+from steelyard.retrievers.base import Ranked, RetrieverError, Self
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
 from steelyard.web import LARGEST_LIST, AnswerError, json_value, opened, read_body
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _QUERY = "{query}"
 _VECTOR = "{vector}"
@@ -156,7 +141,9 @@ class JsonService:
                 problem = f"returned {error.code} {error.reason}{_start(error)}"
                 retry = error.code in _RETRIED
             except (URLError, OSError, HTTPException) as error:
-                problem, retry = self._broken(error), True
+                reason, retry = getattr(error, "reason", None) or error, True
+                late = f"did not respond within {self._timeout:g} s (`timeout` sets the limit)"
+                problem = late if isinstance(reason, TimeoutError) else f"could not be reached: {reason}"
                 kind = UnreachableError if isinstance(error, (URLError, TimeoutError)) else RetrieverError
             if not retry:
                 break
@@ -167,12 +154,6 @@ class JsonService:
 
     def _error(self, problem: str, kind: type[RetrieverError] = RetrieverError) -> RetrieverError:
         return kind(masked(f"{self._label}: {self.shown} {problem}."))
-
-    def _broken(self, error: Exception) -> str:
-        reason = getattr(error, "reason", None) or error
-        if isinstance(reason, TimeoutError):
-            return f"did not respond within {self._timeout:g} s (`timeout` sets the limit)"
-        return f"could not be reached: {reason}"
 
 
 def _start(error: HTTPError) -> str:
@@ -310,10 +291,11 @@ class Http(Wrapped):
         return [self._read(answer, query, k) for query, answer in zip(queries, answers, strict=True)]
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        return ask_each(lambda query: self._service.ask(query, k, self._vector(query)), queries, self.concurrency)
+        def ask(query: str) -> Any:
+            vector = None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
+            return self._service.ask(query, k, vector)
 
-    def _vector(self, query: str) -> list[float] | None:
-        return None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
+        return ask_each(ask, queries, self.concurrency)
 
     def _read(self, answer: Any, query: str, k: int) -> Ranked:
         where = f"the result for {query[:60]!r}"
@@ -324,18 +306,20 @@ class Http(Wrapped):
             docs = [self._ids.plain(found, where) for found in self._values(answer, self._paths["id"], "id")]
             texts = self._values(answer, self._texts, "text") if self._texts is not None else []
         else:
-            return read_answer(answer, self._ids, self.label, query, k)
+            return documents.read_answer(answer, self._ids, self.label, query, k)
         self._keep(answer, docs[:k], texts)
         if self._paths["score"] is None:
-            return with_scores([(doc, None) for doc in docs[:k]])
+            return documents.with_scores([(doc, None) for doc in docs[:k]])
         scores = self._values(answer, self._paths["score"], "score")
         if len(scores) != len(docs):
             raise RetrieverError(
                 f"{self.label}: {where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}."
             )
         pairs = zip(docs[:k], scores[:k], strict=True)
-        found = with_scores([(doc, read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs])
-        return without_distances(found) if self._paths["score"][-1] in DISTANCE_NAMES else found
+        found = documents.with_scores(
+            [(doc, documents.read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs]
+        )
+        return documents.without_distances(found) if self._paths["score"][-1] in documents.DISTANCE_NAMES else found
 
     def _keep(self, answer: Any, docs: Sequence[str], texts: Sequence[Any]) -> None:
         """Keep the texts of the documents: those at the path `text`, or in the records that have the ids."""
@@ -344,13 +328,13 @@ class Http(Wrapped):
             return
         records = [{"text": text} for text in texts]
         if not texts and path is not None and path[-1] != EVERY:
-            records = list(every(answer, path[: len(path) - path[::-1].index(EVERY)]))
+            records = list(documents.every(answer, path[: len(path) - path[::-1].index(EVERY)]))
         for doc, record in zip(docs, records, strict=False):
             self._ids.keep_text(doc, record)
 
     def _values(self, answer: Any, steps: Sequence[str | int], setting: str) -> list[Any]:
         try:
-            return list(every(answer, steps))
+            return list(documents.every(answer, steps))
         except MissingError as missing:
             raise RetrieverError(f"{self.label}: `{setting}` does not fit the response: {missing}.") from None
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, id_column, opened, text_column
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
 
 _CLASSES = {"ivf-flat": "IvfFlat", "ivf-pq": "IvfPq", "hnsw": "HnswFlat"}

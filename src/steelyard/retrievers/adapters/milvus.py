@@ -10,8 +10,8 @@ from typing import Any, Literal
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
 
 _HNSW, _IVF = ("hnsw",), ("ivf",)
@@ -109,6 +109,7 @@ class Milvus(VectorEngine):
 
     def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
         assert vector is not None
+        names = {"ef_search": "ef", "probes": "nprobe"}
         more: dict[str, Any] = {"output_fields": ["*"], "timeout": self.timeout} if self._existing else {}
         if self.column is not None:
             more["anns_field"] = self.column
@@ -117,11 +118,7 @@ class Milvus(VectorEngine):
             data=[vector],
             limit=k,
             filter=self._filter,
-            search_params={"params": self._search_parameters()},
+            search_params={"params": {names[key]: value for key, value in self._parameters.items() if key in names}},
             **more,
         )[0]
         return found if self._existing else [(hit["position"], hit["distance"]) for hit in found]
-
-    def _search_parameters(self) -> dict[str, int]:
-        names = {"ef_search": "ef", "probes": "nprobe"}
-        return {names[key]: value for key, value in self._parameters.items() if key in names}

@@ -8,26 +8,18 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters.engines import (
-    PASSES,
-    Engine,
-    Kept,
-    VectorEngine,
-    found_rows,
-    id_column,
-    opened,
-    text_column,
-)
+from steelyard.retrievers.adapters import engines
+from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import OPEN_TO_ALL, temporary_folder
 
 _WORD = re.compile(r"[^\W_]+")
@@ -72,7 +64,7 @@ class _Postgres(Engine):
         self._psycopg = package("psycopg", self.extra, self.label)
         package("psycopg.sql", self.extra, self.label)
         super()._set_up()
-        self._address = None if self.target is None else opened({"url": self.target}, self.label)["url"]
+        self._address = None if self.target is None else engines.opened({"url": self.target}, self.label)["url"]
         self._table = self.table or f"pg_temp.steelyard_{uuid4().hex}"
         self._connected: Any = None
         self._bytes = 0
@@ -118,18 +110,15 @@ class _Postgres(Engine):
         except self._psycopg.Error as error:
             raise RetrieverError(f"{self.label}: PostgreSQL: {_text(error)}") from None
 
-    def _name(self, name: str) -> Any:
-        """A name in SQL; a dot separates the schema."""
-        return self._psycopg.sql.Identifier(*name.split("."))
-
     def _sql(self, text: str, /, **names: str) -> Any:
-        named = {key: self._name(value) for key, value in names.items()}
+        """A statement with names in it; a dot separates the schema of a name."""
+        named = {key: self._psycopg.sql.Identifier(*name.split(".")) for key, name in names.items()}
         return self._psycopg.sql.SQL(text).format(**named)
 
     def _text_column(self) -> str | None:
         """The column with the texts of an existing table: `text`, or the first with a usual name."""
         rows = self._run(self._sql("select * from {table} limit 0", table=self._table))
-        return text_column([column.name for column in rows.description], self.text, self.label)
+        return engines.text_column([column.name for column in rows.description], self.text, self.label)
 
     def _with_text(self, columns: str, text: str | None) -> str:
         """Columns of a select, and that of the texts if there is one."""
@@ -166,19 +155,16 @@ class PostgresFts(_Postgres):
     def _set_up(self) -> None:
         super()._set_up()
         self._joint = " | " if self.match == "any" else " & "
-        self._statement: Any = None
 
-    def _prepared(self) -> Any:
+    @cached_property
+    def _statement(self) -> Any:
         """The statement; text of an existing table is parsed while it is searched."""
         names = {"table": self._table, "column": "words", "id": "position"}
         words, text = "{column}", None
         if self._existing:
             text = self._text_column()
-            names |= {
-                "column": self.column,
-                "id": id_column(self.id, text, self.label),
-                **({} if text is None else {"text": text}),
-            }
+            names |= {"column": self.column, "id": engines.id_column(self.id, text, self.label)}
+            names |= {} if text is None else {"text": text}
             kind = self._run(self._sql("select pg_typeof({column}) from {table} limit 1", **names)).fetchone()
             if kind is None or str(kind[0]) != "tsvector":
                 words = "to_tsvector(%(config)s::regconfig, {column}::text)"
@@ -205,10 +191,8 @@ class PostgresFts(_Postgres):
         words = self._joint.join(f"'{word}'" for word in dict.fromkeys(_WORD.findall(query)))
         if not words:
             return []
-        if self._statement is None:
-            self._statement = self._prepared()
         values = {"config": self.config, "words": words, "k": k}
-        return found_rows(self._run(self._statement, values, prepare=True).fetchall())
+        return engines.found_rows(self._run(self._statement, values, prepare=True).fetchall())
 
 
 class PgVector(_Postgres, VectorEngine):
@@ -230,11 +214,8 @@ class PgVector(_Postgres, VectorEngine):
     distance: Literal["cosine", "l2", "product"] = setting("the operator", default="cosine", only="target")
     where: str | None = setting("a condition in SQL", default=None, only="target")
 
-    def _set_up(self) -> None:
-        super()._set_up()
-        self._statement: Any = None
-
-    def _prepared(self) -> Any:
+    @cached_property
+    def _statement(self) -> Any:
         """The statement of a search."""
         condition = f" where {PASSES}" if self.filter is not None else ""
         if self.where:
@@ -245,7 +226,7 @@ class PgVector(_Postgres, VectorEngine):
             + f" from {{table}}{condition} order by distance limit %s",
             table=self._table,
             column=self.column if self._existing else "vector",
-            id=id_column(self.id, text, self.label) if self._existing else "position",
+            id=engines.id_column(self.id, text, self.label) if self._existing else "position",
             **({} if text is None else {"text": text}),
         )
 
@@ -266,11 +247,9 @@ class PgVector(_Postgres, VectorEngine):
 
     def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
         assert vector is not None
-        if self._statement is None:
-            self._statement = self._prepared()
         found = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
         one = 0 if self._existing else 1
-        return found_rows([(doc, one - distance, *text) for doc, distance, *text in found])
+        return engines.found_rows([(doc, one - distance, *text) for doc, distance, *text in found])
 
     def _prepare_session(self) -> None:
         """Check that pgvector is installed, and set the parameters of the search.

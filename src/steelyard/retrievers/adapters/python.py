@@ -5,19 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from steelyard.ids import kind_of
-from steelyard.retrievers.adapters.base import Called
-from steelyard.retrievers.adapters.calling import Loop, TimeLimit, ask_each, awaited
+from steelyard.retrievers.adapters.base import Called, Loop, TimeLimit, ask_each, awaited
 from steelyard.retrievers.adapters.documents import DocIds
 from steelyard.retrievers.adapters.targets import expanded, instantiated, label_of, load_target, target_settings
-from steelyard.retrievers.base import Retriever, RetrieverError, needs_corpus
+from steelyard.retrievers.base import Retriever, RetrieverError, Self, needs_corpus
 from steelyard.retrievers.settings import setting
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Batch = Literal["auto"] | bool
 K_NAMES = ("k", "top_k", "topk", "n", "limit", "size", "depth", "num_results", "n_results", "max_results")
@@ -201,11 +197,7 @@ class Caller:
 
 
 def method_of(found: Any, label: str, names: Sequence[str] = _METHODS) -> Callable[..., Any]:
-    """The callable of a target: a function itself, or the first of these methods of an object.
-
-    >>> method_of(len, "python") is len
-    True
-    """
+    """The callable of a target: a function itself, or the first of these methods of an object."""
     methods = [] if inspect.isroutine(found) else [getattr(found, name, None) for name in names]
     for method in (*methods, found):
         if callable(method):
@@ -222,11 +214,7 @@ def method_of(found: Any, label: str, names: Sequence[str] = _METHODS) -> Callab
 
 
 def index_method(found: Any, label: str) -> Callable[[Mapping[str, str]], Any] | None:
-    """The method `index` of an object, which takes the corpus; None if it has none.
-
-    >>> index_method(len, "python") is None
-    True
-    """
+    """The method `index` of an object, which takes the corpus; None if it has none."""
     index = getattr(found, "index", None)
     if inspect.isroutine(found) or not callable(index):
         return None

@@ -10,8 +10,8 @@ from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, op
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 
 _OWN = "documents"
 _BATCH = 512

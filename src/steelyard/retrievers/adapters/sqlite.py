@@ -10,21 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.checks import unknown_name
+from steelyard.retrievers.adapters import engines
 from steelyard.retrievers.adapters.documents import HASH
-from steelyard.retrievers.adapters.engines import (
-    PASSES,
-    Engine,
-    Kept,
-    VectorEngine,
-    found_rows,
-    id_column,
-    private_copy,
-    text_column,
-)
+from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
+from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
-from steelyard.retrievers.shared_vectors import Vectors
 from steelyard.temporary import temporary_folder
 
 _WORD = re.compile(r"[^\W_]+")
@@ -57,7 +49,7 @@ class _Sqlite(Engine):
         except self._driver.Error as error:
             raise RetrieverError(f"{self.label}: SQLite cannot read the table: {error}.") from None
         columns = list(dict.fromkeys(["rowid", *(name for name, *_ in cursor.description)]))
-        self._text = text_column(columns, self.text, self.label)
+        self._text = engines.text_column(columns, self.text, self.label)
         for setting_name in ("id", "column"):
             column = getattr(self, setting_name, "rowid")
             if column not in columns and (setting_name, column) != ("id", HASH):
@@ -76,7 +68,7 @@ class _Sqlite(Engine):
             address += "?immutable=1"
         elif written_ahead and not shared.exists():
             # The log of a process that was killed: reading it would create the shared memory, so a copy is read.
-            address = private_copy(path, self, log).as_uri()
+            address = engines.private_copy(path, self, log).as_uri()
         else:
             # With a log in use, readers share its memory, as SQLite's locks require; nothing else is written.
             address += "?mode=ro"
@@ -93,7 +85,7 @@ class _Sqlite(Engine):
 
     @property
     def _row_id(self) -> str:
-        return quoted(id_column(str(vars(self)["id"]), self._text, self.label))
+        return quoted(engines.id_column(str(vars(self)["id"]), self._text, self.label))
 
     def _selected(self, columns: str) -> str:
         """Columns of a select, and that of the texts if there is one."""
@@ -101,7 +93,7 @@ class _Sqlite(Engine):
 
     def _rows(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
         try:
-            return found_rows(self._client.execute(statement, values).fetchall())
+            return engines.found_rows(self._client.execute(statement, values).fetchall())
         except self._driver.Error as error:
             raise RetrieverError(f"{self.label}: SQLite could not search: {error}.") from None
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
@@ -57,34 +57,11 @@ def instantiated(found: Any, label: str, arguments: Mapping[str, Any] | None = N
     >>> instantiated(dict, "python", {"d1": 2.5})
     {'d1': 2.5}
     """
-    return _called(found, label, arguments) if isinstance(found, type) else found
+    return called(found, label, arguments) if isinstance(found, type) else found
 
 
-def library_object(
-    target: Any,
-    library: str,
-    module: str,
-    methods: Sequence[str],
-    folder: str | Path | None,
-    arguments: Mapping[str, Any] | None,
-) -> Any:
-    """An object of a library, with one of the methods; a class or a function is called to create it.
-
-    library: the name of the retriever, and of the extra that installs the library's `module`.
-    """
-    package(module, library, library)
-    found = load_target(target, library, folder)
-    if isinstance(found, (type, FunctionType)):
-        found = _called(found, library, arguments)
-    if not any(hasattr(found, method) for method in methods):
-        raise RetrieverError(
-            f"{library}: {target!r} is {kind_of(found)} without {' or '.join(methods)}, so it does not belong to that "
-            "library; use `python` for any other callable."
-        )
-    return found
-
-
-def _called(found: Any, label: str, arguments: Mapping[str, Any] | None) -> Any:
+def called(found: Any, label: str, arguments: Mapping[str, Any] | None) -> Any:
+    """What a class or a function makes of the arguments."""
     given = expanded(arguments, label)
     try:
         return run_user_code(lambda: found(**given))

@@ -1,0 +1,150 @@
+"""BM25 of other packages: Tantivy, on the corpus or on an existing index, and bm25s, on the corpus."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from steelyard.retrievers import base
+from steelyard.retrievers.adapters.engines import Engine, Kept
+from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, unknown
+from steelyard.retrievers.embeddings import Vectors
+from steelyard.retrievers.settings import Declared, setting
+from steelyard.temporary import temporary_folder
+
+_WORD = re.compile(r"[^\W_]+")
+_HEAP = 128_000_000
+
+
+class Tantivy(Engine):
+    """BM25 of tantivy (with its fixed k1 1.2 and b 0.75).
+
+    A query is searched as plain words, without tantivy's query language. The corpus is indexed by one thread, so
+    that the same corpus gives the same lists. Documents without any of the words are left out.
+    """
+
+    retriever = extra = "tantivy"
+    module = "tantivy"
+
+    target: str | Path | None = setting(
+        "the folder of an existing index; nothing is written to it", default=None, key=None, kw_only=False
+    )
+    tokenizer: str = setting(
+        "tokenizer: `en_stem` (English stems), `default` (words in lower case), `whitespace` or `raw`",
+        default="en_stem",
+        only="corpus",
+    )
+    fields: str = setting("the fields that are searched, separated by spaces", default="text", only="target", key=None)
+    id: str = setting("the stored field with the id", default="id", only="target", key=None)
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._fields = self.fields.split()
+        if self._existing:
+            folder = Path(self.folder or ".") / str(self.target)
+            if not folder.is_dir() or not self._package.Index.exists(str(folder)):
+                raise RetrieverError(f"{self.label}: there is no tantivy index in {folder}.")
+            self._client = self._package.Index.open(str(folder))
+            self._folder = folder
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that its results depend on, as far as it is known."""
+        fields = {"fields": self._fields} if self._existing else {}
+        return super().settings() | {"id": self.id} | fields
+
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
+        schema = self._package.SchemaBuilder()
+        schema.add_text_field("id", stored=True, tokenizer_name="raw")
+        schema.add_text_field("text", tokenizer_name=self.tokenizer)
+        self._folder = temporary_folder("tantivy", self)
+        index = self._package.Index(schema.build(), path=str(self._folder))
+        try:
+            writer = index.writer(_HEAP, 1)
+            for position, text in enumerate(documents.texts):
+                writer.add_document(self._package.Document(id=str(position), text=text))
+            writer.commit()
+        except ValueError as error:
+            raise RetrieverError(f"{self.label}: tantivy could not index the corpus: {error}.") from error
+        writer.wait_merging_threads()
+        index.reload()
+        self._client = index
+
+    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
+        words = " ".join(_WORD.findall(query.lower()))
+        if not words:
+            return []
+        index = self._client
+        searcher = index.searcher()
+        hits = searcher.search(index.parse_query(words, self._fields), k).hits
+        found = [(searcher.doc(address).to_dict(), score) for score, address in hits]
+        records = [({key: values[0] for key, values in each.items() if values}, score) for each, score in found]
+        return records if self._existing else [(int(record["id"]), score) for record, score in records]
+
+
+class BM25S(Declared):
+    """The package bm25s with its own tokenizer, in its default 32-bit floats.
+
+    Documents with a score of 0 are left out, since bm25s does not order them.
+    """
+
+    retriever = extra = "bm25s"
+
+    method: Literal["lucene", "robertson", "atire", "bm25l", "bm25+"] = setting("the formula", default="lucene")
+    k1: float = setting("saturation of term counts", default=1.5)
+    b: float = setting("influence of a document's length", default=0.75)
+    delta: float = setting("lower bound of a term's weight, of bm25l and bm25+", default=0.5)
+    stopwords: str | None = setting("the language whose stop words are removed, or None", default="english")
+    stemmer: str | None = setting("the language of PyStemmer's stemmer, such as `english`, or None", default=None)
+
+    def _set_up(self) -> None:
+        self._package = package("bm25s", self.extra, self.retriever)
+        self._stemmer: Any = None
+        if self.stemmer is not None:
+            library = package("Stemmer", self.extra, f"{self.label} with a stemmer")
+            try:
+                self._stemmer = library.Stemmer(self.stemmer)
+            except KeyError:
+                raise unknown(self.label, "stemmer", self.stemmer, library.algorithms()) from None
+        self._documents: CheckedCorpus | None = None
+        self._model: Any = None
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Index a corpus; a second call replaces the first index."""
+        documents = base.checked_corpus(corpus, self.label)
+        model = self._package.BM25(method=self.method, k1=self.k1, b=self.b, delta=self.delta)
+        model.index(self._tokens(documents.texts), show_progress=False)
+        self._documents, self._model = documents, model
+        return self
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the best k (document id, score) pairs that score above 0."""
+        documents = base.checked_index(self._documents, self.label)
+        listed = base.checked_queries(queries, k, self.label)
+        if not listed:
+            return []
+        positions, scores = self._model.retrieve(
+            self._tokens(listed), k=min(int(k), len(documents)), show_progress=False
+        )
+        return [
+            [(documents.ids[position], score) for position, score in zip(*row, strict=True) if score > 0]
+            for row in zip(positions.tolist(), scores.tolist(), strict=True)
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that its results depend on."""
+        return {"retriever": self.retriever, "package": self._package.__version__, **self._declared_values()}
+
+    def size_in_bytes(self) -> int:
+        """The scores with their positions, and the vocabulary."""
+        if self._model is None:
+            return 0
+        arrays = sum(getattr(array, "nbytes", 0) for array in self._model.scores.values())
+        vocabulary = self._model.vocab_dict
+        return int(arrays + sys.getsizeof(vocabulary) + sum(map(sys.getsizeof, vocabulary)))
+
+    def _tokens(self, texts: list[str]) -> Any:
+        return self._package.tokenize(texts, stopwords=self.stopwords or [], stemmer=self._stemmer, show_progress=False)

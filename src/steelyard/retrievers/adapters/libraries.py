@@ -1,0 +1,231 @@
+"""Retrievers of LangChain, LlamaIndex, Haystack and PyTerrier, called through their own methods."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from steelyard.retrievers.adapters.base import LibraryRetriever, in_stages, with_depth
+from steelyard.retrievers.adapters.documents import PARENT, DocIds, MissingError, keys_of, steps_of, walk
+from steelyard.retrievers.adapters.http import filled
+from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.settings import setting
+
+
+class LangChain(LibraryRetriever):
+    """A LangChain `BaseRetriever`, or any runnable from a text to documents.
+
+    LangChain's documents have no scores: they get 1/rank. A ContextualCompressionRetriever has stages: `retrieve`, and
+    one per compressor.
+    """
+
+    retriever = extra = "langchain"
+    module = "langchain_core"
+    methods = ("invoke",)
+
+    own_k: bool = setting(
+        "true leaves the number of documents to the retriever; by default it is set to k: for a vector store through "
+        "its search arguments, for another retriever through its field `k`",
+        default=False,
+    )
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._takes_k = _takes_k(self._object)
+
+    def _search(self, k: int) -> Callable[[str], Any]:
+        if _compresses(self._object):
+            base, compressor = self._object.base_retriever, self._object.base_compressor
+            steps = getattr(compressor, "transformers", None) or [compressor]
+            return in_stages(lambda query: base.invoke(query), [(step, _compressor_call(step)) for step in steps])
+        if self.own_k:
+            return lambda query: self._object.invoke(query)
+        if self._takes_k:
+            return lambda query: self._object.invoke(query, k=k)
+        retriever = with_depth(self._object, ["k"], k)
+        return lambda query: retriever.invoke(query)
+
+
+def _compresses(retriever: Any) -> bool:
+    """Whether a retriever is LangChain's ContextualCompressionRetriever, and searches as that class does."""
+    own = next((kind for kind in type(retriever).__mro__ if "_get_relevant_documents" in vars(kind)), None)
+    return own is not None and own.__name__ == "ContextualCompressionRetriever"
+
+
+def _compressor_call(step: Any) -> Callable[[list[Any], str], Any]:
+    """The call of a compressor, or of a transformer of documents, which does not see the query."""
+    if hasattr(step, "compress_documents"):
+        return lambda found, query: step.compress_documents(found, query)
+    return lambda found, query: step.transform_documents(found)
+
+
+def _takes_k(retriever: Any) -> bool:
+    """Whether `invoke` passes k on to the search, as for a vector store or a retriever with a parameter k."""
+    inner = getattr(retriever, "_get_relevant_documents", None)
+    if inner is None:
+        return False
+    parameters = inspect.signature(inner).parameters
+    open_ended = any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    return "k" in parameters or (open_ended and hasattr(retriever, "search_kwargs"))
+
+
+_K_NAMES = ("similarity_top_k", "_similarity_top_k", "top_k")
+
+
+class LlamaIndex(LibraryRetriever):
+    """A LlamaIndex retriever, or an index or a query engine through its retriever.
+
+    The postprocessors of a query engine are stages. With `id: document`, several nodes of a document repeat its id; the
+    policy `duplicates` applies.
+    """
+
+    retriever = extra = "llama-index"
+    module = "llama_index.core"
+    methods = ("retrieve", "as_retriever")
+
+    id: str = setting(
+        "`id` is the id of the node; `document` is the id of the document that the node was cut from; or "
+        "`metadata.KEY`, or `hash`",
+        default="id",
+        key=None,
+    )
+    own_k: bool = setting(
+        "true leaves the number of nodes to the retriever; by default `similarity_top_k` is set to k", default=False
+    )
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._ids = DocIds({"id": "node_id", "document": PARENT}.get(self.id, self.id), self.label, self.text)
+        if not hasattr(self._object, "retrieve"):
+            self._object = self._object.as_retriever()
+
+    def _search(self, k: int) -> Callable[[str], Any]:
+        engine = getattr(self._object, "_retriever", None) if hasattr(self._object, "_node_postprocessors") else None
+        inner = self._object if engine is None else engine
+        retriever = inner if self.own_k else with_depth(inner, _K_NAMES, k)
+        search: Callable[[str], Any] = retriever.retrieve
+        if engine is None:
+            return search
+        return in_stages(search, [(step, _postprocessor_call(step)) for step in self._object._node_postprocessors])
+
+
+def _postprocessor_call(step: Any) -> Callable[[list[Any], str], Any]:
+    """The call of a postprocessor."""
+    from llama_index.core.schema import QueryBundle
+
+    return lambda nodes, query: step.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
+
+
+_QUERY_INPUTS = ("query", "text")
+
+
+class Haystack(LibraryRetriever):
+    """A Haystack retriever component, or a pipeline that returns documents."""
+
+    retriever = extra = "haystack"
+    module = "haystack"
+    methods = ("run",)
+
+    inputs: Mapping[str, Any] | None = setting(
+        'the inputs of `run`, with {query} and {k} filled in, as in {embedder: {text: "{query}"}}; by default every '
+        "open input named query or text gets the query, and every top_k gets k",
+        default=None,
+    )
+    output: str | None = setting(
+        "path to the documents in the output of `run`, as in `ranker.documents`; by default those of the last "
+        "component that returns documents",
+        default=None,
+    )
+    id: str = setting(
+        "`id`, `metadata.KEY` (Haystack's meta), or `hash`; Haystack's own ids are hashes of the document, so the ids "
+        "of a dataset are usually in the metadata",
+        default="id",
+        key=None,
+    )
+    own_k: bool = setting("true leaves the number of documents to the component", default=False, key=None)
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._is_pipeline = hasattr(self._object, "add_component")
+        if self.inputs is None:
+            self.inputs = self._default_inputs(self.own_k)
+        self._output = None if self.output is None else steps_of(self.output, self.label)
+
+    def _default_inputs(self, own_k: bool) -> dict[str, Any]:
+        """The inputs that get the query and k, of those that are open."""
+        if not self._is_pipeline:
+            parameters = inspect.signature(self._object.run).parameters
+            if not set(_QUERY_INPUTS) & set(parameters):
+                raise RetrieverError(
+                    f"{self.label}: `run` takes {', '.join(parameters)}, but not {' or '.join(_QUERY_INPUTS)}; use a "
+                    "retriever that takes an embedding in a pipeline with its embedder."
+                )
+            return _filled_inputs(parameters, own_k)
+        sockets = self._object.inputs()
+        inputs = {part: found for part, open_inputs in sockets.items() if (found := _filled_inputs(open_inputs, own_k))}
+        if not any(set(_QUERY_INPUTS) & set(found) for found in inputs.values()):
+            raise RetrieverError(
+                f"{self.label}: no component of the pipeline has an open input named query or text; "
+                f"set `inputs`. The open inputs are {keys_of(sockets)}."
+            )
+        return inputs
+
+    def _search(self, k: int) -> Callable[[str], Any]:
+        return lambda query: self._documents(filled(self.inputs, query, k))
+
+    def _documents(self, inputs: dict[str, Any]) -> Any:
+        output = self._object.run(inputs) if self._is_pipeline else self._object.run(**inputs)
+        if self._output is not None:
+            try:
+                return walk(output, self._output)
+            except MissingError as missing:
+                raise RetrieverError(f"{self.label}: `output` does not fit the output of `run`: {missing}.") from None
+        if "documents" in output:
+            return output["documents"]
+        found = [part["documents"] for part in output.values() if isinstance(part, Mapping) and "documents" in part]
+        if not found:
+            raise RetrieverError(
+                f"{self.label}: the output of `run` has no documents; it has {keys_of(output)}. Set `output`."
+            )
+        return found[-1]
+
+
+def _filled_inputs(names: Mapping[str, Any], own_k: bool) -> dict[str, str]:
+    inputs = {name: "{query}" for name in _QUERY_INPUTS if name in names}
+    return inputs | ({"top_k": "{k}"} if "top_k" in names and not own_k else {})
+
+
+class PyTerrier(LibraryRetriever):
+    """A PyTerrier transformer or pipeline, called with a frame of qid and query.
+
+    The returned frame is ordered by rank, or by score if it has no rank. Terrier's query parser does not accept
+    some punctuation: start the pipeline with `pt.rewrite.tokenise()`.
+    """
+
+    retriever = extra = "pyterrier"
+    module = "pyterrier"
+    methods = ("transform",)
+    concurrency = 1
+
+    id: str = setting("the column of the ids", default="docno", key=None)
+
+    def _ask(self, queries: list[str], k: int) -> list[Any]:
+        pandas = package("pandas", self.extra, self.label)
+        numbers = [str(number) for number in range(len(queries))]
+        found = self._object.transform(pandas.DataFrame({"qid": numbers, "query": queries}))
+        missing = [column for column in ("qid", self.id) if column not in found.columns]
+        if missing:
+            raise RetrieverError(
+                f"{self.label}: its frame has no column {' and no '.join(map(repr, missing))}; "
+                f"it has {', '.join(map(str, found.columns))}."
+            )
+        order = {"rank": True, "score": False}
+        by = next((column for column in order if column in found.columns), None)
+        if by is not None:
+            found = found.sort_values(by, ascending=order[by], kind="stable")
+        columns = [self.id, *(["score"] if "score" in found.columns else [])]
+        groups = {str(number): group for number, group in found.groupby("qid", sort=False)}
+        lists = [[groups[number][name].tolist() if number in groups else [] for name in columns] for number in numbers]
+        return [list(zip(*each, strict=True)) if len(columns) > 1 else each[0] for each in lists]
