@@ -1,4 +1,4 @@
-"""Generated parts of pages, as they are stored in the repository and on the site, and llms.txt.
+"""Generated parts of pages, as they are stored in the repository and on the site, llms.txt, and the gallery's report.
 
 A part is between `<!-- generated: NAME -->` and `<!-- end of generated -->`. `python -m docs.generate` writes the parts
 into the pages, so that they can be read in the repository; the site makes them again when it is built.
@@ -7,11 +7,16 @@ into the pages, so that they can be read in the repository; the site makes them 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
+from importlib.resources import as_file, files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from docs.generate import atlas, notebooks, reference
+
+import steelyard as sy
 
 PAGES = Path(__file__).parents[1]
 END = "<!-- end of generated -->"
@@ -99,8 +104,17 @@ def on_nav(nav: Any, **_: Any) -> None:
 
 
 def on_post_build(config: Any) -> None:
-    """mkdocs: write llms.txt, the pages by section, each with its first sentence."""
+    """mkdocs: write llms.txt, the pages by section, each with its first sentence; and the report of the gallery."""
     Path(config.site_dir, "llms.txt").write_text(llms(config.site_name, _NAV), "utf-8")
+    write_demo_report(Path(config.site_dir, "demo", "report.html"))
+
+
+def write_demo_report(page: Path) -> None:
+    """Run the bundled benchmark and keep its report page, which the gallery links to."""
+    with as_file(files("steelyard.demo") / "bench.yaml") as bench, TemporaryDirectory() as folder:
+        result = sy.bench(bench, Path(folder, "steelyard-demo"))
+        page.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(result.folder / "report.html", page)
 
 
 def llms(title: str, items: list[Any]) -> str:

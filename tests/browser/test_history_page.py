@@ -8,6 +8,7 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer
+from steelyard.cli.history import history
 from steelyard.comparison.history import History
 
 
@@ -23,19 +24,53 @@ def page(tmp_path_factory):
     return folder / "history.html"
 
 
+@pytest.fixture(scope="module")
+def linked(page):
+    """The same as the command line writes it: it finds the result of the bench beside the history."""
+    folder = page.parent
+    (folder / "other").mkdir()
+    (folder / "other" / "result.json").write_text("[]")
+    history(folder / "h.jsonl", output=folder / "linked.html")
+    return folder / "linked.html"
+
+
 def test_the_drawing_has_a_point_per_line_of_the_file_and_marks_the_drop(page, opened):
     with opened(page) as tab:
         assert tab.get_by_role("img", name="nDCG@10 on demo over time").locator("circle").count() == 2
         assert tab.locator("svg text.drop").count() == 1
 
 
-def test_the_queries_of_a_change_open_on_a_click(page, opened):
+def test_the_queries_of_the_last_change_are_shown_with_their_ids(page, opened):
     with opened(page) as tab:
         moved = tab.locator("#changes details")
-        assert not moved.locator("td").first.is_visible()
-        moved.locator("summary").click()
-        assert moved.locator("tbody tr").count() == 5
         assert moved.locator("td").first.is_visible()
+        assert moved.locator("tbody tr").count() == 5
+        assert moved.locator("a").count() == 0
+        assert moved.locator("thead th").all_inner_texts() == ["query", "before", "after", "difference"]
+        moved.locator("summary").click()
+        assert not moved.locator("td").first.is_visible()
+
+
+def test_a_mover_has_its_text_and_opens_in_the_report_of_the_bench(linked, opened):
+    with opened(linked) as tab:
+        row = tab.locator("#changes tbody tr").first
+        query, text = row.locator("td").nth(0).inner_text(), row.locator("td").nth(1).inner_text()
+        assert text == sy.Dataset.read("demo").queries[query]
+        address = row.locator("a").evaluate("link => link.href")
+    report, _, state = address.partition("#")
+    assert report == (linked.parent / "out" / "report.html").as_uri()
+    with opened(linked.parent / "out" / "report.html", f"#{state}") as tab:
+        assert text in tab.locator("dialog[open] h2").inner_text()
+        assert tab.locator("#run").input_value() == "search"
+
+
+def test_without_a_significant_change_the_largest_step_is_shown(linked, opened):
+    found = sy.history(linked.parent / "h.jsonl", alpha=1e-9)
+    found.to_html(linked.parent / "no-change.html")
+    with opened(linked.parent / "no-change.html") as tab:
+        assert tab.locator("h1").inner_text().endswith("no significant change.")
+        assert tab.locator("#changes summary").all_inner_texts()[0].startswith("change of nDCG@10 of search")
+        assert tab.locator("#changes tbody tr").count() == 5
 
 
 @pytest.mark.parametrize("view", [(1366, "light"), (1366, "dark"), (390, "light"), (390, "dark")])

@@ -262,11 +262,53 @@ def test_every_count_of_a_failure_opens_so_many_queries(shown, size, width):
     assert heads == tab.locator("#board tbody th .name").all_text_contents(), "the order of the leaderboard"
 
 
+def unfold(tab, opened=True):
+    """Open the folds with charts, or close them."""
+    tab.locator("details:has(figure.chart)").evaluate_all(
+        "(folds, opened) => folds.forEach(fold => { fold.open = opened; })", opened
+    )
+
+
+def drawn_with_numbers(tab, section, name, rows):
+    """The chart is in its section, within its frame, and has one mark per row of its numbers."""
+    figure = tab.locator(f"#{section} #chart-{name}")
+    figure.scroll_into_view_if_needed()
+    figure.locator("svg[role=img]").wait_for()
+    box, frame = figure.locator("svg").bounding_box(), figure.bounding_box()
+    assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
+    assert figure.locator(".layer_0_marks :is(line, path), .mark-rect.marks path").count() == rows, name
+    figure.locator(".numbers summary").click()
+    assert figure.locator(".numbers tbody tr").count() == rows, name
+    figure.locator(".numbers summary").click()
+
+
+@every_view
+@every_size
+def test_ranks_and_depth_are_drawn_for_every_run_with_their_numbers(shown, size, width):
+    compared, tab = shown(size, width)
+    unfold(tab)
+    runs = len(set(compared.runs) - {"random"})
+    drawn_with_numbers(tab, "leaderboard", "ranks", runs)
+    drawn_with_numbers(tab, "failures", "funnel", runs * 4)
+    unfold(tab, False)
+
+
+@pytest.mark.parametrize("size", [2, 37])
+def test_bounds_are_drawn_for_every_run_with_their_numbers(tmp_path, opened, size):
+    qrels = {f"q{n}": {"a": 1, "b": 0, "c": 1, "d": 0} for n in range(5)}
+    lists = (("a", "b", "c", "d"), ("c", "x", "b", "y"))
+    runs = {f"run-{n}": dict.fromkeys(qrels, lists[n % 2]) for n in range(size)}
+    sy.compare(qrels, runs, ["P@4"]).to_html(tmp_path / "page.html")
+    with opened(tmp_path / "page.html") as tab:
+        unfold(tab)
+        drawn_with_numbers(tab, "leaderboard", "bounds", size)
+
+
 @every_view
 @every_size
 def test_four_charts_are_shown_and_the_others_are_folded(shown, size, width):
     _, tab = shown(size, width)
-    figures = tab.locator("figure.chart:visible")
+    figures = tab.locator("#charts figure.chart:visible")
     names = [each.get_attribute("id") for each in figures.all()]
     assert names == ["chart-differences", "chart-cutoffs", "chart-trade", "chart-slices"]
     for figure in figures.all():
@@ -310,7 +352,7 @@ def test_a_run_has_one_colour_in_every_chart_and_the_baseline_is_grey(shown, sch
 @pytest.mark.parametrize(("kind", "width"), [("svg", 1366), ("csv", 390)])
 def test_every_chart_is_saved(shown, kind, width):
     _, tab = shown(2, width)
-    tab.locator("#more-charts summary").click()
+    unfold(tab)
     for figure in tab.locator("figure.chart").all():
         figure.scroll_into_view_if_needed()
         figure.locator("svg[role=img]").wait_for()
@@ -323,7 +365,7 @@ def test_every_chart_is_saved(shown, kind, width):
             rows = list(csv.DictReader(io.StringIO(content.decode())))
             assert {row["run"] for row in rows} <= {"run-0", "run-1"}
             assert rows
-    tab.locator("#more-charts summary").click()
+    unfold(tab, False)
     name, png = saved(tab, tab.locator("#chart-differences [data-save=png]"))
     assert (name, png[:4]) == ("differences.png", b"\x89PNG")
 
@@ -450,7 +492,7 @@ def test_print_is_light_with_charts_two_by_two_and_no_queries(shown, size, schem
     ink = tab.evaluate("getComputedStyle(document.querySelector('h1')).color")
     assert max(map(int, re.findall(r"\d+", ink)[:3])) < 80
     assert not tab.locator("#queries").is_visible()
-    boxes = [figure.bounding_box() for figure in tab.locator("figure.chart").all()[:4]]
+    boxes = [figure.bounding_box() for figure in tab.locator("#charts figure.chart").all()[:4]]
     assert boxes[0]["y"] == boxes[1]["y"]
     assert boxes[2]["y"] == boxes[3]["y"]
     assert boxes[0]["x"] == boxes[2]["x"] < boxes[1]["x"]

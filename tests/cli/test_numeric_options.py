@@ -1,4 +1,4 @@
-"""Every numeric option and setting of every verb with numbers that no code expects: never an internal error, never a traceback."""
+"""Every numeric option and setting of every verb with numbers that no code expects: never an internal error."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_the_page_has_the_line_its_break_and_the_queries_of_the_drop(file):
     assert page.count("<circle") == 20
     assert page.count('class="break"') == 1
     assert page.count("▼") == 1
-    assert "Significant changes" in page
+    assert "Queries that moved most" in page
     assert page.count("<script") == 1, "that of the shell"
 
 

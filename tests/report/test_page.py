@@ -380,6 +380,45 @@ def test_the_page_shows_judged_shares_and_bounds(tmp_path):
     assert "Judged: the share of judged documents above the cutoff of <bdi>P@4</bdi>" in page
 
 
+def test_charts_of_ranks_bounds_and_depth_show_the_numbers_of_the_comparison():
+    from steelyard.report.charts.charts import charts_of
+
+    qrels = {f"q{n}": {"a": 2, "b": 0, "c": 1, "d": 1} for n in range(8)}
+    others = [f"x{n}" for n in range(25)]
+    runs = {
+        "deep": dict.fromkeys(qrels, ("a", *others[:14], "c", *others[14:], "d")),
+        "high": {**dict.fromkeys(qrels, ("c", "b", "a", *others)), "q0": ("b", *others)},
+    }
+    found = sy.compare(qrels, runs, ["nDCG@10", "P@5"])
+    charts = {chart.name: chart for chart in charts_of(comparison_subject(found), run_failures(found))}
+    assert {name: charts[name].place for name in ("ranks", "bounds", "funnel", "differences", "means")} == {
+        **dict.fromkeys(("ranks", "bounds"), "leaderboard"),
+        "funnel": "failures",
+        "differences": "first",
+        "means": "more",
+    }
+    rows = {name: charts[name].spec["datasets"]["rows"] for name in ("ranks", "bounds", "funnel")}
+    assert [tuple(row.values()) for row in rows["ranks"]] == [
+        ("nDCG@10", row.run, row.rank, row.rank_low, row.rank_high) for row in found.leaderboard_rows
+    ]
+    bounds = {run: found.judged[run, None].bounds for run in runs}
+    assert {row["run"]: (row["low"], row["high"]) for row in rows["bounds"]} == {
+        run: pytest.approx(ends, abs=1e-5) for run, ends in bounds.items()
+    }
+    assert all(row["low"] <= row["value"] <= row["high"] for row in rows["bounds"])
+    counts = {run: [row["documents"] for row in rows["funnel"] if row["run"] == run] for run in runs}
+    assert [row["step"] for row in rows["funnel"][:4]] == ["relevant", "retrieved", "first 20", "first 10"]
+    assert counts == {"deep": [24, 24, 16, 8], "high": [24, 14, 14, 14]}
+
+
+def test_short_lists_and_judged_lists_have_no_chart_of_depth_or_bounds(comparison):
+    from steelyard.report.charts.charts import charts_of
+
+    names = {chart.name for chart in charts_of(comparison_subject(comparison), run_failures(comparison))}
+    assert "ranks" in names
+    assert not names & {"funnel", "bounds"}
+
+
 def test_a_page_from_the_command_line_gives_advice_for_the_command_line(tmp_path):
     (tmp_path / "qrels.trec").write_text("q1 0 a 1\nq2 0 b 1\n")
     for name, other in (("one", "b"), ("two", "c")):

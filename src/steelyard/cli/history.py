@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from steelyard.benchmark.history import history as read
 from steelyard.cli.options import Alpha, Argument, Option, Output, Setting, TableFormat, UsageError
-from steelyard.cli.output import Format, emit, emit_result, print_message, print_tables
+from steelyard.cli.output import Format, emit, emit_result, is_page, print_message, print_tables
 from steelyard.comparison.history import uncollected
+from steelyard.io.files import read_bytes, write_file
 from steelyard.report.documents import frame_table
+
+if TYPE_CHECKING:
+    from steelyard.report.history import KnownQueries
 
 
 @uncollected()
@@ -45,8 +52,33 @@ def history(
         emit(frame_table(moved), moved.to_dicts(), format, output)
         return
 
+    if output is not None and is_page(output):
+        from steelyard.report.history import history_page
+
+        write_file(output, history_page(result, _known_queries(file, output)).encode())
+        print_message(f"Page: {output}")
+        return
+
     def show() -> None:
         print_message(result.verdict, "bold")
         print_tables(result.document().tables)
 
     emit_result(result, format, output, show)
+
+
+def _known_queries(file: Path, page: Path) -> dict[str, KnownQueries]:
+    """The queries of the results beside the history whose benches write it, by the fingerprint of their dataset."""
+    from steelyard.benchmark.folder import read_queries
+    from steelyard.report.history import KnownQueries
+    from steelyard.report.page.shell import page_link
+
+    known = {}
+    for found in sorted(chain.from_iterable(file.parent.glob(f"{depth}result.json") for depth in ("*/", "*/*/"))):
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            record, folder = json.loads(read_bytes(found)), found.parent
+            if (folder / record["settings"]["history"]).resolve() == file.resolve():
+                texts, _ = read_queries(folder)
+                known[str(record["dataset"]["fingerprint"])] = KnownQueries(
+                    texts, page_link(folder / "report.html", page.parent)
+                )
+    return known

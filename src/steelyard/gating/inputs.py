@@ -505,8 +505,8 @@ def with_ceilings(source: GateInput, rules: Sequence[Rule], needed: bool = True)
     wanted = {rule.measure: rule.ceiling for rule in rules if rule.ceiling and rule.measure not in source.keys}
     if not wanted or source.folder is None:
         return source
-    from steelyard.benchmark.folder import read_record, stages_of
     from steelyard.benchmark.comparison import staged_runs
+    from steelyard.benchmark.folder import read_record, stages_of
 
     runs = [run for run in staged_runs(read_record(source.folder)) if run in source.scores.runs]
     places = {query: place for place, query in enumerate(source.scores.queries)}

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from urllib.parse import quote
 
 from steelyard.comparison.across import LIKE_THESE, THESE, AcrossData, AcrossRow, Outcome
 from steelyard.comparison.scores import column_named
 from steelyard.notes import by_severity, sentence
 from steelyard.report.documents import Document
-from steelyard.report.page.shell import scrolled, section, shell, table_part
+from steelyard.report.page.shell import page_link, scrolled, section, shell, table_part
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import shown_p
 from steelyard.wording import counted
@@ -196,7 +194,7 @@ def _matrix_html(result: AcrossData, folder: Path | None) -> str:
     for each in result.datasets:
         size = "" if each.queries is None else f"<small>{counted(each.queries, 'query', 'queries')}</small>"
         name = f"<bdi>{escape(each.name)}</bdi>"
-        link = _link(each.page, folder)
+        link = page_link(each.page, folder)
         shown = f'<a href="{escape(link)}" title="The report page of this dataset">{name}</a>' if link else name
         heads.append(f'<th scope="col">{shown}{size}</th>')
     scales = {each.name: _scale(result, each.name) for each in result.datasets}
@@ -273,10 +271,3 @@ def _pairs_html(table: Table) -> str:
     for verdict in ("better", "worse"):
         made = made.replace(f"<td>{verdict}", f'<td class="verdict-{verdict}">{verdict}')
     return made
-
-
-def _link(page: Path | None, folder: Path | None) -> str:
-    """The address of a dataset's page from a folder; empty if there is none."""
-    if page is None or folder is None or not page.is_file():
-        return ""
-    return quote(Path(os.path.relpath(page, folder)).as_posix())

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
+from textwrap import shorten
+from types import MappingProxyType
+from typing import NamedTuple
+from urllib.parse import urlencode
 
 from steelyard.comparison.history import HistoryData, LinePoint, Point, uncollected
 from steelyard.report.documents import Document
-from steelyard.report.page.shell import section, shell, table_part
+from steelyard.report.page.shell import scrolled, section, shell, table_part
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import shown_p
 
 SHOWN_MOVERS = 5
 """Queries that are shown for a change."""
+SHOWN_TEXT = 160
+"""Characters of a query's text."""
 SHOWN_POINTS = 200
 """Points of a table, the last ones; a file of data has all of them."""
 _LATEST = ("dataset", "measure", "run", "last", "last point", "best", "best point", "difference", "p", "verdict")
@@ -92,9 +98,16 @@ _DODGE = 8
 """Pixels between the intervals of two runs at one point."""
 
 
+class KnownQueries(NamedTuple):
+    """The texts of a dataset's queries, and the address of a report page that has them; empty if there is none."""
+
+    texts: Mapping[str, str] = MappingProxyType({})
+    report: str = ""
+
+
 @uncollected()
-def history_page(result: HistoryData) -> str:
-    """One page."""
+def history_page(result: HistoryData, known: Mapping[str, KnownQueries] = MappingProxyType({})) -> str:
+    """One page. `known` has the queries by the fingerprint of their dataset."""
     keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in result.lines))
     tables = history_tables(result)
     drawn = [
@@ -104,7 +117,7 @@ def history_page(result: HistoryData) -> str:
         for (dataset, measure), table in zip(keys, tables, strict=False)
     ]
     verdict = f'<p class="kicker">History</p><h1>{escape(result.verdict)}</h1>'
-    changes = section("changes", "Significant changes", _changes_html(result))
+    changes = section("changes", "Queries that moved most", _changes_html(result, known))
     latest = section("latest", "Last and best", table_part(tables[-1], "Last and best"))
     return shell(
         "History",
@@ -188,17 +201,42 @@ def _line_svg(line: Sequence[LinePoint], x: Callable[[Point], float], y: Callabl
     return f'<path d="{"".join(path)}" fill="none" stroke="currentColor" stroke-width="1.5"/>{"".join(parts)}'
 
 
-def _changes_html(result: HistoryData) -> str:
-    """For every significant change, the queries that moved most."""
-    parts = []
-    changed = [pair for line in result.lines.values() for pair in pairwise(line) if pair[1].change]
-    for before, step in ((last.point, step) for last, step in changed):
-        moved = result.moved(before, step.point, step.run, step.measure)[:SHOWN_MOVERS]
+def _changes_html(result: HistoryData, known: Mapping[str, KnownQueries]) -> str:
+    """The queries that moved most at every significant change, the last one first; without any, at the last step of
+    the line that moved most. Those of the first are open."""
+    parts: list[str] = []
+    pairs = [pair for line in result.lines.values() for pair in pairwise(line)]
+    last_steps = [(line[-2], line[-1]) for line in result.lines.values() if abs(line[-1].difference) > 0]
+    largest = max(last_steps, key=lambda pair: abs(pair[1].difference), default=None)
+    changed = [pair for pair in pairs if pair[1].change] or ([largest] if largest else [])
+    for last, step in sorted(changed, key=lambda pair: pair[1].point.time, reverse=True):
+        before = last.point
         title = (
-            f"{step.change} of {step.measure} of {step.run} on {step.dataset} by {abs(step.difference):.4f}, from "
-            f"{before.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
+            f"{step.change or 'change'} of {step.measure} of {step.run} on {step.dataset} by "
+            f"{abs(step.difference):.4f}, from {before.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
         )
-        rows: list[list[Cell]] = [[query, one, other, f"{change:+.4f}"] for query, one, other, change in moved]
-        table = Table(["query", "before", "after", "difference"], rows)
-        parts.append(f"<details><summary>{escape(title)}</summary>{table_part(table, title)}</details>")
+        queries = known.get(step.point.record["fingerprints"].get("dataset") or "", KnownQueries())
+        moved = result.moved(before, step.point, step.run, step.measure)[:SHOWN_MOVERS]
+        rows = "".join(
+            f"<tr>{_query_cells(query, step, queries)}"
+            f'<td class="number">{one:.4f}</td><td class="number">{other:.4f}</td>'
+            f'<td class="number">{change:+.4f}</td></tr>'
+            for query, one, other, change in moved
+        )
+        heads = ["query", *(["text"] if queries.texts else [])]
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        head += "".join(f'<th class="number">{name}</th>' for name in ("before", "after", "difference"))
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        opened = "" if parts else " open"
+        parts.append(f"<details{opened}><summary>{escape(title)}</summary>{scrolled(title, table)}</details>")
     return "".join(parts)
+
+
+def _query_cells(query: str, step: LinePoint, queries: KnownQueries) -> str:
+    """The id of a query, as a link to it in the report page if there is one, and its text if texts are known."""
+    name = f"<bdi>{escape(query)}</bdi>"
+    if queries.report:
+        state = urlencode({"query": query, "measure": step.measure, "run": step.run})
+        name = f'<a href="{escape(queries.report)}#{escape(state)}">{name}</a>'
+    text = shorten(queries.texts.get(query, ""), SHOWN_TEXT, placeholder="…")
+    return f"<td>{name}</td>" + (f'<td class="text"><bdi>{escape(text)}</bdi></td>' if queries.texts else "")

@@ -84,7 +84,7 @@ _WIDTH, _HEIGHT, _TOP, _BAR, _LAST = 960, 300, 44, 16, 140
 
 
 def stages_page(result: StagesData) -> str:
-    """One page without scripts: the flow, the tables, and the targets of every fate."""
+    """One page: the flow, the tables, and the targets of every fate; all of it is there without its script."""
     document = stages_document(result)
     tables = _tables(result, document)
     hint = "".join(f'<p class="hint">{escape(line)}</p>' for line in document.notes)

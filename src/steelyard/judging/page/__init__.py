@@ -22,10 +22,10 @@ from steelyard.errors import InputError
 from steelyard.io.files import write_file
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_texts
-from steelyard.report.page.embed import embedded_json, joined_modules, script_hash
+from steelyard.report.page.embed import embedded_json, joined_modules, script_hash, theme_style
 from steelyard.version import __version__
 
-SHARED_SCRIPTS = ("dom.js", "text.js")
+SHARED_SCRIPTS = ("dom.js", "text.js", "theme.js")
 """Scripts of the report that the page also uses."""
 SCRIPTS = ("log.js", "spans.js", "store.js", "page.js")
 """The page's own scripts, each after those it imports."""
@@ -86,7 +86,7 @@ def page_text(data: Mapping[str, Any], form: Literal["server", "file"]) -> str:
         "policy": escape(policy(form), quote=True),
         "version": escape(__version__),
         "title": escape(f"Judging {data['dataset']}"),
-        "style": _source("page.css"),
+        "style": _style(),
         "data": embedded_json({**data, "form": form}),
         "script": _script(),
     }
@@ -97,7 +97,7 @@ def policy(form: Literal["server", "file"]) -> str:
     """The Content-Security-Policy: the page's own script and style, and on a server requests to it; nothing else."""
     connect = "connect-src 'self'; " if form == "server" else ""
     return (
-        f"default-src 'none'; script-src {script_hash(_script())}; style-src {script_hash(_source('page.css'))}; "
+        f"default-src 'none'; script-src {script_hash(_script())}; style-src {script_hash(_style())}; "
         f"img-src data:; {connect}base-uri 'none'; form-action 'none'"
     )
 
@@ -108,6 +108,11 @@ def _script() -> str:
     folders = [("steelyard.report.page", SHARED_SCRIPTS), ("steelyard.judging.page", SCRIPTS)]
     parts = [(files(package) / "scripts" / name).read_text("utf-8") for package, names in folders for name in names]
     return joined_modules(parts)
+
+
+@cache
+def _style() -> str:
+    return theme_style() + _source("page.css")
 
 
 @cache

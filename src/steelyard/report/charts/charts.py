@@ -48,7 +48,9 @@ LEADER, BASELINE = 0, 1
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 
-LINE_HEIGHT, ROW_HEIGHT = 340, 30
+LINE_HEIGHT, ROW_HEIGHT, LOW_ROW_HEIGHT = 340, 30, 20
+MANY = 12
+"""With more runs than this, the rows of a chart are low."""
 
 LONG_NAME = 28
 """A name with more characters than this is too long for an axis."""
@@ -63,7 +65,7 @@ class Chart:
 
     `measures` are the values of the parameter `measure`, `columns` those of `column`; empty where the chart has no
     such parameter. `height` is that of the drawing, in pixels. `colours` are the places of the runs' colours in
-    `CATEGORIES`. `first`: the page shows it without being asked.
+    `CATEGORIES`. `place`: where the page has it (`PLACES`).
     """
 
     name: str
@@ -74,11 +76,15 @@ class Chart:
     measures: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     colours: tuple[int, ...] = ()
-    first: bool = False
+    place: str = "more"
 
 
-FIRST = ("differences", "cutoffs", "trade", "approximation", "slices")
-"""The charts that a page shows first; the others are folded."""
+PLACES = {
+    **dict.fromkeys(("differences", "cutoffs", "trade", "approximation", "slices"), "first"),
+    **dict.fromkeys(("ranks", "bounds"), "leaderboard"),
+    "funnel": "failures",
+}
+"""Where a page has a chart: first among the charts, or in the section that it belongs to; the others are folded."""
 
 
 def colours_of(subject: Subject) -> tuple[int, ...]:
@@ -110,6 +116,9 @@ def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
         (_trade, data.labelled(data.trade_rows(subject, shown)), (runs,)),
         (_approximation, data.approximation_rows(subject), (subject,)),
         (_slices, data.labelled(data.slice_rows(subject, names)), (columns, runs)),
+        (_ranks, kept(data.rank_rows(comparison)) if paired else [], (runs,)),
+        (_bounds, kept(data.bound_rows(comparison)), (runs,)),
+        (_funnel, data.labelled(data.funnel_rows(comparison, names, chosen)) if failures else [], (runs,)),
         (_bars, kept(data.bar_rows(comparison)), (runs, comparison.plan.baseline is not None)),
         (_distribution, kept(data.distribution_rows(comparison)), (runs,)),
         (_diversity, data.labelled(data.diversity_rows(comparison, names, chosen)) if failures else [], (runs,)),
@@ -118,7 +127,7 @@ def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
     ]
     colours = colours_of(subject)
     charts = [draw(rows, *arguments) for draw, rows, arguments in drawn if rows]
-    return [replace(chart, colours=chart.colours or colours, first=chart.name in FIRST) for chart in charts]
+    return [replace(chart, colours=chart.colours or colours, place=PLACES.get(chart.name, "more")) for chart in charts]
 
 
 def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart:
@@ -143,8 +152,74 @@ def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart:
         f"Every run minus {reference}, with the interval of the corrected test: a filled point is a significant "
         "difference, and its line does not cross 0."
     )
-    height = max(LINE_HEIGHT, (len(runs) - 1) * ROW_HEIGHT + 50)
+    height = max(LINE_HEIGHT, _rows_height(len(runs) - 1, 50))
     return _chosen("differences", "Differences", about, alt.layer(zero, line, points), rows, height=height)
+
+
+def _ranks(rows: list[Row], runs: Sequence[str]) -> Chart:
+    base = _measured().encode(y=_runs_down("run", runs), tooltip=_tips("run", "rank", "lowest", "highest"))
+    last = max(row["highest"] for row in rows)
+    ranks = alt.Scale(domain=[1, last], nice=False, padding=12)
+    axis = alt.Axis(values=list(range(1, last + 1, -(-last // 20))), format="d")
+    line = base.mark_rule(strokeWidth=7, strokeCap="round", opacity=0.35).encode(
+        x=alt.X("lowest:Q", title="rank", scale=ranks, axis=axis), x2="highest:Q", color=_colour(runs, legend=False)
+    )
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(x="rank:Q", color=_colour(runs, legend=False))
+    about = (
+        "The rank of every run, and the ranks that are consistent with the tests: a line starts after the runs that "
+        "are significantly better, and ends before those that are significantly worse."
+    )
+    height = _rows_height(len(runs), 60)
+    return _chosen("ranks", "Ranks", about, alt.layer(line, points), rows, height=height)
+
+
+def _bounds(rows: list[Row], runs: Sequence[str]) -> Chart:
+    base = _measured().encode(y=_runs_down("run", runs), tooltip=_tips("run", "value", "low", "high", "judged"))
+    axis = alt.Axis(tickCount=6)
+    bar = base.mark_bar(height={"band": 0.62}, opacity=0.4, cornerRadius=2).encode(
+        x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False), axis=axis),
+        x2="high:Q",
+        color=_colour(runs, legend=False),
+    )
+    value = base.mark_tick(thickness=3, bandSize=18).encode(x="value:Q", color=_colour(runs, legend=False))
+    about = (
+        "The lowest and the highest mean that any grading of the unjudged documents gives; the tick is the mean. No "
+        "grading changes the order of two runs whose bars do not overlap."
+    )
+    height = _rows_height(len(runs), 60)
+    return _chosen("bounds", "Bounds", about, alt.layer(bar, value), rows, height=height)
+
+
+def _funnel(rows: list[Row], runs: Sequence[str]) -> Chart:
+    steps = list(dict.fromkeys(row["step"] for row in rows))
+    axis = alt.Axis(format="%", tickCount=5)
+    chart = (
+        _all()
+        .mark_bar(height={"band": 0.7})
+        .encode(
+            x=alt.X("share:Q", title="share of all relevant documents", stack=None, axis=axis),
+            y=_runs_down("run", runs),
+            color=alt.Color(
+                "step:N",
+                title=None,
+                sort=steps,
+                scale=alt.Scale(domain=steps, range="ramp"),
+                legend=alt.Legend(orient="top", columns=4),
+            ),
+            tooltip=_tips("run", "step", "documents", "share"),
+        )
+    )
+    about = (
+        "The relevant documents of all queries: how many a run retrieves at all, and how many within its first "
+        "documents. What is retrieved but low could be gained by a better order; the rest must be retrieved first."
+    )
+    height = _rows_height(len(runs), 90)
+    return Chart("funnel", "Relevant documents by depth", about, _spec(chart, rows, height), height)
+
+
+def _rows_height(runs: int, rest: int) -> int:
+    """The height of a chart with one row per run; `rest` is for its axis and its legend."""
+    return runs * (LOW_ROW_HEIGHT if runs > MANY else ROW_HEIGHT) + rest
 
 
 def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart:
@@ -168,9 +243,8 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart:
             " The dashed line is the baseline; stars mark a significant difference from it (*** p < 0.001, ** p "
             "< 0.01, * p < 0.05)."
         )
-    return _chosen(
-        "means", "Means", about, alt.layer(*layers), rows, height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 10)
-    )
+    height = max(LINE_HEIGHT, _rows_height(len(runs), 10))
+    return _chosen("means", "Means", about, alt.layer(*layers), rows, height=height)
 
 
 def _curves(rows: list[Row], runs: Sequence[str]) -> Chart:
@@ -219,9 +293,8 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart:
         )
     )
     about = "The distribution of a run's values over queries: the stronger the colour, the more queries."
-    return _chosen(
-        "distribution", "Score distribution", about, chart, rows, height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 70)
-    )
+    height = max(LINE_HEIGHT, _rows_height(len(runs), 70))
+    return _chosen("distribution", "Score distribution", about, chart, rows, height=height)
 
 
 def _trade(rows: list[Row], runs: Sequence[str]) -> Chart:
@@ -360,7 +433,7 @@ def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart:
 
 
 def _square(runs: Sequence[str]) -> int:
-    return max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 130)
+    return max(LINE_HEIGHT, _rows_height(len(runs), 130))
 
 
 def _chosen(
@@ -468,10 +541,12 @@ def _cells(
 
 def _tips(*fields: str) -> list[alt.Tooltip]:
     numbers = ("value", "low", "high", "left", "right", "difference", "lost")
-    kinds = {"run": "N", "vs": "N", "slice": "N", "stars": "N", "front": "N", "outcome": "N", "search": "N"}
+    kinds = dict.fromkeys(("run", "vs", "slice", "stars", "front", "outcome", "search", "step"), "N")
     formats = {
         "share": ".1%",
         "neighbours": ".1%",
+        "judged": ".0%",
+        "documents": ",",
         "p": ".3g",
         "milliseconds": ".3~g",
         **dict.fromkeys(numbers, ".4~f"),

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.columns import is_time
+from steelyard.comparison.columns import is_time, partly_judged
 from steelyard.comparison.curves import overlaps, values_by_cutoff
 from steelyard.comparison.data import ComparisonData
-from steelyard.comparison.failures import RunFailures
+from steelyard.comparison.failures import RunFailures, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow
-from steelyard.comparison.scores import Column
+from steelyard.comparison.scores import Column, label
 from steelyard.comparison.slices import in_order, slice_labels
 from steelyard.measures.grammar import Measure, parse
 from steelyard.report.page.embed import visible
@@ -164,6 +164,60 @@ def distribution_rows(comparison: ComparisonData) -> list[Row]:
                 if count:
                     row = {"measure": shown.label, "run": run, "left": _rounded(left), "right": _rounded(right)}
                     rows.append({**row, "queries": count, "share": _rounded(count / len(kept))})
+    return rows
+
+
+def rank_rows(comparison: ComparisonData) -> list[Row]:
+    """Each run's rank on the measure that ranks the runs, with the lowest and the highest by the tests."""
+    return [
+        {
+            "measure": label(comparison.keys[0], row.k),
+            "run": row.run,
+            "rank": row.rank,
+            "lowest": row.rank_low,
+            "highest": row.rank_high,
+        }
+        for row in comparison.leaderboard_rows
+    ]
+
+
+def bound_rows(comparison: ComparisonData) -> list[Row]:
+    """Each run's mean on the measure that ranks the runs, with the bounds of all gradings of unjudged documents."""
+    key, rows = comparison.keys[0], []
+    for row in comparison.leaderboard_rows if partly_judged(comparison) else ():
+        judged = comparison.judged.get((row.run, row.k))
+        if judged is not None and judged.bounds is not None:
+            low, high = map(_finite, judged.bounds)
+            found = {"value": _finite(row.means[key]), "low": low, "high": high, "judged": judged.shares.get(key)}
+            rows.append({"measure": label(key, row.k), "run": row.run, **found})
+    return rows
+
+
+FUNNEL = (20, 10)
+"""The numbers of first documents in which relevant ones are counted."""
+
+
+def funnel_rows(comparison: ComparisonData, runs: Sequence[str], failures: Sequence[RunFailures]) -> list[Row]:
+    """How many relevant documents there are, are retrieved, and are among the first ones; by run.
+
+    Empty if the lists are too short to have a difference, and if relevant documents are not the same for all runs.
+    """
+    depth = max(int(each.alignment.retrieved.max(initial=0)) for each in failures)
+    if depth <= min(FUNNEL) or comparison.source is None or comparison.source.chunked:
+        return []
+    first = comparison.score_tables[0]
+    compared = np.flatnonzero(~np.isnan(first.compared(first.columns[0].key)).all(axis=0))
+    places = places_of(failures, [first.queries[place] for place in compared.tolist()])
+    rows = []
+    for run, each in zip(runs, failures, strict=True):
+        a, total = each.alignment, int(each.relevant[places].sum())
+        relevant = (a.grade > 0) & (a.grade >= (each.level or 0)) & np.isin(a.query, places)
+        counts = {"relevant": total, "retrieved": int(relevant.sum())}
+        counts |= {f"first {k}": int((relevant & (a.rank <= k)).sum()) for k in FUNNEL if k < depth}
+        rows += [
+            {"run": run, "step": step, "documents": count, "share": _rounded(count / max(1, total))}
+            for step, count in counts.items()
+        ]
     return rows
 
 

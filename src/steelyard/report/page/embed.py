@@ -107,7 +107,12 @@ def joined_modules(modules: Iterable[str]) -> str:
 
 def page_style() -> str:
     """The page's style sheet."""
-    return (files("steelyard.report.page") / "page.css").read_text("utf-8")
+    return theme_style() + (files("steelyard.report.page") / "page.css").read_text("utf-8")
+
+
+def theme_style() -> str:
+    """The colours and fonts that all pages have."""
+    return (files("steelyard.report.page") / "theme.css").read_text("utf-8")
 
 
 def script_hash(script: str) -> str:

@@ -162,6 +162,6 @@ def _embedded(chart: Chart, subject: Subject) -> dict[str, Any]:
         "title": chart.title,
         "about": chart.about,
         "height": chart.height,
-        "first": chart.first,
+        "place": chart.place,
         "json": Markup(embedded_json(data)),
     }

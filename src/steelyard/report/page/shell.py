@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
+from pathlib import Path
+from urllib.parse import quote
 
 from steelyard.report.documents import Document
 from steelyard.report.page.embed import SHELL_SCRIPTS, page_script, page_style, script_hash, visible
@@ -45,6 +48,13 @@ def section(name: str, heading: str, content: str) -> str:
 def scrolled(label: str, content: str) -> str:
     """Content that may be wider than the screen, scrolled by mouse and by keys."""
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">{content}</div>'
+
+
+def page_link(page: Path | None, folder: Path | None) -> str:
+    """The address of a page from a folder; empty if there is none."""
+    if page is None or folder is None or not page.is_file():
+        return ""
+    return quote(Path(os.path.relpath(page, folder)).as_posix())
 
 
 def table_part(table: Table, label: str = "") -> str:

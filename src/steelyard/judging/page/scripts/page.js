@@ -14,6 +14,7 @@ import {
 } from "./spans.js";
 import { BrowserStore, Drafts, ServerStore } from "./store.js";
 import { counted, parts, terms, visible } from "./text.js";
+import { setUpTheme } from "./theme.js";
 
 const data = JSON.parse(byId("data").textContent);
 const grades = data.guidelines.grades;
@@ -553,6 +554,7 @@ function setUp() {
     if (file) imported(file);
   });
   for (const id of ["export", "import-part"]) byId(id).hidden = onServer;
+  setUpTheme(byId("theme"), () => {});
   document.addEventListener("keydown", pressed);
   let hiddenAt = null;
   document.addEventListener("visibilitychange", () => {

@@ -41,12 +41,16 @@ export function setUpCharts(data, store) {
     if (state.measure === before.measure) return;
     byId("chart-measure").value = shownMeasure(data, state);
     figures.forEach((figure) => point(figure, state));
+    figures.forEach((figure) => showNumbers(figure, data, state));
   });
   for (const figure of figures) {
     figure.element.addEventListener("click", (event) => {
       const button = event.target.closest("button[data-save]");
       if (button && figure.view) save(figure, data, store.get(), button.dataset.save);
     });
+    const numbers = figure.element.querySelector(".numbers");
+    numbers.hidden = false;
+    numbers.addEventListener("toggle", () => showNumbers(figure, data, store.get()));
   }
   setUpPrinting(redraw);
   return () => redraw((each) => each.seen);
@@ -54,16 +58,15 @@ export function setUpCharts(data, store) {
 
 // In print every chart is drawn, in light colours, and nothing is folded.
 function setUpPrinting(redraw) {
-  const fold = byId("more-charts");
-  let folded = false;
+  let folded = [];
   const before = () => {
-    folded ||= fold !== null && !fold.open;
-    if (folded) fold.open = true;
+    folded = [...folded, ...document.querySelectorAll("details:not([open]):has(figure.chart)")];
+    folded.forEach((fold) => (fold.open = true));
     redraw(() => true);
   };
   const after = () => {
-    if (folded) fold.open = false;
-    folded = false;
+    folded.forEach((fold) => (fold.open = false));
+    folded = [];
     redraw((each) => each.seen);
   };
   addEventListener("beforeprint", before);
@@ -71,8 +74,9 @@ function setUpPrinting(redraw) {
   matchMedia("print").addEventListener("change", (event) => (event.matches ? before() : after()));
 }
 
-// The labels of the runs that a chart shows, in its order.
+// The labels of the runs that a chart shows, in its order: the chosen ones, or all beside a table of all runs.
 function shownLabels(figure, data, state) {
+  if (!figure.element.closest("#charts")) return figure.chart.runs;
   const picked = pickedRuns(data, state);
   return figure.chart.runs.filter((_, at) => picked.includes(figure.chart.numbers[at]));
 }
@@ -94,17 +98,30 @@ function rowsOf(figure, labels) {
   return figure.chart.spec.datasets.rows.filter((row) => row.run === undefined || (shown.has(row.run) && (!pairs || shown.has(row.vs))));
 }
 
+// What a chart shows as a table: the heads, then the rows of the chosen measure and column.
+function shownTable(figure, data, state) {
+  const { measure, column } = selected(figure, state);
+  const rows = rowsOf(figure, shownLabels(figure, data, state)).filter(
+    (row) => (measure === undefined || row.measure === measure) && (column === undefined || row.column === column),
+  );
+  const heads = Object.keys(rows[0] ?? {});
+  return [heads, ...rows.map((row) => heads.map((head) => row[head]))];
+}
+
+// The numbers of a chart, for those who cannot see it.
+function showNumbers(figure, data, state) {
+  const numbers = figure.element.querySelector(".numbers");
+  if (!numbers.open) return;
+  const [heads, ...rows] = shownTable(figure, data, state);
+  const cell = (value) => make("td", { class: typeof value === "number" && "number" }, visible(String(value ?? "–")));
+  const head = make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name)));
+  const body = rows.map((row) => make("tr", {}, row.map(cell)));
+  numbers.lastElementChild.replaceChildren(make("table", { class: "plain" }, make("thead", {}, head), make("tbody", {}, body)));
+}
+
 async function save(figure, data, state, kind) {
   const { name } = figure.chart;
-  if (kind === "csv") {
-    const { measure, column } = selected(figure, state);
-    const rows = rowsOf(figure, shownLabels(figure, data, state)).filter(
-      (row) => (measure === undefined || row.measure === measure) && (column === undefined || row.column === column),
-    );
-    const heads = Object.keys(rows[0] ?? {});
-    saveFile(`${name}.csv`, csvOf([heads, ...rows.map((row) => heads.map((head) => row[head]))]), "text/csv");
-    return;
-  }
+  if (kind === "csv") return saveFile(`${name}.csv`, csvOf(shownTable(figure, data, state)), "text/csv");
   figure.view.background(getComputedStyle(figure.element).backgroundColor);
   await figure.view.runAsync();
   if (kind === "svg") saveFile(`${name}.svg`, await figure.view.toSVG(), "image/svg+xml");
@@ -166,6 +183,7 @@ async function draw(figure, data, state) {
   figure.view = result.view;
   figure.element.classList.add("drawn");
   label(figure, stage);
+  showNumbers(figure, data, state);
 }
 
 // A specification whose legend of runs has only some of them; the scale keeps all, so that colours stay.

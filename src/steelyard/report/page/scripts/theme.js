@@ -9,7 +9,7 @@ export function isDark() {
 }
 
 export function setUpTheme(button, changed) {
-  const remembered = recall();
+  const remembered = recallTheme();
   if (remembered === "dark" || remembered === "light") document.documentElement.dataset.theme = remembered;
   const show = () => {
     button.setAttribute("aria-pressed", String(isDark()));
@@ -19,7 +19,7 @@ export function setUpTheme(button, changed) {
   button.addEventListener("click", () => {
     const next = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = next;
-    remember(next);
+    rememberTheme(next);
     show();
     changed();
   });
@@ -30,7 +30,7 @@ export function setUpTheme(button, changed) {
   show();
 }
 
-function recall() {
+function recallTheme() {
   try {
     return localStorage.getItem(KEY);
   } catch {
@@ -38,7 +38,7 @@ function recall() {
   }
 }
 
-function remember(theme) {
+function rememberTheme(theme) {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
