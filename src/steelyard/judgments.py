@@ -22,7 +22,6 @@ from typing import Any, Literal, get_args
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, PolicyError, did_you_mean
-from steelyard.frames import as_polars
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, Texts, declare, note
@@ -390,8 +389,8 @@ def _lines_of(source: Any, judge: str | None) -> Iterable[Judgment]:
     if isinstance(source, (list, tuple)):
         return [record if isinstance(record, Judgment) else judgment_of(record, judge) for record in source]
     if hasattr(source, "columns") and "judge" in list(source.columns):
-        # Fields that are missing in a row are left out.
-        rows = as_polars(source).to_dicts()
+        # Fields that are missing in a row are left out; polars reads NaN of pandas as missing.
+        rows = (source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)).to_dicts()
         return [judgment_of({k: v for k, v in row.items() if v is not None or k == "grade"}, judge) for row in rows]
     qrels = Qrels.of(source)
     documents = qrels.frame.drop_nulls("doc_id").group_by("query_id", "doc_id", maintain_order=True)

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.errors import InputError, PolicyError
 from steelyard.io.judgments import is_judgments_file
 from steelyard.io.validate import validate_file
@@ -248,3 +249,17 @@ def test_deeply_nested_json_is_no_judgments_file(tmp_path: Path, text: str) -> N
     (tmp_path / "deep.json").write_text(text)
     (tmp_path / "j.jsonl").write_bytes(_export(tmp_path, ("a", 1, "01", False)))
     assert steelyard(["agreement", f"a={tmp_path / 'deep.json'}", f"b={tmp_path / 'j.jsonl'}"]) == 2
+
+
+def test_missing_values_of_a_pandas_frame_are_no_grade_and_no_field():
+    pandas = import_peer("pandas")
+    nan = float("nan")
+    columns = {
+        "query_id": ["q"] * 2,
+        "doc_id": ["a", "b"],
+        "grade": [1.0, nan],
+        "judge": ["x"] * 2,
+        "seconds": [2, nan],
+    }
+    lines = Judgments(pandas.DataFrame(columns)).lines
+    assert [(line.grade, line.more) for line in lines] == [(1.0, {"seconds": 2.0}), (None, {})]

@@ -121,11 +121,6 @@ def first_named(names: Iterable[str], usual: Sequence[str]) -> str | None:
     return next((by_lower[name] for name in usual if name in by_lower), None)
 
 
-def score_name(names: Sequence[str], named: str | None) -> str | None:
-    """The name of the lists of scores: the one named, or one of the usual names."""
-    return first_named(names, SCORE_LISTS) if named is None else find_name(names, "score", named)
-
-
 def kind_of_records(names: Sequence[str]) -> TableKind | None:
     """What records hold, by their names; None where these name no query or no document."""
     run, qrels = first_named(names, RUN_LISTS), first_named(names, (*QRELS_LISTS, *PARTS))

@@ -22,8 +22,8 @@ CHUNK = 1 << 22
 _STEP = 1 << 11
 _SHOWN = 200
 _PART = ".part"
-_LZ4 = b"\x04\x22\x4d\x18"
-_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", _LZ4: "lz4"}
+LZ4 = b"\x04\x22\x4d\x18"
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", LZ4: "lz4"}
 _SUFFIXES = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4"}
 
 
@@ -188,11 +188,6 @@ def read_head(path: Path, size: int) -> bytes:
         if len(head) >= size:
             break
     return bytes(head[:size])
-
-
-def is_lz4(data: bytes) -> bool:
-    """Whether the bytes start an LZ4 frame."""
-    return data.startswith(_LZ4)
 
 
 def unpack_lz4(data: bytes, path: Path) -> bytes:

@@ -22,10 +22,10 @@ from steelyard.io.columns import (
     QUERY_IDS,
     RUN_LISTS,
     RUN_ROLES,
+    SCORE_LISTS,
     check_roles,
     find_name,
     first_named,
-    score_name,
 )
 from steelyard.io.files import bare_name, run_name
 from steelyard.io.frames import qrels_of_frame, run_of_frame
@@ -162,7 +162,8 @@ def run_of_table(source: Any, columns: Mapping[str, str], name: str | None = Non
     else:
         check_roles(columns, ("query_id", "doc_id", "score", "seconds"), "a run of lists")
         queries, notes = table.listed_query_ids(columns.get("query_id"))
-        scores = score_name(table.names, columns.get("score"))
+        named = columns.get("score")
+        scores = first_named(table.names, SCORE_LISTS) if named is None else find_name(table.names, "score", named)
         run = run_of_lists(queries, table.column(listed), table.column(scores) if scores else None, name)
         run.notes = (*notes, *run.notes)
     if timed is not None:

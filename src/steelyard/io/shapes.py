@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from steelyard.errors import InputError
 from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, first_named, kind_of_records, kind_of_table
-from steelyard.io.files import is_lz4
+from steelyard.io.files import LZ4
 from steelyard.io.text import FIRST_LINES, Source
 from steelyard.io.white_space import number
 
@@ -33,7 +33,7 @@ class Shape:
     def form(self) -> Form:
         """The form of the whole file; an error if it is empty or an archive."""
         source = self.source
-        if is_lz4(source.head):
+        if source.head.startswith(LZ4):
             return "lz4"
         if not source.start:
             raise InputError("the file is empty; expected qrels or a run.")

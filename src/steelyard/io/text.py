@@ -162,7 +162,7 @@ def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
         except UnicodeDecodeError:
             raise bad_lines(path, _undecodable(data, lines_before), _to_utf_8(path)) from None
     if b"\r" in data and (bare := data.count(b"\r") - data.count(b"\r\n") - data.endswith(b"\r")):
-        place = next(at for at in _every(data, b"\r") if data[at + 1 : at + 2] != b"\n")
+        place = next(re.finditer(rb"\r(?!\n)", data)).start()
         line = lines_before + data.count(b"\n", 0, place) + 1
         raise InputError(
             f"line {line:,} has a carriage return that does not end a line ({bare:,} in the file); expected "
@@ -270,13 +270,6 @@ def bad_lines(path: Path, problems: Iterable[tuple[int, str]], expected: str) ->
 def shortened(text: str, width: int = 60) -> str:
     """The start of a text, for a message."""
     return text if len(text) <= width else text[: width - 3] + "..."
-
-
-def _every(data: bytes, searched: bytes) -> Iterator[int]:
-    at = data.find(searched)
-    while at >= 0:
-        yield at
-        at = data.find(searched, at + 1)
 
 
 def _to_utf_8(path: Path, encoding: str = "ENCODING") -> str:
