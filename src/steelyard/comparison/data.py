@@ -343,4 +343,4 @@ def judged_documents(
     if any(isinstance(run, ScannedRun) and run.lists is None for run in source.runs.values()):
         return None
     options = next(iter(coverage.values())).policies
-    return JudgedDocuments(source.qrels, source, dict(source.alignments), options, plan.seed, plan.test)
+    return JudgedDocuments(source.qrels, source.run, dict(source.alignments), options, plan.seed, plan.test)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -64,13 +64,6 @@ MOST_DOCUMENTS = 5_000_000
 
 MOST_BOUNDED = 5_000_000
 """Documents, over all pairs and measures, up to which the bounds of differences are computed: some seconds."""
-
-
-class Lists(Protocol):
-    """Where the runs are read from when their documents are needed."""
-
-    def run(self, name: str) -> Run:
-        """A run by name."""
 
 
 class Part(NamedTuple):
@@ -180,12 +173,12 @@ class GradedLists:
 class JudgedDocuments:
     """The alignments and lists of the runs of a comparison, and what follows from their unjudged documents.
 
-    `test` is the test of the pairs. `bounded` counts the documents that bounds of differences were computed over,
-    `without_bounds` the differences that have none because the lists are too long.
+    `source` gives a run by its name. `test` is the test of the pairs. `bounded` counts the documents that bounds of
+    differences were computed over, `without_bounds` the differences that have none because the lists are too long.
     """
 
     qrels: Qrels
-    source: Lists
+    source: Callable[[str], Run]
     alignments: dict[str, Alignment]
     options: Options
     seed: int = 0
@@ -294,9 +287,9 @@ class JudgedDocuments:
         there are, since a verdict must not depend on what else is compared.
         """
         share_run, share_base = self.share(parts, run), self.share(parts, baseline)
-        if share_run is None or share_base is None or min(share_run, share_base) >= 1.0 or not whole:
-            return Conventions(share_run, share_base)
         known = Conventions(share_run, share_base)
+        if share_run is None or share_base is None or min(share_run, share_base) >= 1.0 or not whole:
+            return known
         a, b = self.alignments[run], self.alignments[baseline]
         # In one order of the two runs, whatever they are called: the same pair has the same estimates.
         if (a.query.tobytes(), a.rank.tobytes()) > (b.query.tobytes(), b.rank.tobytes()):
@@ -388,7 +381,7 @@ class JudgedDocuments:
     def _top(self, run: str) -> RunLists:
         """The lists of a run, down to the depth that is measured."""
         if run not in self._lists:
-            rows = ranked_rows(self.source.run(run), self.options.ordering)
+            rows = ranked_rows(self.source(run), self.options.ordering)
             if self.options.depth is not None:
                 rows = rows.filter(pl.col("rank") <= self.options.depth)
             self._lists[run] = RunLists.of(rows, self.qrels)

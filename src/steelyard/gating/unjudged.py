@@ -9,7 +9,7 @@ were made from the run that it favours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,21 +31,9 @@ from steelyard.measures.bounds import rank_cutoff
 from steelyard.measures.gradings import is_fixed
 from steelyard.notes import Note, fill, note
 from steelyard.options import Options
-from steelyard.run import Run
 
 RUN, BASELINE = "run", "baseline"
 """The names of the two runs: both may have the same one."""
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """The runs by these names."""
-
-    runs: dict[str, Run]
-
-    def run(self, name: str) -> Run:
-        """A run by name."""
-        return self.runs[name]
 
 
 def judged_documents(
@@ -66,7 +54,7 @@ def judged_documents(
             options = replace(options, depth=depth)
     qrels = read_qrels(result.folder)
     alignments = {name: options.lists(align(qrels, each, options.ordering).alignment) for name, each in runs.items()}
-    return JudgedDocuments(qrels, _Runs(runs), alignments, options, seed, test)
+    return JudgedDocuments(qrels, runs.__getitem__, alignments, options, seed, test)
 
 
 def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]] | None:
@@ -86,7 +74,7 @@ def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]
     parts = [part for key in source.keys for part in source.parts(key)]
     measures = [part.measure for part in parts if not is_fixed(part.measure)]
     depth = max(min(max((rank_cutoff(m) or MOST_RANKS for m in measures), default=0), MOST_RANKS), MAX_DEPTH)
-    rows = ranked_rows(judged.source.run(RUN), judged.options.ordering).filter(pl.col("rank") <= depth)
+    rows = ranked_rows(judged.source(RUN), judged.options.ordering).filter(pl.col("rank") <= depth)
     grouped = rows.drop_nulls("doc_id").sort("rank").group_by("query_id", maintain_order=True).agg("doc_id")
     found = dict(grouped.iter_rows())
     return depth, {query: found[query] for query in source.scores.queries if query in found}

@@ -31,7 +31,8 @@ over_targets = partial(measure, over_targets=True, bounded="ranks")
 """Registers a measure of this family."""
 
 
-_mean_target_recall = partial(mean_recall, per="target")
+def _mean_target_recall(a: Alignment, k: int | None, rel: float) -> Floats:
+    return mean_recall(a, k, rel, per="target")
 
 
 @over_targets(
@@ -190,12 +191,11 @@ def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -
     return share(_gained(a, None, alpha, rel, fading), _ideal(a, None, alpha, rel, fading))
 
 
-@over_targets(
-    "AP_IA",
-    aliases=("MAP_IA", "intent_aware_AP"),
-    cites=_AGRAWAL_2009,
-    expected=partial(mean_average_precision, per="target"),
-)
+def _mean_target_precision(a: Alignment, k: int | None, rel: float) -> Floats:
+    return mean_average_precision(a, k, rel, per="target")
+
+
+@over_targets("AP_IA", aliases=("MAP_IA", "intent_aware_AP"), cites=_AGRAWAL_2009, expected=_mean_target_precision)
 def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Average precision of each target, averaged over targets: AP(per=target).
 

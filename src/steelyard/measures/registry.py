@@ -118,7 +118,10 @@ class Definition:
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters, read from the signature of the function."""
-        return _parameters(self.function)
+        taken = [p for p in signature(self.function).parameters.values() if p.name not in ("a", "k", "r")]
+        own = SimpleNamespace(__annotations__={p.name: p.annotation for p in taken})
+        hints = typing.get_type_hints(own, self.function.__globals__)
+        return tuple(_parameter(p.name, hints[p.name], p.default) for p in taken)
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter of that name."""
@@ -186,13 +189,6 @@ def folded(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
-def _parameters(function: Callable[..., Floats]) -> tuple[Parameter, ...]:
-    taken = [p for p in signature(function).parameters.values() if p.name not in ("a", "k", "r")]
-    own = SimpleNamespace(__annotations__={p.name: p.annotation for p in taken})
-    hints = typing.get_type_hints(own, function.__globals__)
-    return tuple(_parameter(p.name, hints[p.name], p.default) for p in taken)
-
-
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:
     if typing.get_origin(hint) in (typing.Union, UnionType):
         options = [option for option in typing.get_args(hint) if option is not type(None)]
@@ -204,10 +200,5 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
         return Parameter(name, default, "choice", typing.get_args(hint))
     if hint == Weights:
         return Parameter(name, default, "weights")
-    kinds: dict[Any, Literal["flag", "integer", "number", "text"]] = {
-        bool: "flag",
-        int: "integer",
-        float: "number",
-        str: "text",
-    }
+    kinds: dict[Any, Any] = {bool: "flag", int: "integer", float: "number", str: "text"}
     return Parameter(name, default, kinds[hint])
