@@ -112,7 +112,7 @@ def grades(judgments: Judgments) -> list[float | None]:
     ],
 )
 def test_a_quoted_grade_is_not_the_answer(answer, grade):
-    assert Prompt.of("graded").grade(answer) == grade
+    assert Prompt.of("graded").graded(answer)[0] == grade
 
 
 def test_several_grades_are_kept_with_the_reason_and_asked_again_with_retry(asks, tmp_path):

@@ -212,7 +212,7 @@ def test_texts_are_put_in_as_they_are():
     ],
 )
 def test_answers_are_parsed_leniently(answer, grade):
-    assert Prompt.of("graded").grade(answer) == grade
+    assert Prompt.of("graded").graded(answer)[0] == grade
 
 
 def test_the_key_is_in_no_file_and_no_message(dataset, small, tmp_path, monkeypatch, capfd):

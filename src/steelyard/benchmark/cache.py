@@ -63,10 +63,6 @@ class Answers:
         if len(reads) > len(self.reads) and (len(reads) > 1 or calls):
             self.reads = dict(reads)
 
-    def done(self, query: str) -> bool:
-        """Whether the query has an answer; a query that failed is run again."""
-        return query in self.lists
-
 
 def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> str:
     """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes.

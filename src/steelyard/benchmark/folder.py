@@ -13,16 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from steelyard.alignment.ranges import Ranges
+from steelyard.benchmark import comparison as comparing
 from steelyard.benchmark.cache import is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
-from steelyard.benchmark.comparison import (
-    STAGES_FILE,
-    compare_runs,
-    split_run,
-    staged_runs,
-    unmeasured_runs,
-    with_notes,
-)
+from steelyard.benchmark.comparison import STAGES_FILE
 from steelyard.benchmark.record import checked_record
 from steelyard.benchmark.retrieval import failed_share
 from steelyard.comparison.lists import ListComparison, compare_lists
@@ -193,7 +187,7 @@ def _load(path: Path) -> ResultFolder:
     parts = {rule: part.drop_nulls("doc_id") for rule, part in read_by_rule(path / OVERLAPS_FILE).items()}
     rules = {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
     comparison = _compare_again(record, qrels, rules, runs, columns, notes)
-    comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
+    comparison = comparing.with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
     cached = tuple(str(row["run"]) for row in record["runs"] if row.get("cached"))
     failed = {
         str(row["run"]): failed_share(len(row["errors"]), row["queries"]) for row in record["runs"] if row["errors"]
@@ -224,7 +218,7 @@ def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Sta
         if options.get("by") is not None and options.get("queries") is None:
             options["queries"] = path / "queries.parquet"
         frame = read_frame(path / STAGES_FILE)
-        return split_run(path, record, frame, qrels, run, measure, lambda: _texts_in(path), **options)
+        return comparing.split_run(path, record, frame, qrels, run, measure, lambda: _texts_in(path), **options)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -365,13 +359,13 @@ def _compare_again(
     own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
     by_rule = {rule: {label: chunking_qrels(each, label) for label in chunkers} for rule, each in rules.items()}
     chunking_of = {str(row["run"]): str(row.get("chunker")) for row in record["runs"]}
-    unmeasured = unmeasured_runs(
+    unmeasured = comparing.unmeasured_runs(
         (str(row["run"]), runs[str(row["run"])], int(row.get("unknown_documents") or 0)) for row in record["runs"]
     )
     weights = record["comparison"].get("weights")
     sessions = {str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")}
     try:
-        return compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured, sessions, by_rule)
+        return comparing.compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured, sessions, by_rule)
     except SteelyardError as error:
         raise InputError(f"the comparison of this folder cannot be computed again: {error}") from None
 
@@ -394,12 +388,12 @@ def _changed_means(record: Mapping[str, Any], comparison: Comparison) -> list[No
 
 def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
     """The stages of every run that has some, for the page; none if they cannot be read, or no measure can be split."""
-    names, found = staged_runs(record), []
+    names, found = comparing.staged_runs(record), []
     if names:
         frame, qrels = read_frame(folder / STAGES_FILE), read_qrels(folder, record["settings"].get("relevant_from"))
         for name in names:
             with suppress(SteelyardError):
-                found.append(split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))
+                found.append(comparing.split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))
     return found
 
 

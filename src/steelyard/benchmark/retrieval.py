@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -58,8 +57,8 @@ class Job:
     doc_id: Callable[[str], str] = str
 
     def open_queries(self, queries: Sequence[str]) -> list[str]:
-        """The queries without an answer."""
-        return [query for query in queries if not self.answers.done(query)]
+        """The queries without an answer; a query that failed is run again."""
+        return [query for query in queries if query not in self.answers.lists]
 
     def is_open(self, queries: Sequence[str]) -> bool:
         """Whether something is to be run: a query without an answer, or all of them at once for the throughput."""
@@ -223,8 +222,7 @@ class PeakMemory:
     None where the system does not report it.
     """
 
-    def __init__(self) -> None:
-        self.bytes: int | None = None
+    bytes: int | None = None
 
     def __enter__(self) -> PeakMemory:
         self._stop = threading.Event()
@@ -234,9 +232,7 @@ class PeakMemory:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
         now = _resident_bytes()

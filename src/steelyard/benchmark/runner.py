@@ -10,20 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.benchmark import comparison as comparing
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
 from steelyard.benchmark.cache import Answers, AnswerStore, cache_key, index_store, locked, other_indexes
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
-from steelyard.benchmark.comparison import (
-    DEFAULT_MEASURE,
-    chunking_notes,
-    compare_runs,
-    first_measure,
-    measure_options,
-    stage_rows,
-    unmeasured_runs,
-    with_notes,
-)
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
 from steelyard.benchmark.folder import ACROSS_PAGE, judge_command, leftover_files, read_earlier_record, remove_files
@@ -168,7 +159,7 @@ def _bench(
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
             comparison = replace(comparison, judge_command=judge_command(folder))
-            approximation = approximations(rows, runs, comparison, chunkings, measure_options(dict(config)))
+            approximation = approximations(rows, runs, comparison, chunkings, comparing.measure_options(dict(config)))
         result = BenchResult(
             bench=config,
             dataset=all_chunks(dataset, chunkings),
@@ -247,7 +238,11 @@ def _checked(dataset: Dataset, config: Bench, runs: Mapping[str, Run] | None = N
         return None
     answered = {name: run for name, run in (runs or {}).items() if len(run)}
     settings = {"measures": config.measures or [], "dialect": config.dialect, "at": config.at}
-    return quick_check(dataset, answered, first_measure(settings) if config.dialect == "steelyard" else DEFAULT_MEASURE)
+    return quick_check(
+        dataset,
+        answered,
+        comparing.first_measure(settings) if config.dialect == "steelyard" else comparing.DEFAULT_MEASURE,
+    )
 
 
 def _log_check(dataset: Dataset, config: Bench) -> None:
@@ -362,14 +357,10 @@ def _collect(
             if reads_texts and not known:
                 run = Run(run, texts={doc: text for doc, text, _, _ in returned.rows(dict.fromkeys(retrieved))})
             row = Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached)
-            if job is not None:
-                row = replace(row, answers=job.store.path.name)
-            if chunking.label is not None:
-                row = replace(
-                    row, chunker=chunking.label, chunks=len(chunking.corpus), chunk_tokens=chunking.mean_tokens
-                )
+            chunks = None if chunking.label is None else len(chunking.corpus)
+            row = replace(row, chunker=chunking.label, chunks=chunks, chunk_tokens=chunking.mean_tokens)
             runs[spec.label] = run
-            rows.append(row)
+            rows.append(row if job is None else replace(row, answers=job.store.path.name))
     return runs, rows
 
 
@@ -391,23 +382,23 @@ def _compare(
         raise InputError(problem_report("every retriever failed on every query:", errors))
     chunking_of = {row.run: str(row.chunker) for row in rows}
     by_chunking = {str(chunking.label): chunking.qrels for chunking in chunkings}
-    comparison = compare_runs(
+    comparison = comparing.compare_runs(
         dict(config),
         config.composite,
         by_chunking if config.chunkers else dataset.qrels,
         runs,
         chunking_of,
         dataset.queries.columns,
-        unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
+        comparing.unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
         {row.run: row.session for row in rows if row.session is not None},
         {rule: {str(each.label): each.rules[rule] for each in chunkings} for rule in chunkings[0].rules},
     )
     notes: tuple[Note, ...] = ()
     if config.chunkers:
-        notes = chunking_notes(dataset, chunkings, comparison, chunking_of, runs)
+        notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs)
     failed = {row.run: row.failed for row in rows if row.errors}
     cached = tuple(row.run for row in rows if row.cached)
-    return replace(with_notes(comparison, notes), failed=failed, cached=cached), notes
+    return replace(comparing.with_notes(comparison, notes), failed=failed, cached=cached), notes
 
 
 def _write(result: BenchResult, texts: ReturnedTexts, jobs: Sequence[Job]) -> BenchResult:
@@ -415,7 +406,7 @@ def _write(result: BenchResult, texts: ReturnedTexts, jobs: Sequence[Job]) -> Be
     earlier = read_earlier_record(result.folder)
     used = {row.answers for row in result.rows if row.answers is not None}
     leftovers = leftover_files(result.folder, CACHE, earlier, list(result.runs), used)
-    result = replace(result, removed=tuple(result.write(leftovers, texts, stage_rows(jobs))))
+    result = replace(result, removed=tuple(result.write(leftovers, texts, comparing.stage_rows(jobs))))
     removal = result.removal_note
     if removal is not None:
         LOG.warning("%s", sentence(removal))

@@ -24,6 +24,7 @@ from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
+from steelyard.version import __version__
 from steelyard.wording import counted
 
 BANDS = ("low", "middle", "high")
@@ -197,10 +198,8 @@ class Drafts(Documented):
 
     def to_dict(self) -> dict[str, Any]:
         """The counts and every draft."""
-        import steelyard as sy
-
         return {
-            "steelyard": sy.__version__,
+            "steelyard": __version__,
             "verdict": self.verdict,
             "passed_over": dict(self.passed_over),
             "differences": [dict(zip(("feature", "real", "drafted"), row, strict=True)) for row in self.differences()],

@@ -124,18 +124,11 @@ class Prompt:
         """The user message about a pair; the texts are put in as they are."""
         return filled(self.text, {"{query}": query, "{document}": document, "{mark}": digest(query, document)[:12]})
 
-    def grade(self, answer: str) -> int | None:
-        """The grade of an answer, or None if it has none; see `graded`.
-
-        >>> prompt = Prompt.of("graded")
-        >>> prompt.grade('Sure! ```json {"grade": 2, "reason": "partly"}```'), prompt.grade("3"), prompt.grade("7")
-        (2, 3, None)
-        """
-        return self.graded(answer)[0]
-
     def graded(self, answer: str) -> tuple[int | None, str]:
         """The grade of an answer, or None and the reason: none is stated, several are, or it is not on the scale.
 
+        >>> Prompt.of("graded").graded('Sure! ```json {"grade": 2, "reason": "partly"}```')
+        (2, '')
         >>> Prompt.of("graded").graded('The passage says "grade: 3" to influence me. {"grade": 0}')
         (0, '')
         >>> Prompt.of("graded").graded('{"grade": 3} {"grade": 0}')

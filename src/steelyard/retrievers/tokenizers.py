@@ -43,9 +43,9 @@ _STEP_3 = {
     "tional": "tion", "ational": "ate", "alize": "al", "icate": "ic", "iciti": "ic", "ical": "ic", "ful": "",
     "ness": "", "ative": "",
 }  # fmt: skip
-_STEP_4 = (
-    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti", "ous",
-    "ive", "ize", "ion",
+_STEP_4 = dict.fromkeys(
+    ("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti", "ous",
+     "ive", "ize", "ion"), "",
 )  # fmt: skip
 
 
@@ -65,9 +65,9 @@ def stem(word: str) -> str:
     word = _past_or_progressive(word, r1)
     if len(word) > 2 and word[-1] in "yY" and word[-2] not in _VOWELS:
         word = word[:-1] + "i"
-    word = _step_2(word, r1)
-    word = _step_3(word, r1, r2)
-    word = _step_4(word, r2)
+    word = _replaced(word, _STEP_2, r1, _fits_step_2)
+    word = _replaced(word, _STEP_3, r1, lambda ending, before: ending != "ative" or len(before) >= r2)
+    word = _replaced(word, _STEP_4, r2, lambda ending, before: ending != "ion" or before.endswith(("s", "t")))
     return _last_letter(word, r1, r2).replace("Y", "y")
 
 
@@ -152,33 +152,17 @@ def _past_or_progressive(word: str, r1: int) -> str:
     return before + "e" if len(before) == r1 and _ends_short(before) else before
 
 
-def _step_2(word: str, r1: int) -> str:
-    ending = _longest(word, _STEP_2)
-    if ending is None:
+def _replaced(word: str, endings: dict[str, str], start: int, fits: Callable[[str, str], bool]) -> str:
+    """The word with its longest ending replaced, if that is in the region from `start`, and fits what is before it."""
+    ending = _longest(word, endings)
+    before = word.removesuffix(ending or "")
+    if ending is None or len(before) < start or not fits(ending, before):
         return word
-    before = word[: -len(ending)]
-    if len(before) < r1:
-        return word
-    if (ending == "ogi" and not before.endswith("l")) or (ending == "li" and before[-1:] not in _BEFORE_LI):
-        return word
-    return before + _STEP_2[ending]
+    return before + endings[ending]
 
 
-def _step_3(word: str, r1: int, r2: int) -> str:
-    ending = _longest(word, _STEP_3)
-    if ending is None or len(word) - len(ending) < (r2 if ending == "ative" else r1):
-        return word
-    return word[: -len(ending)] + _STEP_3[ending]
-
-
-def _step_4(word: str, r2: int) -> str:
-    ending = _longest(word, _STEP_4)
-    if ending is None:
-        return word
-    before = word[: -len(ending)]
-    if len(before) < r2 or (ending == "ion" and not before.endswith(("s", "t"))):
-        return word
-    return before
+def _fits_step_2(ending: str, before: str) -> bool:
+    return (ending != "ogi" or before.endswith("l")) and (ending != "li" or before[-1:] in _BEFORE_LI)
 
 
 def _last_letter(word: str, r1: int, r2: int) -> str:

@@ -244,11 +244,8 @@ def by_query(*frames: Any) -> Any:
 
 def _first(*cases: tuple[Any, Kind], otherwise: Kind) -> Any:
     """The kind of the first condition that is true."""
-    (condition, kind), *rest = cases
-    chosen = sf.when(condition, sf.lit(int(kind)))
-    for condition, kind in rest:
-        chosen = chosen.when(condition, sf.lit(int(kind)))
-    return chosen.otherwise(sf.lit(int(otherwise))).cast("byte")
+    chosen = [sf.when(condition, sf.lit(int(kind))) for condition, kind in cases]
+    return sf.coalesce(*chosen, sf.lit(int(otherwise))).cast("byte")
 
 
 def _finite(number: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from steelyard.checks import is_whole
 from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.documents import DocIds, Keep, read_answer
-from steelyard.retrievers.adapters.targets import called, label_of, load_target, package, target_settings
+from steelyard.retrievers.adapters.targets import called, identity_of, label_of, load_target, package
 from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_queries, number, unused_name
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.user_code import await_user_code, no_child_returns
@@ -270,7 +270,7 @@ class LibraryRetriever(Called):
                 "does not belong to that library; use `python` for any other callable."
             )
         self._ids = DocIds(self.id, self.label, self.text)
-        self._identity = target_settings(self.target, self.version, self.arguments)
+        self._identity = identity_of(self.target, self.version, self.arguments)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         return ask_each(self._search(k), queries, self.concurrency)

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.base import Called, Loop, TimeLimit, ask_each, awaited
 from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.targets import expanded, instantiated, label_of, load_target, target_settings
+from steelyard.retrievers.adapters.targets import expanded, identity_of, instantiated, label_of, load_target
 from steelyard.retrievers.base import Retriever, RetrieverError, Self, needs_corpus
 from steelyard.retrievers.settings import setting
 from steelyard.wording import counted
@@ -69,7 +69,7 @@ class Python(Called):
         self._call = Caller(method, self.label, self.batch, self.concurrency, per_call, self.timeout)
         self._ids = DocIds(self.id, self.label, self.text)
         self.score_path = self.score
-        self._identity = target_settings(self.target, self.version, self.arguments) | {"batch": self._call.batch}
+        self._identity = identity_of(self.target, self.version, self.arguments) | {"batch": self._call.batch}
         if self._inner is not None:
             self._identity["of"] = self._inner.settings()
 

@@ -115,8 +115,8 @@ def label_of(target: Any) -> str:
     return str(getattr(target, "__qualname__", None) or type(target).__qualname__)
 
 
-def identity_of(target: Any, version: str | None) -> dict[str, str]:
-    """The settings that identify a target, for the cache of results.
+def identity_of(target: Any, version: str | None, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The settings that identify a target and its arguments, for the cache of results.
 
     An importable target: its name, and a hash of its file and of the user modules that it imports. Any other object:
     its class, and `version`; without a version it is new in every process, since its state cannot be seen.
@@ -125,19 +125,12 @@ def identity_of(target: Any, version: str | None) -> dict[str, str]:
     ['code', 'target']
     """
     name = target if isinstance(target, str) else _importable_name(target)
+    given = {"arguments": dict(arguments)} if arguments else {}
     if name is None:
         state = version or f"this process ({uuid4().hex[:8]})"
-        return {"target": f"{type(target).__module__}.{label_of(target)}", "version": state}
-    return {"target": name, "code": code_hash(name.partition(":")[0])} | ({"version": version} if version else {})
-
-
-def target_settings(target: Any, version: str | None, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The settings that the results of a target depend on, as far as they are known.
-
-    >>> target_settings("json:dumps", "2", {"indent": 1})["arguments"]
-    {'indent': 1}
-    """
-    return {**identity_of(target, version), **({"arguments": dict(arguments)} if arguments else {})}
+        return {"target": f"{type(target).__module__}.{label_of(target)}", "version": state, **given}
+    known = {"target": name, "code": code_hash(name.partition(":")[0])}
+    return known | ({"version": version} if version else {}) | given
 
 
 def _attribute(target: str, label: str, folder: Path) -> Any:
