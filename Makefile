@@ -101,7 +101,7 @@ $(VENV)/.tested: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.tested-all: $(VENV)/.tested
-	$(BIN)/python -m pip install --quiet --group adapters --group browser --group spark --group notebooks
+	$(BIN)/python -m pip install --quiet --group adapters --group browser --group spark --group notebooks --group docs
 	touch $@
 
 $(VENV)/.documented: $(VENV)/.installed

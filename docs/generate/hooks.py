@@ -98,6 +98,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return filled(markdown)
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """mkdocs: name the theme's search dialog, for screen readers."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
+
+
 def on_nav(nav: Any, **_: Any) -> None:
     """mkdocs: keep the navigation for llms.txt."""
     _NAV[:] = nav.items

@@ -23,7 +23,7 @@ def test_no_serious_finding(page, opened, view):
     with opened(page, address, **options, reduced_motion="reduce", bypass_csp=True) as tab:
         if not address.startswith("#query"):
             tab.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-            for figure in tab.locator("figure.chart").all():
+            for figure in tab.locator("figure.chart:visible").all():
                 figure.scroll_into_view_if_needed()
                 figure.locator("svg[role=img]").wait_for()
         found = axe.Axe().run(tab).response["violations"]
