@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shlex
 import sys
 import threading
@@ -180,6 +181,25 @@ def test_the_verdict_so_far_says_how_many_judgments_would_decide_it(
     assert "would decide it" not in decided
     assert "search leads near on nDCG@10" in decided
     assert "the difference is significant" in decided
+
+
+def test_judge_and_bench_give_the_same_verdict(folder: Path) -> None:
+    """Two documents of each of twelve questions are judged: whether `worse` is worse depends on the others."""
+    rows = "".join(f"  - python: {{target: way_in_app:{name}, name: {name}}}\n" for name in ("search", "worse"))
+    Path("bench.yaml").write_text(f"queries: questions.csv\nwarmup: 0\nretrievers:\n{rows}")
+    result = sy.bench("bench.yaml")
+    lines, draw = [], random.Random(6)
+    for query in list(result.runs["search"].queries)[:12]:
+        for name, grades in (("search", (0, 1, 2, 2, 3)), ("worse", (0, 0, 1, 1, 2))):
+            grade = draw.choice(grades)
+            doc = result.runs[name].frame.filter(pl.col("query_id") == query)["doc_id"][0]
+            line = {"query_id": query, "doc_id": doc, "grade": grade, "judge": "ann", "at": None, "relevant_from": 2}
+            lines.append(json.dumps(line))
+    Path("judgments.jsonl").write_text("\n".join(lines) + "\n")
+    so_far = judge_result("bench-result").comparison()
+    judged = sy.bench("bench.yaml").comparison
+    assert so_far.verdict == judged.verdict
+    assert so_far.leading_pair.verdict == judged.leading_pair.verdict == "undecided"
 
 
 def test_texts_are_kept_in_the_folder_and_come_from_the_cache(folder: Path) -> None:

@@ -287,13 +287,21 @@ def _tidy(path: Path) -> Path:
 
 
 def _joined(result: ResultFolder, file: Path) -> Qrels:
-    rows = {(query, doc): float(grade) for query, doc, grade in _rows(result.qrels)}
-    rows |= {(query, doc): float(grade) for query, doc, grade in _rows(_judgments(result, file).qrels())}
+    """The judgments of the result and of the file, as `compare` reads a judgments file: with its scale and its notes.
+
+    Without the notes, documents that were judged because runs returned them could be taken for chosen ones, and the
+    verdict would not depend on unjudged documents, as that of the bench does.
+    """
+    judged = _judgments(result, file).qrels()
+    rows = {(query, doc): float(grade) for query, doc, grade in [*_rows(result.qrels), *_rows(judged)]}
     queries: dict[str, dict[str, float]] = {}
     for (query, doc), grade in rows.items():
         if query in result.queries:
             queries.setdefault(query, {})[doc] = grade
-    return Qrels(queries)
+    joined = Qrels(queries).on_scale_of(judged if len(judged) else result.qrels)
+    joined.ranges = result.qrels.ranges
+    joined.notes = (*joined.notes, *(judged.notes if len(judged) else ()))
+    return joined
 
 
 def _judgments(result: ResultFolder, file: Path) -> Judgments:
