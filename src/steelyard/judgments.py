@@ -253,6 +253,7 @@ class Judgments:
             qrels.notes = (*qrels.notes, note("scales-differ", levels=[f"{level:g}" for level in sorted(scales)]))
         qrels.relevant_from = max(scales, default=None)
         qrels.labelled_by = self._labelled_by(resolve)
+        qrels.from_judgments = bool(len(qrels))
         return qrels
 
     def _labelled_by(self, resolve: str) -> str:

@@ -69,6 +69,8 @@ class Qrels(Remembers):
     """Where the judged spans and the chunks are in their documents, if the qrels were made from spans."""
     relevant_from: float | None = None
     """The lowest grade that answers the query, if the scale of the judgments is known."""
+    from_judgments: bool = False
+    """Whether they are from a judgments file: documents were judged because runs returned them."""
     labelled_by: str = ""
     """The models that gave the grades, and how far they were checked against people, as a sentence."""
 
@@ -147,6 +149,7 @@ class Qrels(Remembers):
     def on_scale_of(self, other: Qrels) -> Qrels:
         """These qrels, made from others, with the scale, the ranges and the judges of those."""
         self.relevant_from, self.ranges, self.labelled_by = other.relevant_from, other.ranges, other.labelled_by
+        self.from_judgments = other.from_judgments
         return self
 
     # For evaluation

@@ -183,7 +183,7 @@ def test_the_verdict_so_far_says_how_many_judgments_would_decide_it(
     assert "the difference is significant" in decided
 
 
-def test_judge_and_bench_give_the_same_verdict(folder: Path) -> None:
+def test_judge_bench_and_gate_give_the_same_verdict(folder: Path) -> None:
     """Two documents of each of twelve questions are judged: whether `worse` is worse depends on the others."""
     rows = "".join(f"  - python: {{target: way_in_app:{name}, name: {name}}}\n" for name in ("search", "worse"))
     Path("bench.yaml").write_text(f"queries: questions.csv\nwarmup: 0\nretrievers:\n{rows}")
@@ -200,6 +200,9 @@ def test_judge_and_bench_give_the_same_verdict(folder: Path) -> None:
     judged = sy.bench("bench.yaml").comparison
     assert so_far.verdict == judged.verdict
     assert so_far.leading_pair.verdict == judged.leading_pair.verdict == "undecided"
+    rules = ["no significant drop in nDCG@10"]
+    gate = sy.gate("bench-result", baseline="bench-result", rules=rules, run="worse", baseline_run="search")
+    assert gate.verdict == "undecided"
 
 
 def test_texts_are_kept_in_the_folder_and_come_from_the_cache(folder: Path) -> None:

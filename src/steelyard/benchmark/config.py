@@ -53,6 +53,8 @@ def read_yaml(path: Path) -> LocatedYaml:
     """Read a YAML file; a repeated key is an error."""
     try:
         text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise no_such_file(path) from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:

@@ -179,8 +179,7 @@ def _load(path: Path) -> ResultFolder:
     if record["comparison"] is None:
         return ResultFolder(path, record, runs, Qrels({}), None, queries, columns, documents, tuple(notes))
     settings = record["settings"]
-    qrels = read_qrels(path, settings.get("relevant_from"))
-    qrels.labelled_by = str(settings.get("labelled_by") or "")
+    qrels = read_qrels(path, settings)
     if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
         texts = _whole_texts(documents)
         runs = {name: Run(run, texts=texts) for name, run in runs.items()}
@@ -214,7 +213,7 @@ def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Sta
     with reading(path):
         record = read_record(path)
         required_comparison(record["comparison"], path)
-        qrels = read_qrels(path, record["settings"].get("relevant_from"))
+        qrels = read_qrels(path, record["settings"])
         if options.get("by") is not None and options.get("queries") is None:
             options["queries"] = path / "queries.parquet"
         frame = read_frame(path / STAGES_FILE)
@@ -256,13 +255,14 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
-def read_qrels(path: Path, relevant_from: float | None = None) -> Qrels:
-    """The qrels of a result folder, with the ranges of chunks; `relevant_from` is the scale that it records."""
+def read_qrels(path: Path, settings: Mapping[str, Any]) -> Qrels:
+    """The qrels of a result folder, with the ranges of chunks, and what its settings record of them."""
     file = path / "qrels.parquet"
     if not file.is_file():
         raise InputError(f"{path} has no qrels.parquet: the folder is incomplete. Run the bench again.")
     qrels = Qrels.read(file, format="parquet")
-    qrels.relevant_from = relevant_from
+    qrels.relevant_from = settings.get("relevant_from")
+    qrels.labelled_by, qrels.from_judgments = settings.get("labelled_by", ""), settings.get("from_judgments", False)
     ranges = read_frame(path / RANGES)
     qrels.ranges = None if ranges is None else Ranges.of_frame(ranges)
     return qrels
@@ -390,7 +390,7 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
     """The stages of every run that has some, for the page; none if they cannot be read, or no measure can be split."""
     names, found = comparing.staged_runs(record), []
     if names:
-        frame, qrels = read_frame(folder / STAGES_FILE), read_qrels(folder, record["settings"].get("relevant_from"))
+        frame, qrels = read_frame(folder / STAGES_FILE), read_qrels(folder, record["settings"])
         for name in names:
             with suppress(SteelyardError):
                 found.append(comparing.split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))

@@ -287,11 +287,7 @@ def _tidy(path: Path) -> Path:
 
 
 def _joined(result: ResultFolder, file: Path) -> Qrels:
-    """The judgments of the result and of the file, as `compare` reads a judgments file: with its scale and its notes.
-
-    Without the notes, documents that were judged because runs returned them could be taken for chosen ones, and the
-    verdict would not depend on unjudged documents, as that of the bench does.
-    """
+    """The judgments of the result and of the file, with the scale of the file, as the bench reads it."""
     judged = _judgments(result, file).qrels()
     rows = {(query, doc): float(grade) for query, doc, grade in [*_rows(result.qrels), *_rows(judged)]}
     queries: dict[str, dict[str, float]] = {}
@@ -300,7 +296,6 @@ def _joined(result: ResultFolder, file: Path) -> Qrels:
             queries.setdefault(query, {})[doc] = grade
     joined = Qrels(queries).on_scale_of(judged if len(judged) else result.qrels)
     joined.ranges = result.qrels.ranges
-    joined.notes = (*joined.notes, *(judged.notes if len(judged) else ()))
     return joined
 
 

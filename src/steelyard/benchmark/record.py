@@ -30,6 +30,8 @@ class _Settings(_Part):
     by: str | None = None
     rel: float | None = None
     relevant_from: float | None = None
+    labelled_by: str = ""
+    from_judgments: bool = False
     chunkers: list[str] = []
     gate: list[str] = []
     allow_failed: int = 0

@@ -218,6 +218,7 @@ class BenchResult:
         settings |= {"gate": self.bench.gate.rules, "allow_failed": self.bench.gate.allow_failed}
         settings["relevant_from"] = self.dataset.qrels.relevant_from
         settings["labelled_by"] = self.dataset.qrels.labelled_by
+        settings["from_judgments"] = self.dataset.qrels.from_judgments
         settings["chunkers"] = list(dict.fromkeys(row.chunker for row in self.rows if row.chunker))
         settings["evidence"] = None if self.bench.evidence is None else str(self.bench.evidence)
         if self.bench.history is not None:

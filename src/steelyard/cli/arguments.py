@@ -227,6 +227,8 @@ _ALIASES = {
 }
 """Other names that users try for an option, or for that of one verb; the help does not list them."""
 _ELSEWHERE = {
+    "--no-open": ("--endpoint", "--set open=no"),
+    "--no-browser": ("--endpoint", "--set open=no"),
     "--policy": ("--set", "--set NAME=POLICY"),
     "--parameter": ("--set", "--set NAME=VALUE"),
     "--qrels-columns": ("--set", "--set columns=qrels.grade=NAME"),

@@ -22,7 +22,7 @@ from steelyard.cli.report import page_line
 from steelyard.io.text import shortened
 from steelyard.notes import sentence
 from steelyard.safe_text import cell_text
-from steelyard.wording import counted
+from steelyard.wording import counted, listed
 
 SHOWN = 3
 """Documents of a first answer that are shown."""
@@ -90,6 +90,12 @@ def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
         print_messages(map(sentence, result.notes))
     elif not show_all:
         print_messages(sentence(each) for each in result.input_notes if each.code == JUDGMENTS_USED)
+    changing = [row.run for row in result.rows if row.cached and not {"target", "url"}.isdisjoint(row.settings)]
+    if changing and format is Format.table:
+        print_message(
+            f"From the cache: {listed(changing)}. Changes of code and settings are noticed, those of data are not: "
+            "--fresh asks again."
+        )
     page = f"The result is in {result.folder}. Next: {judge_command(result.folder)}"
     if result.evaluated is not None:
         page = page_line(result.folder / "report.html", result.folder)

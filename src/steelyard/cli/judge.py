@@ -112,6 +112,7 @@ def judge(
     served on 127.0.0.1 until Ctrl-C. Every judgment is written to the file before
     the next document is shown. With --html the judgments are kept in the browser
     and exported as a judgments file; without --judge the page asks for the name.
+    On a server: --set open=no --set port=8000 opens no browser.
 
     For QUESTIONS, the page shows each accepted draft with the text that answers it
     marked: accept, edit, reject or skip. When you stop, the folder is written again

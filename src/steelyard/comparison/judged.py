@@ -222,7 +222,7 @@ class JudgedDocuments:
         every query has as many judged documents as a pool of other runs would have. Otherwise the judged documents
         were chosen, and they say nothing about the others.
         """
-        if any(each.code in ("graded-by", "judges-resolved") for each in self.qrels.notes):
+        if self.qrels.from_judgments:
             return True
         first = Measure(definitions()["Judged"], cutoff=FIRST)
         for a in self.alignments.values():

@@ -288,7 +288,7 @@ def _column_values(now: GateInput, column: str, queries: Any) -> Mapping[str, ob
     if column == COMPLEXITY and now.folder is not None:
         from steelyard.benchmark.folder import read_qrels
 
-        return complexity(read_qrels(now.folder))
+        return complexity(read_qrels(now.folder, {}))
     known = [*now.columns, *([COMPLEXITY] if now.folder is not None else [])]
     columns = f"it has {', '.join(known)}" if known else "it has none"
     raise InputError(

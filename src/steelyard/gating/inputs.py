@@ -415,7 +415,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
         version=str(record["steelyard"]),
         definitions=_columns(keys, dialect, record["comparison"].get("weights"), cutoffs, rel=rel)[1],
         policies=asdict(resolve(dialect_of(dialect).policies, chosen)),
-        judgments=None if chunked else read_qrels(path).query_fingerprints(),
+        judgments=None if chunked else read_qrels(path, settings).query_fingerprints(),
         dataset={key: record["dataset"].get(key) for key in ("name", "fingerprint")},
         texts=texts,
         columns=columns,

@@ -43,7 +43,7 @@ def judged_documents(
     lists = result.run_lists(run)
     if lists is None or result.folder is None or result.policies is None:
         return None
-    from steelyard.benchmark.folder import read_qrels
+    from steelyard.benchmark.folder import read_qrels, read_record
 
     runs, options = {RUN: lists}, Options(**result.policies)
     other = None if baseline is None or baseline_run is None else baseline.run_lists(baseline_run)
@@ -52,7 +52,7 @@ def judged_documents(
         if baseline.list_depth is not None:
             depth = min(baseline.list_depth, options.depth or baseline.list_depth)
             options = replace(options, depth=depth)
-    qrels = read_qrels(result.folder)
+    qrels = read_qrels(result.folder, read_record(result.folder)["settings"])
     alignments = {name: options.lists(align(qrels, each, options.ordering).alignment) for name, each in runs.items()}
     return JudgedDocuments(qrels, runs.__getitem__, alignments, options, seed, test)
 

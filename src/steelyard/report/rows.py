@@ -222,7 +222,13 @@ def _elsewhere(comparison: ComparisonData, short: bool) -> list[str]:
     elif short and len(comparison.keys) * len(comparison.score_tables) > 1:
         lines.append("Intervals and p of the other measures are in Markdown, LaTeX, CSV, JSON and the report.")
     if len(comparison.keys) > 1 and comparison.plan.baseline is None and len(comparison.runs) > 2:
-        lines.append("The tests of the other measures are in the JSON.")
+        others = [
+            f"{key} {sum(each.verdict in ('better', 'worse') for each in pairs)} of {len(pairs)}"
+            for key in comparison.keys[1:]
+            if (pairs := [each for each in comparison.tested_pairs if each.measure == key])
+        ]
+        counts = f" (significant pairs: {', '.join(others)})" if others else ""
+        lines.append(f"The tests of the other measures are in the JSON{counts}.")
     if len(comparison.keys) > 1 and comparison.slices:
         lines.append("The slices of the other measures are in the CSV and the JSON.")
     return lines

@@ -199,7 +199,7 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
     if comparison.predicted_by:
         lines.append(cut(f"Estimated with judgments predicted by {comparison.predicted_by}", width))
     if comparison.tested_pairs:
-        lines.append(cut(_legend(comparison), width))
+        lines.append(_fitting(_legends(comparison), width))
     return made(chosen, *least), lines
 
 
@@ -214,11 +214,12 @@ def _weights(comparison: ComparisonData) -> str:
     return ", ".join(f"{'1 - ' if name in inverted else ''}{name} {weight / total:.0%}" for name, weight in by_weight)
 
 
-def _legend(comparison: ComparisonData) -> str:
-    """What brackets and stars mean."""
+def _legends(comparison: ComparisonData) -> Iterable[str]:
+    """What brackets and stars mean, and by which test; a short form for a narrow terminal."""
     plan = comparison.plan
-    corrected = "" if plan.corrected_by == "none" else f", {plan.corrected_by}"
-    return f"[{comparison.interval_heading}]; * p < .05, ** p < .01, *** p < .001 ({plan.test} test{corrected})"
+    test = f"{plan.test} test{'' if plan.corrected_by == 'none' else f', {plan.corrected_by}'}"
+    yield f"[{comparison.interval_heading}]; * p < .05, ** p < .01, *** p < .001 ({test})"
+    yield f"{test}: * p < .05, ** .01, *** .001; [{comparison.interval_heading}]"
 
 
 def _shown_rows(comparison: ComparisonData) -> tuple[list[LeaderboardRow], int]:
