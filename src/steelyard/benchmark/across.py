@@ -222,11 +222,13 @@ class BenchAcross(BenchResult):
         """As in across.json."""
         return self.across.to_dict()
 
-    def to_html(self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None) -> None:
-        """Write the page over all datasets; the pages of the datasets have their queries and charts."""
+    def to_html(
+        self, path: str | Path | None = None, *, everything: bool = False, charts: str | Path | None = None
+    ) -> str:
+        """The table over all datasets as HTML; with a path, its page is written there. The pages of the datasets have their queries and charts."""
         if everything or charts is not None:
             raise InputError("the page over several datasets has no lists and no charts; those of each dataset do.")
-        self.across.to_html(path)
+        return self.across.to_html(path)
 
     def __repr__(self) -> str:
         return f"{self.across!r}\nThe result is in {self.folder}."

@@ -121,19 +121,27 @@ class ResultFolder:
             absent=tuple(map(sentence, self.notes)),
         )
 
-    def to_html(self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None) -> None:
-        """Write the report page; with `charts`, also every chart as PNG and SVG to that folder."""
+    def to_html(
+        self, path: str | Path | None = None, *, everything: bool = False, charts: str | Path | None = None
+    ) -> str:
+        """The tables as an HTML fragment; with a path, the report page is written there.
+
+        With `charts`, every chart is also written as PNG and SVG to that folder.
+        """
         from steelyard.report.page import write_page
 
-        of_several = (self.path.parent / ACROSS_FILE).is_file() and Path(path).parent.resolve() == self.path.resolve()
-        subject = replace(self.subject(), across_page=ACROSS_PAGE) if of_several else self.subject()
-        write_page(subject, path, everything=everything, charts=charts)
+        if path is not None:
+            beside = Path(path).parent.resolve() == self.path.resolve()
+            of_several = beside and (self.path.parent / ACROSS_FILE).is_file()
+            subject = replace(self.subject(), across_page=ACROSS_PAGE) if of_several else self.subject()
+            write_page(subject, path, everything=everything, charts=charts)
+        return (self.evaluated or self.lists).to_html()
 
     def __repr__(self) -> str:
         return f"{self.evaluated or self.lists!r}\nRead from {self.path}."
 
     def _repr_html_(self) -> str:
-        return self.comparison.to_html()
+        return self.to_html()
 
 
 def lists_of(runs: Mapping[str, Run]) -> ListComparison:

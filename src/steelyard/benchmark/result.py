@@ -308,13 +308,20 @@ class BenchResult:
         write_file(folder / "result.json", utf8(record))
         return removed
 
-    def to_html(self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None) -> None:
-        """Write the report page; with `charts`, also every chart as PNG and SVG to that folder."""
-        record = json.loads(json.dumps(self.to_dict(), default=str))
-        write_page(self._subject(record), path, everything=everything, charts=charts)
+    def to_html(
+        self, path: str | Path | None = None, *, everything: bool = False, charts: str | Path | None = None
+    ) -> str:
+        """The tables as an HTML fragment; with a path, the report page is written there.
+
+        With `charts`, every chart is also written as PNG and SVG to that folder.
+        """
+        if path is not None:
+            record = json.loads(json.dumps(self.to_dict(), default=str))
+            write_page(self._subject(record), path, everything=everything, charts=charts)
+        return (self.evaluated or self.lists).to_html()
 
     def _repr_html_(self) -> str:
-        return self.comparison.to_html()
+        return self.to_html()
 
     def _subject(self, record: dict[str, Any]) -> Subject:
         """The subject of the report page: the same as that of the folder."""
