@@ -225,7 +225,7 @@ class BenchAcross(BenchResult):
     def to_html(
         self, path: str | Path | None = None, *, everything: bool = False, charts: str | Path | None = None
     ) -> str:
-        """The table over all datasets as HTML; with a path, its page is written there. The pages of the datasets have their queries and charts."""
+        """The table over all datasets as HTML; with a path, its page is written there."""
         if everything or charts is not None:
             raise InputError("the page over several datasets has no lists and no charts; those of each dataset do.")
         return self.across.to_html(path)
