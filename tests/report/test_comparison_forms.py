@@ -105,7 +105,10 @@ def test_two_runs_on_many_measures_are_shown_in_full():
 
 def test_pairs_of_many_runs_are_shown_on_the_measure_that_ranks_them():
     found = sy.compare(QRELS, RUNS, ["nDCG@5", "RR"])
-    assert "The tests of the other measures are in the JSON." in found.to_text()
+    pairs = [pair for pair in found.tested_pairs if pair.measure == "RR"]
+    significant = sum(pair.verdict in ("better", "worse") for pair in pairs)
+    counts = f"(significant pairs: RR {significant} of {len(pairs)})"
+    assert f"The tests of the other measures are in the JSON {counts}." in found.to_text()
     assert "\nRR\n" not in found.to_text()
     alone = sy.compare(QRELS, RUNS, ["nDCG@5"])
     assert "in the JSON" not in alone.to_text()

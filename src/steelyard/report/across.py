@@ -105,8 +105,9 @@ def pairs_tables(result: AcrossData) -> list[Table]:
     verdicts: list[list[Cell]] = [[pair.run, pair.baseline, *pair.datasets.values()] for pair in result.tested_pairs]
     corrected = "p-values are corrected for all pairs; intervals are of the pair alone."
     if result.friedman is not None:
+        p = shown_p(result.friedman.p)
         corrected += (
-            f" Friedman's test of all runs: F = {result.friedman.statistic:.2f}, p = {shown_p(result.friedman.p)}; "
+            f" Friedman's test of all runs: F = {result.friedman.statistic:.2f}, p {'' if '<' in p else '= '}{p}; "
             f"critical difference of mean ranks {result.friedman.critical_difference:.2f} (Nemenyi)."
         )
     return [

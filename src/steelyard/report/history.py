@@ -151,7 +151,8 @@ def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
     every = -(-len(points) // 14)
     parts += [
         f'<text x="{x(point):.1f}" y="{_HEIGHT - 24}" text-anchor="middle">{escape(point.label)}</text>'
-        f'<text class="date" x="{x(point):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(point.time[:10])}</text>'
+        f'<text class="date" x="{x(point):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">'
+        f"{'' if point.label == point.time else escape(point.time[:10])}</text>"
         for point in points[::every]
     ]
     step_width = (_WIDTH - _LEFT - 20) / len(points)

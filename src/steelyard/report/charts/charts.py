@@ -204,7 +204,7 @@ def _funnel(rows: list[Row], runs: Sequence[str]) -> Chart:
                 title=None,
                 sort=steps,
                 scale=alt.Scale(domain=steps, range="ramp"),
-                legend=alt.Legend(orient="top", columns=4),
+                legend=alt.Legend(orient="top", columns=2),
             ),
             tooltip=_tips("run", "step", "documents", "share"),
         )

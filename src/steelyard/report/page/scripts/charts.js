@@ -113,8 +113,10 @@ function showNumbers(figure, data, state) {
   const numbers = figure.element.querySelector(".numbers");
   if (!numbers.open) return;
   const [heads, ...rows] = shownTable(figure, data, state);
-  const cell = (value) => make("td", { class: typeof value === "number" && "number" }, visible(String(value ?? "–")));
-  const head = make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name)));
+  const isNumber = (value) => typeof value === "number" && "number";
+  const text = (value) => (isNumber(value) && !Number.isInteger(value) ? value.toFixed(4) : String(value ?? "–"));
+  const cell = (value) => make("td", { class: isNumber(value) }, visible(text(value)));
+  const head = make("tr", {}, heads.map((name, at) => make("th", { scope: "col", class: isNumber(rows[0]?.[at]) }, name)));
   const body = rows.map((row) => make("tr", {}, row.map(cell)));
   numbers.lastElementChild.replaceChildren(make("table", { class: "plain" }, make("thead", {}, head), make("tbody", {}, body)));
 }
