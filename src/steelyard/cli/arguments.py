@@ -145,6 +145,10 @@ def _advice(parser: Parser, unknown: Sequence[str]) -> str:
 
 def _settings(parser: Parser, given: Sequence[str]) -> dict[str, Any]:
     """The value of every setting: those of `--set NAME=VALUE`, and the defaults."""
+
+    def wrong(message: str) -> NoReturn:
+        raise UsageError(f"{message} `{parser.prog} --help-all` lists the settings.")
+
     values = {name: each.default for name, (each, _) in parser.settings.items()}
     for text in given:
         name, equals, value = text.partition("=")
@@ -152,17 +156,17 @@ def _settings(parser: Parser, given: Sequence[str]) -> dict[str, Any]:
         if name not in values:
             known = parser._option_string_actions.get(f"--{name.replace('_', '-')}")
             advice = f" Use {known.option_strings[0]}." if known else did_you_mean(name, list(values))
-            parser.error(f"--set {text}: there is no setting {name!r}; expected one of {', '.join(values)}.{advice}")
+            wrong(f"--set {text}: there is no setting {name!r}; expected one of {', '.join(values)}.{advice}")
         each, about = parser.settings[name]
         many, one = _unwrapped(each.kind)
         if not equals and one is not bool:
-            parser.error(f"--set {text} has no value; expected NAME=VALUE, as in {name}={about.metavar}.")
+            wrong(f"--set {text} has no value; expected NAME=VALUE, as in {name}={about.metavar}.")
         try:
             new: Any = _truth(value) if one is bool else _reader(one, about)(value)
         except argparse.ArgumentTypeError as error:
-            parser.error(f"--set {name}: {error}")
+            wrong(f"--set {name}: {error}")
         except ValueError:
-            parser.error(f"--set {name} is {value!r}; expected {_KINDS.get(one, about.metavar)}.")
+            wrong(f"--set {name} is {value!r}; expected {_KINDS.get(one, about.metavar)}.")
         values[name] = [*(values[name] or []), *(new if about.commas else [new])] if many else new
     return values
 
