@@ -12,7 +12,18 @@ import pytest
 from needs import import_peer
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("index", "gallery", "tour", "measures", "command-line", "report", "api/evaluation", "how-to/history", "engines", "notebooks/judging")
+PAGES = (
+    "index",
+    "gallery",
+    "tour",
+    "measures",
+    "command-line",
+    "report",
+    "api/evaluation",
+    "how-to/history",
+    "engines",
+    "notebooks/judging",
+)
 """One page of every kind: text, pictures, console blocks, long tables, generated references, the API."""
 
 

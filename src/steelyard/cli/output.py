@@ -77,12 +77,15 @@ def emit_result(
         print_message(f"Page: {output}")
     elif output is not None and output.suffix == ".parquet":
         result.to_parquet(output)
+        print_message(f"Written to {output}.")
     elif kind is Format.table and output is None:
         show() if show is not None else print_tables(result.document().tables)
     else:
         methods = {"table": "text"}
         text = texts.get(kind.value) or getattr(result, f"to_{methods.get(kind.value, kind.value)}")
         (write_json if kind is Format.json else write)(text(), output)
+        if output is not None:
+            print_message(f"Written to {output}.")
 
 
 def write_json(text: str, output: Path | None) -> None:

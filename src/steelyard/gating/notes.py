@@ -53,8 +53,8 @@ WARNINGS: Texts = {
     "gate-unknown-documents": "run {run!r}: it returned {count:,} {count:document that is|documents that are} not "
     "in the corpus",
     "gate-baseline-run-failed": "run {run!r} of the baseline: {failures}",
-    "gate-values-unchanged": "every value checked equals that of the baseline: {runs:listed}; the bench may not "
-    "have been run again",
+    "gate-values-unchanged": "every value of {runs:listed} equals that of the baseline: the change does not affect "
+    "retrieval, or the bench used cached answers (--fresh asks again)",
     "gate-values-missing": "run {run!r} has no value of {measure} for {count:,} {count:query that has|queries that "
     "have} one in the baseline; {count:it is|they are} left out",
     "gate-too-few-queries": "the rule `{rule}`: {queries:,} queries of run {run!r} are too few: they would probably "
