@@ -28,8 +28,8 @@ COMMANDS = [
     "convert a.run out/a.json.gz",
     "fuse a.run b.run --method rrf -o out/fused.run",
     "pool a.run b.run --qrels data/qrels.tsv --budget 40 --strategy pair -o out/pool.jsonl",
-    "pool a.run b.run --depth 20 --budget 300 --strategy sample --seed 3 -o out/sample.jsonl",
-    "judge out/pool.jsonl --dataset data --split ann,bob --judge bob --html out/judge.html",
+    "pool a.run b.run --depth 20 --budget 300 --strategy sample --set seed=3 -o out/sample.jsonl",
+    "judge out/pool.jsonl --dataset data --set split=ann,bob --judge bob --html out/judge.html",
 ]
 
 COPIES = ["a.json.gz", "a.parquet", "bench/runs/a.parquet"]

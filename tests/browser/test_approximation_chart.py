@@ -40,7 +40,7 @@ def test_every_search_is_a_point_and_a_row(approximate, opened, width):
         assert legend == ["exact search", "faiss hnsw", "faiss ivf", "faiss ivf, filter 0.5"]
         assert "nDCG@10 lost" in figure.inner_text()
         assert figure.bounding_box()["width"] <= width
-        tab.locator("summary", has_text="What approximate search costs").click()
+        tab.get_by_text("What approximate search costs", exact=True).first.click()
         table = tab.locator("[aria-label='What approximate search costs'] tbody tr")
         assert table.count() == 6
         assert table.last.locator("th, td").all_inner_texts()[:2] == ["ivf filtered", "dense filtered"]

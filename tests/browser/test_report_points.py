@@ -278,6 +278,7 @@ def drawn_with_numbers(tab, section, name, rows):
     assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
     assert figure.locator(".layer_0_marks :is(line, path), .mark-rect.marks path").count() == rows, name
     figure.locator(".numbers summary").click()
+    figure.locator(".numbers tbody tr").first.wait_for()
     assert figure.locator(".numbers tbody tr").count() == rows, name
     figure.locator(".numbers summary").click()
 
