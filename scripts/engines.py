@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steelyard.retrievers.adapters.postgres import server_package
+
 ROOT = Path(__file__).resolve().parents[1]
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 Settings = dict[str, Any]
@@ -77,13 +79,13 @@ for name in NAMES:
         {"target": "{folder}/corpus.db", "table": "passages", "column": "nothing", **_MODEL},
     ),
     "postgres-fts": Case(
-        "pgserver",
+        server_package(),
         "",
         ({}, {"target": "{address}"}, {**_TABLE, "column": "words"}),
         {"target": "{address}", "config": "nothing"},
     ),
     "pgvector": Case(
-        "pgserver",
+        server_package(),
         "",
         (_MODEL, {"target": "{address}", **_MODEL}, {**_TABLE, **_MODEL}),
         {**_TABLE, **_MODEL, "where": "nothing()"},

@@ -15,6 +15,8 @@ from needs import allowed_reasons, is_allowed
 # Time limits of single examples fail on a busy machine, and test nothing.
 settings.register_profile("steelyard", deadline=None)
 settings.load_profile("steelyard")
+# As in the adapter of Milvus; the tests import its package before.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

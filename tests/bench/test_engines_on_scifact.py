@@ -11,6 +11,7 @@ import steelyard as sy
 from needs import import_peer, shared_data
 from steelyard.benchmark.approximation import neighbours_found
 from steelyard.cli import run as steelyard
+from steelyard.retrievers.adapters.postgres import server_package
 from steelyard.retrievers.dense import passing
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
@@ -21,8 +22,9 @@ SWEEPS = {"hnsw": [4, 16, 64], "ivf": [1, 8, 64]}
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    for module in ("faiss", "psycopg", "pgserver", "lancedb", "chromadb", "pymilvus", "milvus_lite", "qdrant_client"):
+    for module in ("faiss", "psycopg", server_package(), "lancedb", "chromadb", "pymilvus", "milvus_lite"):
         import_peer(module)
+    import_peer("qdrant_client")
     import_peer("sqlite_vec")
     shares = [("", None), (" filtered", 0.2)]
     bench = {

@@ -23,6 +23,7 @@ from steelyard.benchmark import documents, retrieval
 from steelyard.benchmark.judged import differences, judge_result
 from steelyard.cli import run as command
 from steelyard.judging.server import JudgingServer
+from steelyard.retrievers.adapters.postgres import server_package
 
 WORDS = ("boat", "river", "gold", "lake", "stone", "lead", "water", "fish")
 DOCUMENTS = {f"p{n}": f"Page {n} is about the {word}." for n, word in enumerate(WORDS * 3)}
@@ -382,7 +383,7 @@ def test_three_commands_with_a_chroma_and_a_pgvector_collection(
     folder: Path, judging: dict[str, Any], capsys: Any
 ) -> None:
     chromadb = import_peer("chromadb")
-    import_peer("pgserver")
+    import_peer(server_package())
     psycopg = import_peer("psycopg")
     from steelyard.retrievers.adapters.postgres import private_server
 
@@ -564,7 +565,7 @@ def test_every_retriever_and_file_of_the_how_to(
     """Its table of retrievers (a function, LangChain, a service, pgvector, Chroma), its YAML and its Python."""
     import_peer("langchain_core")
     chromadb, psycopg = import_peer("chromadb"), import_peer("psycopg")
-    import_peer("pgserver")
+    import_peer(server_package())
     from steelyard.retrievers.adapters.postgres import private_server
 
     embed = EMBED.format(words=list(WORDS))
@@ -657,7 +658,7 @@ def test_tables_are_identified_by_their_texts(folder: Path, store: str) -> None:
         made.create_index("text", config=import_peer("lancedb.index").FTS())
         settings = {"target": "pages", "table": "pages", "search": "text"}
     else:
-        import_peer("pgserver")
+        import_peer(server_package())
         psycopg = import_peer("psycopg")
         from steelyard.retrievers.adapters.postgres import private_server
 

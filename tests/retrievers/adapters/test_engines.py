@@ -14,7 +14,7 @@ import steelyard as sy
 from needs import import_peer
 from steelyard.datasets.corpus import Corpus
 from steelyard.retrievers import Dense
-from steelyard.retrievers.adapters.postgres import private_server
+from steelyard.retrievers.adapters.postgres import private_server, server_package
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.embeddings import clear_vectors
 from steelyard.retrievers.registry import retriever
@@ -27,8 +27,8 @@ MODULES = {
     "chroma": ["chromadb"],
     "lancedb": ["lancedb"],
     "milvus": ["pymilvus", "milvus_lite"],
-    "pgvector": ["psycopg", "pgserver"],
-    "postgres-fts": ["psycopg", "pgserver"],
+    "pgvector": ["psycopg", server_package()],
+    "postgres-fts": ["psycopg", server_package()],
     "sqlite-vec": ["sqlite_vec"],
     "sqlite-fts": [],
 }
@@ -326,7 +326,7 @@ class TestExistingCollections:
     def server(self):
         """The address of a new database of the private server."""
         psycopg = import_peer("psycopg")
-        import_peer("pgserver")
+        import_peer(server_package())
         address = private_server()
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute("create database trial")

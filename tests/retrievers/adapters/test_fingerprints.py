@@ -138,7 +138,8 @@ def fingerprint(name, settings, folder):
 
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=[f"{n}-{name}" for n, (name, _) in enumerate(CASES)])
 def test_settings_are_as_recorded(folder, name, settings, library, monkeypatch):
-    for module in ("chromadb", "lancedb", "pymilvus", "qdrant_client", "psycopg", "bm25s", "Stemmer"):
+    pyterrier = ["pyterrier"] if name == "pyterrier" else []
+    for module in ("chromadb", "lancedb", "pymilvus", "qdrant_client", "psycopg", "bm25s", "Stemmer", *pyterrier):
         library(module)
     monkeypatch.syspath_prepend(str(folder))
     recorded = json.loads(RECORDED.read_text("utf-8"))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from scripts.engines import CASES, KILLED, SIGNALS, home, rounds
 
+from steelyard.retrievers.adapters.postgres import server_package
 from steelyard.temporary import _described, _machine, remove_left_over, temporary_folder
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
@@ -68,7 +69,7 @@ def test_benches_with_all_engines_that_are_ended_at_random_moments_leave_nothing
 
 def test_a_private_server_changes_no_mode_of_a_folder(library, here):
     """The server of root runs as another user, for whom pgserver would open every folder above its data."""
-    library("pgserver")
+    library(server_package())
     here.temporary = here.folder / "my" / "tmp"
     here.temporary.mkdir(parents=True)
     folders = [here.temporary, *here.temporary.parents]

@@ -13,6 +13,7 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer
+from steelyard.retrievers.adapters.postgres import server_package
 
 pytestmark = pytest.mark.adapters
 
@@ -39,7 +40,7 @@ def sqlite(folder: Path, monkeypatch: Any) -> Source:
 
 
 def postgres(folder: Path, monkeypatch: Any) -> Source:
-    import_peer("pgserver")
+    import_peer(server_package())
     psycopg = import_peer("psycopg")
     from steelyard.retrievers.adapters.postgres import private_server
 

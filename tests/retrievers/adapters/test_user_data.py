@@ -13,7 +13,7 @@ from scripts.engines import CASES, home
 
 import steelyard as sy
 from steelyard.retrievers.adapters.engines import Engine
-from steelyard.retrievers.adapters.postgres import private_server
+from steelyard.retrievers.adapters.postgres import private_server, server_package
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.registry import adapter_classes, retriever
 
@@ -72,7 +72,7 @@ class Database:
 
 @pytest.fixture
 def database(library):
-    library("pgserver")
+    library(server_package())
     return Database(library("psycopg"))
 
 
@@ -88,7 +88,7 @@ def test_nothing_changes_by_a_bench_that_is_killed_fails_or_succeeds(library, re
     """The engine indexes the corpus and searches a collection of the user's, in folders full of look-alikes."""
     library(CASES[engine].package)
     case, database = CASES[engine], None
-    if case.package == "pgserver":
+    if case.package == server_package():
         database = request.getfixturevalue("database")
         if engine == "pgvector":
             database.add_vectors()
@@ -215,7 +215,7 @@ class TestPostgres:
 @pytest.mark.parametrize("kind", ["exact", "hnsw"])
 def test_a_query_without_a_score_fails_alone(library, corpus, tmp_path, kind):
     """The cosine of a vector of zeros is nan in pgvector; that is the failure of one query."""
-    library("pgserver")
+    library(server_package())
 
     def embed(texts):
         return np.array([[0.0] * 8 if text == "unknown" else vectors_of([text])[0] for text in texts])

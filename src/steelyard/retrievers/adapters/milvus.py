@@ -60,6 +60,8 @@ class Milvus(VectorEngine):
     def _set_up(self) -> None:
         # Its errors are raised; it would also print each of them, with a traceback.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+        # Its handlers of forks can crash the process that PostgreSQL is started from while Milvus is at work.
+        os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
         super()._set_up()
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
         self._filter = f"{PASSES} == true" if self.filter is not None else self.where or ""

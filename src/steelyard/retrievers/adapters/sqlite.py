@@ -199,7 +199,7 @@ def _driver_with_extensions(label: str) -> Any:
     except ImportError:
         raise RetrieverError(
             f"{label}: the sqlite3 of this Python cannot load extensions; "
-            "install another one: pip install pysqlite3-binary"
+            "install another one: pip install pysqlite3-binary, or pysqlite3 if that has no wheel for this machine"
         ) from None
 
 
