@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
@@ -29,11 +28,9 @@ from steelyard.report.tables import Table
 from steelyard.run import Run
 from steelyard.statistics import adjust
 from steelyard.statistics import agreement as statistics
-from steelyard.statistics.agreement import FEWEST_RUNS
+from steelyard.statistics.agreement import FEWEST_RUNS, Array
 from steelyard.version import __version__
 from steelyard.wording import counted
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,32 +148,31 @@ class Agreement(Documented):
         ordinal), ac1 (Gwet), bias (mean grade of b - of a), then alpha_nominal, alpha_interval, only_a and only_b
         (documents graded by one of the two), kappa_low and kappa_high (a 95% interval over queries).
         """
-        rows = [self._pair(a, b) for a, b in combinations(range(len(self.judges)), 2)]
+        rows = []
+        for a, b in combinations(range(len(self.judges)), 2):
+            both = self.panel.grades[[a, b]]
+            one, other = both
+            found, gaps = statistics.confusion_matrix(one, other), np.isnan(both)
+            low, high = statistics.kappa_interval(one, other, self.panel.query_ids)
+            row = {
+                "a": self.judges[a],
+                "b": self.judges[b],
+                "n": found.n,
+                "kappa": statistics.kappa_of(found),
+                "kappa_linear": statistics.kappa_of(found, "linear"),
+                "kappa_quadratic": statistics.kappa_of(found, "quadratic"),
+                "alpha": statistics.krippendorff_alpha(both, "ordinal"),
+                "ac1": statistics.ac1_of(found),
+                "bias": statistics.grade_bias(one, other),
+                "alpha_nominal": statistics.krippendorff_alpha(both, "nominal"),
+                "alpha_interval": statistics.krippendorff_alpha(both, "interval"),
+                "only_a": int((~gaps[0] & gaps[1]).sum()),
+                "only_b": int((gaps[0] & ~gaps[1]).sum()),
+                "kappa_low": low,
+                "kappa_high": high,
+            }
+            rows.append(row)
         return pl.DataFrame(rows)
-
-    def _pair(self, a: int, b: int) -> dict[str, Any]:
-        one, other = self.panel.grades[a], self.panel.grades[b]
-        found = statistics.confusion_matrix(one, other)
-        both = self.panel.grades[[a, b]]
-        gaps = np.isnan(both)
-        low, high = statistics.kappa_interval(one, other, self.panel.query_ids)
-        return {
-            "a": self.judges[a],
-            "b": self.judges[b],
-            "n": found.n,
-            "kappa": statistics.kappa_of(found),
-            "kappa_linear": statistics.kappa_of(found, "linear"),
-            "kappa_quadratic": statistics.kappa_of(found, "quadratic"),
-            "alpha": statistics.krippendorff_alpha(both, "ordinal"),
-            "ac1": statistics.ac1_of(found),
-            "bias": statistics.grade_bias(one, other),
-            "alpha_nominal": statistics.krippendorff_alpha(both, "nominal"),
-            "alpha_interval": statistics.krippendorff_alpha(both, "interval"),
-            "only_a": int((~gaps[0] & gaps[1]).sum()),
-            "only_b": int((gaps[0] & ~gaps[1]).sum()),
-            "kappa_low": low,
-            "kappa_high": high,
-        }
 
     @cached_property
     def alpha(self) -> dict[str, float]:
@@ -204,25 +200,19 @@ class Agreement(Documented):
         (paired t test, p < 0.05, not corrected) by a, by b and by both; reversed counts those of both where a
         and b prefer different runs. Without runs, or with one, there are no rows.
         """
-        rows = []
-        if len(self.panel.runs) > 1:
-            for a, b in combinations(self.judges, 2):
-                rows += [self._system(a, b, measure) for measure in self.panel.measures]
+        rows: list[list[Any]] = []
+        measures = self.panel.measures if len(self.panel.runs) > 1 else ()
+        for (a, b), measure in product(combinations(self.judges, 2), measures):
+            one, other, queries = self.scores(a, b, measure)
+            row = [a, b, measure, len(self.panel.runs), len(queries)]
+            if queries:
+                found = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed)
+                tested = statistics.significant_pairs(one, other)
+                row += (part for each in (found.tau, found.tau_ap, found.rbo, found.drop) for part in astuple(each))
+                row += [self.panel.runs[found.dropped] if found.drop.value > 0 else None, *astuple(found.bias)]
+                row += [tested.pairs, tested.both, tested.a, tested.b, tested.reversed]
+            rows.append(row + [None] * (len(_SYSTEMS) - len(row)))
         return pl.DataFrame(rows, schema=_SYSTEMS, orient="row")
-
-    def _system(self, a: str, b: str, measure: str) -> list[Any]:
-        one, other, queries = self.scores(a, b, measure)
-        if not len(queries):
-            return [a, b, measure, len(self.panel.runs), 0, *[None] * (len(_SYSTEMS) - 5)]
-        found = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed)
-        tested = statistics.significant_pairs(one, other)
-        return [
-            *(a, b, measure, len(self.panel.runs), len(queries)),
-            *(part for each in (found.tau, found.tau_ap, found.rbo, found.drop) for part in astuple(each)),
-            self.panel.runs[found.dropped] if found.drop.value > 0 else None,
-            *astuple(found.bias),
-            *(tested.pairs, tested.both, tested.a, tested.b, tested.reversed),
-        ]
 
     def scores(self, a: str, b: str, measure: str) -> tuple[Array, Array, list[str]]:
         """The scores of the runs by both judges, runs x queries, over the queries that both judged."""
@@ -251,18 +241,12 @@ class Agreement(Documented):
     @cached_property
     def by_query(self) -> pl.DataFrame:
         """Bias by query: for each pair of judges and query, the mean grade of b minus that of a."""
-        query_ids = np.array(self.panel.query_ids, dtype=object)
         frames = []
         for a, b in combinations(range(len(self.judges)), 2):
-            difference = self.panel.grades[b] - self.panel.grades[a]
-            both = ~np.isnan(difference)
-            frame = pl.DataFrame(
-                {"query_id": query_ids[both].tolist(), "bias": difference[both]},
-                schema={"query_id": pl.String, "bias": pl.Float64},
-            )
-            means = frame.group_by("query_id", maintain_order=True).agg(
-                n=pl.len().cast(pl.Int64), bias=pl.col("bias").mean()
-            )
+            columns = {"query_id": list(self.panel.query_ids), "bias": self.panel.grades[b] - self.panel.grades[a]}
+            frame = pl.DataFrame(columns, schema={"query_id": pl.String, "bias": pl.Float64})
+            by_query = frame.filter(pl.col("bias").is_not_nan()).group_by("query_id", maintain_order=True)
+            means = by_query.agg(n=pl.len().cast(pl.Int64), bias=pl.col("bias").mean())
             names = [pl.lit(self.judges[a]).alias("a"), pl.lit(self.judges[b]).alias("b")]
             frames.append(means.select(*names, "query_id", "n", "bias"))
         return pl.concat(frames)
@@ -276,34 +260,28 @@ class Agreement(Documented):
         one pair of judges and measure.
         """
         rows: list[list[Any]] = []
-        if len(self.panel.runs) > 1:
-            for a, b in combinations(self.judges, 2):
-                for measure in self.panel.measures:
-                    rows += self._favour(a, b, measure)
+        measures = self.panel.measures if len(self.panel.runs) > 1 else ()
+        for (a, b), measure in product(combinations(self.judges, 2), measures):
+            one, other, queries = self.scores(a, b, measure)
+            if queries:
+                bias = other - one
+                favour = bias - bias.mean(axis=0)
+                p = statistics.paired_p(favour)
+                means = [each.mean(axis=1).tolist() for each in (one, other, bias, favour)]
+                found = zip(self.panel.runs, *means, p.tolist(), adjust(p).tolist(), strict=True)
+                rows += ([a, b, measure, *row] for row in found)
         return pl.DataFrame(rows, schema=_FAVOURS, orient="row")
-
-    def _favour(self, a: str, b: str, measure: str) -> list[list[Any]]:
-        one, other, queries = self.scores(a, b, measure)
-        if not len(queries):
-            return []
-        bias = other - one
-        favour = bias - bias.mean(axis=0)
-        p = statistics.paired_p(favour)
-        means = [each.mean(axis=1).tolist() for each in (one, other, bias, favour)]
-        rows = zip(self.panel.runs, *means, p.tolist(), adjust(p).tolist(), strict=True)
-        return [[a, b, measure, *row] for row in rows]
 
     @property
     def verdict(self) -> str:
         """What to make of it: one sentence for each judge, compared with the first one."""
-        a = self.judges[0]
-        return " ".join(self._verdict(a, b) for b in self.judges[1:])
-
-    def _verdict(self, a: str, b: str) -> str:
-        rows = [row for row in self.systems.iter_rows(named=True) if (row["a"], row["b"]) == (a, b)]
-        pair = next(row for row in self.pairs.iter_rows(named=True) if (row["a"], row["b"]) == (a, b))
-        ranked = rows and rows[0]["tau"] is not None and not math.isnan(rows[0]["tau"])
-        return " ".join([*([ranking_verdict(a, b, rows[0])] if ranked else []), grades_verdict(a, b, pair)])
+        a, said = self.judges[0], []
+        for b in self.judges[1:]:
+            row, *_ = self.systems.filter(pl.col("a") == a, pl.col("b") == b).to_dicts() or [{"tau": None}]
+            if row["tau"] is not None and not math.isnan(row["tau"]):
+                said.append(ranking_verdict(a, b, row))
+            said.append(grades_verdict(a, b, self.pairs.filter(pl.col("a") == a, pl.col("b") == b).row(0, named=True)))
+        return " ".join(said)
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -342,8 +320,6 @@ class Agreement(Documented):
         document: Document = looked_up("steelyard.judging.report:agreement_document")(self)
         return document
 
-
-# Verdicts
 
 SAME_RANKING = 0.8
 OTHER_RANKING = 0.6
@@ -418,9 +394,6 @@ def favour_remark(judge: str, rows: pl.DataFrame, measure: str) -> str:
     return f"{judge}: {count} a bias in {measure} significantly different from the mean of all runs: {', '.join(ends)}."
 
 
-# Input
-
-
 @streams_read_once()
 def _labels(judges: Any, resolve: str) -> tuple[dict[str, Qrels], list[str]]:
     """The qrels of every judge, and notes on how they were read."""
@@ -487,8 +460,6 @@ def _scored(qrels: Qrels, runs: Mapping[str, Run], measures: tuple[str, ...]) ->
     scores = np.stack(rows, axis=1) if rows else np.empty((len(measures), 0, 0))
     return queries, np.asarray(scores, dtype=np.float64)
 
-
-# Columns of the frames
 
 _SYSTEMS: dict[str, type] = {
     **typed("a b measure", str),

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from itertools import islice
@@ -36,18 +36,15 @@ from steelyard.wording import counted
 
 ATTEMPTS = 8
 """How often a request is sent at most, the first time included."""
-
 SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 0.01, 86_400.0
 """Seconds that one attempt may be given."""
-
 MOST_TOKENS = 10**9
 """Tokens of one answer at most; a server that counts more, or fewer than 0, has not counted."""
-
 CONNECTING = 8.0
 """Seconds in which a server has to accept the first connection."""
-
 LONGEST_WAIT = 60.0
 """Seconds between two attempts at most, whatever Retry-After asks for."""
+MOST_WORKERS = 256
 
 
 class ChatError(SteelyardError):
@@ -131,21 +128,21 @@ class Endpoint:
             allow()
             start = time.monotonic()
             try:
-                return self._reply(self._post(body), time.monotonic() - start)
+                return Reply(*self._post(body), time.monotonic() - start)
             except RetryableError as error:
                 reason = str(error)
                 if attempt < ATTEMPTS - 1:
                     wait(_pause(attempt, error.after))
         raise ChatError(f"{self.url}: no answer after {ATTEMPTS} attempts; the last: {masked(reason)}.")
 
-    def _post(self, body: dict[str, Any]) -> Any:
-        parts = urlsplit(self.url)
+    def _post(self, body: dict[str, Any]) -> tuple[str, int | None]:
+        """The text of the answer and its tokens, if the server counted them."""
         connection = connect(self.url, self.timeout)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
         try:
-            path = f"{parts.path.rstrip('/')}/chat/completions"
+            path = f"{urlsplit(self.url).path.rstrip('/')}/chat/completions"
             connection.request("POST", path, json.dumps(body, ensure_ascii=True), headers)
             response = connection.getresponse()
             content = read_body(response, LARGEST_CHAT)
@@ -158,37 +155,30 @@ class Endpoint:
         finally:
             connection.close()
         if response.status in (408, 429) or response.status >= 500:
-            raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After")))
+            raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After", "")))
         if response.status != 200:
             shown = masked(content[:300].decode("utf-8", "replace").strip())
             raise ChatError(f"{self.url}: status {response.status}: {shown or 'no text'}.")
         try:
-            return json_value(content)
+            answer = json_value(content)
         except (ValueError, AnswerError):
             raise RetryableError("the answer is not JSON") from None
-
-    def _reply(self, answer: Any, seconds: float) -> Reply:
         try:
-            content = answer["choices"][0]["message"]["content"]
+            said = answer["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
             raise RetryableError("the answer has no choices[0].message.content") from None
         usage = answer.get("usage")
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
+        if isinstance(said, list):
+            said = "".join(str(part.get("text") or "") for part in said if isinstance(part, dict))
         # A server may echo the request: what is stored has neither the key nor half of a character.
-        text = masked(utf8(_content_text(content)).decode())
-        return Reply(text, tokens if is_count(tokens) else None, seconds)
+        text = masked(utf8(said if isinstance(said, str) else "").decode())
+        return text, tokens if is_count(tokens) else None
 
 
 def is_count(tokens: Any) -> bool:
     """Whether a server counted the tokens: a whole number that can be true."""
     return is_whole(tokens, 0) and tokens <= MOST_TOKENS
-
-
-def _content_text(content: Any) -> str:
-    """The text of a message: a text, or a list of parts with texts."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
 
 
 def _pause(attempt: int, after: float | None) -> float:
@@ -198,21 +188,14 @@ def _pause(attempt: int, after: float | None) -> float:
     return min(0.5 * 2.0**attempt, LONGEST_WAIT) * (0.5 + random.random() / 2)
 
 
-def _seconds(text: str | None) -> float | None:
+def _seconds(text: str) -> float | None:
     """Retry-After in seconds, from a number or a date."""
-    if text is None:
-        return None
-    try:
+    with suppress(ValueError):
         return max(0.0, float(text))
-    except ValueError:
-        pass
-    try:
+    with suppress(TypeError, ValueError, OverflowError):
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return None
+    return None
 
-
-MOST_WORKERS = 256
 
 Reader = Callable[[str], tuple[int | None, str]]
 """From the text of an answer to a grade, or None and why it has none; an answer without a grade is asked for again."""
@@ -251,7 +234,15 @@ class AnswerCache:
         try:
             self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=30)
             self._database.text_factory = lambda content: content.decode("utf-8", "replace")
-            self._refuse_other_tables()
+            tables = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            columns = [name for _, name, *_ in self._database.execute("PRAGMA table_info(answers)")]
+            if tables and columns != [column.split()[0] for column in _COLUMNS.split(", ")]:
+                self._database.close()
+                raise InputError(
+                    f"this is a database of something else, with the table {tables[0]!r}; name another file for the "
+                    "cache.",
+                    self.path,
+                )
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.execute(f"CREATE TABLE IF NOT EXISTS answers ({_COLUMNS})")
@@ -260,26 +251,14 @@ class AnswerCache:
             raise InputError(f"the cache cannot be opened ({error}).", self.path) from None
         self._lock = threading.Lock()
 
-    def _refuse_other_tables(self) -> None:
-        """Raise if the file is a database of something else, before anything is written to it."""
-        tables = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        columns = [name for _, name, *_ in self._database.execute("PRAGMA table_info(answers)")]
-        if tables and columns != [column.split()[0] for column in _COLUMNS.split(", ")]:
-            self._database.close()
-            raise InputError(
-                f"this is a database of something else, with the table {tables[0]!r}; name another file for the cache.",
-                self.path,
-            )
-
     def get(self, key: str, read: Reader) -> Answer | None:
         """An answer; None if the question was never answered, or if the row is damaged.
 
         The grade is read from the text of the answer again: a row whose grade is a different one is damaged.
         """
         with self._used():
-            row = self._database.execute(
-                "SELECT grade, tokens, seconds, raw FROM answers WHERE key = ?", (key,)
-            ).fetchone()
+            found = self._database.execute("SELECT grade, tokens, seconds, raw FROM answers WHERE key = ?", (key,))
+            row = found.fetchone()
         if row is None:
             return None
         grade, tokens, seconds, raw = row
@@ -437,8 +416,7 @@ class Client:
 
     def _answer(self, question: Question) -> Answer:
         """The answer from the cache, or from the model: asked a second time if the first has no grade."""
-        known = self.known(question)
-        if known is not None:
+        if (known := self.known(question)) is not None:
             return known
         raw: list[str] = []
         tokens, seconds, grade, reason = 0, 0.0, None, ""

@@ -16,8 +16,17 @@ from steelyard.io.dataset_files import read_corpus, read_queries
 from steelyard.judging import draft_checks as checks
 from steelyard.judging.client import Answer, Client, Endpoint, Plan, Question
 from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.passages import MOST_DOCUMENTS, Drawn, Lists, Passage, Sampler, favours, others, search
-from steelyard.judging.prompts import LONGEST_TEXT, Prompt, digest, filled, instructions, read_prompt, stated_objects
+from steelyard.judging.passages import MOST_DOCUMENTS, Lists, Passage, Sampler, favours, others, search
+from steelyard.judging.prompts import (
+    LONGEST_TEXT,
+    PAIR,
+    Prompt,
+    digest,
+    filled,
+    instructions,
+    read_prompt,
+    stated_objects,
+)
 from steelyard.notes import Note, note, sentence
 
 LONGEST_ANSWER = 600
@@ -50,15 +59,16 @@ DEFAULT_KINDS = {"fact": 0.75, "procedure": 0.25}
 
 NO_QUESTION, MALFORMED, ANSWERED, CRITIC = "no question", "malformed answer", "answered by its passage", "critic"
 
-BETTER_PROMPT = instructions(
+_BETTER = instructions(
     "You check questions of a test. The document has two passages, A and B. Decide whether B answers the query better "
     "than A.",
     {1: "B answers it better.", 0: "A answers it as well or better."},
 )
-CRITIC_PROMPT = instructions(
+_CRITIC = instructions(
     "You check questions of a test. Decide whether the passage alone answers the query.",
     {1: "it does.", 0: "it does not."},
 )
+BETTER_PROMPT, CRITIC_PROMPT = Prompt("better", PAIR, (0, 1), _BETTER), Prompt("critic", PAIR, (0, 1), _CRITIC)
 
 Progress = Callable[[int, int, int], None]
 
@@ -97,12 +107,6 @@ class _Kind:
         system, text = read_prompt(path, ("{passage}",))
         return cls(path.stem, system + like, text)
 
-    def fill(self, passages: Sequence[Passage]) -> str:
-        """The user message; the passages are put in as they are."""
-        first, second = passages[0].text, passages[-1].text
-        mark = digest(first, second)[:12]
-        return filled(self.text, {"{passage}": first, "{passage_2}": second, "{mark}": mark})
-
 
 def read_draft(answer: str) -> tuple[int | None, str]:
     """1 if an answer has a draft, or says that there is none to ask; None and the reason otherwise.
@@ -140,20 +144,22 @@ class Drafting:
         shares = dict(kinds or DEFAULT_KINDS)
         made = {name: _Kind.of(name, examples) for name in shares}
         sampler = Sampler(self.corpus, by)
-        self.drawn: Drawn = sampler.passages(n, generator)
-        self.notes = [note("fewer-passages", wanted=n, drawn=len(self.drawn.passages))] * (len(self.drawn.passages) < n)
+        drawn, self.passed_over = sampler.passages(n, generator)
+        self.notes = [note("fewer-passages", wanted=n, drawn=len(drawn))] * (len(drawn) < n)
         self.tasks: list[tuple[_Kind, tuple[Passage, ...]]] = []
-        drawn = self.drawn.passages
         for passage, name in zip(drawn, _allotted(shares, len(drawn), generator), strict=True):
             second = (_neighbour(passage, sampler, generator),) if name == "two-passage" else ()
             self.tasks.append((made[name], (passage, *second)))
 
     def questions(self) -> list[Question]:
         """The requests for drafts, one per passage (or two passages)."""
-        return [
-            self._question(f"q{number}", passages[0].doc_id, kind.name, kind.fill(passages), kind.system, read_draft)
-            for number, (kind, passages) in enumerate(self.tasks, start=1)
-        ]
+        made = []
+        for number, (kind, passages) in enumerate(self.tasks, start=1):
+            first, second = passages[0].text, passages[-1].text
+            places = {"{passage}": first, "{passage_2}": second, "{mark}": digest(first, second)[:12]}
+            doc_id, text = passages[0].doc_id, filled(kind.text, places)
+            made.append(self._question(f"q{number}", doc_id, kind.name, text, kind.system, read_draft))
+        return made
 
     def _question(self, id: str, doc_id: str, name: str, text: str, system: str, read: Any) -> Question:
         endpoint = self.client.endpoint
@@ -167,8 +173,7 @@ class Drafting:
     def second_requests(self) -> int:
         """Requests at most that check drafts: a critic sees each and compares it with the passages that two retrievers
         find; without a critic, one for each unanswerable question."""
-        critic = self.critic is not None
-        return sum(1 if kind.name == "unanswerable" else 3 * critic for kind, _ in self.tasks)
+        return sum(1 if kind.name == "unanswerable" else 3 * (self.critic is not None) for kind, _ in self.tasks)
 
     def run(self, progress: Progress | None = None, searching: Callable[[str, int, int], None] | None = None) -> Drafts:
         """Ask for the drafts, check them, and return them in the order in which their passages were drawn.
@@ -202,7 +207,7 @@ class Drafting:
             notes.append(note("corpus-not-searched", documents=len(self.corpus), most=MOST_DOCUMENTS))
         notes += [note("drafting-stopped", reason=stopped)] if stopped else []
         said = (*([favour.sentence] if favour and favour.sentence else []), *map(sentence, notes))
-        return Drafts(tuple(made), self.corpus, dict(self.drawn.passed_over), self.like, said, favour)
+        return Drafts(tuple(made), self.corpus, dict(self.passed_over), self.like, said, favour)
 
     def _asked(self, questions: Sequence[Question], progress: Progress | None) -> tuple[dict[str, Answer], str | None]:
         answers: dict[str, Answer] = {}
@@ -234,68 +239,59 @@ class Drafting:
                 wrong = quotes[spans.index(None)]
                 return draft.rejected(checks.SPAN_MISSING, str(wrong)[:300] if wrong else "no quote")
             draft = replace(draft, spans=tuple(span for span in spans if span is not None))
-        source = " ".join(passage.text for passage in passages)
-        draft = replace(draft, more={"overlap": round(checks.overlap(draft.question or "", source), 4)})
-        return _check(draft, source)
+        asked, source = str(draft.question), " ".join(passage.text for passage in passages)
+        draft = replace(draft, more={"overlap": round(checks.overlap(asked, source), 4)})
+        for reason, found in (
+            (checks.NOT_STANDALONE, checks.not_standalone(asked)),
+            (checks.TOO_GENERAL, checks.too_general(asked)),
+            (checks.COPIES_SOURCE, checks.copies_source(asked, source)),
+            (checks.ANSWER_IN_QUESTION, checks.answer_in_question(asked, [span["quote"] for span in draft.spans])),
+        ):
+            if found:
+                return draft.rejected(reason, found)
+        return draft
 
     def _criticised(self, drafts: list[Draft], progress: Progress | None) -> tuple[list[Draft], str | None]:
         """The drafts after a second request: does the passage answer an unanswerable question, the span the others?"""
-        prompt = Prompt("critic", Prompt.of("binary").text, (0, 1), CRITIC_PROMPT)
+        prompt = CRITIC_PROMPT
         if self.critic is not None:
             self.client.endpoint = replace(self.client.endpoint, model=self.critic)
         asked = []
         for draft in drafts:
             if draft.status == "accepted" and (self.critic is not None or not draft.spans):
-                passage = self.corpus.texts[draft.passages[0]["doc_id"]]
-                shown = "\n\n".join(str(span["quote"]) for span in draft.spans)
-                text = shown or passage[draft.passages[0]["start"] : draft.passages[0]["end"]]
-                filled, doc = prompt.fill(str(draft.question), text), draft.passages[0]["doc_id"]
-                asked.append(self._question(draft.id, doc, "critic", filled, prompt.system, prompt.graded))
-        answers, stopped = self._asked(asked, progress) if asked else ({}, None)
-        return [_judged(draft, answers.get(draft.id)) for draft in drafts], stopped
+                doc, start, end = (draft.passages[0][name] for name in ("doc_id", "start", "end"))
+                shown = "\n\n".join(span["quote"] for span in draft.spans) or self.corpus.texts[doc][start:end]
+                text = prompt.fill(str(draft.question), shown)
+                asked.append(self._question(draft.id, doc, "critic", text, prompt.system, prompt.graded))
+        answers, stopped = self._asked(asked, progress)
+        made = []
+        for draft in drafts:
+            answer = answers.get(draft.id)
+            # A passage should answer its question, and not answer an unanswerable one.
+            if answer is not None and answer.grade is not None and bool(answer.grade) != bool(draft.spans):
+                draft = draft.rejected(CRITIC if draft.spans else ANSWERED, answer.reason)
+            made.append(draft)
+        return made, stopped
 
     def _compared(self, drafts: list[Draft], lists: Lists, progress: Progress | None) -> tuple[list[Draft], str | None]:
         """The drafts with the passages elsewhere that the critic prefers to their spans; none is rejected for it."""
-        prompt = Prompt("better", Prompt.of("binary").text, (0, 1), BETTER_PROMPT)
+        prompt = BETTER_PROMPT
         asked, places = [], {}
         for draft in drafts:
             for place in others(draft, self.corpus, lists) if draft.status == "accepted" and draft.spans else ():
-                one = "\n\n".join(str(span["quote"]) for span in draft.spans)
+                one = "\n\n".join(span["quote"] for span in draft.spans)
                 other = self.corpus.texts[place["doc_id"]][place["start"] : place["end"]]
                 text = prompt.fill(str(draft.question), f"Passage A:\n{one}\n\nPassage B:\n{other}")
                 id = f"{draft.id} and {place['doc_id']}"
                 places[id] = draft.id, place
                 asked.append(self._question(id, place["doc_id"], "better", text, prompt.system, prompt.graded))
-        answers, stopped = self._asked(asked, progress) if asked else ({}, None)
-        better: dict[str, list[dict[str, Any]]] = {}
+        answers, stopped = self._asked(asked, progress)
+        more: dict[str, dict[str, list[dict[str, Any]]]] = {}
         for id, (draft_id, place) in places.items():
             answer = answers.get(id)
             if answer is not None and answer.grade:
-                better.setdefault(draft_id, []).append({**place, "reason": answer.reason})
-        more = {id: {"better": found} for id, found in better.items()}
+                more.setdefault(draft_id, {"better": []})["better"].append({**place, "reason": answer.reason})
         return [replace(draft, more={**draft.more, **more.get(draft.id, {})}) for draft in drafts], stopped
-
-
-def _check(draft: Draft, source: str) -> Draft:
-    """The draft, rejected for the first check that it fails."""
-    question, quotes = str(draft.question), [str(span["quote"]) for span in draft.spans]
-    for reason, found in (
-        (checks.NOT_STANDALONE, checks.not_standalone(question)),
-        (checks.TOO_GENERAL, checks.too_general(question)),
-        (checks.COPIES_SOURCE, checks.copies_source(question, source)),
-        (checks.ANSWER_IN_QUESTION, checks.answer_in_question(question, quotes)),
-    ):
-        if found:
-            return draft.rejected(reason, found)
-    return draft
-
-
-def _judged(draft: Draft, answer: Answer | None) -> Draft:
-    if answer is None or answer.grade is None:
-        return draft
-    if not draft.spans:
-        return draft.rejected(ANSWERED, answer.reason) if answer.grade else draft
-    return draft if answer.grade else draft.rejected(CRITIC, answer.reason)
 
 
 def _span(passage: Passage, quote: Any) -> dict[str, Any] | None:

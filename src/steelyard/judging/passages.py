@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -53,14 +53,6 @@ class Passage:
     probability: float
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """The passages in the order drawn, and how many draws were passed over, by reason."""
-
-    passages: list[Passage]
-    passed_over: Counter[str] = field(default_factory=Counter)
-
-
 class Sampler:
     """Draws passages: a stratum, a document of it and a window of that, each uniformly at random.
 
@@ -95,22 +87,21 @@ class Sampler:
         share = 1.0 / (len(self.strata) * len(stratum) * len(found))
         return Passage(doc_id, start, end, self.texts[doc_id][start:end], share)
 
-    def passages(self, n: int, generator: np.random.Generator) -> Drawn:
-        """n different passages with content; fewer if the corpus does not have as many."""
-        found = Drawn([])
-        seen: set[tuple[str, int]] = set()
+    def passages(self, n: int, generator: np.random.Generator) -> tuple[list[Passage], Counter[str]]:
+        """n different passages with content, fewer if the corpus does not have as many; why others were passed over."""
+        found: dict[tuple[str, int], Passage] = {}
+        passed_over: Counter[str] = Counter()
         misses = 0
-        while len(found.passages) < n and misses < MOST_MISSES:
+        while len(found) < n and misses < MOST_MISSES:
             passage = self.draw(generator)
-            again = (passage.doc_id, passage.start) in seen
-            reason = "drawn before" if again else without_content(passage.text)
+            place = passage.doc_id, passage.start
+            reason = "drawn before" if place in found else without_content(passage.text)
             misses = misses + 1 if reason else 0
             if reason:
-                found.passed_over[reason] += 1
+                passed_over[reason] += 1
             else:
-                seen.add((passage.doc_id, passage.start))
-                found.passages.append(passage)
-        return found
+                found[place] = passage
+        return list(found.values()), passed_over
 
 
 def windows(text: str, size: int = WINDOW) -> list[tuple[int, int]]:

@@ -28,7 +28,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 from steelyard.checks import is_number
@@ -107,33 +107,23 @@ def serve(
 
 def serve_session(session: Session, port: int = 0, ready: Callable[[JudgingServer], None] | None = None) -> None:
     """Serve the page of a session until interrupted (Ctrl-C); see `serve`."""
-    with JudgingServer(session, port) as server, _stopped_by_ctrl_c(server):
+    with JudgingServer(session, port) as server, contextlib.ExitStack() as at_end:
+
+        def stop(*_: object) -> None:
+            threading.Thread(target=server.shutdown, daemon=True).start()
+
+        # An exception on Ctrl-C could be raised, and lost, in whatever the main thread runs just then.
+        if threading.current_thread() is threading.main_thread():
+            at_end.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, stop))
         if ready is not None:
             ready(server)
         server.serve_forever(poll_interval=0.2)
 
 
-@contextlib.contextmanager
-def _stopped_by_ctrl_c(server: JudgingServer) -> Iterator[None]:
-    """Ctrl-C ends the server. An exception could be raised, and lost, in whatever the main thread runs just then."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        threading.Thread(target=server.shutdown, daemon=True).start()
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 class RequestError(Exception):
-    """A request that is refused: a status and what was wrong."""
+    """A request that is refused: what was wrong, and a status."""
 
-    def __init__(self, status: HTTPStatus, message: str) -> None:
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(message)
         self.status = status
 
@@ -156,16 +146,25 @@ class Session:
         if not judge.strip() or not judge.isprintable():
             raise InputError(f"judge is {judge!r}; expected a name.")
         check_texts(pairs, dataset)
-        self.pairs = list(pairs)
-        self.dataset = dataset
-        self.judge = judge
-        self.then = then
-        self.guidelines = guidelines
-        self.judgments = opened(Path(output))
+        self.pairs, self.dataset, self.judge = list(pairs), dataset, judge
+        self.guidelines, self.then = guidelines, then
+        path = Path(output)
+        if path.is_dir() or not path.parent.is_dir():
+            raise InputError(f"{path} cannot be written; name a file in a folder that exists.")
+        self.judgments = Judgments.read(path) if path.exists() else Judgments()
+        self.judgments.path = path
         self._places = set(self.pairs)
-        _check_scale(self._own_lines(), judge, guidelines)
+        grades = guidelines.values
+        wrong = [line for line in self._own_lines() if line.grade is not None and line.grade not in grades]
+        if wrong:
+            raise InputError(
+                f"{counted(len(wrong), 'judgment')} of {judge} {worded(len(wrong), 'has a grade', 'have grades')} "
+                f"outside the scale, the first is {wrong[0].grade:g} for {wrong[0].doc_id!r} of query "
+                f"{wrong[0].query_id!r}. Expected one of {', '.join(f'{grade:g}' for grade in sorted(grades))}: use "
+                "the guidelines that these judgments were made with, or write to another file."
+            )
         self._lock = threading.Lock()
-        self._identity = _identity(Path(output))
+        self._identity = _identity(path)
 
     def page(self) -> str:
         """The page with this judge's judgments so far."""
@@ -186,10 +185,17 @@ class Session:
         query, doc = self._pair(given)
         grade = given.get("grade", "")
         if grade is not None and (type(grade) not in (int, float) or grade not in self.guidelines.values):
-            _refuse(f"grade is not one of {sorted(self.guidelines.values)} or null")
+            raise RequestError(f"grade is not one of {sorted(self.guidelines.values)} or null")
+        seconds, note = given.get("seconds"), given.get("note")
+        if seconds is not None and (not is_number(seconds) or seconds < 0):
+            raise RequestError("seconds is not a number above 0")
+        if note is not None and (not isinstance(note, str) or len(note) > LONGEST_NOTE):
+            raise RequestError(f"note is not a text of at most {LONGEST_NOTE:,} characters")
+        if note is not None and has_lone_surrogate(note):
+            raise RequestError("note holds half of a surrogate pair")
         more: dict[str, Any] = {
-            "seconds": _seconds(given.get("seconds")),
-            "note": _note(given.get("note")),
+            "seconds": None if seconds is None else round(min(float(seconds), LONGEST_JUDGMENT), 1),
+            "note": None if note is None else note.strip(),
             "spans": _spans(given.get("spans"), self.dataset.corpus.texts[doc]),
             "source": source_of(self.dataset.corpus.metadata[doc]),
             "relevant_from": self.guidelines.relevant_from,
@@ -204,7 +210,7 @@ class Session:
         query, doc = self._pair(given)
         with self._file() as judgments:
             if not any((line.query_id, line.doc_id) == (query, doc) for line in self._current()):
-                raise RequestError(HTTPStatus.CONFLICT, "there is no judgment of this document to withdraw")
+                raise RequestError("there is no judgment of this document to withdraw", HTTPStatus.CONFLICT)
             return judgments.undo(query, doc, self.judge)
 
     @contextlib.contextmanager
@@ -229,18 +235,16 @@ class Session:
     def summary(self) -> str:
         """One sentence on what is judged and what is left."""
         done = self.judged
-        left = len(self.pairs) - done
-        rest = f"{left:,} left" if left else "none left"
-        return f"{self.judge}: {done:,} of {counted(len(self.pairs), 'document')} judged, {rest}."
+        left = f"{len(self.pairs) - done:,}" if done < len(self.pairs) else "none"
+        return f"{self.judge}: {done:,} of {counted(len(self.pairs), 'document')} judged, {left} left."
 
     def _pair(self, given: Mapping[str, Any]) -> Pair:
-        pair = (given.get("query_id"), given.get("doc_id"))
-        if not all(isinstance(part, str) for part in pair):
-            _refuse("query_id and doc_id are expected as text")
-        found = cast(Pair, pair)
-        if found not in self._places:
-            raise RequestError(HTTPStatus.NOT_FOUND, "this document is not among those to judge")
-        return found
+        query, doc = given.get("query_id"), given.get("doc_id")
+        if not isinstance(query, str) or not isinstance(doc, str):
+            raise RequestError("query_id and doc_id are expected as text")
+        if (query, doc) not in self._places:
+            raise RequestError("this document is not among those to judge", HTTPStatus.NOT_FOUND)
+        return query, doc
 
     def _own_lines(self) -> list[Judgment]:
         """The lines of this judge on documents of this session, as its questions are asked now."""
@@ -254,18 +258,6 @@ class Session:
         return Judgments(self._own_lines()).current
 
 
-def _check_scale(lines: Sequence[Judgment], judge: str, guidelines: Guidelines) -> None:
-    """Raise an error if a judgment so far has a grade that the guidelines do not have."""
-    wrong = [line for line in lines if line.grade is not None and line.grade not in guidelines.values]
-    if wrong:
-        raise InputError(
-            f"{counted(len(wrong), 'judgment')} of {judge} {worded(len(wrong), 'has a grade', 'have grades')} outside "
-            f"the scale, the first is {wrong[0].grade:g} for {wrong[0].doc_id!r} of query {wrong[0].query_id!r}. "
-            f"Expected one of {', '.join(f'{grade:g}' for grade in sorted(guidelines.values))}: use the guidelines "
-            "that these judgments were made with, or write to another file."
-        )
-
-
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file it is, whatever its content; None if there is none."""
     try:
@@ -275,51 +267,20 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def opened(path: Path) -> Judgments:
-    """The judgments of a file that is appended to; a file that does not exist has none yet."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written; name a file in a folder that exists.")
-    judgments = Judgments.read(path) if path.exists() else Judgments()
-    judgments.path = path
-    return judgments
-
-
-def _refuse(message: str) -> NoReturn:
-    raise RequestError(HTTPStatus.BAD_REQUEST, message)
-
-
-def _seconds(value: Any) -> float | None:
-    if value is None:
-        return None
-    if not is_number(value) or value < 0:
-        _refuse("seconds is not a number above 0")
-    return round(min(float(value), LONGEST_JUDGMENT), 1)
-
-
-def _note(value: Any) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or len(value) > LONGEST_NOTE:
-        _refuse(f"note is not a text of at most {LONGEST_NOTE:,} characters")
-    if has_lone_surrogate(value):
-        _refuse("note holds half of a surrogate pair")
-    return str(value).strip()
-
-
 def _spans(value: Any, text: str) -> list[dict[str, Any]]:
     """Spans as they are written: start and end in characters of the text, and what is written there."""
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > MOST_SPANS:
-        _refuse(f"spans is not a list of at most {MOST_SPANS}")
+        raise RequestError(f"spans is not a list of at most {MOST_SPANS}")
     made = []
     for span in value:
         bounds = (span.get("start"), span.get("end")) if isinstance(span, dict) else ()
         if len(bounds) != 2 or any(type(bound) is not int for bound in bounds):
-            _refuse("a span has start and end, whole numbers")
+            raise RequestError("a span has start and end, whole numbers")
         start, end = cast("tuple[int, int]", bounds)
         if not 0 <= start < end <= len(text):
-            _refuse(f"a span goes from {start} to {end}, and the text has {len(text)} characters")
+            raise RequestError(f"a span goes from {start} to {end}, and the text has {len(text)} characters")
         made.append({"start": start, "end": end, "content": text[start:end]})
     return made
 
@@ -377,12 +338,12 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/":
             return "text/html", self.server.session.page()
         if path != "/item":
-            raise RequestError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+            raise RequestError("there is nothing at this address", HTTPStatus.NOT_FOUND)
         (number, *more) = query.get("n", [""])
         if more or not (number.isascii() and number.isdigit() and len(number) < 10):
-            _refuse("n is not the number of a document")
+            raise RequestError("n is not the number of a document")
         if int(number) >= len(self.server.session.pairs):
-            raise RequestError(HTTPStatus.NOT_FOUND, "there is no document of this number")
+            raise RequestError("there is no document of this number", HTTPStatus.NOT_FOUND)
         return "application/json", json.dumps(self.server.session.item(int(number)))
 
     def _post(self) -> tuple[str, str]:
@@ -390,48 +351,47 @@ class _Handler(BaseHTTPRequestHandler):
         session = self.server.session
         actions = {"/judgment": session.add, "/undo": session.undo}
         if path not in actions:
-            raise RequestError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+            raise RequestError("there is nothing at this address", HTTPStatus.NOT_FOUND)
         try:
             made = actions[path](self._body())
         except SteelyardError as error:
-            raise RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, f"not saved: {error}") from None
+            raise RequestError(f"not saved: {error}", HTTPStatus.INTERNAL_SERVER_ERROR) from None
         return "application/json", json.dumps(made.to_dict())
 
     def _path(self) -> tuple[str, dict[str, list[str]]]:
         """The path below the token and the query; refuses other hosts, other origins and other tokens."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
-            raise RequestError(HTTPStatus.FORBIDDEN, "this host is not served")
+            raise RequestError("this host is not served", HTTPStatus.FORBIDDEN)
         for origin in self.headers.get_all("Origin") or []:
             if origin.lower() not in {f"http://{host}" for host in self.server.hosts}:
-                raise RequestError(HTTPStatus.FORBIDDEN, "requests from other origins are refused")
+                raise RequestError("requests from other origins are refused", HTTPStatus.FORBIDDEN)
         try:
             parts = urlsplit(self.path)
             query = parse_qs(parts.query, keep_blank_values=True, max_num_fields=10)
         except ValueError:
-            _refuse("the address is malformed")
+            raise RequestError("the address is malformed") from None
         token, slash, rest = parts.path.lstrip("/").partition("/")
         same = hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode())
         if not same or not slash or parts.netloc:
-            raise RequestError(HTTPStatus.FORBIDDEN, "open the address that steelyard judge printed")
+            raise RequestError("open the address that steelyard judge printed", HTTPStatus.FORBIDDEN)
         return f"/{rest}", query
 
     def _body(self) -> dict[str, Any]:
         """The JSON object of a request."""
         if self.headers.get_content_type() != "application/json":
-            raise RequestError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
+            raise RequestError("expected application/json", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         length = self.headers.get("Content-Length", "")
         if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
-            raise RequestError(HTTPStatus.LENGTH_REQUIRED, "expected a Content-Length")
+            raise RequestError("expected a Content-Length", HTTPStatus.LENGTH_REQUIRED)
         if len(length) > 12 or int(length) > LARGEST_BODY:
-            raise RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY:,} bytes")
-        content = self.rfile.read(int(length))
+            raise RequestError(f"expected at most {LARGEST_BODY:,} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
-            found = json.loads(content.decode())
+            found = json.loads(self.rfile.read(int(length)).decode())
         except (ValueError, RecursionError):
-            _refuse("the body is not JSON")
+            raise RequestError("the body is not JSON") from None
         if not isinstance(found, dict):
-            _refuse("expected a JSON object")
+            raise RequestError("expected a JSON object")
         return found
 
     def _answer(self, action: Callable[[], tuple[str, str]]) -> None:
@@ -439,17 +399,15 @@ class _Handler(BaseHTTPRequestHandler):
             kind, text = action()
         except RequestError as error:
             self.send_error(error.status, str(error))
-            return
         except TimeoutError:
             self.send_error(HTTPStatus.REQUEST_TIMEOUT, "the request was not sent to its end")
-            return
         except ConnectionError:
-            return
+            pass
         except Exception:
             _log.exception("a request to the judging page failed")
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, "something inside broke")
-            return
-        self._send(HTTPStatus.OK, kind, text)
+        else:
+            self._send(HTTPStatus.OK, kind, text)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """An error as JSON. Methods and versions that http.server does not support are wrong requests (4xx)."""
