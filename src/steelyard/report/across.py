@@ -17,59 +17,47 @@ from steelyard.report.tables import Cell, Table
 from steelyard.statistics import shown_p
 from steelyard.wording import counted
 
-MISSING = "not measured"
-REFUSED = "refused"
+MISSING, REFUSED = "not measured", "refused"
+_BAR, _HEIGHT = 120, 10
+"""Width and height of the drawing of an interval, in pixels."""
+_QUESTIONS = (
+    f"The tests answer two questions. {THESE.capitalize()}: would other queries of the same datasets give the same "
+    f"answer? {LIKE_THESE.capitalize()}: would other datasets of the same kind?"
+)
 
 
 def short_table(result: AcrossData) -> Table:
     """One row per run: macro mean, letters, and the value on every dataset."""
-    rows: list[list[Cell]] = [
-        [
-            row.run,
-            _number(row.macro, missing=REFUSED),
-            row.group,
-            *(_number(value, missing="-") for value in row.values.values()),
-        ]
-        for row in result.rows
-    ]
+    rows: list[list[Cell]] = []
+    for row in result.rows:
+        values = (_number(value, missing="-") for value in row.values.values())
+        rows.append([row.run, _number(row.macro, missing=REFUSED), row.group, *values])
     return Table(["run", "macro mean", "group", *result.names], rows)
 
 
 def summary_table(result: AcrossData) -> Table:
     """One row per run: macro mean with its interval, micro mean, wins, mean rank and Borda count."""
-    rows: list[list[Cell]] = [
-        [
-            row.run,
-            _number(row.macro, missing=REFUSED),
-            _span(row.these),
-            _span(row.like_these),
-            row.group,
-            _number(row.micro),
-            row.wins,
-            _number(row.mean_rank, ".2f"),
-            _number(row.borda, "g"),
-        ]
-        for row in result.rows
-    ]
+    rows: list[list[Cell]] = []
+    for row in result.rows:
+        macro = [_number(row.macro, missing=REFUSED), _span(row.these), _span(row.like_these)]
+        ranks = [_number(row.mean_rank, ".2f"), _number(row.borda, "g")]
+        rows.append([row.run, *macro, row.group, _number(row.micro), row.wins, *ranks])
     head = ["run", "macro mean", THESE, LIKE_THESE, "group", "micro mean", "wins", "mean rank", "Borda"]
-    return Table(head, rows, title=_title(result), note=_legend(result))
-
-
-def _number(value: float, form: str = ".4f", missing: str = "") -> str:
-    return missing if math.isnan(value) else f"{value:{form}}"
-
-
-def _legend(result: AcrossData) -> str:
     rules = {
         "complete": "none for a run without a value on every dataset",
         "all": "0 on a dataset without a value",
         "measured": "only runs with a value on the dataset count, and such a run has one point more",
     }
-    return (
+    note = (
         "Macro mean: every dataset counts the same, with 95% intervals for both questions; micro mean: every query "
         f"does. Runs that share a letter are not significantly different {THESE}. Borda: one point for every run "
         f"beaten on a dataset ({rules[result.borda_rule]})."
     )
+    return Table(head, rows, title=_title(result), note=note)
+
+
+def _number(value: float, form: str = ".4f", missing: str = "") -> str:
+    return missing if math.isnan(value) else f"{value:{form}}"
 
 
 def values_table(result: AcrossData) -> Table:
@@ -90,17 +78,10 @@ def pairs_tables(result: AcrossData) -> list[Table]:
     if not result.tested_pairs:
         return []
     ranked = result.friedman is not None
-    rows: list[list[Cell]] = [
-        [
-            pair.run,
-            pair.baseline,
-            f"{pair.difference:+.4f}",
-            *_outcome(pair.these),
-            *_outcome(pair.like_these),
-            *([_p(pair.nemenyi)] if ranked else []),
-        ]
-        for pair in result.tested_pairs
-    ]
+    rows: list[list[Cell]] = []
+    for pair in result.tested_pairs:
+        outcomes = [*_outcome(pair.these), *_outcome(pair.like_these), *([_p(pair.nemenyi)] if ranked else [])]
+        rows.append([pair.run, pair.baseline, f"{pair.difference:+.4f}", *outcomes])
     head = ["run", "baseline", "difference", THESE, "p", LIKE_THESE, "p", *(["Nemenyi p"] if ranked else [])]
     verdicts: list[list[Cell]] = [[pair.run, pair.baseline, *pair.datasets.values()] for pair in result.tested_pairs]
     corrected = "p-values are corrected for all pairs; intervals are of the pair alone."
@@ -117,8 +98,7 @@ def pairs_tables(result: AcrossData) -> list[Table]:
 
 
 def _outcome(outcome: Outcome) -> tuple[str, str]:
-    span = _span((outcome.low, outcome.high), "+.4f")
-    return f"{outcome.verdict} {span}".rstrip(), _p(outcome.p_adjusted)
+    return f"{outcome.verdict} {_span((outcome.low, outcome.high), '+.4f')}".rstrip(), _p(outcome.p_adjusted)
 
 
 def _p(value: float) -> str:
@@ -141,12 +121,6 @@ def _title(result: AcrossData) -> str:
     return f"{result.measure} over {counted(len(result.datasets), 'dataset')}"
 
 
-# The page
-
-_BAR, _HEIGHT = 120, 10
-"""Width and height of the drawing of an interval, in pixels."""
-
-
 def across_page(result: AcrossData, folder: Path | None) -> str:
     """One page; datasets link to their own pages, relative to the folder that it is written to."""
     lines = [f'<li class="{each.severity}">{escape(sentence(each))}</li>' for each in by_severity(result.notes)]
@@ -164,12 +138,6 @@ def across_page(result: AcrossData, folder: Path | None) -> str:
         section("notes", "Notes", f'<ul class="note">{"".join(lines)}</ul>' if lines else ""),
     ]
     return shell(_title(result), verdict, sections, (files("steelyard.report") / "across.css").read_text("utf-8"))
-
-
-_QUESTIONS = (
-    f"The tests answer two questions. {THESE.capitalize()}: would other queries of the same datasets give the same "
-    f"answer? {LIKE_THESE.capitalize()}: would other datasets of the same kind?"
-)
 
 
 def _values_html(result: AcrossData, folder: Path | None) -> str:
@@ -191,20 +159,21 @@ def _values_html(result: AcrossData, folder: Path | None) -> str:
 
 def _matrix_html(result: AcrossData, folder: Path | None) -> str:
     """One row per run and one column per dataset: value, interval and a drawing of both on the scale of the column."""
-    heads = []
+    heads, scales = [], {}
     for each in result.datasets:
+        ends = [end for interval in each.intervals.values() if interval is not None for end in interval]
+        values = [end for end in [*ends, *each.means.values()] if math.isfinite(end)]
+        scales[each.name] = min(values), max(values)
         size = "" if each.queries is None else f"<small>{counted(each.queries, 'query', 'queries')}</small>"
         name = f"<bdi>{escape(each.name)}</bdi>"
         link = page_link(each.page, folder)
         shown = f'<a href="{escape(link)}" title="The report page of this dataset">{name}</a>' if link else name
         heads.append(f'<th scope="col">{shown}{size}</th>')
-    scales = {each.name: _scale(result, each.name) for each in result.datasets}
     body = "".join(_row_html(result, row, scales) for row in result.rows)
     fixed = "".join(f'<th scope="col">{name}</th>' for name in ("run", "macro mean", "group"))
     less = ' class="less"' if result.better == "less" else ""
-    table = (
-        f'<table data-shade="column"{less}><thead><tr>{fixed}{"".join(heads)}</tr></thead><tbody>{body}</tbody></table>'
-    )
+    head = f"<thead><tr>{fixed}{''.join(heads)}</tr></thead>"
+    table = f'<table data-shade="column"{less}>{head}<tbody>{body}</tbody></table>'
     hint = (
         "A value is darker the better it is on its dataset. Runs that share a letter are not significantly different."
     )
@@ -238,14 +207,6 @@ def _ranks_html(result: AcrossData) -> str:
         f'<figure class="ranks" data-difference="{difference:.4f}" data-ranks="{escape(json.dumps(ranks))}">'
         f'<div class="drawings"></div><figcaption class="hint">{hint}</figcaption></figure>'
     )
-
-
-def _scale(result: AcrossData, name: str) -> tuple[float, float]:
-    """The lowest and the highest end of an interval on a dataset."""
-    each = next(each for each in result.datasets if each.name == name)
-    ends = [end for interval in each.intervals.values() if interval is not None for end in interval]
-    values = [end for end in [*ends, *each.means.values()] if math.isfinite(end)]
-    return min(values), max(values)
 
 
 def _bar(value: float, ends: tuple[float, float], scale: tuple[float, float]) -> str:

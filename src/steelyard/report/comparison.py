@@ -60,8 +60,7 @@ def comparison_markdown(comparison: ComparisonData, movers: int = 0, texts: Mapp
         parts += ["## Differences", *map(_keys_as_code, pairs_tables(comparison))]
     if comparison.slices:
         parts += ["## Slices", *map(_keys_as_code, slice_tables(comparison))]
-    lines = [comparison.verdict, *remarks(comparison, groups=False)]
-    parts += ["## Notes", bullets(lines)]
+    parts += ["## Notes", bullets([comparison.verdict, *remarks(comparison, groups=False)])]
     if movers:
         tables = movers_tables(comparison, movers, texts)
         parts += ["## Queries that changed most", *(map(markdown, tables) if tables else ["No query changed."])]
@@ -100,12 +99,8 @@ def composite_markdown(comparison: ComparisonData, weights: Mapping[str, float])
         if column.measure is not None:
             lines.append(f"- **{name}** is {', '.join(spelled)}: {column.measure.definition.headline}")
     formula = f"$$ \\text{{Composite}} = \\frac{{{' + '.join(parts)}}}{{\\sum W}} $$"
-    text = [
-        "## Composite score",
-        formula,
-        "### Weights",
-        "\n".join([*legend, f"- The sum is divided by the sum of the weights, {sum(weights.values()):g}."]),
-    ]
+    legend.append(f"- The sum is divided by the sum of the weights, {sum(weights.values()):g}.")
+    text = ["## Composite score", formula, "### Weights", "\n".join(legend)]
     return "\n\n".join([*text, *(["### Components", "\n".join(lines)] if lines else [])])
 
 
@@ -114,11 +109,8 @@ _ARROWS = {"better": r"\uparrow", "worse": r"\downarrow"}
 
 def comparison_latex(comparison: ComparisonData, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
     """Booktabs tables: the leaderboard, the pairs, the slices and the queries that changed; remarks as comments."""
-    tables = [
-        *pairs_tables(comparison),
-        *slice_tables(comparison),
-        *(movers_tables(comparison, movers, texts) if movers else []),
-    ]
+    tables = [*pairs_tables(comparison), *slice_tables(comparison)]
+    tables += movers_tables(comparison, movers, texts) if movers else []
     document = Document("", comparison.verdict, tables, remarks(comparison, groups=False))
     return joined([leaderboard_latex(comparison), document_latex(document)])
 
@@ -130,29 +122,27 @@ def leaderboard_latex(comparison: ComparisonData) -> str:
     the measure that ranks the runs.
     """
     marks = _latex_marks(comparison)
-    best = {
-        (scores.k, column.key): _best(scores.means()[:, place], column.better)
-        for scores in comparison.score_tables
-        for place, column in enumerate(scores.columns)
-    }
+    best = {}
+    for scores in comparison.score_tables:
+        for measure, means in zip(scores.columns, scores.means().T.tolist(), strict=True):
+            known = [mean for mean in means if not isnan(mean)]
+            best[scores.k, measure.key] = (min if measure.better == "less" else max)(known, default=None)
     columns, shown_rows = columns_of(comparison, "latex"), comparison.shown_rows
+    values = [[column.cell(comparison, row, "latex") for column in columns] for row in shown_rows]
     rows = []
-    for row in shown_rows:
-        cells = []
-        for column in columns:
-            cell = column.cell(comparison, row, "latex")
+    for row, cells in zip(shown_rows, values, strict=True):
+        texts = []
+        for column, cell in zip(columns, cells, strict=True):
             if column.measure is None:
-                cells.append(escaped_latex(str(cell)))
+                texts.append(escaped_latex(str(cell)))
                 continue
             text = "--" if isnan(cell) else f"{cell:.4f}"
             if cell == best[row.k, column.name]:
                 text = rf"\textbf{{{text}}}"
-            cells.append(text + marks.get((row.run, label(column.name, row.k)), ""))
-        rows.append(cells)
+            texts.append(text + marks.get((row.run, label(column.name, row.k)), ""))
+        rows.append(texts)
     headings = [column.heading("latex") for column in columns]
-    right = Table(
-        headings, [[column.cell(comparison, row, "latex") for column in columns] for row in shown_rows]
-    ).numeric()
+    right = Table(headings, values).numeric()
     return booktabs(
         "".join("r" if number else "l" for number in right),
         [heading if heading == "$k$" else escaped_latex(heading) for heading in headings],
@@ -163,25 +153,14 @@ def leaderboard_latex(comparison: ComparisonData) -> str:
 
 def _latex_marks(comparison: ComparisonData) -> dict[tuple[str, str], str]:
     """The superscripts of the values, by run and measure."""
-    baseline, first = comparison.plan.baseline, comparison.keys[0]
-    if baseline is None and comparison.tested_pairs:
-        rows = comparison.leaderboard_rows
+    if comparison.plan.baseline is None and comparison.tested_pairs:
+        first, rows = comparison.keys[0], comparison.leaderboard_rows
         return {(row.run, label(first, row.k)): f"$^{{{row.group}}}$" for row in rows}
     return {
         (pair.run, pair.label): f"$^{{{_ARROWS.get(pair.verdict, '')}{pair.stars}}}$"
         for pair in comparison.tested_pairs
         if "*" in pair.stars
     }
-
-
-def _best(means: object, better: str) -> float:
-    import numpy as np
-
-    values = np.asarray(means, dtype=np.float64)
-    values = values[~np.isnan(values)]
-    if not len(values):
-        return float("nan")
-    return float(values.min() if better == "less" else values.max())
 
 
 def comparison_values(comparison: ComparisonData) -> Table:
@@ -196,19 +175,13 @@ def comparison_values(comparison: ComparisonData) -> Table:
 
 def _difference_columns(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, Cell]:
     """The tests of a run vs the baseline, by measure."""
-    if comparison.plan.baseline is None:
-        return {}
     columns: dict[str, Cell] = {}
-    for pair in comparison.tested_pairs:
+    for pair in comparison.tested_pairs if comparison.plan.baseline is not None else ():
         if (pair.run, pair.k) == (row.run, row.k):
-            columns |= {
-                f"{pair.measure} difference": pair.difference,
-                f"{pair.measure} difference low": pair.low,
-                f"{pair.measure} difference high": pair.high,
-                f"{pair.measure} p_adjusted": pair.p_adjusted,
-                f"{pair.measure} verdict": pair.verdict,
-                **({f"{pair.measure} equivalent": pair.equivalent} if comparison.plan.equivalence else {}),
-            }
+            cells: dict[str, Cell] = {"difference": pair.difference, "difference low": pair.low}
+            cells |= {"difference high": pair.high, "p_adjusted": pair.p_adjusted, "verdict": pair.verdict}
+            cells |= {"equivalent": pair.equivalent} if comparison.plan.equivalence else {}
+            columns |= {f"{pair.measure} {name}": cell for name, cell in cells.items()}
     return columns
 
 

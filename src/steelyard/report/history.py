@@ -25,20 +25,19 @@ SHOWN_TEXT = 160
 SHOWN_POINTS = 200
 """Points of a table, the last ones; a file of data has all of them."""
 _LATEST = ("dataset", "measure", "run", "last", "last point", "best", "best point", "difference", "p", "verdict")
+_COLOURS = 6
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 290, 60, 22, 50
+_DODGE = 8
+"""Pixels between the intervals of two runs at one point."""
 
 
 def history_tables(result: HistoryData) -> list[Table]:
     """One table per dataset and measure, one row per point; then the last and the best values."""
     keys = list(dict.fromkeys((dataset, measure) for dataset, measure, _ in result.lines))
-    latest = result.latest
-    rows: list[list[Cell]] = [
-        [
-            *(f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row),
-            "" if p is None else shown_p(p),
-            verdict,
-        ]
-        for *row, p, verdict in latest.rows()
-    ]
+    rows: list[list[Cell]] = []
+    for *row, p, verdict in result.latest.rows():
+        cells = (f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row)
+        rows.append([*cells, "" if p is None else shown_p(p), verdict])
     note = "p: the last point and the best since the last break, paired t test, corrected for all lines (Holm)."
     return [
         *(_points_table(result, dataset, measure) for dataset, measure in keys),
@@ -90,14 +89,6 @@ def history_document(result: HistoryData) -> Document:
     return Document("History", result.verdict, history_tables(result))
 
 
-# The page
-
-_COLOURS = 6
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 290, 60, 22, 50
-_DODGE = 8
-"""Pixels between the intervals of two runs at one point."""
-
-
 class KnownQueries(NamedTuple):
     """The texts of a dataset's queries, and the address of a report page that has them; empty if there is none."""
 
@@ -119,12 +110,8 @@ def history_page(result: HistoryData, known: Mapping[str, KnownQueries] = Mappin
     verdict = f'<p class="kicker">History</p><h1>{escape(result.verdict)}</h1>'
     changes = section("changes", "Queries that moved most", _changes_html(result, known))
     latest = section("latest", "Last and best", table_part(tables[-1], "Last and best"))
-    return shell(
-        "History",
-        verdict,
-        [*drawn, "\n", latest, changes],
-        (files("steelyard.report") / "history.css").read_text("utf-8"),
-    )
+    style = (files("steelyard.report") / "history.css").read_text("utf-8")
+    return shell("History", verdict, [*drawn, "\n", latest, changes], style)
 
 
 def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
@@ -211,21 +198,19 @@ def _changes_html(result: HistoryData, known: Mapping[str, KnownQueries]) -> str
     largest = max(last_steps, key=lambda pair: abs(pair[1].difference), default=None)
     changed = [pair for pair in pairs if pair[1].change] or ([largest] if largest else [])
     for last, step in sorted(changed, key=lambda pair: pair[1].point.time, reverse=True):
-        before = last.point
         title = (
             f"{step.change or 'change'} of {step.measure} of {step.run} on {step.dataset} by "
-            f"{abs(step.difference):.4f}, from {before.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
+            f"{abs(step.difference):.4f}, from {last.point.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
         )
         queries = known.get(step.point.record["fingerprints"].get("dataset") or "", KnownQueries())
-        moved = result.moved(before, step.point, step.run, step.measure)[:SHOWN_MOVERS]
+        moved = result.moved(last.point, step.point, step.run, step.measure)[:SHOWN_MOVERS]
         rows = "".join(
             f"<tr>{_query_cells(query, step, queries)}"
             f'<td class="number">{one:.4f}</td><td class="number">{other:.4f}</td>'
             f'<td class="number">{change:+.4f}</td></tr>'
             for query, one, other, change in moved
         )
-        heads = ["query", *(["text"] if queries.texts else [])]
-        head = "".join(f"<th>{name}</th>" for name in heads)
+        head = "<th>query</th><th>text</th>" if queries.texts else "<th>query</th>"
         head += "".join(f'<th class="number">{name}</th>' for name in ("before", "after", "difference"))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         opened = "" if parts else " open"

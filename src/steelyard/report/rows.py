@@ -10,12 +10,17 @@ from steelyard.comparison.columns import columns_of, measure_heading, partly_jud
 from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.movers import Mover, RunMovers
 from steelyard.comparison.pairs import Pair
-from steelyard.comparison.scores import ScoreTable, label
+from steelyard.comparison.scores import label
 from steelyard.coverage import coverage_lines, unjudged_line
 from steelyard.notes import sentence
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted
+
+LONG = 40
+"""On a screen, pairs are shortened if they have more rows than this."""
+SHOWN_DOCUMENTS, SHOWN_TEXT = 4, 80
+"""Documents shown per query, of which the others are counted; characters shown of a query's text."""
 
 
 def leaderboard_table(comparison: ComparisonData) -> Table:
@@ -32,12 +37,10 @@ def pairs_tables(comparison: ComparisonData) -> list[Table]:
     Two runs: one table with one row per measure. With a baseline: one table per measure with one row per run.
     Otherwise one row per pair of runs, on the measure that ranks them: all measures would be too many rows.
     """
-    scales = {
-        label(column.key, scores.k): scale_of(column) for scores in comparison.score_tables for column in scores.columns
-    }
+    tables, pairs = comparison.score_tables, comparison.tested_pairs
+    scales = {label(column.key, scores.k): scale_of(column) for scores in tables for column in scores.columns}
     p = p_heading(comparison)
     columns = ["difference", comparison.interval_heading, p, "verdict", "relative", "d", "won/tied/lost"]
-    pairs = comparison.tested_pairs
 
     def cells(pair: Pair) -> list[str]:
         return list(pair_cells(pair, scales[pair.label], (pair.low, pair.high)).values())
@@ -50,7 +53,7 @@ def pairs_tables(comparison: ComparisonData) -> list[Table]:
         suffix, keys, shown = f" vs {comparison.plan.baseline}", ["run"], list(scales)
     else:
         suffix, keys = "", ["run", "vs"]
-        shown = [label(comparison.keys[0], scores.k) for scores in comparison.score_tables]
+        shown = [label(comparison.keys[0], scores.k) for scores in tables]
     return [
         Table(
             [*keys, *columns],
@@ -63,14 +66,9 @@ def pairs_tables(comparison: ComparisonData) -> list[Table]:
     ]
 
 
-LONG = 40
-"""On a screen, pairs are shortened if they have more rows than this."""
-
-
 def is_long(comparison: ComparisonData) -> bool:
     """Whether `pairs_tables` has too many rows for a screen."""
-    rows = sum(len(table.rows) for table in pairs_tables(comparison))
-    return len(comparison.runs) > 2 and rows > LONG
+    return len(comparison.runs) > 2 and sum(len(table.rows) for table in pairs_tables(comparison)) > LONG
 
 
 def short_pairs_tables(comparison: ComparisonData) -> list[Table]:
@@ -80,21 +78,15 @@ def short_pairs_tables(comparison: ComparisonData) -> list[Table]:
     Otherwise: the pairs of the leader.
     """
     tables = pairs_tables(comparison)
-    if comparison.plan.baseline is None:
-        return [
-            _leader_table(comparison, scores, table)
-            for scores, table in zip(comparison.score_tables, tables, strict=True)
-        ]
-    return [tables[0], _stars_table(comparison)] if len(tables) > 1 else tables
-
-
-def _leader_table(comparison: ComparisonData, scores: ScoreTable, table: Table) -> Table:
-    """The rows of the leader in a table of every two runs; the title names the leader."""
-    leader = next(row.run for row in comparison.leaderboard_rows if row.k == scores.k)
-    rows = [row[1:] for row in table.rows if row[0] == leader]
-    return replace(
-        table, columns=table.columns[1:], rows=rows, title=f"{table.title}, {leader} vs every other run", keys=1
-    )
+    if comparison.plan.baseline is not None:
+        return [tables[0], _stars_table(comparison)] if len(tables) > 1 else tables
+    made = []
+    for scores, table in zip(comparison.score_tables, tables, strict=True):
+        leader = next(row.run for row in comparison.leaderboard_rows if row.k == scores.k)
+        rows = [row[1:] for row in table.rows if row[0] == leader]
+        title = f"{table.title}, {leader} vs every other run"
+        made.append(replace(table, columns=table.columns[1:], rows=rows, title=title, keys=1))
+    return made
 
 
 def _stars_table(comparison: ComparisonData) -> Table:
@@ -156,7 +148,7 @@ def slice_tables(comparison: ComparisonData) -> list[Table]:
         [run, *(cut.means[run][column.key] * scale_of(column) for cut in comparison.slices)] for run in runs
     ]
     measure = label(column.key, comparison.score_tables[0].k)
-    shown = _unit(measure, {measure: scale_of(column)})
+    shown = measure if scale_of(column) == 1 else f"{measure} ms"
     return [Table(["run", *heads], rows, title=f"{shown} by {comparison.slices[0].column} (queries)")]
 
 
@@ -171,10 +163,9 @@ def remarks(comparison: ComparisonData, *, groups: bool = True, tables: bool = T
         lines += [_how_tested(comparison), _groups(comparison, groups)]
         lines += _elsewhere(comparison, short) if tables else []
     if tables and partly_judged(comparison):
-        measure = comparison.keys[0]
         lines.append(
-            f"Judged: the share of judged documents above the cutoff of {measure}; bounds: its lowest and highest "
-            "value that any grading of the other documents gives."
+            f"Judged: the share of judged documents above the cutoff of {comparison.keys[0]}; bounds: its lowest and "
+            "highest value that any grading of the other documents gives."
         )
     lines += stability_lines(comparison)
     return lines + _coverage(comparison) + list(map(sentence, comparison.notes))
@@ -269,36 +260,30 @@ def _coverage(comparison: ComparisonData) -> list[str]:
     return lines
 
 
-SHOWN_DOCUMENTS = 4
-"""Documents shown per query; the others are counted."""
-
-SHOWN_TEXT = 80
-"""Characters shown of a query's text."""
-
-
 def movers_lines(comparison: ComparisonData, most: int, texts: Mapping[str, object] | None) -> list[str]:
     """For every run the queries that it lost and won by most: a headline, and one line per query."""
     lines: list[str] = []
     for each in comparison.movers_by_run(most):
         for headline, queries in _halves(each):
             lines.append(headline)
-            lines += [_line(mover, texts or {}) for mover in queries]
+            for mover in queries:
+                text = f" {_text(mover, texts)}" if texts and mover.query_id in texts else ""
+                documents = f"; {_documents(mover)}" if mover.documents else ""
+                lines.append(f"- {mover.query_id}{text}: {mover.before:.4f} -> {mover.after:.4f}{documents}")
     return lines
 
 
 def movers_tables(comparison: ComparisonData, most: int, texts: Mapping[str, object] | None) -> list[Table]:
     """The same as tables, one for the queries that a run lost and one for those it won; no empty ones."""
-    known = texts or {}
-    return [
-        Table(
-            ["query", *(["text"] if known else []), "before", "after", "documents"],
-            [_row(mover, known) for mover in queries],
-            title=headline,
-        )
-        for each in comparison.movers_by_run(most)
-        for headline, queries in _halves(each)
-        if queries
-    ]
+    heads = ["query", *(["text"] if texts else []), "before", "after", "documents"]
+    tables = []
+    for headline, queries in (half for each in comparison.movers_by_run(most) for half in _halves(each)):
+        rows: list[list[Cell]] = [
+            [mover.query_id, *([_text(mover, texts)] if texts else []), mover.before, mover.after, _documents(mover)]
+            for mover in queries
+        ]
+        tables += [Table(heads, rows, title=headline)] if rows else []
+    return tables
 
 
 def _halves(each: RunMovers) -> list[tuple[str, tuple[Mover, ...]]]:
@@ -306,17 +291,6 @@ def _halves(each: RunMovers) -> list[tuple[str, tuple[Mover, ...]]]:
         (f"{each.run} vs {each.baseline}: {counted(count, 'query', 'queries')} {what} on {each.measure}", queries)
         for what, count, queries in (("lost", each.queries_lost, each.lost), ("won", each.queries_won, each.won))
     ]
-
-
-def _line(mover: Mover, texts: Mapping[str, object]) -> str:
-    text = f" {_text(mover, texts)}" if mover.query_id in texts else ""
-    documents = _documents(mover)
-    return f"- {mover.query_id}{text}: {mover.before:.4f} -> {mover.after:.4f}{f'; {documents}' if documents else ''}"
-
-
-def _row(mover: Mover, texts: Mapping[str, object]) -> list[Cell]:
-    text = [_text(mover, texts)] if texts else []
-    return [mover.query_id, *text, mover.before, mover.after, _documents(mover)]
 
 
 def _text(mover: Mover, texts: Mapping[str, object]) -> str:

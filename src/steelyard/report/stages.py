@@ -20,6 +20,7 @@ SHOWN_TARGETS = 200
 """Targets of a fate that the page lists; it counts the others."""
 PANEL_TARGETS = 50
 """The same on the page of a bench."""
+_WIDTH, _HEIGHT, _TOP, _BAR, _LAST = 960, 300, 44, 16, 140
 
 
 def stages_table(result: StagesData) -> Table:
@@ -32,18 +33,8 @@ def stages_table(result: StagesData) -> Table:
         moves = "" if row.get("lifted") is None else f"+{row['lifted']:,} -{row['pushed']:,}"
         lost = [row.get("ceiling"), row.get("value"), row["lost"], " to ".join(ends), row["targets_lost"], moves]
         rows.append([row["stage"], *lost])
-    return Table(
-        [
-            "stage",
-            "ceiling",
-            "value",
-            "lost",
-            "95% interval",
-            "targets lost" if result.unit == "target" else "docs lost",
-            moved,
-        ],
-        rows,
-    )
+    lost_heading = "targets lost" if result.unit == "target" else "docs lost"
+    return Table(["stage", "ceiling", "value", "lost", "95% interval", lost_heading, moved], rows)
 
 
 def stages_document(result: StagesData) -> Document:
@@ -53,9 +44,8 @@ def stages_document(result: StagesData) -> Document:
         heads = ["stage", "call", "queries", "recall", "added", "nothing new", "nothing relevant"]
         tables.append(Table(heads, result.calls.rows(), title="Calls"))
     if result.slices is not None:
-        slices = result.slices
-        heads = [name.removeprefix("lost ") for name in slices.columns]
-        tables.append(Table(heads, slices.rows(), title="Lost by slice"))
+        heads = [name.removeprefix("lost ") for name in result.slices.columns]
+        tables.append(Table(heads, result.slices.rows(), title="Lost by slice"))
     return Document("Stages", result.verdict, tables, [_summary(result), *map(sentence, result.notes)])
 
 
@@ -78,20 +68,14 @@ def _summary(result: StagesData) -> str:
     )
 
 
-# The page
-
-_WIDTH, _HEIGHT, _TOP, _BAR, _LAST = 960, 300, 44, 16, 140
-
-
 def stages_page(result: StagesData) -> str:
     """One page: the flow, the tables, and the targets of every fate; all of it is there without its script."""
     document = stages_document(result)
-    tables = _tables(result, document)
     hint = "".join(f'<p class="hint">{escape(line)}</p>' for line in document.notes)
     verdict = f'<p class="kicker">Stages</p><h1>{escape(result.verdict)}</h1>{hint}'
     sections = [
         section("flow", "From stage to stage", _drawing(result)),
-        section("stages", f"{escape(str(result.measure))} by stage", tables),
+        section("stages", f"{escape(str(result.measure))} by stage", _tables(result, document)),
         section("targets", f"{result.unit.capitalize()}s by fate", _targets(result)),
     ]
     return shell("Stages", verdict, sections)
@@ -109,11 +93,6 @@ def stages_panels(results: Sequence[StagesData]) -> str:
             f"{_targets(result, PANEL_TARGETS, place)}</details>"
         )
     return "".join(panels)
-
-
-def _fate_id(panel: int, place: int) -> str:
-    """The id of the targets that were lost in a place."""
-    return f"lost-{panel}-{place}"
 
 
 def _drawing(result: StagesData, panel: int = 0) -> str:
@@ -136,7 +115,7 @@ def _drawing(result: StagesData, panel: int = 0) -> str:
             )
         if gone:
             parts.append(
-                f'<a href="#{_fate_id(panel, place - 1)}" aria-label="{escape(title)}">'
+                f'<a href="#lost-{panel}-{place - 1}" aria-label="{escape(title)}">'
                 f'<path class="gone band" d="M{previous:.1f} {_TOP + height:.1f}L{x:.1f} {_TOP + height + 6:.1f}'
                 f'V{_TOP + height + 6 + fallen:.1f}L{previous:.1f} {_TOP + before * unit:.1f}Z"/>'
                 f'<rect class="gone" x="{x:.1f}" y="{_TOP + height + 6:.1f}" width="{_BAR}" height="{fallen:.1f}">'
@@ -180,15 +159,13 @@ def _targets(result: StagesData, most: int = SHOWN_TARGETS, panel: int | None = 
         frame = result.target_fates.filter(pl.col("fate") == fate).drop("fate")
         more = f'<p class="hint">And {count - most:,} more.</p>' if count > most else ""
         heads = "".join(f'<th scope="col">{escape(name.removeprefix("rank "))}</th>' for name in frame.columns)
-        rows = "".join(
-            f"<tr><td>{escape(query) if panel is None else _query_link(query, result.run)}</td>"
-            + f"<td>{escape(target)}</td>"
-            + "".join('<td class="number">' + ("" if rank is None else f"{rank}") + "</td>" for rank in ranks)
-            + "</tr>"
-            for query, target, *ranks in frame.head(most).rows()
-        )
+        rows = ""
+        for query, target, *ranks in frame.head(most).rows():
+            shown = escape(query) if panel is None else _query_link(query, result.run)
+            cells = "".join(f'<td class="number">{"" if rank is None else rank}</td>' for rank in ranks)
+            rows += f"<tr><td>{shown}</td><td>{escape(target)}</td>{cells}</tr>"
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-        shown = _scrolled(result, fate, table, _fate_id(panel or 0, place))
+        shown = _scrolled(result, fate, table, f"lost-{panel or 0}-{place}")
         name = f"{fate} ({count:,})" if fate != BELOW else f"{fate} of {result.measure} ({count:,})"
         parts.append(f"<details><summary>{escape(name)}</summary>{shown}{more}</details>")
     return "".join(parts)

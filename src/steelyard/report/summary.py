@@ -20,13 +20,10 @@ from steelyard.wording import counted, notes_by_names, shortened_name
 
 MOST_ROWS = 20
 """Runs that the table shows; --all shows the others."""
-
 MOST_WARNINGS = 3
 """Warnings that are shown; --all shows the others."""
-
 MOST_STEPS = 2
 """Things to do next that are shown; the page shows more."""
-
 SHORTEST_NAME = 10
 """Characters to which the name of a run is shortened at most."""
 
@@ -76,13 +73,9 @@ def _step_lines(comparison: ComparisonData, width: int) -> list[str]:
     return [head + cut(in_short(step.note), width - len(head)) for head, step in zip(heads, steps, strict=False)]
 
 
-# The verdict
-
-
 def verdict_lines(verdict: Verdict, width: int) -> list[str]:
     """The verdict in two lines: the longest wording that fits, perhaps with shortened names; then its judges."""
-    first = _fitting(_headlines(verdict), width)
-    second = _fitting(_details(verdict), width)
+    first, second = (_fitting(texts, width) for texts in (_headlines(verdict), _details(verdict)))
     return [line for line in (first, second, *textwrap.wrap(verdict.labels, width)) if line]
 
 
@@ -104,18 +97,17 @@ def _headlines(verdict: Verdict) -> Iterable[str]:
 
 def _details(verdict: Verdict) -> Iterable[str]:
     """The runs that are not significantly below the leader, undecided or not measured: as many names as fit."""
-    lists = {
+    of = {
         "not significantly below the leader": verdict.tied[len(verdict.lead.leaders) :] if verdict.lead else (),
         "undecided": verdict.undecided,
         "not measured": verdict.unmeasured,
     }
-    shown = {what: names for what, names in lists.items() if names}
+    shown = {what: names for what, names in of.items() if names}
     longest = max((len(names) for names in shown.values()), default=0)
-    for most in range(longest, 0, -1):
-        text = "; ".join(f"{what}: {_joined(names, most)}" for what, names in shown.items())
+    for most in range(longest, -1, -1):
+        lists = {what: _joined(names, most) if most else counted(len(names), "run") for what, names in shown.items()}
+        text = "; ".join(f"{what}: {names}" for what, names in lists.items())
         yield f"{text[:1].upper()}{text[1:]}"
-    text = "; ".join(f"{what}: {counted(len(names), 'run')}" for what, names in shown.items())
-    yield f"{text[:1].upper()}{text[1:]}"
 
 
 def _joined(names: Sequence[str], most: int) -> str:
@@ -148,9 +140,6 @@ def cut(text: str, width: int) -> str:
     return f"{kept} ..."
 
 
-# The table
-
-
 def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[str]]:
     """The leaderboard in the given width, and what it leaves out.
 
@@ -158,12 +147,15 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
     run) and its interval; then times and as many other measures as fit. A measure with the same value for all runs has
     no column.
     """
-    rows, hidden = _shown_rows(comparison)
+    every = comparison.shown_rows
+    baseline = [row for row in every[MOST_ROWS:] if row.run == comparison.plan.baseline]
+    rows = [*every[: MOST_ROWS - len(baseline)], *baseline]
     first, *others = comparison.score_tables[0].columns
     fixed = _fixed_columns(comparison, rows, first)
-    constant = [column for column in others if _constant(comparison, column)]
-    optional = [column for column in others if column not in constant]
-    optional = [*filter(is_time, optional), *(column for column in optional if not is_time(column))]
+    ranked = [row for row in every if row.rank is not None]
+    texts = {column.key: {_text(row.means[column.key] * scale_of(column)) for row in ranked} for column in others}
+    constant = [column for column in others if len(ranked) > 1 and len(texts[column.key]) == 1]
+    optional = sorted((column for column in others if column not in constant), key=is_time, reverse=True)
     names = [run_label(row) for row in rows]
     chosen: list[Column] = []
 
@@ -184,8 +176,8 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
         if _width(made([*chosen, column], *least)) <= width:
             chosen.append(column)
     lines = []
-    if hidden:
-        lines.append(f"{counted(hidden, 'more run')}: --all")
+    if len(every) > len(rows):
+        lines.append(f"{counted(len(every) - len(rows), 'more run')}: --all")
     if constant:
         equal = ", ".join(f"{column.key} {_text(rows[0].means[column.key] * scale_of(column))}" for column in constant)
         lines.append(cut(f"Equal for all runs: {equal}", width))
@@ -199,7 +191,10 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
     if comparison.predicted_by:
         lines.append(cut(f"Estimated with judgments predicted by {comparison.predicted_by}", width))
     if comparison.tested_pairs:
-        lines.append(_fitting(_legends(comparison), width))
+        plan, interval = comparison.plan, comparison.interval_heading
+        test = f"{plan.test} test{'' if plan.corrected_by == 'none' else f', {plan.corrected_by}'}"
+        legend = f"[{interval}]; * p < .05, ** p < .01, *** p < .001 ({test})"
+        lines.append(_fitting([legend, f"{test}: * p < .05, ** .01, *** .001; [{interval}]"], width))
     return made(chosen, *least), lines
 
 
@@ -212,22 +207,6 @@ def _weights(comparison: ComparisonData) -> str:
     inverted = {column.key for column in components.columns if column.better == "less"}
     by_weight = sorted(comparison.weights.items(), key=lambda each: -each[1])
     return ", ".join(f"{'1 - ' if name in inverted else ''}{name} {weight / total:.0%}" for name, weight in by_weight)
-
-
-def _legends(comparison: ComparisonData) -> Iterable[str]:
-    """What brackets and stars mean, and by which test; a short form for a narrow terminal."""
-    plan = comparison.plan
-    test = f"{plan.test} test{'' if plan.corrected_by == 'none' else f', {plan.corrected_by}'}"
-    yield f"[{comparison.interval_heading}]; * p < .05, ** p < .01, *** p < .001 ({test})"
-    yield f"{test}: * p < .05, ** .01, *** .001; [{comparison.interval_heading}]"
-
-
-def _shown_rows(comparison: ComparisonData) -> tuple[list[LeaderboardRow], int]:
-    """The first rows and that of the baseline; the number of the others."""
-    rows = comparison.shown_rows
-    baseline = [row for row in rows[MOST_ROWS:] if row.run == comparison.plan.baseline]
-    shown = [*rows[: MOST_ROWS - len(baseline)], *baseline] if len(rows) > MOST_ROWS else list(rows)
-    return shown, len(rows) - len(shown)
 
 
 def _fixed_columns(
@@ -313,21 +292,12 @@ def _bare(value: float, digits: int) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 1 and text[1] == "0" else text
 
 
-def _constant(comparison: ComparisonData, column: Column) -> bool:
-    """Whether every row has the same value of a measure, as shown."""
-    rows = [row for row in comparison.shown_rows if row.rank is not None]
-    return len(rows) > 1 and len({_text(row.means[column.key] * scale_of(column)) for row in rows}) == 1
-
-
 def _text(value: float) -> str:
     return "none" if isnan(value) else f"{value:.4f}"
 
 
 def _width(table: Table) -> int:
     return max(map(len, plain(table).splitlines()))
-
-
-# Warnings
 
 
 def all_notes(comparison: ComparisonData, more: Iterable[Note] = ()) -> list[tuple[str, Note]]:

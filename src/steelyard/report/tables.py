@@ -16,13 +16,12 @@ Cell: TypeAlias = str | int | float | None
 
 SHORTEST_SHARED = 8
 """Prefixes and suffixes that all names share are left out if they have at least this many characters."""
-
+LONG_NAME = 24
+"""Names with more characters than this are shortened where space is limited."""
 PROSE = 30
 """A cell longer than this is prose, which may be wrapped."""
-
 WIDTH = 80
 """Columns of a terminal whose width is not known."""
-
 PADDING = 2
 """Characters by which a column of a padded Markdown table is at least wider than its name."""
 
@@ -174,10 +173,6 @@ def shared_ends(names: Collection[str]) -> tuple[str, str]:
     return head, _shared_prefix({name[len(head) :][::-1] for name in names})[::-1]
 
 
-LONG_NAME = 24
-"""Names with more characters than this are shortened where space is limited."""
-
-
 def long_ends(names: Collection[str]) -> tuple[str, str]:
     """The prefix and the suffix that all long names share; none if a shorter name has one, or ends like a long one.
 
@@ -204,12 +199,9 @@ def short_names(names: Collection[str], most: int = 32) -> dict[str, str]:
     """
     head, tail = long_ends(names)
     before, after = "…" if head else "", "…" if tail else ""
-    return {
-        name: name
-        if len(name) <= LONG_NAME
-        else f"{before}{shortened_name(name[len(head) : len(name) - len(tail)], most)}{after}"
-        for name in names
-    }
+    parts = {name: name[len(head) : len(name) - len(tail)] for name in names if len(name) > LONG_NAME}
+    short = {name: f"{before}{shortened_name(part, most)}{after}" for name, part in parts.items()}
+    return {name: short.get(name, name) for name in names}
 
 
 def _shared_prefix(names: Collection[str]) -> str:
@@ -291,9 +283,8 @@ def latex(table: Table) -> str:
     alignment = "".join(
         "r" if right else _PARAGRAPH if wrapped else "l" for right, wrapped in zip(table.numeric(), prose, strict=True)
     )
-    tabular = booktabs(
-        alignment, list(map(escaped_latex, table.heads())), [list(map(_latex_cell, row)) for row in shown]
-    )
+    cells = [list(map(_latex_cell, row)) for row in shown]
+    tabular = booktabs(alignment, list(map(escaped_latex, table.heads())), cells)
     title = [latex_comment(table.title)] if table.title else []
     note = ["", rf"{{\footnotesize {escaped_latex(table.note)}}}"] if table.note else []
     return "\n".join([*title, tabular, *note])

@@ -6,7 +6,7 @@ can change the measure without a new chart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -24,7 +24,6 @@ from steelyard.report.tables import shared_ends, short_names
 
 RAMP = ["#eaf3f1", "#a9d3cc", "#5aa9a0", "#1f7a72", "#0b4f4a"]
 """From low to high. A dark page has its own, so charts name the range instead of the colours."""
-
 LEVELS = {
     "< 0.001": "#0b4f4a",
     "< 0.01": "#1f7a72",
@@ -36,27 +35,22 @@ LEVELS = {
 STRONG_LEVELS = ("< 0.001", "< 0.01")
 INKS = {"inkLow": "#000000", "inkHigh": "#ffffff", "inkAt": 0.72}
 """Text colours on cells with low and high values, and the value where they change; a dark page has its own."""
-
 CATEGORIES = [
     *("#0b655f", "#85857f", "#0072b2", "#d55e00", "#b0468f", "#8a6d00"),
     *("#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46", "#00805a"),
 ]
 """Colours of runs: that of the leader, that of the baseline, and the others. Each is legible on white."""
-
 LEADER, BASELINE = 0, 1
 """The places of the two in `CATEGORIES`."""
-
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
-
 LINE_HEIGHT, ROW_HEIGHT, LOW_ROW_HEIGHT = 340, 30, 20
 MANY = 12
 """With more runs than this, the rows of a chart are low."""
-
 LONG_NAME = 28
 """A name with more characters than this is too long for an axis."""
-
 LEGEND_NAME = 22
 """A name with more characters than this is too long for a legend of four columns."""
+_FRONT = alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"])
 
 
 @dataclass(frozen=True)
@@ -105,7 +99,7 @@ def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
     chosen = [failures[comparison.runs.index(run)] for run in names] if failures else []
     reference = comparison.plan.baseline or names[0]
 
-    def kept(rows: list[Row]) -> list[Row]:
+    def kept(rows: Iterable[Row]) -> list[Row]:
         return data.labelled([row for row in rows if row["run"] in names and row.get("vs", row["run"]) in names])
 
     shown = {run: data.chart_label(name) for run, name in short_names(names, LONG_NAME).items()}
@@ -153,7 +147,7 @@ def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart:
         "difference, and its line does not cross 0."
     )
     height = max(LINE_HEIGHT, _rows_height(len(runs) - 1, 50))
-    return _chosen("differences", "Differences", about, alt.layer(zero, line, points), rows, height=height)
+    return _chosen("differences", "Differences", about, alt.layer(zero, line, points), rows, height)
 
 
 def _ranks(rows: list[Row], runs: Sequence[str]) -> Chart:
@@ -170,44 +164,33 @@ def _ranks(rows: list[Row], runs: Sequence[str]) -> Chart:
         "are significantly better, and ends before those that are significantly worse."
     )
     height = _rows_height(len(runs), 60)
-    return _chosen("ranks", "Ranks", about, alt.layer(line, points), rows, height=height)
+    return _chosen("ranks", "Ranks", about, alt.layer(line, points), rows, height)
 
 
 def _bounds(rows: list[Row], runs: Sequence[str]) -> Chart:
     base = _measured().encode(y=_runs_down("run", runs), tooltip=_tips("run", "value", "low", "high", "judged"))
-    axis = alt.Axis(tickCount=6)
-    bar = base.mark_bar(height={"band": 0.62}, opacity=0.4, cornerRadius=2).encode(
-        x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False), axis=axis),
-        x2="high:Q",
-        color=_colour(runs, legend=False),
-    )
+    low = alt.X("low:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
+    bar = base.mark_bar(height={"band": 0.62}, opacity=0.4, cornerRadius=2)
+    bar = bar.encode(x=low, x2="high:Q", color=_colour(runs, legend=False))
     value = base.mark_tick(thickness=3, bandSize=18).encode(x="value:Q", color=_colour(runs, legend=False))
     about = (
         "The lowest and the highest mean that any grading of the unjudged documents gives; the tick is the mean. No "
         "grading changes the order of two runs whose bars do not overlap."
     )
     height = _rows_height(len(runs), 60)
-    return _chosen("bounds", "Bounds", about, alt.layer(bar, value), rows, height=height)
+    return _chosen("bounds", "Bounds", about, alt.layer(bar, value), rows, height)
 
 
 def _funnel(rows: list[Row], runs: Sequence[str]) -> Chart:
     steps = list(dict.fromkeys(row["step"] for row in rows))
-    axis = alt.Axis(format="%", tickCount=5)
-    chart = (
-        _all()
-        .mark_bar(height={"band": 0.7})
-        .encode(
-            x=alt.X("share:Q", title="share of all relevant documents", stack=None, axis=axis),
-            y=_runs_down("run", runs),
-            color=alt.Color(
-                "step:N",
-                title=None,
-                sort=steps,
-                scale=alt.Scale(domain=steps, range="ramp"),
-                legend=alt.Legend(orient="top", columns=2),
-            ),
-            tooltip=_tips("run", "step", "documents", "share"),
-        )
+    axis, scale = alt.Axis(format="%", tickCount=5), alt.Scale(domain=steps, range="ramp")
+    legend = alt.Legend(orient="top", columns=2)
+    bars = _all().mark_bar(height={"band": 0.7})
+    chart = bars.encode(
+        x=alt.X("share:Q", title="share of all relevant documents", stack=None, axis=axis),
+        y=_runs_down("run", runs),
+        color=alt.Color("step:N", title=None, sort=steps, scale=scale, legend=legend),
+        tooltip=_tips("run", "step", "documents", "share"),
     )
     about = (
         "The relevant documents of all queries: how many a run retrieves at all, and how many within its first "
@@ -224,32 +207,29 @@ def _rows_height(runs: int, rest: int) -> int:
 
 def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart:
     base = _measured().encode(y=_runs_down("run", runs))
-    value = alt.X("value:Q", title=None)
+    value, tips = alt.X("value:Q", title=None), _tips("run", "value", "low", "high", "stars")
+    bars = base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=2)
     layers: list[Any] = [
-        base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=2).encode(
-            x=value, color=_colour(runs, legend=False), tooltip=_tips("run", "value", "low", "high", "stars")
-        ),
+        bars.encode(x=value, color=_colour(runs, legend=False), tooltip=tips),
         base.mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q"),
         base.transform_calculate(end="isValid(datum.high) ? datum.high : datum.value")
         .mark_text(align="left", dx=5, fontSize=13, fontWeight="bold")
         .encode(x="end:Q", text="stars:N"),
     ]
-    if baseline:
-        line = _measured().mark_rule(strokeDash=[5, 4]).encode(x="max(baseline):Q")
-        layers.append(line)
     about = "Means with their 95% intervals."
     if baseline:
+        layers.append(_measured().mark_rule(strokeDash=[5, 4]).encode(x="max(baseline):Q"))
         about += (
             " The dashed line is the baseline; stars mark a significant difference from it (*** p < 0.001, ** p "
             "< 0.01, * p < 0.05)."
         )
     height = max(LINE_HEIGHT, _rows_height(len(runs), 10))
-    return _chosen("means", "Means", about, alt.layer(*layers), rows, height=height)
+    return _chosen("means", "Means", about, alt.layer(*layers), rows, height)
 
 
 def _curves(rows: list[Row], runs: Sequence[str]) -> Chart:
     about = "Every run at every cutoff, with the 95% interval of the mean. Click a name in the legend to highlight it."
-    return _chosen("cutoffs", "By cutoff", about, _lines(_measured(), rows, runs), rows)
+    return _chosen("cutoffs", "By cutoff", about, _lines(_measured(), rows, runs), rows, LINE_HEIGHT)
 
 
 def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart:
@@ -269,124 +249,79 @@ def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
         y=alt.Y("low:Q", title=None), y2="high:Q", opacity=alt.condition(picked, alt.value(0.09), alt.value(0.02))
     )
     line = base.mark_line(strokeWidth=2).encode(y="value:Q", opacity=faint)
+    shapes = alt.Scale(domain=list(runs), range=[SHAPES[number % len(SHAPES)] for number in range(len(runs))])
+    shape = alt.Shape("run:N", title=None, sort=list(runs), scale=shapes)
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
-        y="value:Q", shape=_shape(runs), opacity=faint, tooltip=_tips("run", "k", "value", "low", "high")
+        y="value:Q", shape=shape, opacity=faint, tooltip=_tips("run", "k", "value", "low", "high")
     )
     return alt.layer(band, line, points.properties(name="points").add_params(picked))
 
 
 def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart:
-    chart = (
-        _measured()
-        .mark_rect(height={"band": 0.82})
-        .encode(
-            x=alt.X("left:Q", title="value of a query", scale=alt.Scale(nice=False)),
-            x2="right:Q",
-            y=_runs_down("run", runs),
-            color=alt.Color(
-                "share:Q",
-                title="queries",
-                scale=alt.Scale(range="ramp", domainMin=0),
-                legend=alt.Legend(format=".0%", orient="top"),
-            ),
-            tooltip=_tips("run", "left", "right", "queries", "share"),
-        )
+    scale, legend = alt.Scale(range="ramp", domainMin=0), alt.Legend(format=".0%", orient="top")
+    cells = _measured().mark_rect(height={"band": 0.82})
+    chart = cells.encode(
+        x=alt.X("left:Q", title="value of a query", scale=alt.Scale(nice=False)),
+        x2="right:Q",
+        y=_runs_down("run", runs),
+        color=alt.Color("share:Q", title="queries", scale=scale, legend=legend),
+        tooltip=_tips("run", "left", "right", "queries", "share"),
     )
     about = "The distribution of a run's values over queries: the stronger the colour, the more queries."
     height = max(LINE_HEIGHT, _rows_height(len(runs), 70))
-    return _chosen("distribution", "Score distribution", about, chart, rows, height=height)
+    return _chosen("distribution", "Score distribution", about, chart, rows, height)
 
 
 def _trade(rows: list[Row], runs: Sequence[str]) -> Chart:
-    base = _measured().encode(
-        x=alt.X(
-            "milliseconds:Q",
-            title="milliseconds per query (mean, log scale)",
-            scale=alt.Scale(type="log", padding=40),
-            axis=alt.Axis(tickCount=5),
-        ),
-        y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, padding=18)),
-    )
-    front = base.transform_filter(alt.datum.front == "on the front").mark_line(
-        interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="#7a7a74"
-    )
+    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, padding=18))
+    base = _measured().encode(x=_times("mean", 40), y=value)
+    best = base.transform_filter(alt.datum.front == "on the front")
+    front = best.mark_line(interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="#7a7a74")
     points = base.mark_point(size=130, strokeWidth=2).encode(
         color=_colour(runs),
-        shape=alt.Shape(
-            "front:N",
-            title=None,
-            scale=alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"]),
-            legend=None,
-        ),
+        shape=alt.Shape("front:N", title=None, scale=_FRONT, legend=None),
         tooltip=_tips("run", "value", "milliseconds", "front"),
     )
-    names = base.transform_filter(alt.datum.front == "on the front").mark_text(dy=-13).encode(text="label:N")
+    names = best.mark_text(dy=-13).encode(text="label:N")
     about = (
         "Up and to the left is better. No other run is both better and faster than those on the Pareto front "
         "(diamonds)."
     )
-    return _chosen("trade", "Quality and latency", about, alt.layer(front, points, names), rows)
+    return _chosen("trade", "Quality and latency", about, alt.layer(front, points, names), rows, LINE_HEIGHT)
+
+
+def _times(mean: str, padding: int) -> alt.X:
+    scale, axis = alt.Scale(type="log", padding=padding), alt.Axis(tickCount=5)
+    return alt.X("milliseconds:Q", title=f"milliseconds per query ({mean}, log scale)", scale=scale, axis=axis)
 
 
 def _approximation(rows: list[Row], subject: Subject) -> Chart:
     measure = str(subject.approximation[0]["measure"])
     series = list(dict.fromkeys(row["series"] for row in rows))
-    base = _all().encode(
-        x=alt.X(
-            "milliseconds:Q",
-            title="milliseconds per query (median, log scale)",
-            scale=alt.Scale(type="log", padding=30),
-            axis=alt.Axis(tickCount=5),
-        ),
-        color=alt.Color(
-            "series:N",
-            title=None,
-            sort=series,
-            scale=alt.Scale(domain=series),
-            legend=alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1),
-        ),
-    )
+    legend = alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1)
+    colour = alt.Color("series:N", title=None, sort=series, scale=alt.Scale(domain=series), legend=legend)
+    base = _all().encode(x=_times("median", 30), color=colour)
     lost = alt.Y("lost:Q", title=f"{measure} lost", scale=alt.Scale(zero=True, padding=12))
     tips = _tips("search", "lost", "low", "high", "neighbours", "milliseconds", "front")
-    line = (
-        base.transform_filter(alt.datum.series != data.EXACT)
-        .mark_line(strokeWidth=1, opacity=0.5)
-        .encode(order="neighbours:Q")
-    )
+    line = base.transform_filter(alt.datum.series != data.EXACT).mark_line(strokeWidth=1, opacity=0.5)
     bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=alt.Y("low:Q", title=f"{measure} lost"), y2="high:Q")
     points = base.mark_point(size=90, strokeWidth=2, filled=False).encode(
-        y=lost,
-        shape=alt.Shape(
-            "front:N", scale=alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"]), legend=None
-        ),
-        tooltip=tips,
+        y=lost, shape=alt.Shape("front:N", scale=_FRONT, legend=None), tooltip=tips
     )
     about = (
         f"{measure} lost compared with exact search over the same vectors and with the "
         "same filter, with the interval of the corrected test. Down and to the left is better; of the diamonds, no "
         "other search with that filter loses less and is faster."
     )
-    chart = alt.layer(line.encode(y=lost), bars, points)
     height = LINE_HEIGHT + 60
-    return Chart(
-        "approximation",
-        "What approximate search costs",
-        about,
-        _spec(chart, rows, height),
-        height,
-        colours=tuple(number % len(CATEGORIES) for number in range(len(series))),
-    )
+    spec = _spec(alt.layer(line.encode(order="neighbours:Q", y=lost), bars, points), rows, height)
+    colours = tuple(number % len(CATEGORIES) for number in range(len(series)))
+    return Chart("approximation", "What approximate search costs", about, spec, height, colours=colours)
 
 
 def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Chart:
-    base = (
-        _measured()
-        .transform_filter("datum.column === column")
-        .encode(
-            x=_runs_across("run", runs),
-            y=alt.Y("slice:N", title=None, sort=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False)),
-        )
-    )
+    slices = alt.Y("slice:N", title=None, sort=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False))
+    base = _measured().transform_filter("datum.column === column").encode(x=_runs_across("run", runs), y=slices)
     tips = _tips("run", "slice", "value", "queries")
     cells = _cells(base, _ramp("shade"), tips, base, "text:N", "datum.shade > inkAt", 48)
     tallest = max(len({row["slice"] for row in rows if row["column"] == name}) for name in columns)
@@ -394,11 +329,8 @@ def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Cha
         "Means by kind of query (number of queries in brackets); the stronger the colour the better, and ● is the "
         "best of each kind."
     )
-    return _chosen(
-        *("slices", "By kind of query", about, cells, rows),
-        height=max(LINE_HEIGHT, tallest * ROW_HEIGHT + 110),
-        columns=tuple(columns),
-    )
+    height = max(LINE_HEIGHT, tallest * ROW_HEIGHT + 110)
+    return _chosen("slices", "By kind of query", about, cells, rows, height, columns)
 
 
 def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart:
@@ -417,14 +349,15 @@ def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Cha
     if baseline is not None:
         family = f"the pairs with {baseline} as in the tables, and for the other pairs together"
     about = f"The p-value of every two runs, adjusted for {family}; strong cells are significant differences."
-    return _chosen("p-values", "Significant differences", about, cells, rows, height=_square(runs))
+    height = max(LINE_HEIGHT, _rows_height(len(runs), 130))
+    return _chosen("p-values", "Significant differences", about, cells, rows, height)
 
 
 def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart:
     base = _all().encode(x=_runs_across("vs", runs), y=_runs_down("run", runs))
     text = alt.Text("share:Q", format=".0%")
     cells = _cells(base, _ramp("share"), _tips("run", "vs", "share"), base, text, "datum.share > inkAt", 34)
-    height = _square(runs)
+    height = max(LINE_HEIGHT, _rows_height(len(runs), 130))
     about = (
         f"The share of their first {OVERLAP_DEPTH} documents that two runs have in common. Runs with a low "
         "overlap may be worth fusing."
@@ -432,18 +365,8 @@ def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart:
     return Chart("agreement", "Overlap", about, _spec(cells, rows, height), height)
 
 
-def _square(runs: Sequence[str]) -> int:
-    return max(LINE_HEIGHT, _rows_height(len(runs), 130))
-
-
 def _chosen(
-    name: str,
-    title: str,
-    about: str,
-    chart: Any,
-    rows: list[Row],
-    height: int = LINE_HEIGHT,
-    columns: tuple[str, ...] = (),
+    name: str, title: str, about: str, chart: Any, rows: list[Row], height: int, columns: Sequence[str] = ()
 ) -> Chart:
     """A chart with a parameter `measure`, and `column` where there are columns."""
     measures = tuple(dict.fromkeys(row["measure"] for row in rows))
@@ -452,7 +375,7 @@ def _chosen(
     if columns:
         parameters.append({"name": "column", "value": columns[0]})
     spec["params"] = [*parameters, *spec["params"]]
-    return Chart(name, title, about, spec, height, measures, columns)
+    return Chart(name, title, about, spec, height, measures, tuple(columns))
 
 
 def _all() -> Any:
@@ -503,24 +426,12 @@ def _label(runs: Sequence[str]) -> Any:
 def _colour(runs: Sequence[str], legend: bool = True) -> alt.Color:
     head, tail = shared_ends(runs)
     longest = max(map(len, runs), default=0) - len(head) - len(tail)
-    key = (
-        alt.Legend(
-            orient="top",
-            columns=4 if longest <= LEGEND_NAME else 2,
-            symbolLimit=40,
-            symbolOpacity=1,
-            labelLimit=170 if longest <= LEGEND_NAME else 240,
-            labelExpr=_label(runs),
-        )
-        if legend
-        else None
+    columns, limit = (4, 170) if longest <= LEGEND_NAME else (2, 240)
+    key = alt.Legend(
+        orient="top", columns=columns, symbolLimit=40, symbolOpacity=1, labelLimit=limit, labelExpr=_label(runs)
     )
-    return alt.Color("run:N", title=None, sort=list(runs), scale=alt.Scale(domain=list(runs)), legend=key)
-
-
-def _shape(runs: Sequence[str]) -> alt.Shape:
-    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(runs))]
-    return alt.Shape("run:N", title=None, sort=list(runs), scale=alt.Scale(domain=list(runs), range=shapes))
+    scale = alt.Scale(domain=list(runs))
+    return alt.Color("run:N", title=None, sort=list(runs), scale=scale, legend=key if legend else None)
 
 
 def _ramp(field: str) -> alt.Color:
@@ -540,23 +451,14 @@ def _cells(
 
 
 def _tips(*fields: str) -> list[alt.Tooltip]:
-    numbers = ("value", "low", "high", "left", "right", "difference", "lost")
+    formats = dict.fromkeys(("value", "low", "high", "left", "right", "difference", "lost"), ".4~f")
+    formats |= {"share": ".1%", "neighbours": ".1%", "judged": ".0%", "documents": ",", "p": ".3g"}
+    formats["milliseconds"] = ".3~g"
     kinds = dict.fromkeys(("run", "vs", "slice", "stars", "front", "outcome", "search", "step"), "N")
-    formats = {
-        "share": ".1%",
-        "neighbours": ".1%",
-        "judged": ".0%",
-        "documents": ",",
-        "p": ".3g",
-        "milliseconds": ".3~g",
-        **dict.fromkeys(numbers, ".4~f"),
-    }
     return [alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined)) for name in fields]
 
 
-WIDTH = 760
-SCALE = 2
-
+WIDTH, SCALE = 760, 2
 _CONFIG: dict[str, Any] = {
     "background": "#ffffff",
     "font": "Helvetica, Arial, sans-serif",
@@ -577,13 +479,10 @@ def save_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
         shown = chart.measures[0] if chart.measures else ""
         title = {"text": f"{chart.title}: {shown}" if shown else chart.title, "subtitle": chart.about}
         category = [CATEGORIES[colour] for colour in chart.colours]
-        ranges = {"category": category, "ramp": RAMP, "ordinal": list(LEVELS.values())}
-        spec = {**chart.spec, "width": WIDTH, "title": title, "padding": 16}
-        spec["config"] = {**_CONFIG, "range": ranges}
-        drawings = {"svg": vl_convert.vegalite_to_svg(spec).encode()}
-        drawings["png"] = vl_convert.vegalite_to_png(spec, scale=SCALE)
-        for kind, content in drawings.items():
-            path = folder / f"{chart.name}.{kind}"
-            write_file(path, content)
-            written.append(path)
+        config = {**_CONFIG, "range": {"category": category, "ramp": RAMP, "ordinal": list(LEVELS.values())}}
+        spec = {**chart.spec, "width": WIDTH, "title": title, "padding": 16, "config": config}
+        svg, png = vl_convert.vegalite_to_svg(spec).encode(), vl_convert.vegalite_to_png(spec, scale=SCALE)
+        for kind, content in (("svg", svg), ("png", png)):
+            written.append(folder / f"{chart.name}.{kind}")
+            write_file(written[-1], content)
     return written

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any, TypeAlias
 
@@ -25,6 +25,11 @@ Row: TypeAlias = dict[str, Any]
 BINS = 20
 NORMAL = 1.959964
 """Half-width of a 95% interval, in standard errors."""
+FUNNEL = (20, 10)
+"""The numbers of first documents in which relevant ones are counted."""
+UNDECIDED = ("not significant", "undecided", "equal", "not tested")
+"""Verdicts that are no significant difference."""
+EXACT = "exact search"
 
 _NAMES = ("run", "vs", "slice", "column")
 _OBJECT_KEYS = {
@@ -43,69 +48,53 @@ def chart_label(name: str) -> str:
     return f"\u200b{shown}" if shown.startswith("__") or shown in _OBJECT_KEYS else shown
 
 
-def labelled(rows: list[Row]) -> list[Row]:
+def labelled(rows: Iterable[Row]) -> list[Row]:
     """The rows with names that are safe in a chart."""
     return [{key: chart_label(value) if key in _NAMES else value for key, value in row.items()} for row in rows]
 
 
-EXACT = "exact search"
-
-
-def bar_rows(comparison: ComparisonData) -> list[Row]:
+def bar_rows(comparison: ComparisonData) -> Iterator[Row]:
     """Each run's mean with its interval, the baseline's mean, and the stars of the difference from it."""
     tested = {(pair.run, pair.baseline, pair.label): pair.stars for pair in comparison.tested_pairs}
     base = comparison.plan.baseline
     by_run = {(row.run, row.k): row for row in comparison.leaderboard_rows}
-    rows = []
     for shown in comparison.shown_measures:
         key, k = shown.column.key, shown.scores.k
         reference = _finite(by_run[base, k].means[key]) if base is not None else None
-        ranked = sorted(comparison.runs, key=lambda run: _sort_key(by_run[run, k], shown.column))
-        for place, run in enumerate(ranked):
-            row = by_run[run, k]
-            interval = row.intervals[key] or (None, None)
-            stars = tested.get((run, base or "", shown.label), "")
-            rows.append(
-                {
-                    "measure": shown.label,
-                    "run": run,
-                    "place": place,
-                    "value": _finite(row.means[key]),
-                    "low": _finite(interval[0]),
-                    "high": _finite(interval[1]),
-                    "baseline": reference,
-                    "stars": "" if stars == "ns" else stars,
-                }
-            )
-    return rows
+        ranked = sorted((by_run[run, k] for run in comparison.runs), key=lambda row: _sort_key(row, shown.column))
+        for place, row in enumerate(ranked):
+            low, high = map(_finite, row.intervals[key] or (None, None))
+            stars = tested.get((row.run, base or "", shown.label), "")
+            yield {
+                "measure": shown.label,
+                "run": row.run,
+                "place": place,
+                "value": _finite(row.means[key]),
+                "low": low,
+                "high": high,
+                "baseline": reference,
+                "stars": "" if stars == "ns" else stars,
+            }
 
 
-def difference_rows(comparison: ComparisonData, reference: str) -> list[Row]:
+def difference_rows(comparison: ComparisonData, reference: str) -> Iterator[Row]:
     """The difference of every run from one run on every measure, with its interval."""
-    rows = []
     for shown in comparison.shown_measures:
         for pair in comparison.tested_pairs:
             if pair.label != shown.label or reference not in (pair.run, pair.baseline):
                 continue
             other, sign = (pair.run, 1.0) if pair.baseline == reference else (pair.baseline, -1.0)
-            ends = sorted((sign * pair.low, sign * pair.high))
-            rows.append(
-                {
-                    "measure": shown.label,
-                    "run": other,
-                    "vs": reference,
-                    "difference": _finite(sign * pair.difference),
-                    "low": _finite(ends[0]),
-                    "high": _finite(ends[1]),
-                    "p": None if isnan(pair.p_adjusted) else pair.p_adjusted,
-                    "outcome": pair.verdict if pair.verdict in UNDECIDED else "significant",
-                }
-            )
-    return rows
-
-
-UNDECIDED = ("not significant", "undecided", "equal", "not tested")
-"""Verdicts that are no significant difference."""
+            low, high = map(_finite, sorted((sign * pair.low, sign * pair.high)))
+            yield {
+                "measure": shown.label,
+                "run": other,
+                "vs": reference,
+                "difference": _finite(sign * pair.difference),
+                "low": low,
+                "high": high,
+                "p": None if isnan(pair.p_adjusted) else pair.p_adjusted,
+                "outcome": pair.verdict if pair.verdict in UNDECIDED else "significant",
+            }
 
 
 def curve_rows(comparison: ComparisonData, runs: Sequence[str], failures: Sequence[RunFailures]) -> list[Row]:
@@ -170,13 +159,8 @@ def distribution_rows(comparison: ComparisonData) -> list[Row]:
 def rank_rows(comparison: ComparisonData) -> list[Row]:
     """Each run's rank on the measure that ranks the runs, with the lowest and the highest by the tests."""
     return [
-        {
-            "measure": label(comparison.keys[0], row.k),
-            "run": row.run,
-            "rank": row.rank,
-            "lowest": row.rank_low,
-            "highest": row.rank_high,
-        }
+        {"measure": label(comparison.keys[0], row.k), "run": row.run}
+        | {"rank": row.rank, "lowest": row.rank_low, "highest": row.rank_high}
         for row in comparison.leaderboard_rows
     ]
 
@@ -191,10 +175,6 @@ def bound_rows(comparison: ComparisonData) -> list[Row]:
             found = {"value": _finite(row.means[key]), "low": low, "high": high, "judged": judged.shares.get(key)}
             rows.append({"measure": label(key, row.k), "run": row.run, **found})
     return rows
-
-
-FUNNEL = (20, 10)
-"""The numbers of first documents in which relevant ones are counted."""
 
 
 def funnel_rows(comparison: ComparisonData, runs: Sequence[str], failures: Sequence[RunFailures]) -> list[Row]:
@@ -231,17 +211,11 @@ def trade_rows(subject: Subject, runs: Mapping[str, str]) -> list[Row]:
             continue
         means = dict(zip(comparison.runs, shown.means, strict=True))
         costs = {run: (-float(shown.column.worth(np.array([means[run]]))[0]), seconds[run]) for run in timed}
-        for run in timed:
-            rows.append(
-                {
-                    "measure": shown.label,
-                    "run": run,
-                    "label": runs[run],
-                    "value": _finite(means[run]),
-                    "milliseconds": _rounded(seconds[run] * 1e3),
-                    "front": _front(costs[run], costs.values()),
-                }
-            )
+        rows += (
+            {"measure": shown.label, "run": run, "label": runs[run], "value": _finite(means[run])}
+            | {"milliseconds": _rounded(cost[1] * 1e3), "front": _front(cost, costs.values())}
+            for run, cost in costs.items()
+        )
     return rows if len(timed) > 1 else []
 
 
@@ -286,18 +260,11 @@ def slice_rows(subject: Subject, runs: Sequence[str]) -> list[Row]:
             part: list[Row] = []
             for value in in_order(labels.tolist()):
                 inside = labels == value
+                size = int(inside.sum())
                 for run in runs:
-                    mean = shown.column.mean(shown.values[comparison.runs.index(run)][inside])
-                    part.append(
-                        {
-                            "measure": shown.label,
-                            "column": name,
-                            "slice": f"{value} ({int(inside.sum()):,})",
-                            "run": run,
-                            "value": _finite(mean),
-                            "queries": int(inside.sum()),
-                        }
-                    )
+                    mean = _finite(shown.column.mean(shown.values[comparison.runs.index(run)][inside]))
+                    row = {"measure": shown.label, "column": name, "slice": f"{value} ({size:,})"}
+                    part.append({**row, "run": run, "value": mean, "queries": size})
             rows += _shaded(part, shown.column)
     return rows
 
@@ -312,39 +279,25 @@ def _shaded(rows: list[Row], column: Column) -> list[Row]:
         rivals = [other["value"] for other in rows if other["slice"] == row["slice"] and other["value"] is not None]
         best = (min if column.better == "less" else max)(rivals, default=None)
         mark = " ●" if row["value"] == best and any(value != best for value in rivals) else ""
-        text = "" if row["value"] is None else f"{_short(row['value'])}{mark}"
+        small = row["value"] is not None and 0 < abs(row["value"]) < 0.01
+        text = "" if row["value"] is None else f"{row['value']:{'.1e' if small else '.3f'}}{mark}"
         shade = _rounded(1 - part if column.better == "less" else part)
         shaded.append({**row, "text": text, "shade": shade})
     return shaded
 
 
-def _short(value: float) -> str:
-    return f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.1e}"
-
-
-def p_rows(comparison: ComparisonData) -> list[Row]:
+def p_rows(comparison: ComparisonData) -> Iterator[Row]:
     """The adjusted p-value of every two runs, as the tie groups use it."""
-    rows = []
     for shown in comparison.shown_measures:
         for pair in comparison.pairs_on(shown):
+            p = None if isnan(pair.p_adjusted) else pair.p_adjusted
+            level = "not tested"
+            if p is not None:
+                level = next((f"< {bound}" for bound in (0.001, 0.01, 0.05) if p < bound), "0.05 or more")
+            level = "undecided" if pair.verdict == "undecided" else level
             for run, other, sign in ((pair.run, pair.baseline, 1.0), (pair.baseline, pair.run, -1.0)):
-                rows.append(
-                    {
-                        "measure": shown.label,
-                        "run": run,
-                        "vs": other,
-                        "p": None if isnan(pair.p_adjusted) else pair.p_adjusted,
-                        "difference": _finite(sign * pair.difference),
-                        "level": "undecided" if pair.verdict == "undecided" else _level(pair.p_adjusted),
-                    }
-                )
-    return rows
-
-
-def _level(p: float) -> str:
-    if isnan(p):
-        return "not tested"
-    return "< 0.001" if p < 0.001 else "< 0.01" if p < 0.01 else "< 0.05" if p < 0.05 else "0.05 or more"
+                row = {"measure": shown.label, "run": run, "vs": other, "p": p}
+                yield {**row, "difference": _finite(sign * pair.difference), "level": level}
 
 
 def overlap_rows(comparison: ComparisonData, runs: Sequence[str]) -> list[Row]:

@@ -18,7 +18,7 @@ WIDTH, BAR = 460, 26
 
 def comparison_plot(comparison: ComparisonData, measure: str | None) -> LayerChart:
     """The runs of a comparison on one measure; default the one that ranks them."""
-    rows = bar_rows(comparison)
+    rows = list(bar_rows(comparison))
     labels = list(dict.fromkeys(row["measure"] for row in rows))
     chosen = labels[0] if measure is None else measure
     if chosen not in labels:

@@ -23,31 +23,13 @@ if TYPE_CHECKING:
     import jinja2
 
 SCRIPTS = (
-    "dom.js",
-    "text.js",
-    "state.js",
-    "data.js",
-    "weights.js",
-    "selection.js",
-    "theme.js",
-    "picker.js",
-    "save.js",
-    "leaderboard.js",
-    "lists.js",
-    "pool.js",
-    "moves.js",
-    "query.js",
-    "bars.js",
-    "queries.js",
-    "openers.js",
-    "charts.js",
-    "main.js",
+    *("dom.js", "text.js", "state.js", "data.js", "weights.js", "selection.js", "theme.js", "picker.js", "save.js"),
+    *("leaderboard.js", "lists.js", "pool.js", "moves.js", "query.js", "bars.js", "queries.js", "openers.js"),
+    *("charts.js", "main.js"),
 )
 """The page's modules, each after the ones that it imports."""
-
 SHELL_SCRIPTS = ("dom.js", "theme.js", "shell.js")
 """The modules of pages of tables and drawings."""
-
 VEGA_DIGESTS = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 """SHA-256 of the bundle of Vega, by version of vl-convert."""
 

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.alignment.hits import Floats
 from steelyard.comparison.failures import run_failures
 from steelyard.errors import InputError
 from steelyard.report.comparison import comparison_document
@@ -32,16 +31,12 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from steelyard.report.charts.charts import Chart
 
-
 PAGE_LIMIT = 15_000_000
 """The largest page, in bytes; `everything` lifts the limit."""
-
 SUMMARY_LIMIT = 8_000_000
 """Of those, the bytes for the values of the queries; the rest is for lists and texts."""
-
 _SPARE = 120_000
 """Bytes reserved for the numbers of the queries whose lists are included."""
-
 _EXTRA = ("jinja2", "altair", "vl_convert")
 
 
@@ -56,8 +51,8 @@ def page_html(subject: Subject, *, everything: bool = False) -> str:
 
     from steelyard.report.charts.charts import charts_of
 
-    failures = run_failures(subject.comparison)
-    order = interesting_order(_first_values(subject), failures)
+    failures, scores = run_failures(subject.comparison), subject.comparison.score_tables[0]
+    order = interesting_order(scores.of(scores.columns[0].key), failures)
     kept = _kept(subject, order, everything)
     numbers = {place: number for number, place in enumerate(kept.places)}
     charts = [_embedded(chart, subject) for chart in charts_of(subject, failures)]
@@ -103,11 +98,6 @@ def plain_page(subject: Subject, missing: str) -> str:
     return document_page(replace(document, title=subject.title, notes=[line, *document.notes]))
 
 
-def _first_values(subject: Subject) -> Floats:
-    scores = subject.comparison.score_tables[0]
-    return scores.of(scores.columns[0].key)
-
-
 def _kept(subject: Subject, order: Sequence[int], everything: bool) -> Kept:
     """The queries whose values fit on the page: all of them, except in very large results."""
     comparison = subject.comparison
@@ -147,21 +137,8 @@ def _embedded(chart: Chart, subject: Subject) -> dict[str, Any]:
 
     from steelyard.report.charts.data import chart_label
 
-    data = {
-        "name": chart.name,
-        "title": chart.title,
-        "spec": chart.spec,
-        "measures": chart.measures,
-        "columns": chart.columns,
-        "colours": chart.colours,
-        "runs": list(map(chart_label, subject.candidates)),
-        "numbers": [subject.comparison.runs.index(run) for run in subject.candidates],
-    }
-    return {
-        "name": chart.name,
-        "title": chart.title,
-        "about": chart.about,
-        "height": chart.height,
-        "place": chart.place,
-        "json": Markup(embedded_json(data)),
-    }
+    data = {name: getattr(chart, name) for name in ("name", "title", "spec", "measures", "columns", "colours")}
+    data["runs"] = list(map(chart_label, subject.candidates))
+    data["numbers"] = [subject.comparison.runs.index(run) for run in subject.candidates]
+    shown = {name: getattr(chart, name) for name in ("name", "title", "about", "height", "place")}
+    return {**shown, "json": Markup(embedded_json(data))}

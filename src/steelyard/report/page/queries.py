@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,21 +27,19 @@ from steelyard.statistics.arrays import student_quantile
 
 DEPTH = 20
 """Documents shown per list."""
-
 TEXT_LIMIT = 1_500
 """Characters shown of a document's text; the others are counted."""
-
+QUERY_TEXT_LIMIT = 400
+"""Characters of a query shown in the table."""
 LABEL_LIMIT = 300
 """Characters shown of an id or a title."""
-
 FIRST_READ = 2_000
 """Lists, of all runs together, that are read first; each further batch has four times as many queries."""
+MISSING_SHOWN = 40
+"""Relevant documents listed per query that are in none of the shown lists."""
 
 Top: TypeAlias = list[tuple[str, float | None]]
 """Documents and scores, best first."""
-
-MISSING_SHOWN = 40
-"""Relevant documents listed per query that are in none of the shown lists."""
 
 
 def interesting_order(values: Floats, failures: Sequence[RunFailures]) -> list[int]:
@@ -56,12 +55,8 @@ def interesting_order(values: Floats, failures: Sequence[RunFailures]) -> list[i
     for each in failures:
         missed &= (each.failures & (MISSED | UNANSWERED)) > 0
     sample = np.random.default_rng(0).permutation(size).tolist()
-    turns = zip(_padded(movers, size), _padded(np.flatnonzero(missed).tolist(), size), sample, strict=True)
-    return list(dict.fromkeys(query for turn in turns for query in turn if query >= 0))
-
-
-def _padded(queries: list[int], size: int) -> list[int]:
-    return queries + [-1] * (size - len(queries))
+    turns = zip_longest(movers, np.flatnonzero(missed).tolist(), sample)
+    return list(dict.fromkeys(query for turn in turns for query in turn if query is not None))
 
 
 @dataclass
@@ -78,21 +73,14 @@ class DocumentTable:
         known = self.places.get(doc_id)
         if known is None:
             known = self.places[doc_id] = len(self.rows)
-            self.rows.append(self._row(doc_id))
+            row: list[Any] = [_shortened(doc_id, LABEL_LIMIT, self.whole)]
+            document = self.documents.get(doc_id)
+            if document is not None:
+                title, text = document
+                row += [_shortened(title, LABEL_LIMIT, self.whole), text if self.whole else text[:TEXT_LIMIT]]
+                row += [len(text) - TEXT_LIMIT] if len(text) > TEXT_LIMIT and not self.whole else []
+            self.rows.append(row)
         return known
-
-    def _row(self, doc_id: str) -> list[Any]:
-        """The cells of a document; only its id where there is no text."""
-        document = self.documents.get(doc_id)
-        if document is None:
-            return [self._label(doc_id)]
-        title, text = document
-        if self.whole or len(text) <= TEXT_LIMIT:
-            return [self._label(doc_id), self._label(title), text]
-        return [self._label(doc_id), self._label(title), text[:TEXT_LIMIT], len(text) - TEXT_LIMIT]
-
-    def _label(self, text: str) -> str:
-        return _shortened(text, LABEL_LIMIT, self.whole)
 
 
 def _shortened(text: str, limit: int, whole: bool) -> str:
@@ -133,11 +121,12 @@ def lists_of(
     for query, name, listed, returned in _listed(comparison, staged, order):
         known = {doc for rows in listed for doc, _ in rows or ()}
         known.update(doc for lists in returned.values() for docs in lists for doc in docs[:DEPTH])
-        entry = {
-            "lists": [None if rows is None else [_list_row(documents, row) for row in rows] for rows in listed],
-            **judgments.entry(name, documents, known),
-            **_errors(subject, name),
-        }
+        lists = [None if rows is None else [_list_row(documents, row) for row in rows] for rows in listed]
+        entry = {"lists": lists, **judgments.entry(name, documents, known)}
+        failed = {run: errors[name] for run, errors in subject.errors.items() if name in errors}
+        by_run = {str(comparison.runs.index(run)): error for run, error in failed.items() if run in comparison.runs}
+        if by_run:
+            entry["errors"] = by_run
         if returned:
             judged = {row[0] for row in entry["judged"]}
             entry["stages"] = {
@@ -198,15 +187,6 @@ def _listed(
         start, size = start + size, size * 4
 
 
-def _errors(subject: Subject, query: str) -> dict[str, dict[str, str]]:
-    """The errors of the runs that failed on a query."""
-    runs = subject.comparison.runs
-    by_run = {
-        str(runs.index(run)): errors[query] for run, errors in subject.errors.items() if query in errors and run in runs
-    }
-    return {"errors": by_run} if by_run else {}
-
-
 def _list_row(documents: DocumentTable, row: tuple[str, float | None]) -> list[Any]:
     doc, score = row
     return [documents.place(doc)] if score is None else [documents.place(doc), float(f"{score:.5g}")]
@@ -242,48 +222,35 @@ class _Judgments:
         judged = qrels.judged
         named: dict[int, list[str]] = {}
         if qrels.has_targets:
-            pairs = zip(qrels.targets.doc.tolist(), qrels.targets.target.tolist(), strict=True)
-            for doc, target in pairs:
+            for doc, target in zip(qrels.targets.doc.tolist(), qrels.targets.target.tolist(), strict=True):
                 named.setdefault(doc, []).append(qrels.targets.name[target])
-        ranks = [_ranks(qrels, each.alignment) for each in failures]
         return cls(
             place={query: number for number, query in enumerate(judged.query_ids)},
             starts=judged.starts.tolist(),
             doc_ids=judged.doc_ids,
             grades=qrels.grades.tolist(),
             targets=named,
-            ranks=ranks,
+            ranks=[_ranks(qrels, each.alignment) for each in failures],
             level=(failures[0].level if failures else None) or 0.0,
         )
 
     def entry(self, query: str, documents: DocumentTable, shown: Container[str]) -> dict[str, Any]:
         """The judged documents that are in a shown list, and the relevant ones that are in none."""
         rows: list[list[Any]] = []
-        hidden = relevant = absent = 0
-        for number in self._numbers(query):
+        relevant = absent = 0
+        place = self.place[query]
+        for number in range(self.starts[place], self.starts[place + 1]):
             doc, grade = self.doc_ids[number], self.grades[number]
             is_relevant = grade > 0 and grade >= self.level
             relevant += is_relevant
-            if doc not in shown and not is_relevant:
-                continue
             if doc not in shown:
-                absent += 1
-                if absent > MISSING_SHOWN:
-                    hidden += 1
+                absent += is_relevant
+                if not is_relevant or absent > MISSING_SHOWN:
                     continue
-            rows.append(
-                [
-                    documents.place(doc),
-                    int(grade) if grade == int(grade) else grade,
-                    self.targets.get(number, []),
-                    [rank[number] for rank in self.ranks],
-                ]
-            )
+            grade, ranks = int(grade) if grade == int(grade) else grade, [rank[number] for rank in self.ranks]
+            rows.append([documents.place(doc), grade, self.targets.get(number, []), ranks])
+        hidden = max(0, int(absent) - MISSING_SHOWN)
         return {"judged": rows, "relevant": int(relevant), "hidden": hidden, "level": self.level}
-
-    def _numbers(self, query: str) -> Iterator[int]:
-        number = self.place[query]
-        yield from range(self.starts[number], self.starts[number + 1])
 
 
 def _ranks(qrels: Any, a: Alignment) -> list[int | None]:
@@ -296,10 +263,6 @@ def _ranks(qrels: Any, a: Alignment) -> list[int | None]:
     known = dict(zip(zip(names, a.doc_ids, strict=True), own.tolist(), strict=True))
     queries = [qrels.judged.query_ids[query] for query in qrels.doc_query.tolist()]
     return [known.get(pair) for pair in zip(queries, qrels.judged.doc_ids, strict=True)]
-
-
-QUERY_TEXT_LIMIT = 400
-"""Characters of a query shown in the table."""
 
 
 @dataclass(frozen=True)
@@ -340,11 +303,7 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
             number: [[stage, [list(each.reads).index(other) for other in read]] for stage, read in each.reads.items()]
             for number, each in _staged(subject).items()
         },
-        "boards": [
-            _weighable(components, comparison.weights or {})
-            for components in comparison.components
-            if components is not None
-        ],
+        "boards": [_weighable(each, comparison.weights or {}) for each in comparison.components if each is not None],
     }
 
 
@@ -383,10 +342,8 @@ def _slices(subject: Subject, names: Sequence[str]) -> list[dict[str, Any]]:
     """The columns that queries can be filtered by: their values, and the number of each query's value."""
     slices = []
     for column, values in subject.slice_columns.items():
-        texts = slice_labels(names, values)
-        known = sorted(set(texts))
-        place = {text: number for number, text in enumerate(known)}
-        slices.append({"column": column, "values": known, "codes": packed([place[text] for text in texts], "u1")})
+        known, codes = np.unique(np.array(slice_labels(names, values), dtype=object), return_inverse=True)
+        slices.append({"column": column, "values": known.tolist(), "codes": packed(codes, "u1")})
     return slices
 
 

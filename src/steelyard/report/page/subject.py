@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 RANDOM = "random"
 """The name of the control run in a comparison of runs whose retrievers are unknown."""
-
 SLICE_VALUES = 12
 """Columns with more distinct values than this are not used as slices."""
 
@@ -77,10 +76,9 @@ class Subject:
             if 1 < len({str(value) for value in column.values()}) <= SLICE_VALUES
         }
         source = self.comparison.source
-        if source is not None and not source.chunked and COMPLEXITY not in columns:
-            sizes = complexity(source.qrels)
-            if len(set(sizes.values())) > 1:
-                columns[COMPLEXITY] = sizes
+        sizes = complexity(source.qrels) if source is not None and not source.chunked else {}
+        if COMPLEXITY not in columns and len(set(sizes.values())) > 1:
+            columns[COMPLEXITY] = sizes
         return columns
 
 
@@ -96,8 +94,7 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
     facts: list[tuple[str, str]] = []
     absent: list[str] = []
     if dataset is not None:
-        queries, columns = dataset.queries, dataset.queries.columns
-        documents = Documents(dataset)
+        queries, columns, documents = dataset.queries, dataset.queries.columns, Documents(dataset)
         facts.append(("Dataset", f"{dataset.name}, {counted(len(dataset.corpus), 'document')}"))
         facts.append(("Fingerprint of the dataset", dataset.fingerprint))
     elif source is None:

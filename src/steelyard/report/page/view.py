@@ -10,21 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.comparison import failures as kinds
 from steelyard.comparison.columns import BoardColumn, bounds_text, columns_of, is_time, partly_judged, scale_of, title
 from steelyard.comparison.data import ComparisonData
-from steelyard.comparison.failures import (
-    DISTRACTED,
-    LOW,
-    MISSED,
-    NOTHING,
-    PARTLY,
-    REPEATED,
-    UNANSWERED,
-    UNJUDGED,
-    RunFailures,
-    low_cutoff,
-    places_of,
-)
+from steelyard.comparison.failures import RunFailures, low_cutoff, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
 from steelyard.comparison.next_steps import next_steps
 from steelyard.comparison.overlap import outcomes
@@ -44,14 +33,10 @@ from steelyard.wording import counted, listed, worded
 
 FAR = 3
 """A run is far from the best if its distance is more than this many times the widest interval."""
-
-
 LINE, SHORT = 110, 28
 """Characters of a line of the verdict, and of a name in it."""
-
 MANY = 12
 """Runs from which on the page shows ranges of ranks instead of letters, and a matrix without numbers."""
-
 NAMED = 3
 """Names in a list of the verdict: it names two of more and counts the others."""
 
@@ -64,6 +49,12 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
     pairs = _pairs(comparison)
     further = columns_of(comparison, "page")
     verdict = verdict_lines(_with_short_names(comparison), LINE)
+    counts = {"runs": len(comparison.runs), "queries": len(comparison.score_tables[0].queries)}
+    counts |= {} if comparison.source is None else {"judgments": len(comparison.source.qrels)}
+    # A value and what it would become stay on one line.
+    findings = subject.check.tables[:1] if subject.check is not None else ()
+    check = "".join(map(table_html, findings)).replace(" -&gt; ", "&nbsp;→&nbsp;")
+    disagree = "interval-and-p-disagree"
     return {
         "title": subject.title,
         "across_page": subject.across_page,
@@ -77,8 +68,16 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "matrix": _matrix(comparison),
         "uncharted": listed([run for run in comparison.runs if run not in subject.candidates] or [""]),
         "lead": lead(comparison),
-        "numbers": numbers(subject),
-        "columns": [_head(comparison, column) for column in comparison.score_tables[0].columns],
+        "numbers": [(name, f"{count:,}") for name, count in counts.items()],
+        "columns": [
+            {
+                "key": column.key,
+                "title": title(column.key, comparison.dialect),
+                "better": "less" if column.better == "less" else "more",
+                "time": "yes" if is_time(column) else "",
+            }
+            for column in comparison.score_tables[0].columns
+        ],
         "boards": [_rows(subject, scores, further) for scores in comparison.score_tables],
         "further": [{"name": column.name, "heading": column.heading("page")} for column in further],
         "judged": partly_judged(comparison),
@@ -88,7 +87,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "stability": " ".join(stability_lines(comparison)),
         "pairs": pairs,
         "ranking": comparison.keys[0] if len(pairs) < len(comparison.tested_pairs) else "",
-        "disagreement": [sentence(each) for each in comparison.notes if each.code == "interval-and-p-disagree"],
+        "disagreement": [sentence(each) for each in comparison.notes if each.code == disagree],
         "interval_heading": comparison.interval_heading,
         "tested_by": comparison.tested_by,
         "intervals_are": comparison.intervals_are,
@@ -97,13 +96,9 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "corrected": _corrected(comparison),
         "approximation": _approximation(subject),
         "stages": Markup(stages_panels(subject.stages)),
-        "check": _check(subject),
+        "check": Markup(check),
         "costs": _costs(subject),
-        "notes": [
-            sentence(each)
-            for each in comparison.notes
-            if each.severity == "info" and each.code != "interval-and-p-disagree"
-        ],
+        "notes": [sentence(each) for each in comparison.notes if each.severity == "info" and each.code != disagree],
         "absent": subject.absent,
         "definitions": definitions(comparison),
         "dialect": comparison.dialect,
@@ -115,16 +110,6 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "facts": subject.facts,
         "command": subject.command,
     }
-
-
-def _check(subject: Subject) -> Any:
-    """The findings of a check of the data as HTML; empty without any."""
-    from markupsafe import Markup
-
-    if subject.check is None or not subject.check.tables:
-        return ""
-    # A value and what it would become stay on one line.
-    return Markup(table_html(subject.check.tables[0]).replace(" -&gt; ", "&nbsp;→&nbsp;"))
 
 
 def _with_short_names(comparison: ComparisonData) -> Verdict:
@@ -167,23 +152,23 @@ def warnings(comparison: ComparisonData) -> list[dict[str, str]]:
     lines: dict[str, dict[str, str]] = {}
     for about, each in serious:
         more = f" ({counted(others[each.code] - 1, 'similar warning')})" if others[each.code] > 1 else ""
-        line = {
-            "severity": each.severity,
-            "short": f"{about}: {in_short(each)}{more}" if about else in_short(each),
-            "text": sentence(each),
-        }
+        short = f"{about}: {in_short(each)}{more}" if about else in_short(each)
+        line = {"severity": each.severity, "short": short, "text": sentence(each)}
         lines.setdefault(each.code if about else str(each), line)
     return list(lines.values())
 
 
 KINDS = (
-    ("missed", "Missed", MISSED | UNANSWERED, "no relevant document in the whole list"),
-    ("low", "Ranked low", LOW, "the first relevant document is below the cutoff"),
-    ("partly", "Found in part", PARTLY, "some relevant documents are not within the cutoff"),
-    ("distracted", "Distractor above relevant", DISTRACTED, "a document that misleads is above the first relevant one"),
-    ("unjudged", "Unjudged at rank 1", UNJUDGED, "the first document has no judgment"),
-    ("repeated", "Duplicates", REPEATED, "a document is repeated within the cutoff"),
-    ("empty", "Empty list", UNANSWERED, "nothing was retrieved"),
+    ("missed", "Missed", kinds.MISSED | kinds.UNANSWERED, "no relevant document in the whole list"),
+    ("low", "Ranked low", kinds.LOW, "the first relevant document is below the cutoff"),
+    ("partly", "Found in part", kinds.PARTLY, "some relevant documents are not within the cutoff"),
+    (
+        *("distracted", "Distractor above relevant", kinds.DISTRACTED),
+        "a document that misleads is above the first relevant one",
+    ),
+    ("unjudged", "Unjudged at rank 1", kinds.UNJUDGED, "the first document has no judgment"),
+    ("repeated", "Duplicates", kinds.REPEATED, "a document is repeated within the cutoff"),
+    ("empty", "Empty list", kinds.UNANSWERED, "nothing was retrieved"),
 )
 """The kinds of failure: name of the filter, title, bits, meaning."""
 
@@ -194,30 +179,19 @@ def _failures(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> 
         return None
     comparison = subject.comparison
     places = places_of(failures, [comparison.score_tables[0].queries[place] for place in kept.places])
-    counts = {
-        run: [
-            int(np.count_nonzero((own.failures[places] & bits) * ((own.failures[places] & NOTHING) == 0)))
-            for _, _, bits, _ in KINDS
-        ]
-        for run, own in zip(comparison.runs, failures, strict=True)
-    }
+    counts = {}
+    for run, own in zip(comparison.runs, failures, strict=True):
+        failed = np.where(own.failures[places] & kinds.NOTHING, 0, own.failures[places])
+        counts[run] = [int(np.count_nonzero(failed & bits)) for _, _, bits, _ in KINDS]
     shown = [place for place in range(len(KINDS)) if any(row[place] for row in counts.values())]
     if not shown:
         return None
-    return {
-        "kinds": [KINDS[place] for place in shown],
-        "rows": [
-            {
-                "run": run,
-                "cells": [
-                    (KINDS[place][0], counts[run][place], round(counts[run][place] / max(1, len(places)), 3))
-                    for place in shown
-                ],
-            }
-            for run in comparison.run_order
-        ],
-        "cutoff": low_cutoff(comparison),
-    }
+    size = max(1, len(places))
+    rows = [
+        {"run": run, "cells": [(KINDS[i][0], counts[run][i], round(counts[run][i] / size, 3)) for i in shown]}
+        for run in comparison.run_order
+    ]
+    return {"kinds": [KINDS[place] for place in shown], "rows": rows, "cutoff": low_cutoff(comparison)}
 
 
 def _matrix(comparison: ComparisonData) -> dict[str, Any] | None:
@@ -237,24 +211,21 @@ def _matrix(comparison: ComparisonData) -> dict[str, Any] | None:
         sign = 1 if pair.run == run else -1
         difference = sign * pair.difference * scale_of(column)
         good = (difference > 0) == (column.better != "less")
-        kinds = {"undecided": "undecided", "not significant": "same", "equal": "same", "not tested": "same"}
+        unclear = {"undecided": "undecided", "not significant": "same", "equal": "same", "not tested": "same"}
         return {
             "number": number,
             "text": "0.000" if abs(difference) < 5e-4 else f"{difference:+.3f}",
-            "kind": kinds.get(pair.verdict, "gain" if good else "loss"),
+            "kind": unclear.get(pair.verdict, "gain" if good else "loss"),
             "stars": "?" if pair.verdict == "undecided" else pair.stars if "*" in pair.stars else "",
         }
 
-    return {
-        "runs": order,
-        "rows": [[cell(run, other) if run != other else None for other in order] for run in order],
-        "pairs": [_details(comparison, column, pair) for pair in pairs],
-    }
+    rows = [[cell(run, other) if run != other else None for other in order] for run in order]
+    return {"runs": order, "rows": rows, "pairs": [_details(comparison, column, pair) for pair in pairs]}
 
 
 def _details(comparison: ComparisonData, column: Column, pair: Pair) -> dict[str, Any]:
     """One pair, as the page shows it when a cell of the matrix is clicked."""
-    cells = _pair(comparison, column, pair)
+    cells = _pair(column, pair)
     return {
         "run": comparison.runs.index(pair.run),
         "against": comparison.runs.index(pair.baseline),
@@ -271,13 +242,11 @@ def _details(comparison: ComparisonData, column: Column, pair: Pair) -> dict[str
 
 def lead(comparison: ComparisonData) -> list[tuple[str, str]]:
     """The two runs that the verdict is about: pairs of name and value."""
-    top = comparison.leaderboard_rows[0].run
-    column = comparison.score_tables[0].columns[0]
-    pair = comparison.leading_pair
+    top, pair = comparison.leaderboard_rows[0].run, comparison.leading_pair
     if pair is None:
         return []
     short = short_names(comparison.runs)
-    cells = _pair(comparison, column, pair)
+    cells = _pair(comparison.score_tables[0].columns[0], pair)
     names = f"{short[pair.run]} vs {short[pair.baseline]}"
     facts = [
         (names, cells["difference"]),
@@ -297,15 +266,6 @@ def lead(comparison: ComparisonData) -> list[tuple[str, str]]:
     return facts
 
 
-def numbers(subject: Subject) -> list[tuple[str, str]]:
-    """The numbers of runs, queries and judgments."""
-    comparison = subject.comparison
-    counts = [("runs", f"{len(comparison.runs):,}"), ("queries", f"{len(comparison.score_tables[0].queries):,}")]
-    if comparison.source is not None:
-        counts.append(("judgments", f"{len(comparison.source.qrels):,}"))
-    return counts
-
-
 def shown(column: Column, value: float | None) -> str:
     """A mean as text: four places, milliseconds for times."""
     if value is None or isnan(value):
@@ -315,33 +275,17 @@ def shown(column: Column, value: float | None) -> str:
     return f"{value:.4f}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}"
 
 
-def _head(comparison: ComparisonData, column: Column) -> dict[str, str]:
-    return {
-        "key": column.key,
-        "title": title(column.key, comparison.dialect),
-        "better": "less" if column.better == "less" else "more",
-        "time": "yes" if is_time(column) else "",
-    }
-
-
-def _letters(rows: Sequence[LeaderboardRow]) -> set[str]:
-    """The letters of some rows' groups."""
-    return set("".join(row.group for row in rows))
-
-
 def _rows(subject: Subject, scores: ScoreTable, further: Sequence[BoardColumn]) -> list[dict[str, Any]]:
     """The rows of one score table, best first. Runs of one band are not separated by the groups."""
     comparison = subject.comparison
     rows = [row for row in comparison.leaderboard_rows if row.k == scores.k]
     base = comparison.plan.baseline
-    tested = {
-        (pair.run, pair.measure): pair
-        for pair in comparison.tested_pairs
-        if pair.baseline == base and pair.k == scores.k
-    }
+    against = [pair for pair in comparison.tested_pairs if pair.baseline == base and pair.k == scores.k]
+    tested = {(pair.run, pair.measure): pair for pair in against}
     spans = {column.key: _span(rows, column) for column in scores.columns}
     best = {column.key: _best(rows, column, subject.candidates) for column in scores.columns}
-    opens = [place for place in range(1, len(rows)) if not _letters(rows[:place]) & _letters(rows[place:])]
+    groups = [row.group for row in rows]
+    opens = [i for i in range(1, len(rows)) if not set("".join(groups[:i])) & set("".join(groups[i:]))]
     tied = comparison.verdict.tied if scores is comparison.score_tables[0] else ()
     return [
         {
@@ -469,7 +413,7 @@ def _pairs(comparison: ComparisonData) -> list[dict[str, Any]]:
     """The pairs by measure: all for two runs or with a baseline, otherwise those of the measure that ranks the runs."""
     every = comparison.plan.baseline is not None or len(comparison.runs) < 3
     return [
-        _pair(comparison, column, pair)
+        _pair(column, pair)
         for scores in comparison.score_tables
         for column in (scores.columns if every else scores.columns[:1])
         for pair in comparison.tested_pairs
@@ -477,7 +421,7 @@ def _pairs(comparison: ComparisonData) -> list[dict[str, Any]]:
     ]
 
 
-def _pair(comparison: ComparisonData, column: Column, pair: Pair) -> dict[str, Any]:
+def _pair(column: Column, pair: Pair) -> dict[str, Any]:
     scale = scale_of(column)
     return {
         "measure": pair.label if scale == 1 else f"{pair.label} ms",
@@ -509,16 +453,12 @@ def _approximation(subject: Subject) -> dict[str, Any] | None:
 
     def cells(row: Mapping[str, Any]) -> list[str]:
         seconds, exact = row["seconds"], row["exact_seconds"]
-        known = seconds and exact
-        return [
-            "–" if row["neighbours"] is None else f"{row['neighbours']:.1%}",
-            f"{row['lost']:.4f}",
-            f"{row['low']:+.4f} to {row['high']:+.4f}",
-            shown_p(row["p_adjusted"]),
-            _cost(seconds * 1e3) if known else "–",
-            _cost(exact * 1e3) if known else "–",
-            f"{exact / seconds:.1f}" if known else "–",
-        ]
+        times = ["–"] * 3
+        if seconds and exact:
+            times = [_cost(seconds * 1e3), _cost(exact * 1e3), f"{exact / seconds:.1f}"]
+        neighbours = "–" if row["neighbours"] is None else f"{row['neighbours']:.1%}"
+        interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
+        return [neighbours, f"{row['lost']:.4f}", interval, shown_p(row["p_adjusted"]), *times]
 
     return {
         "k": found[0]["k"],
@@ -557,19 +497,13 @@ def _cost(value: float) -> str:
 def definitions(comparison: ComparisonData) -> list[dict[str, str]]:
     """Every measure: as the caller wrote it, spelled out, and its definition."""
     seen: dict[str, dict[str, str]] = {}
-    tables = [*comparison.score_tables, *filter(None, comparison.components)]
-    for scores in tables:
+    for scores in (*comparison.score_tables, *filter(None, comparison.components)):
         for column in scores.columns:
             measure = column.measure
-            if measure is None or measure.spelled in seen:
-                continue
-            text = str(explain(measure, comparison.dialect or "steelyard"))
-            seen[measure.spelled] = {
-                "key": column.key,
-                "spelled": measure.spelled,
-                "headline": measure.definition.headline,
-                "text": text.partition("\n\n")[2],
-            }
+            if measure is not None and measure.spelled not in seen:
+                text = str(explain(measure, comparison.dialect or "steelyard")).partition("\n\n")[2]
+                named = {"key": column.key, "spelled": measure.spelled}
+                seen[measure.spelled] = {**named, "headline": measure.definition.headline, "text": text}
     return list(seen.values())
 
 
