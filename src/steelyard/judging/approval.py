@@ -34,8 +34,6 @@ GUIDELINES = Guidelines(
         Grade(1, "a", "Accept", "A good question, with the wording and the marked text as they are now."),
     ),
 )
-_BETWEEN = "\n\n"
-"""What is between the two passages of a question about both."""
 
 
 def is_question_folder(path: Path) -> bool:
@@ -101,15 +99,16 @@ class Shown:
         """The passages of a draft as one text."""
         text = ""
         places: list[tuple[int, Mapping[str, Any]]] = []
-        spans: list[tuple[int, int]] = []
         for passage in draft.passages:
-            text += _BETWEEN if places else ""
+            text += "\n\n" if places else ""
             places.append((len(text), passage))
             text += drafts.corpus.texts[passage["doc_id"]][passage["start"] : passage["end"]]
-        for span, (offset, passage) in zip(draft.spans, places, strict=False):
-            spans.append((offset + span["start"] - passage["start"], offset + span["end"] - passage["start"]))
+        moved = [
+            (offset - passage["start"], span) for span, (offset, passage) in zip(draft.spans, places, strict=False)
+        ]
+        spans = tuple((by + span["start"], by + span["end"]) for by, span in moved)
         title = ", ".join(dict.fromkeys(str(passage["doc_id"]) for passage in draft.passages))
-        return cls(title, text, tuple(spans), tuple(places))
+        return cls(title, text, spans, tuple(places))
 
     def in_document(self, start: int, end: int) -> dict[str, Any] | None:
         """A span of the text as one of its document; None if it is not within one passage."""
@@ -161,15 +160,11 @@ def _decided(draft: Draft, drafts: Drafts, line: Judgment | None) -> Draft:
     if not line.grade:
         return replace(draft, more=more).rejected("rejected by a person", str(line.more.get("note") or ""))
     question = " ".join(str(line.more.get("note") or draft.question).split())
-    spans = _spans(draft, drafts, line)
+    # The spans as marked; those of the draft if nothing is marked, or something outside the passages.
+    shown = Shown.of(draft, drafts)
+    made = [shown.in_document(span["start"], span["end"]) for span in marked(line)]
+    kept = tuple(span for span in made if span is not None)
+    spans = kept if kept and len(kept) == len(made) else draft.spans
     if (question, spans) != (draft.question, draft.spans):
         more["original"] = {"question": draft.question, "spans": list(map(dict, draft.spans))}
     return replace(draft, question=question, spans=spans, more=more)
-
-
-def _spans(draft: Draft, drafts: Drafts, line: Judgment) -> tuple[Mapping[str, Any], ...]:
-    """The spans as marked; those of the draft if nothing is marked, or something outside the passages."""
-    shown, given = Shown.of(draft, drafts), marked(line)
-    made = [shown.in_document(span["start"], span["end"]) for span in given]
-    kept = tuple(span for span in made if span is not None)
-    return kept if kept and len(kept) == len(given) else draft.spans

@@ -36,6 +36,8 @@ Pairs = list[tuple[str, str]]
 """(query id, document id), most useful first."""
 Judged = Mapping[str, Mapping[str, float]]
 """Grade by query id and document id."""
+FUSION_K = 60.0
+"""Constant of the reciprocal rank fusion that decides between equal runs."""
 
 
 @dataclass(frozen=True)
@@ -183,13 +185,12 @@ def rank_weights(measure: str, depth: int | None) -> npt.NDArray[np.float64]:
     cutoff = parsed.cutoff if isinstance(parsed.cutoff, int) else None
     last = min((limit for limit in (cutoff, depth) if limit is not None), default=10)
     rank = np.arange(1, last + 1, dtype=np.float64)
+    weights: npt.NDArray[np.float64] = np.ones(last) if parsed.name in ("P", "R", "F", "Hit") else 1.0 / rank
     if parsed.name in ("nDCG", "DCG") and parsed.parameters.get("discount") != "reciprocal":
-        discounts: npt.NDArray[np.float64] = 1.0 / np.log2(rank + 1.0)
-        return discounts
-    if parsed.name == "RBP":
-        persistence: npt.NDArray[np.float64] = float(parsed.parameters["p"]) ** (rank - 1.0)
-        return persistence
-    return np.ones(last) if parsed.name in ("P", "R", "F", "Hit") else 1.0 / rank
+        weights = 1.0 / np.log2(rank + 1.0)
+    elif parsed.name == "RBP":
+        weights = float(parsed.parameters["p"]) ** (rank - 1.0)
+    return weights
 
 
 def chosen_pair(runs: Mapping[str, Run], qrels: Any, measure: str, pair: Sequence[str] | None) -> tuple[str, str]:
@@ -212,10 +213,6 @@ def chosen_pair(runs: Mapping[str, Run], qrels: Any, measure: str, pair: Sequenc
         means = {name: evaluate(qrels, run, [measure]).means[measure] for name, run in runs.items()}
     first, second = sorted(names, key=lambda name: -means[name])[:2]
     return first, second
-
-
-FUSION_K = 60.0
-"""Constant of the reciprocal rank fusion that decides between equal runs."""
 
 
 class Adjudication(ABC):
@@ -243,7 +240,12 @@ class Adjudication(ABC):
 
     def next(self) -> str | None:
         """The next document, which is not offered again; None when every list is exhausted."""
-        heads = {run: doc for run in range(len(self._lists)) if (doc := self._head(run)) is not None}
+        heads: dict[int, str] = {}
+        for run, listed in enumerate(self._lists):
+            while self._place[run] < len(listed) and listed[self._place[run]] in self._taken:
+                self._place[run] += 1
+            if self._place[run] < len(listed):
+                heads[run] = listed[self._place[run]]
         if not heads:
             return None
         best = max(self.preference(run) for run in heads)
@@ -264,13 +266,6 @@ class Adjudication(ABC):
     @abstractmethod
     def record(self, giver: int, returned: Sequence[int], relevant: bool) -> None:
         """Take note of a judgment: which run gave the document, and which runs returned it."""
-
-    def _head(self, run: int) -> str | None:
-        """The run's first document that was not offered yet."""
-        listed = self._lists[run]
-        while self._place[run] < len(listed) and listed[self._place[run]] in self._taken:
-            self._place[run] += 1
-        return listed[self._place[run]] if self._place[run] < len(listed) else None
 
 
 class MoveToFront(Adjudication):

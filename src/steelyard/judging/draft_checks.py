@@ -55,6 +55,8 @@ _EXPLETIVE = re.compile(
 _FOLLOWED = {"they": 1, "it": 1, "this": 0, "these": 0, "those": 0}
 """Content words that may follow a pronoun which seems to stand for nothing; with more it is used in general."""
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_ENDINGS = {"ies": "y", "sses": "ss", "xes": "x", "ches": "ch", "shes": "sh", "ing": "", "ed": "", "s": ""}
+_QUOTES = str.maketrans({**dict.fromkeys("“”„‟«»″", '"'), **dict.fromkeys("‘’‚‛′`", "'")})
 
 
 def _listed(text: str) -> frozenset[str]:
@@ -86,11 +88,6 @@ _GENERIC = _listed(
 )
 
 
-_ENDINGS = (
-    *(("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ing", ""), ("ed", ""), ("s", "")),
-)
-
-
 def words(text: str) -> list[str]:
     """The words of a text in lower case, without apostrophes' endings.
 
@@ -109,7 +106,7 @@ def stem(word: str) -> str:
     """
     if word.endswith(("ss", "us", "is")):
         return word
-    for ending, other in _ENDINGS:
+    for ending, other in _ENDINGS.items():
         if word.endswith(ending) and len(word) - len(ending) + len(other) >= 3:
             return word[: -len(ending)] + other
     return word
@@ -132,11 +129,7 @@ def not_standalone(question: str) -> str:
         last = stem(words(pointing[0])[-1])
         if last not in map(stem, words(question[: pointing.start()])):
             return " ".join(pointing[0].split())
-    return _dangling(question)
-
-
-def _dangling(question: str) -> str:
-    """A pronoun before anything that it could stand for."""
+    # Then a pronoun before anything that it could stand for.
     if _EXPLETIVE.search(question):
         return ""
     for match in _WORD.finditer(question):
@@ -209,9 +202,6 @@ def repeats(question: str, earlier: Iterable[frozenset[str]]) -> int | None:
         if mine and other and len(mine & other) / len(mine | other) >= REPEATED_SHARE:
             return place
     return None
-
-
-_QUOTES = str.maketrans({**dict.fromkeys("“”„‟«»″", '"'), **dict.fromkeys("‘’‚‛′`", "'")})
 
 
 def find_span(text: str, quote: str) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -138,12 +138,9 @@ class Drafts(Documented):
     @property
     def evidence(self) -> Evidence:
         """The spans of the accepted questions as evidence; an unanswerable question has none."""
+        names = ("doc_id", "start", "end")
         kept = [draft for draft in self.drafts if draft.status == "accepted"]
-        targets = {
-            each.id: [[{name: span[name] for name in ("doc_id", "start", "end")}] for span in each.spans] or None
-            for each in kept
-        }
-        return Evidence(targets)
+        return Evidence({each.id: [[{n: span[n] for n in names}] for span in each.spans] or None for each in kept})
 
     def write(self, folder: str | Path) -> Drafts:
         """Write queries.jsonl, evidence.jsonl, corpus.jsonl and drafts.jsonl, each atomically; return what was written.
@@ -194,7 +191,8 @@ class Drafts(Documented):
         mine = [str(draft.question) for draft in self.drafts if draft.status == "accepted"]
         if not mine or not self.like:
             return []
-        return [(name, _mean(of, self.like), _mean(of, mine)) for name, of in _FORM]
+        real = self.like
+        return [(name, sum(map(of, real)) / len(real), sum(map(of, mine)) / len(mine)) for name, of in _FORM]
 
     def to_dict(self) -> dict[str, Any]:
         """The counts and every draft."""
@@ -215,12 +213,10 @@ class Drafts(Documented):
     def document(self) -> Document:
         """The counts by kind, the passages passed over, and how the questions differ from real ones."""
         counts = Counter((draft.kind, draft.status, draft.reason) for draft in self.drafts)
-        tables = [
-            Table(["kind", "status", "reason", "drafts"], [(*key, n) for key, n in sorted(counts.items())], keys=3)
-        ]
+        rows = [(*key, n) for key, n in sorted(counts.items())]
+        tables = [Table(["kind", "status", "reason", "drafts"], rows, keys=3)]
         if self.passed_over:
-            rows = sorted(self.passed_over.items())
-            tables.append(Table(["passages passed over", "draws"], rows))
+            tables.append(Table(["passages passed over", "draws"], sorted(self.passed_over.items())))
         if self.differences():
             tables.append(Table(["questions", "real", "drafted"], self.differences()))
         if self.favours is not None:
@@ -233,9 +229,8 @@ def check_folder(folder: Path) -> None:
     """Raise an error if a folder has files that `write` would replace, and that are not of drafted questions."""
     if folder.exists() and not folder.is_dir():
         raise InputError("is not a folder; name one for the questions.", folder)
-    there = [
-        name for name in ("drafts.jsonl", "queries.jsonl", "corpus.jsonl", "evidence.jsonl") if (folder / name).exists()
-    ]
+    names = ("drafts.jsonl", "queries.jsonl", "corpus.jsonl", "evidence.jsonl")
+    there = [name for name in names if (folder / name).exists()]
     try:
         if there:
             _read_drafts(folder / "drafts.jsonl")
@@ -275,7 +270,3 @@ _FORM: tuple[tuple[str, Callable[[str], float]], ...] = (
     ("start with a question word", lambda text: words(text)[:1] != [] and words(text)[0] in _ASKS),
     ("end with a question mark", lambda text: text.rstrip().endswith("?")),
 )
-
-
-def _mean(of: Callable[[str], float], questions: Sequence[str]) -> float:
-    return sum(map(of, questions)) / len(questions)

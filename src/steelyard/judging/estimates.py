@@ -24,6 +24,8 @@ from steelyard.statistics.sampled import ESTIMATORS, SampledPool, bias_corrected
 
 ENOUGH_DRAWN = 16
 """Documents drawn per query from which on the corrected infNDCG has no bias left: dl2019, 2,000 draws."""
+_WHOLE = ("statAP", "xinfAP")
+"""Measures of the whole list, without a cutoff."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +66,8 @@ class SampledScores:
         for name, mean in self.means.items():
             low, high = self.interval(name)
             parts.append(f"{name} {mean:.4f} [{low:.4f}, {high:.4f}]")
-        return "\n".join(
-            [f"SampledScores of {self.per_query.height:,} queries: {', '.join(parts)}", *map(str, self.notes)]
-        )
+        head = f"SampledScores of {self.per_query.height:,} queries: {', '.join(parts)}"
+        return "\n".join([head, *map(str, self.notes)])
 
 
 def sampled_scores(
@@ -111,9 +112,8 @@ def sampled_scores(
         known = [doc for number, doc in docs if number == 0 or doc in drawn.get(query, ())]
         given = {doc: grades[query][doc] for doc in known if doc in grades.get(query, {})}
         found = [ranks.get(query, {}).get(doc, 0) for _, doc in docs]
-        pools.append(
-            SampledPool.of(found, [number for number, _ in docs], [given.get(doc, math.nan) for _, doc in docs])
-        )
+        known_grades = [given.get(doc, math.nan) for _, doc in docs]
+        pools.append(SampledPool.of(found, [number for number, _ in docs], known_grades))
     values, errors = {}, {}
     for text in measures:
         results = [bias_corrected(one, estimator_of(text, level)) for one in pools]
@@ -121,9 +121,8 @@ def sampled_scores(
         errors[text] = [math.sqrt(float(result.variance)) for result in results]
     queries = {"query_id": list(pool.design.strata)}
     of = pool.settings.queries if pool.settings.sampled_queries is not None else None
-    return SampledScores(
-        pl.DataFrame({**queries, **values}), pl.DataFrame({**queries, **errors}), of, _notes(pool.design, measures)
-    )
+    means, deviations = pl.DataFrame({**queries, **values}), pl.DataFrame({**queries, **errors})
+    return SampledScores(means, deviations, of, _notes(pool.design, measures))
 
 
 def _notes(design: Design, measures: Sequence[str]) -> tuple[Note, ...]:
@@ -153,7 +152,3 @@ def estimator_of(text: str, rel: float) -> Callable[[SampledPool], npt.NDArray[n
         raise MeasureError(f"{text!r} cannot be estimated from a sample; use P@k, DCG@k, statAP, xinfAP, infNDCG@k.")
     given: dict[str, Any] = {} if name in ("DCG", "infNDCG") else {"rel": rel}
     return partial(ESTIMATORS[name], **given, **({} if name in _WHOLE else {"k": cutoff}))
-
-
-_WHOLE = ("statAP", "xinfAP")
-"""Measures of the whole list, without a cutoff."""

@@ -38,7 +38,6 @@ RESERVED_KEYS = {
     "?": "help",
 }
 """Keys of the page that no grade can have."""
-
 FIELDS = ("title", "text", "relevant_from", "grades")
 GRADE_FIELDS = ("label", "description", "key")
 
@@ -147,32 +146,24 @@ def _grade(value: Any, what: Any, problems: list[str]) -> Grade | None:
     label, description = (_text(what.get(name), f"{where}: {name}", problems) for name in ("label", "description"))
     if not label:
         problems.append(f"{where}: no label")
-    return Grade(value, _key(value, what.get("key"), where, problems), label, description)
-
-
-def _key(value: float, given: Any, where: str, problems: list[str]) -> str:
-    """The key that gives a grade: one character that the page does not use otherwise."""
-    key = str(value if given is None else given).lower()
+    key = str(value if what.get("key") is None else what["key"]).lower()
     if len(key) != 1 or not key.isprintable() or key.isspace():
         problems.append(f"{where}: key {key!r}; expected one character, as in key: x")
     elif key in RESERVED_KEYS:
         problems.append(f"{where}: the key {key!r} is for {RESERVED_KEYS[key]}; choose another one")
-    return key
+    return Grade(value, key, label, description)
 
 
 def _text(value: Any, where: str, problems: list[str]) -> str:
-    if value is None:
-        return ""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return str(value).strip()
-    problems.append(f"{where}: expected text")
+    problems += [] if value is None else [f"{where}: expected text"]
     return ""
 
 
 def _check_fields(given: Mapping[Any, Any], known: tuple[str, ...], where: str, problems: list[str]) -> None:
-    for name in given:
-        if name not in known:
-            problems.append(f"{where}there is no field {name!r}.{did_you_mean(str(name), known)}")
+    wrong = [name for name in given if name not in known]
+    problems += [f"{where}there is no field {name!r}.{did_you_mean(str(name), known)}" for name in wrong]
 
 
 DEFAULT = Guidelines(

@@ -51,27 +51,17 @@ class ModelJudge(Client):
 
     def questions(self, pool: Pool, dataset: Dataset) -> list[Question]:
         """A question for every document of the pool (and repetition), in the order of the pool."""
-        pairs = pool.pairs
+        pairs, prompt, endpoint = pool.pairs, self.prompt, self.endpoint
         check_texts(pairs, dataset)
-        self._addressed = tuple(
-            doc for doc in dict.fromkeys(doc for _, doc in pairs) if speaks_to_judges(dataset.corpus[doc])
-        )
-        return [
-            Question(
-                query,
-                doc,
-                repetition,
-                self.prompt.name,
-                self.prompt.fill(dataset.queries[query], dataset.corpus[doc]),
-                self.prompt.system,
-                self.endpoint.model,
-                self.endpoint.url,
-                self.prompt.graded,
-                asked(dataset.queries[query]),
-            )
-            for query, doc in pairs
-            for repetition in range(1, self.repeat + 1)
-        ]
+        docs = dict.fromkeys(doc for _, doc in pairs)
+        self._addressed = tuple(doc for doc in docs if speaks_to_judges(dataset.corpus[doc]))
+        made = []
+        for query, doc in pairs:
+            text, question = prompt.fill(dataset.queries[query], dataset.corpus[doc]), asked(dataset.queries[query])
+            model = (prompt.system, endpoint.model, endpoint.url, prompt.graded)
+            for repetition in range(1, self.repeat + 1):
+                made.append(Question(query, doc, repetition, prompt.name, text, *model, question))
+        return made
 
     def notes(self) -> tuple[Note, ...]:
         """Documents that speak to whoever grades them, and answers in the cache that are damaged."""
@@ -160,19 +150,16 @@ def judge(
     finally:
         model_judge.cache.close()
     judgments.notes = (*judgments.notes, *model_judge.notes())
-    if stopped is not None:
-        judgments.notes = (*judgments.notes, note("judging-stopped", reason=stopped))
+    judgments.notes += () if stopped is None else (note("judging-stopped", reason=stopped),)
     return judgments
 
 
 def open_judgments(path: str | Path | None) -> Judgments:
     """The judgments of a file to append to; a new file where there is none; in memory without a path."""
-    if path is None:
-        return Judgments()
-    if Path(path).exists():
+    if path is not None and Path(path).exists():
         return Judgments.read(path)
     judgments = Judgments()
-    judgments.path = Path(path)
+    judgments.path = None if path is None else Path(path)
     return judgments
 
 

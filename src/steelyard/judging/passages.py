@@ -205,11 +205,10 @@ def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
     from scipy.stats import ttest_ind
 
     qrels = Qrels({draft.id: {str(span["doc_id"]): 1 for span in draft.spans} for draft in asked})
-    measure = f"nDCG@{DEPTH}"
-    scores = {name: evaluate(qrels, Run(dict(found)), measure) for name, found in lists.items()}
-    values = {
-        name: dict(zip(each.queries, each.values(measure).tolist(), strict=True)) for name, each in scores.items()
-    }
+    measure, values = f"nDCG@{DEPTH}", {}
+    for name, found in lists.items():
+        scores = evaluate(qrels, Run(dict(found)), measure)
+        values[name] = dict(zip(scores.queries, scores.values(measure).tolist(), strict=True))
     by_band: dict[str, list[str]] = {name: [] for name in BANDS}
     for draft in asked:
         by_band[band(draft.more["overlap"])].append(draft.id)

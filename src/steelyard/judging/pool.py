@@ -27,7 +27,7 @@ from steelyard.io.files import streams_read_once, write_file
 from steelyard.io.shapes import is_pool_header
 from steelyard.io.text import Source
 from steelyard.judging import candidates
-from steelyard.judging.candidates import Candidates, Pairs
+from steelyard.judging.candidates import Pairs
 from steelyard.judging.sampling import Design, draw_documents, draw_queries
 from steelyard.qrels import Qrels
 from steelyard.safe_text import utf8
@@ -36,7 +36,10 @@ from steelyard.wording import counted, listed
 Strategy = Literal["depth", "mtf", "bandit", "pair", "sample"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 DEFAULT_DEPTH = 10
+DEFAULT_OVERLAP = 0.1
 
+Pair = tuple[str, str]
+"""Query id and document id."""
 SCHEMA: dict[str, Any] = {
     "query_id": pl.String,
     "doc_id": pl.String,
@@ -136,13 +139,8 @@ def check_texts(pairs: Iterable[tuple[str, str]], dataset: Dataset) -> None:
     missing = [f"query {query!r}" for query in queries if query not in dataset.queries]
     missing += [f"document {doc!r}" for doc in docs if doc not in dataset.corpus]
     if missing:
-        raise InputError(
-            problem_report(
-                "the dataset has no text for part of the pool:",
-                missing,
-                "Give the dataset that the pooled runs searched.",
-            )
-        )
+        head, tail = "the dataset has no text for part of the pool:", "Give the dataset that the pooled runs searched."
+        raise InputError(problem_report(head, missing, tail))
 
 
 def pool(
@@ -209,14 +207,8 @@ def pool(
         order = candidates.pair_order(found, judged, weights)[:budget]
     else:
         order = candidates.depth_order(found, judged)[:budget]
-    settings = Settings(
-        strategy, reach, budget, measure if strategy == "pair" else None, seed, found.names, total, sampled
-    )
-    return Pool(_frame(found, order, strategy, design), settings, design)
-
-
-def _frame(found: Candidates, order: Pairs, strategy: str, design: Design | None) -> pl.DataFrame:
-    """One row per document, in the order given."""
+    compared_by = measure if strategy == "pair" else None
+    settings = Settings(strategy, reach, budget, compared_by, seed, found.names, total, sampled)
     ranks = {query: found.ranks(query) for query in dict.fromkeys(query for query, _ in order)}
     drawn = [(None, None) if design is None else design.of(query, doc) for query, doc in order]
     by = [ranks[query][doc] for query, doc in order]
@@ -230,7 +222,7 @@ def _frame(found: Candidates, order: Pairs, strategy: str, design: Design | None
         "stratum": [stratum for _, stratum in drawn],
         "strategy": [strategy] * len(order),
     }
-    return pl.DataFrame(columns, schema=SCHEMA)
+    return Pool(pl.DataFrame(columns, schema=SCHEMA), settings, design)
 
 
 def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, Design | None]:
@@ -243,12 +235,6 @@ def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, De
         return Settings(**values), None if strata is None else Design(strata["strata"], strata["drawn"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None
-
-
-Pair = tuple[str, str]
-"""Query id and document id."""
-
-DEFAULT_OVERLAP = 0.1
 
 
 def assigned(
@@ -287,9 +273,7 @@ def shared_pairs(pairs: Sequence[Pair], overlap: float, seed: int = 0) -> set[Pa
     >>> len(shared_pairs(pairs, 0.1)), len(shared_pairs(pairs, 0.01)), len(shared_pairs(pairs, 0))
     (2, 1, 0)
     """
-    count = round(overlap * len(pairs))
-    if overlap > 0 and pairs:
-        count = max(count, 1)
+    count = max(round(overlap * len(pairs)), 1 if overlap > 0 else 0)
     return set(sorted(pairs, key=lambda pair: (_hashed(seed, "overlap", *pair), pair))[:count])
 
 

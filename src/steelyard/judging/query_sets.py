@@ -99,20 +99,14 @@ class QuerySets(Documented):
         with a significant difference (paired t test, p < 0.05, not corrected); reversed: significant with both, in
         opposite directions; opposite: significant with the reference, and the set's means prefer the other run.
         """
-        return pl.DataFrame([self._row(*key) for key in self.agreements], schema=_COLUMNS, orient="row")
-
-    def _row(self, name: str, measure: str) -> list[Any]:
-        found = self.agreements[name, measure]
-        tested = found.tested
-        return [
-            *(self.sets[0], name, measure, len(self.table.runs)),
-            *(self.scores(each, measure).shape[1] for each in (name, self.sets[0])),
-            *astuple(found.tau),
-            *astuple(found.split),
-            found.split_queries,
-            *astuple(found.bias),
-            *(tested.pairs, tested.a, tested.b, tested.both, tested.reversed, found.opposite),
-        ]
+        rows = []
+        for (name, measure), found in self.agreements.items():
+            tested, sizes = found.tested, [self.scores(each, measure).shape[1] for each in (name, self.sets[0])]
+            row = [self.sets[0], name, measure, len(self.table.runs), *sizes]
+            row += [*astuple(found.tau), *astuple(found.split), found.split_queries, *astuple(found.bias)]
+            row += [tested.pairs, tested.a, tested.b, tested.both, tested.reversed, found.opposite]
+            rows.append(row)
+        return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
     @property
     def verdict(self) -> str:
@@ -172,9 +166,8 @@ def set_verdict(row: Mapping[str, Any]) -> str:
         f"tau {tau:.2f}, and {row['split_queries']:,} of the {row['reference_queries']:,} {reference} queries reach "
         f"{reached} with the rest."
     )
-    bias = ""
-    if not row["bias_low"] <= 0.0 <= row["bias_high"]:
-        bias = f" Its scores are {abs(row['bias']):.3f} {'higher' if row['bias'] > 0 else 'lower'} on average."
+    bias = f" Its scores are {abs(row['bias']):.3f} {'higher' if row['bias'] > 0 else 'lower'} on average."
+    bias = "" if row["bias_low"] <= 0.0 <= row["bias_high"] else bias
     turned = f" It reverses {counted(row['reversed'], 'significant difference')}." if row["reversed"] else ""
     return f"{first}: {second}{bias}{turned}"
 

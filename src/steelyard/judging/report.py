@@ -17,28 +17,32 @@ from steelyard.report.tables import Table
 from steelyard.statistics import shown_p
 from steelyard.statistics.query_sets import QuerySetAgreement
 
+SIDE, MARGIN = 440, 56
+"""Width and height of a drawing and its margin, in pixels."""
+NAMED = 6
+"""Points of a drawing whose names are printed: those furthest from the mean difference."""
+BARS = 24
+"""Bars of a histogram at most."""
+
 
 def agreement_document(agreement: Agreement) -> Document:
     """The verdict, the tables, the scores of the runs by two judges, drawn, and the remarks."""
-    tables = [_pairs_table(agreement)]
-    if agreement.systems.height:
-        tables += [_systems_table(agreement), _significance_table(agreement)]
-    tables += [_confusion_table(agreement, agreement.judges[0], b) for b in agreement.judges[1:]]
-    favoured = _favours_table(agreement)
-    tables += [favoured] if favoured else []
+    kappas = [f"kappa{part}" for part in ("", "_low", "_high", "_linear", "_quadratic")]
+    pairs = agreement.pairs.select("a", "b", "n", *kappas, "alpha", "ac1", "bias").rows()
+    titles = ["a", "b", "documents", "kappa", "low", "high", "linear", "quadratic", "alpha", "AC1", "bias"]
+    note = "alpha is Krippendorff's, ordinal; bias is the mean grade of b minus that of a."
+    tables = [
+        Table(titles, pairs, title="Agreement of grades", keys=2, note=note),
+        *(_systems_tables(agreement) if agreement.systems.height else []),
+        *(_confusion_table(agreement, agreement.judges[0], b) for b in agreement.judges[1:]),
+        *_favours_tables(agreement),
+    ]
     title = f"Agreement of {' and '.join(agreement.judges)}"
     return Document(title, agreement.verdict, tables, agreement.remarks, ranking_drawings(agreement))
 
 
-def _pairs_table(agreement: Agreement) -> Table:
-    kappas = [f"kappa{part}" for part in ("", "_low", "_high", "_linear", "_quadratic")]
-    columns = ["a", "b", "n", *kappas, "alpha", "ac1", "bias"]
-    titles = ["a", "b", "documents", "kappa", "low", "high", "linear", "quadratic", "alpha", "AC1", "bias"]
-    note = "alpha is Krippendorff's, ordinal; bias is the mean grade of b minus that of a."
-    return Table(titles, agreement.pairs.select(columns).rows(), title="Agreement of grades", keys=2, note=note)
-
-
-def _systems_table(agreement: Agreement) -> Table:
+def _systems_tables(agreement: Agreement) -> list[Table]:
+    """The agreement of the rankings of runs, and the pairs of runs with a significant difference."""
     rows = [
         [
             *(row[name] for name in ("a", "b", "measure")),
@@ -54,15 +58,12 @@ def _systems_table(agreement: Agreement) -> Table:
         f"reference of tau_AP; RBO with p = {agreement.rbo_p:g}; bias is the mean score by b minus that by a."
     )
     titles = ["a", "b", "measure", "tau", "tau_AP", "RBO", "largest drop", "bias"]
-    return Table(titles, rows, title="Agreement of the rankings of runs", keys=3, note=note)
-
-
-def _significance_table(agreement: Agreement) -> Table:
+    ranked = Table(titles, rows, title="Agreement of the rankings of runs", keys=3, note=note)
     names = ["a", "b", "measure", "run_pairs", "significant_a", "significant_b", "significant_both", "reversed"]
     titles = ["a", "b", "measure", "pairs", "by a", "by b", "by both", "reversed"]
     note = "Paired t test over queries, p < 0.05, not corrected; reversed: a and b prefer different runs."
-    rows = agreement.systems.select(names).rows()
-    return Table(titles, rows, title="Pairs of runs with a significant difference", keys=3, note=note)
+    tested = agreement.systems.select(names).rows()
+    return [ranked, Table(titles, tested, title="Pairs of runs with a significant difference", keys=3, note=note)]
 
 
 def _confusion_table(agreement: Agreement, a: str, b: str) -> Table:
@@ -76,18 +77,18 @@ def _confusion_table(agreement: Agreement, a: str, b: str) -> Table:
     return Table(["grade", *grades, "bias"], rows, title=title, note=note, shade="row")
 
 
-def _favours_table(agreement: Agreement) -> Table | None:
+def _favours_tables(agreement: Agreement) -> list[Table]:
     """The runs whose bias differs significantly from the mean bias, by the judges compared with the first."""
     chosen = agreement.favours.filter((pl.col("a") == agreement.judges[0]) & (pl.col("p_adjusted") < 0.05))
     if not chosen.height:
-        return None
+        return []
     columns = ["b", "measure", "run", "score_a", "score_b", "bias", "favour", "p_adjusted"]
     found = chosen.select(columns).sort("b", "measure", "favour", descending=[False, False, True]).rows()
     rows = [[*row[:-1], shown_p(row[-1])] for row in found]
     note = "favour: the bias of the run minus the mean bias of all runs. Holm's correction over the runs."
     title = f"Runs with a bias different from the others, compared with {agreement.judges[0]}"
     titles = ["judge", *columns[1:3], "score by a", "score by b", "bias", "favour", "p"]
-    return Table(titles, rows, title=title, keys=3, note=note)
+    return [Table(titles, rows, title=title, keys=3, note=note)]
 
 
 def query_sets_document(sets: QuerySets) -> Document:
@@ -99,10 +100,11 @@ def query_sets_document(sets: QuerySets) -> Document:
         means = [sets.scores(each, measure).mean(axis=1).tolist() for each in (sets.sets[0], name)]
         points = list(zip(sets.table.runs, *means, strict=True))
         drawings.append(_scatter(points, f"{measure} with {sets.sets[0]}", f"{measure} with {name}"))
-    return Document(title, sets.verdict, [_rankings_table(sets), _differences_table(sets)], sets.notes, drawings)
+    return Document(title, sets.verdict, _query_sets_tables(sets), sets.notes, drawings)
 
 
-def _rankings_table(sets: QuerySets) -> Table:
+def _query_sets_tables(sets: QuerySets) -> list[Table]:
+    """The rankings of runs by each set, and the pairs of runs with a significant difference."""
     rows = [
         [
             *(row[name] for name in ("set", "measure", "queries")),
@@ -119,24 +121,15 @@ def _rankings_table(sets: QuerySets) -> Table:
         "rest, mean and middle 95% of random splits. bias: mean score with the set minus that with the reference."
     )
     titles = ["set", "measure", "queries", "tau", f"as many {reference}", "drawn", "bias"]
-    return Table(titles, rows, title=f"Rankings of runs compared with {reference}", keys=2, note=note)
-
-
-def _differences_table(sets: QuerySets) -> Table:
+    ranked = Table(titles, rows, title=f"Rankings of runs compared with {reference}", keys=2, note=note)
     names = ["set", "measure", "run_pairs", "significant_reference", "significant_set", "significant_both"]
-    titles = ["set", "measure", "pairs", f"by {sets.sets[0]}", "by the set", "by both", "reversed", "opposite"]
+    titles = ["set", "measure", "pairs", f"by {reference}", "by the set", "by both", "reversed", "opposite"]
     note = (
         "Paired t test over queries, p < 0.05, not corrected. reversed: significant by both, in opposite directions; "
-        f"opposite: significant by {sets.sets[0]}, and the set's means prefer the other run."
+        f"opposite: significant by {reference}, and the set's means prefer the other run."
     )
-    rows = sets.query_sets.select(*names, "reversed", "opposite").rows()
-    return Table(titles, rows, title="Pairs of runs with a significant difference", keys=2, note=note)
-
-
-SIDE, MARGIN = 440, 56
-"""Width and height of a drawing and its margin, in pixels."""
-NAMED = 6
-"""Points of a drawing whose names are printed: those furthest from the mean difference."""
+    tested = sets.query_sets.select(*names, "reversed", "opposite").rows()
+    return [ranked, Table(titles, tested, title="Pairs of runs with a significant difference", keys=2, note=note)]
 
 
 def ranking_drawings(agreement: Agreement) -> list[str]:
@@ -205,10 +198,6 @@ def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> st
     )
 
 
-BARS = 24
-"""Bars of a histogram at most."""
-
-
 def _histogram(reference: str, name: str, measure: str, found: QuerySetAgreement) -> str:
     """The tau of random splits of the reference as bars in SVG, the middle 95% of them shaded, and the set's tau."""
     taus, value = found.splits[~np.isnan(found.splits)], found.tau.value
@@ -250,6 +239,4 @@ def _histogram(reference: str, name: str, measure: str, found: QuerySetAgreement
 
 def _interval_text(row: Mapping[str, Any], name: str, form: str = ".4f") -> str:
     value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
-    if value is None or isnan(value):
-        return ""
-    return f"{value:{form}} [{low:{form}}, {high:{form}}]"
+    return "" if value is None or isnan(value) else f"{value:{form}} [{low:{form}}, {high:{form}}]"

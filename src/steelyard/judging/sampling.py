@@ -67,29 +67,23 @@ def draw_documents(
 ) -> tuple[Design, Pairs]:
     """A stratified sample of `budget` unjudged documents (all by default), and its documents in random order."""
     bounds = sorted({math.ceil(depth / 4), depth})
-    strata = {query: _strata(found.ranks(query), judged.get(query, {}), bounds) for query in found.lists}
+    strata: dict[str, list[list[str]]] = {}
+    for query in found.lists:
+        # Documents judged already, then the others by best rank.
+        strata[query] = [[] for _ in range(len(bounds) + 1)]
+        for doc, ranks in sorted(found.ranks(query).items()):
+            place = 0 if doc in judged.get(query, {}) else 1 + int(np.searchsorted(bounds, min(ranks.values())))
+            strata[query][place].append(doc)
     sizes = np.array([[len(docs) for docs in of_query[1:]] for of_query in strata.values()], dtype=np.int64)
     counts = allocation(sizes.reshape(len(strata), len(bounds)), budget)
     rng = np.random.default_rng([seed, 2])
     order: Pairs = []
-    for (query, of_query), row in zip(strata.items(), counts, strict=True):
+    drawn: dict[str, list[int]] = {}
+    for (query, of_query), row in zip(strata.items(), counts.tolist(), strict=True):
+        drawn[query] = [len(of_query[0]), *row]
         for docs, count in zip(of_query[1:], row, strict=True):
-            order += [(query, docs[place]) for place in rng.choice(len(docs), int(count), replace=False)]
-    drawn = {
-        query: [len(of_query[0]), *map(int, row)] for (query, of_query), row in zip(strata.items(), counts, strict=True)
-    }
+            order += [(query, docs[place]) for place in rng.choice(len(docs), count, replace=False)]
     return Design(strata, drawn), [order[place] for place in rng.permutation(len(order))]
-
-
-def _strata(
-    ranks: Mapping[str, Mapping[int, int]], known: Mapping[str, float], bounds: Sequence[int]
-) -> list[list[str]]:
-    """Document ids: those judged already, then the others by best rank."""
-    strata: list[list[str]] = [[] for _ in range(len(bounds) + 1)]
-    for doc in sorted(ranks):
-        best = min(ranks[doc].values())
-        strata[0 if doc in known else 1 + int(np.searchsorted(bounds, best))].append(doc)
-    return strata
 
 
 def allocation(sizes: npt.NDArray[np.int64], budget: int | None) -> npt.NDArray[np.int64]:

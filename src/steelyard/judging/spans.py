@@ -92,12 +92,9 @@ def marked(line: Judgment) -> list[Span]:
 def _spans(line: Judgment) -> list[Span]:
     """The spans of one judgment, as alternatives of a target."""
     place, graded = _place(line), {"grade": line.grade} if line.grade else {}
-    first = place.get("start", 0)
-    spans = [{**span, "start": span["start"] + first, "end": span["end"] + first} for span in marked(line)]
-    return [
-        {"doc_id": place["doc_id"], **{name: span.get(name) for name in ("start", "end", "content")}, **graded}
-        for span in spans
-    ]
+    doc_id, first = place["doc_id"], place.get("start", 0)
+    spans = [(span["start"] + first, span["end"] + first, span.get("content")) for span in marked(line)]
+    return [{"doc_id": doc_id, "start": a, "end": b, "content": text, **graded} for a, b, text in spans]
 
 
 def _is_span(span: Any) -> bool:
