@@ -63,7 +63,8 @@ class Run:
             self.seconds = dict(seconds)
         if tokens is not None or texts is not None:
             self.texts = dict(texts) if texts is not None else None
-            self.tokens = dict(tokens) if tokens is not None else _lengths(self.texts)
+            lengths = {doc: len(text.split()) for doc, text in (texts or {}).items()} if tokens is None else tokens
+            self.tokens = dict(lengths)
 
     @classmethod
     def from_table(
@@ -150,7 +151,8 @@ class Run:
             queries += [query] * len(ids)
             docs += ids
             scores += values
-        return pl.DataFrame({"query_id": queries, "doc_id": docs, "score": scores}, schema=_SCHEMA)
+        schema: dict[str, Any] = {"query_id": str, "doc_id": str, "score": float}
+        return pl.DataFrame({"query_id": queries, "doc_id": docs, "score": scores}, schema=schema)
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -216,10 +218,3 @@ def readable_again(source: Any) -> Any:
     if isinstance(source, Iterator):
         return Run(source)
     return Run.read(source) if isinstance(source, (str, Path)) and is_stream(Path(source)) else source
-
-
-_SCHEMA: dict[str, Any] = {"query_id": str, "doc_id": str, "score": float}
-
-
-def _lengths(texts: Mapping[str, str] | None) -> dict[str, int] | None:
-    return None if texts is None else {doc: len(text.split()) for doc, text in texts.items()}

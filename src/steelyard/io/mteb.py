@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,6 @@ FORMATS = (
 )
 
 
-# Results
-
-
 MODEL_META = "model_meta.json"
 
 
@@ -110,9 +108,7 @@ def read_results(path: Path) -> list[Published]:
     for result, revision in results:
         revisions.setdefault(result.run, set()).add(revision)
     return [
-        Published(f"{result.run} ({revision[:7]})", result.dataset, result.scores, result.parts, result.source)
-        if len(revisions[result.run]) > 1
-        else result
+        replace(result, run=f"{result.run} ({revision[:7]})") if len(revisions[result.run]) > 1 else result
         for result, revision in results
     ]
 
