@@ -104,9 +104,8 @@ class Run:
     def of(cls, source: Any, name: str | None = None, **options: Any) -> Run:
         """A Run unchanged; a path read; anything else passed to Run(), with the same arguments."""
         if isinstance(source, (str, Path)):
-            columns = {key: value for key, value in options.items() if key not in _EXTRAS}
-            source = cls.read(source, name=name, **columns)
-            options = {key: value for key, value in options.items() if key in _EXTRAS}
+            extras: dict[str, Any] = {key: options.pop(key) for key in ("seconds", "tokens", "texts") if key in options}
+            source, options = cls.read(source, name=name, **options), extras
         if isinstance(source, Run) and not options and name in (None, source.name):
             return source
         return cls(source, name=name, **options)
@@ -198,10 +197,6 @@ class Run:
         return isinstance(other, Run) and self.fingerprint == other.fingerprint
 
     __hash__ = None  # type: ignore[assignment]
-
-
-_EXTRAS = ("seconds", "tokens", "texts")
-"""What a run may have beside its lists."""
 
 
 def ids_and_scores(listed: Any) -> tuple[list[str], list[float | None]]:

@@ -197,10 +197,8 @@ class Queries(Mapping[str, str]):
     def column(self, name: str) -> dict[str, Any]:
         """One column: id to value."""
         if name not in self._columns:
-            known = ", ".join(self._columns) or "none"
-            raise InputError(
-                f"the queries have no column {name!r}; their columns: {known}.{did_you_mean(name, self._columns)}"
-            )
+            known, near = ", ".join(self._columns) or "none", did_you_mean(name, self._columns)
+            raise InputError(f"the queries have no column {name!r}; their columns: {known}.{near}")
         return dict(self._columns[name])
 
     def only(self, ids: Collection[str]) -> Queries:

@@ -89,14 +89,9 @@ class Dataset:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        parts = [
-            counted(len(self.corpus), "document"),
-            counted(len(self.queries), "query", "queries"),
-            counted(len(self.qrels), "judgment"),
-        ]
-        if self.qrels.has_targets:
-            parts.append(counted(len(self.qrels.targets.name), "target"))
-        return f"Dataset {self.name!r}: {', '.join(parts)}"
+        texts = f"{counted(len(self.corpus), 'document')}, {counted(len(self.queries), 'query', 'queries')}"
+        targets = f", {counted(len(self.qrels.targets.name), 'target')}" if self.qrels.has_targets else ""
+        return f"Dataset {self.name!r}: {texts}, {counted(len(self.qrels), 'judgment')}{targets}"
 
 
 UNJUDGED = ("keep", "drop", "unanswerable")
@@ -124,9 +119,8 @@ def with_unjudged(dataset: Dataset, unjudged: str) -> Dataset:
     A query marked `answerable: false` has no relevant document, whatever the policy.
     """
     if unjudged not in UNJUDGED:
-        raise InputError(
-            f"unjudged={unjudged!r}: expected one of {', '.join(UNJUDGED)}.{did_you_mean(str(unjudged), UNJUDGED)}"
-        )
+        near = did_you_mean(str(unjudged), UNJUDGED)
+        raise InputError(f"unjudged={unjudged!r}: expected one of {', '.join(UNJUDGED)}.{near}")
     queries, qrels, notes = dataset.queries, dataset.qrels, list(dataset.notes)
     judged = set(qrels.queries)
     marked = {query for query, value in queries.columns.get("answerable", {}).items() if value is False}

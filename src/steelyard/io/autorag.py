@@ -78,12 +78,10 @@ def _only(folder: Path, named: str | None, kind: str) -> Path:
     files = sorted(path for path in folder.glob("*.parquet") if path.name.lower().startswith(kind))
     if len(files) == 1:
         return files[0]
-    if files:
-        names = ", ".join(path.name for path in files)
-        raise InputError(f"{len(files)} {kind} files, {names}; select one ({kind}=...).", folder)
-    raise InputError(
-        f"there is no {kind}.parquet; name the file ({kind}=...). The folder holds {listing(folder)}.", folder
-    )
+    names = ", ".join(path.name for path in files)
+    several = f"{len(files)} {kind} files, {names}; select one ({kind}=...)."
+    none = f"there is no {kind}.parquet; name the file ({kind}=...). The folder holds {listing(folder)}."
+    raise InputError(several if files else none, folder)
 
 
 def _read_queries(path: Path) -> tuple[QueriesBuilder, dict[str, Any]]:

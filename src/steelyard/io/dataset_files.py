@@ -30,20 +30,17 @@ from steelyard.wording import counted
 
 PARTS = ("queries", "corpus", "qrels", "name")
 """The parts that a dataset without a path is made of."""
-
 QUESTION_NAMES = ("question", "query", "text", "prompt", "input")
 QUESTION_IDS = ("_id", "id", "query_id", "qid", "question_id")
 DOCUMENT_TEXTS = ("text", "contents", "content", "body", "page_content", "passage")
 DOCUMENT_IDS = ("_id", "id", "doc_id", "docid", "docno", "corpus_id", "pid", "url", "path")
 """The usual names of columns, in any case."""
-
 TEXT_FILES = (".txt", ".md", ".markdown", ".rst")
 """The files that a folder of documents may have."""
 STORES = ("postgres", "sqlite", "lancedb", "chroma", "qdrant")
 """Databases that a corpus can be read from."""
 LONG = 10_000
 """A question with more characters than this is reported."""
-
 _SEPARATORS = ",;\t|"
 _SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 _ONE_COLUMN = "\x1f"
@@ -54,10 +51,8 @@ def dataset_of_parts(parts: Mapping[str, Any], folder: Path, judged: bool = True
     """A dataset from `queries`, and from `corpus` and `qrels` if they are given; paths are relative to `folder`."""
     for name in parts:
         if name not in PARTS:
-            raise InputError(
-                f"a dataset without a path has no option {name!r}; its options are {', '.join(PARTS)}."
-                f"{did_you_mean(name, PARTS)}"
-            )
+            options = f"its options are {', '.join(PARTS)}.{did_you_mean(name, PARTS)}"
+            raise InputError(f"a dataset without a path has no option {name!r}; {options}")
     if parts.get("queries") is None:
         raise InputError("a dataset needs `queries`, as in queries: questions.csv.")
     queries, notes = read_queries(parts["queries"], folder)
@@ -283,9 +278,8 @@ def _named(source: Any, what: str, options: Sequence[str]) -> tuple[Path | None,
         chosen = {str(name): value for name, value in source.items() if name != "path"}
         for name in chosen:
             if name not in options:
-                raise InputError(
-                    f"`{what}` has no {name!r}; expected path, {', '.join(options)}.{did_you_mean(name, options)}"
-                )
+                near = did_you_mean(name, options)
+                raise InputError(f"`{what}` has no {name!r}; expected path, {', '.join(options)}.{near}")
         return Path(source["path"]), chosen
     return (Path(source), {}) if isinstance(source, (str, Path)) else (None, {})
 

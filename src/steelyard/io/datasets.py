@@ -65,10 +65,8 @@ def _reader(format: str, options: Mapping[str, Any]) -> Callable[..., Dataset]:
     allowed = list(inspect.signature(reader).parameters)[1:]
     for option in options:
         if option not in allowed:
-            raise InputError(
-                f"a {format} dataset has no option {option!r}; its options are {', '.join(allowed)}."
-                f"{did_you_mean(option, allowed)}"
-            )
+            listed = f"{', '.join(allowed)}.{did_you_mean(option, allowed)}"
+            raise InputError(f"a {format} dataset has no option {option!r}; its options are {listed}")
     return reader
 
 

@@ -30,7 +30,6 @@ _STARTS, _ENDS = ("start", "start_index"), ("end", "end_index")
 _CONTENTS = ("content", "contents", "text")
 _CONDITIONS = ("fact", "page", "parent", "hash", "chunk_id")
 """The columns that make a row evidence, beside those of a span."""
-
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -50,10 +49,8 @@ def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) ->
         allowed = list(signature(read).parameters)[1:]
         for option in options:
             if option not in allowed:
-                raise InputError(
-                    f"format {name} has no option {option!r}.{did_you_mean(option, allowed)} "
-                    f"Its options: {', '.join(allowed) or 'none'}."
-                )
+                listed = f"{did_you_mean(option, allowed)} Its options: {', '.join(allowed) or 'none'}."
+                raise InputError(f"format {name} has no option {option!r}.{listed}")
         records = rows.to_dicts() if hasattr(rows, "to_dicts") else rows
         if isinstance(records, Mapping) and name == "json":
             return read(records, **options)
@@ -71,9 +68,8 @@ def read_chunks(path: str | Path) -> pl.DataFrame:
     with errors_name(Path(path)), reading(Path(path)):
         rows = rows_of_file(Source(Path(path)))
         if isinstance(rows, Mapping):
-            raise InputError(
-                "one JSON object; expected a list of chunks, each with chunk_id, doc_id, start, end and text."
-            )
+            expected = "a list of chunks, each with chunk_id, doc_id, start, end and text"
+            raise InputError(f"one JSON object; expected {expected}.")
         return corpus_chunks(NamedColumns(rows).as_frame())
 
 

@@ -57,9 +57,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def no_such_file(path: Path, what: str = "file") -> InputError:
     """The error for a path that does not exist, with names like it in its folder."""
-    near = ""
-    if path.parent.is_dir():
-        near = did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = did_you_mean(path.name, names)
     return InputError(f"there is no such {what}.{near}", path)
 
 
@@ -292,9 +291,8 @@ def _lz4() -> Any:
     try:
         import lz4.frame
     except ImportError:
-        raise InputError(
-            "LZ4 files (.lz4) need the package lz4: pip install 'steelyard[lz4]', or decompress the file first."
-        ) from None
+        advice = "pip install 'steelyard[lz4]', or decompress the file first."
+        raise InputError(f"LZ4 files (.lz4) need the package lz4: {advice}") from None
     return lz4.frame
 
 
@@ -340,9 +338,8 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
     except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror}); name a folder that exists and that you may write to.", path
-        ) from None
+        advice = "name a folder that exists and that you may write to."
+        raise InputError(f"cannot be written ({error.strerror}); {advice}", path) from None
     try:
         with os.fdopen(handle, "wb") as file:
             hold(file)

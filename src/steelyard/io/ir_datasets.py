@@ -17,9 +17,8 @@ def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
     try:
         ir_datasets = import_module("ir_datasets")
     except ImportError:
-        raise InputError(
-            f"ir_datasets:{name} needs the package ir_datasets: pip install ir_datasets, or read a folder."
-        ) from None
+        advice = "pip install ir_datasets, or read a folder."
+        raise InputError(f"ir_datasets:{name} needs the package ir_datasets: {advice}") from None
     try:
         source = ir_datasets.load(name)
     except KeyError:

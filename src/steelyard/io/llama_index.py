@@ -49,9 +49,8 @@ def _parts(source: Source) -> list[Mapping[str, Any]]:
     parts: list[Any] = [content.get(name) if isinstance(content, dict) else None for name in PARTS]
     missing = [name for name, part in zip(PARTS, parts, strict=True) if not isinstance(part, dict)]
     if missing:
-        raise InputError(
-            f"not a LlamaIndex dataset: there is no object {', '.join(map(repr, missing))}. {_EXPECTED}", source.path
-        )
+        names = ", ".join(map(repr, missing))
+        raise InputError(f"not a LlamaIndex dataset: there is no object {names}. {_EXPECTED}", source.path)
     return parts
 
 

@@ -111,9 +111,8 @@ def read_dataset(
     names = (collection,) if collection else ("collection.tsv", "msmarco-docs.tsv", "docs.tsv")
     passages = next((path for name in names if (path := find_file(folder, name))), None)
     if passages is None:
-        raise InputError(
-            f"there is no {names[0]}; name the file (collection=...). The folder holds {listing(folder)}.", folder
-        )
+        advice = f"name the file (collection=...). The folder holds {listing(folder)}."
+        raise InputError(f"there is no {names[0]}; {advice}", folder)
     qrels_file = _of_split(folder, "qrels", split, qrels) if judged or qrels is not None else None
     split = split or (None if qrels_file is None else _split_of(qrels_file, "qrels"))
     queries_file = _of_split(folder, "queries", split, queries)

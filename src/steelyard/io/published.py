@@ -21,7 +21,6 @@ from steelyard.notes import Note, note
 
 DATASET_NAMES = ("dataset", "datasets", "dataset_name", "corpus", "task", "task_name", "collection")
 """Names of a column of datasets."""
-
 _RUNS = (*RUN_NAMES, "models", "approach", "encoder")
 _VALUES = ("value", "score", "mean")
 _AVERAGES = re.compile(r"(macro |micro )?(avg|average|mean)\b.*", re.IGNORECASE)

@@ -70,9 +70,8 @@ def _cbor() -> Any:
     try:
         import cbor2
     except ImportError:
-        raise InputError(
-            "ranx .lz4 files need the package cbor2: pip install 'steelyard[lz4]', or save the run as JSON."
-        ) from None
+        advice = "pip install 'steelyard[lz4]', or save the run as JSON."
+        raise InputError(f"ranx .lz4 files need the package cbor2: {advice}") from None
     return cbor2
 
 

@@ -62,9 +62,8 @@ class NamedColumns:
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns, or of all fields, in order of appearance."""
-        if self.records is None:
-            return self._frame.columns
-        return list(dict.fromkeys(chain.from_iterable(self.records)))
+        records = self.records
+        return self._frame.columns if records is None else list(dict.fromkeys(chain.from_iterable(records)))
 
     def column(self, name: str) -> list[Any]:
         """The values of a column; None in records that do not have it."""
@@ -120,8 +119,7 @@ class NamedColumns:
                 data[name] = read(name, role, self.column(name))
         for name in self.names:
             if name.lower().strip() in (ITERATION, *CERTAIN_RUN_NAMES) and name not in data:
-                texts = [None if value is None else str(value) for value in self.column(name)]
-                data[name] = pl.Series(texts, dtype=pl.String)
+                data[name] = pl.Series([None if v is None else str(v) for v in self.column(name)], dtype=pl.String)
         return pl.DataFrame(data)
 
 

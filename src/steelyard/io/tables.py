@@ -240,9 +240,8 @@ def _columns(header: Sequence[str], role: str, names: Any) -> list[str]:
     for name in listed:
         column = name if name in header else plain.get(" ".join(name.split()))
         if column is None:
-            raise InputError(
-                f"no column {name!r} ({role}); the columns are {_shown(header)}.{did_you_mean(name, plain)}"
-            )
+            near = did_you_mean(name, plain)
+            raise InputError(f"no column {name!r} ({role}); the columns are {_shown(header)}.{near}")
         found.append(column)
     return found
 

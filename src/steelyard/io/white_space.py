@@ -22,7 +22,6 @@ from steelyard.wording import counted
 
 Check: TypeAlias = "Callable[[list[bytes]], str | None]"
 """From the fields of a line to what is wrong with them; None if nothing is."""
-
 _LOOK = 1 << 18
 _BLANK, _END = ord(" "), ord("\n")
 _TABS = bytes.maketrans(b" \r\x0b\x0c", b"\t\t\t\t")
