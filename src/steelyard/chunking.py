@@ -18,7 +18,6 @@ from steelyard.ids import kind_of
 
 Tokenizer = Callable[[str], Sequence[Any]]
 """From a text to its tokens: strings, or numbers that are only starts."""
-
 _WORD = re.compile(r"\S+")
 
 
@@ -89,7 +88,6 @@ def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
 
 Span: TypeAlias = tuple[int, int]
 """Where a chunk starts and ends in its text, end exclusive."""
-
 _SENTENCE_END = re.compile(r"""[.!?]+["'”’)\]]*\s+|[。！？]+["'”’）」』]*|\n\s*\n\s*""")
 _SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
 
@@ -186,8 +184,14 @@ class Sentence(_Joined):
     def spans(self, text: str) -> list[Span]:
         """Sentences, joined as long as they fit."""
         bounds = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
-        pieces = [(a, b) for a, b in pairwise(bounds) if text[a:b].strip()]
-        return _joined(text, pieces, self.tokens, self.tokenizer)
+        starts = token_starts(text, self.tokenizer)
+        joined: list[Span] = []
+        for start, end in pairwise(bounds):
+            if joined and text[start:end].strip() and _count(starts, joined[-1][0], end) <= self.tokens:
+                joined[-1] = (joined[-1][0], end)
+            elif text[start:end].strip():
+                joined.append((start, end))
+        return [_trimmed(text, start, end) for start, end in joined]
 
 
 @dataclass(frozen=True)
@@ -275,18 +279,6 @@ def _count(starts: Any, start: int, end: int) -> int:
     return int(last - first)
 
 
-def _joined(text: str, pieces: Sequence[Span], tokens: int, tokenizer: str | Tokenizer) -> list[Span]:
-    """Adjacent pieces joined as long as they fit into `tokens`."""
-    starts = token_starts(text, tokenizer)
-    joined: list[Span] = []
-    for start, end in pieces:
-        if joined and _count(starts, joined[-1][0], end) <= tokens:
-            joined[-1] = (joined[-1][0], end)
-        else:
-            joined.append((start, end))
-    return [_trimmed(text, start, end) for start, end in joined]
-
-
 _KNOWN: dict[str, type[Any]] = {"fixed": Fixed, "sentence": Sentence, "recursive": Recursive, "whole": Whole}
 
 
@@ -298,9 +290,8 @@ def chunker(spec: str | Mapping[str, Any] | Chunker) -> Chunker:
     """
     if not isinstance(spec, (str, Mapping)):
         if not hasattr(spec, "spans") or not hasattr(spec, "label"):
-            raise InputError(
-                f"{spec!r} is not a chunker; expected a name ({', '.join(_KNOWN)}), or {{name: settings}}."
-            )
+            expected = f"a name ({', '.join(_KNOWN)}), or {{name: settings}}"
+            raise InputError(f"{spec!r} is not a chunker; expected {expected}.")
         return spec
     if isinstance(spec, Mapping) and len(spec) != 1:
         raise InputError(f"a chunker is one name with its settings; got {sorted(map(str, spec))}.")

@@ -190,13 +190,12 @@ class Judgments:
         made.path, made.notes = self.path, self.notes
         if moved:
             before, after = next(iter(moved.items()))
-            made.notes = (*made.notes, note("questions-moved", count=len(moved), before=before, after=after))
+            made.notes += (note("questions-moved", count=len(moved), before=before, after=after),)
         if lost:
             query, texts = next(iter(lost.items()))
-            now = queries.get(query)
             values = {"judgments": sum(map(len, lost.values())), "count": len(lost), "query": query}
-            shown = {"before": _in_note(texts[0]), "after": None if now is None else _in_note(now)}
-            made.notes = (*made.notes, note("questions-changed", **values, **shown))
+            shown = {"before": _in_note(texts[0]), "after": _in_note(queries[query]) if query in queries else None}
+            made.notes += (note("questions-changed", **values, **shown),)
         return made
 
     @cached_property
@@ -225,11 +224,12 @@ class Judgments:
         lines = self.current
         names = list(dict.fromkeys(name for line in lines for name in line.more))
         first = {name: [getattr(line, name) for line in lines] for name in FIRST_FIELDS}
-        columns = {
-            name: _grade_column(values) if name == "grade" else pl.Series(values, dtype=pl.String)
-            for name, values in first.items()
-        }
-        return pl.DataFrame({**columns, **{name: _column(name, lines) for name in names}})
+        grades = [None if grade is None else float(grade) for grade in first.pop("grade")]
+        whole = all(grade is None or grade.is_integer() for grade in grades)
+        columns = {name: pl.Series(values, dtype=pl.String) for name, values in first.items()}
+        columns["grade"] = pl.Series(grades, dtype=pl.Float64).cast(pl.Int64 if whole else pl.Float64)
+        columns |= {name: _column(name, lines) for name in names}
+        return pl.DataFrame(columns).select(*FIRST_FIELDS, *names)
 
     def by(self, judge: str) -> Judgments:
         """The judgments of one judge."""
@@ -247,10 +247,11 @@ class Judgments:
         for (query, doc), grades in self._graded(resolve).items():
             queries.setdefault(query, {})[doc] = resolved(grades, resolve)
         qrels = Qrels(queries)
-        qrels.notes = (*qrels.notes, *self.notes, self.resolution(resolve))
-        scales = self._scales(resolve)
+        qrels.notes += (*self.notes, self.resolution(resolve))
+        stated = (line.more.get("relevant_from") for line in self._used(resolve))
+        scales = {float(level) for level in stated if level is not None and is_number(level)}
         if len(scales) > 1:
-            qrels.notes = (*qrels.notes, note("scales-differ", levels=[f"{level:g}" for level in sorted(scales)]))
+            qrels.notes += (note("scales-differ", levels=[f"{level:g}" for level in sorted(scales)]),)
         qrels.relevant_from = max(scales, default=None)
         qrels.labelled_by = self._labelled_by(resolve)
         qrels.from_judgments = bool(len(qrels))
@@ -258,16 +259,15 @@ class Judgments:
 
     def _labelled_by(self, resolve: str) -> str:
         """A sentence on the models among the judges; none if people gave all grades."""
-        graded = [line for line in self.current if line.grade is not None]
-        used = [line for line in graded if resolve in RULES or line.judge == resolve]
-        models = list(dict.fromkeys(str(line.more["model"]) for line in used if line.more.get("model")))
-        if not models:
+        used = self._used(resolve)
+        of_models = [line for line in used if line.more.get("model")]
+        if not of_models:
             return ""
-        people = [line for line in graded if not line.more.get("model")]
-        with_people = " and people" if any(not line.more.get("model") for line in used) else ""
+        models = list(dict.fromkeys(str(line.more["model"]) for line in of_models))
+        people = [line for line in self._used("last") if not line.more.get("model")]
+        with_people = " and people" if len(of_models) < len(used) else ""
         by_people, by_models = (
-            {(line.query_id, line.doc_id): float(line.grade or 0) for line in lines}
-            for lines in (people, [line for line in used if line.more.get("model")])
+            {(line.query_id, line.doc_id): float(line.grade or 0) for line in lines} for lines in (people, of_models)
         )
         shared = [pair for pair in by_people if pair in by_models]
         head = f"Judged by {listed(models, SHOWN_NAMES)}{with_people}"
@@ -281,11 +281,10 @@ class Judgments:
             return f"{head}, checked against people on {counted(len(shared), 'document')}, too few to say how well."
         return f"{head}; kappa with people {kappa:.2f} [{low:.2f}, {high:.2f}] on {counted(len(shared), 'document')}."
 
-    def _scales(self, resolve: str) -> set[float]:
-        """The lowest relevant grades that the lines with a grade state."""
-        lines = (line for line in self.current if resolve in RULES or line.judge == resolve)
-        stated = [line.more.get("relevant_from") for line in lines if line.grade is not None]
-        return {float(level) for level in stated if level is not None and is_number(level)}
+    def _used(self, resolve: str) -> list[Judgment]:
+        """The lines with a grade: of all judges for a rule, or of the judge of that name."""
+        graded = (line for line in self.current if line.grade is not None)
+        return [line for line in graded if resolve in RULES or line.judge == resolve]
 
     def resolution(self, resolve: str = "majority") -> Note:
         """How several judges were resolved."""
@@ -301,32 +300,26 @@ class Judgments:
             self._check_judge(resolve)
         order = {id(line): place for place, line in enumerate(self.lines)}
         graded: dict[tuple[str, str], list[float]] = {}
-        for line in sorted(self.current, key=lambda line: order[id(line)]):
-            if line.grade is not None and (resolve in RULES or line.judge == resolve):
+        for line in sorted(self._used(resolve), key=lambda line: order[id(line)]):
+            if line.grade is not None:
                 graded.setdefault((line.query_id, line.doc_id), []).append(line.grade)
         return graded
 
     def _check_judge(self, name: str) -> None:
         if name not in self.judges:
             names = [*RULES, *self.judges]
-            raise PolicyError(
-                f"unknown judge or rule {name!r}; expected one of {', '.join(names)}.{did_you_mean(name, names)}"
-            )
+            near = did_you_mean(name, names)
+            raise PolicyError(f"unknown judge or rule {name!r}; expected one of {', '.join(names)}.{near}")
 
     def __len__(self) -> int:
         """Number of judgments that count, those without a grade included."""
         return len(self.current)
 
     def __repr__(self) -> str:
-        documents = len({(line.query_id, line.doc_id) for line in self.current})
-        parts = [
-            counted(len(self.judges), "judge"),
-            f"{counted(len(self), 'judgment')} of {counted(documents, 'document')}",
-        ]
+        documents = counted(len({(line.query_id, line.doc_id) for line in self.current}), "document")
         missing = sum(line.grade is None for line in self.current)
-        if missing:
-            parts.append(f"{missing:,} without a grade")
-        return f"Judgments: {', '.join(parts)}"
+        size = f"{counted(len(self.judges), 'judge')}, {counted(len(self), 'judgment')} of {documents}"
+        return f"Judgments: {size}" + (f", {missing:,} without a grade" if missing else "")
 
 
 def asked(text: str) -> str:
@@ -347,10 +340,8 @@ def resolved(grades: Sequence[float], rule: str) -> float:
     """
     if rule == "mean":
         return math.fsum(grades) / len(grades)
-    if rule == "max":
-        return max(grades)
-    if rule == "min":
-        return min(grades)
+    if rule in ("max", "min"):
+        return max(grades) if rule == "max" else min(grades)
     if rule == "majority":
         counts = Counter(grades)
         most = max(counts.values())
@@ -406,35 +397,19 @@ def judgment_of(record: Any, judge: str | None) -> Judgment:
     missing = [name for name in ("query_id", "doc_id", "grade") if name not in record]
     if missing:
         raise InputError(f"no {' and no '.join(missing)}")
-    query, doc = (_text_id(record[name], name) for name in ("query_id", "doc_id"))
+    for name in ("query_id", "doc_id"):
+        value = record[name]
+        if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+            raise InputError(f"{name} is {value!r}, expected a text")
     who = record.get("judge", judge)
     if who is not None and not isinstance(who, str):
         raise InputError(f"judge is {who!r}, expected a name")
     more = {name: value for name, value in record.items() if name not in (*FIRST_FIELDS, "undo")}
-    grade, at = _grade(record["grade"]), record.get("at")
-    undo = record.get("undo") is True
-    return Judgment(query, doc, grade, who or UNNAMED, None if at is None else str(at), undo, more)
-
-
-def _text_id(value: Any, name: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise InputError(f"{name} is {value!r}, expected a text")
-    return str(value)
-
-
-def _grade(value: Any) -> float | None:
-    if value is None:
-        return None
-    if not is_number(value):
-        raise InputError(f"grade is {value!r}, expected a number or null")
-    grade: float = value
-    return grade
-
-
-def _grade_column(grades: Sequence[float | None]) -> pl.Series:
-    whole = all(grade is None or float(grade).is_integer() for grade in grades)
-    column = pl.Series([None if grade is None else float(grade) for grade in grades], dtype=pl.Float64)
-    return column.cast(pl.Int64) if whole else column
+    grade, at, undo = record["grade"], record.get("at"), record.get("undo") is True
+    if grade is not None and not is_number(grade):
+        raise InputError(f"grade is {grade!r}, expected a number or null")
+    ids = str(record["query_id"]), str(record["doc_id"])
+    return Judgment(*ids, grade, who or UNNAMED, None if at is None else str(at), undo, more)
 
 
 def _column(name: str, lines: Sequence[Judgment]) -> pl.Series:

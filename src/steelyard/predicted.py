@@ -132,21 +132,12 @@ class PredictedScores(Scores):
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """As in the JSON of `evaluate`, with the judge and the estimates."""
         made = super().to_dict(per_query)
-        made["predicted"] = {
-            "judge": self.judge,
-            "estimates": {
-                key: {
-                    "n": found.n,
-                    "N": found.N,
-                    "lambda": found.lambda_,
-                    "effective_n": found.effective_n,
-                    "human": found.human_estimate,
-                    "human_interval": [found.human_low, found.human_high],
-                }
-                for key, found in self.estimates.items()
-            },
-            "notes": [str(each) for each in self.about],
-        }
+        estimates: dict[str, Any] = {}
+        for key, found in self.estimates.items():
+            size = {"n": found.n, "N": found.N, "lambda": found.lambda_, "effective_n": found.effective_n}
+            human = {"human": found.human_estimate, "human_interval": [found.human_low, found.human_high]}
+            estimates[key] = size | human
+        made["predicted"] = {"judge": self.judge, "estimates": estimates, "notes": list(map(str, self.about))}
         if per_query:
             assert self.human is not None
             made["predicted"]["per_query"] = made["per_query"]
@@ -169,8 +160,7 @@ def human_judged(queries: Sequence[str], qrels: Qrels, predicted: Sequence[str])
     A query without a judgment is not judged, which is not the same as a score of 0.
     """
     judged = {qrels.judged.query_ids[number] for number in np.unique(qrels.doc_query).tolist()}
-    known = set(predicted)
-    own = [query for query in queries if query in judged]
+    known, own = set(predicted), [query for query in queries if query in judged]
     both, absent = [query for query in own if query in known], [query for query in own if query not in known]
     if not both:
         raise InputError("no human-judged query has predicted judgments; check that the two belong together.")
@@ -202,7 +192,6 @@ def predicted_scores(
 
 MOST_UNJUDGED = 0.1
 """The share of the first documents above which human values are too incomplete to correct predicted ones."""
-
 FIRST = 10
 """The first documents of a measure without a cutoff."""
 
@@ -237,14 +226,10 @@ def unjudged_notes(found: Sequence[Unjudged]) -> list[Note]:
 
 def sample_notes(queries: Sequence[str], pool: Any) -> list[Note]:
     """A note, unless a pool records that these queries were drawn at random."""
-    if pool is None:
-        why = "none"
-    elif (sampled := getattr(getattr(pool, "settings", None), "sampled_queries", None)) is None:
-        why = "all"
-    elif set(queries) <= set(sampled):
+    sampled = getattr(getattr(pool, "settings", None), "sampled_queries", None)
+    if sampled is not None and set(queries) <= set(sampled):
         return []
-    else:
-        why = "others"
+    why = "none" if pool is None else "all" if sampled is None else "others"
     return [note("not-a-random-sample", count=len(queries), pool=why)]
 
 

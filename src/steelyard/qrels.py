@@ -152,8 +152,6 @@ class Qrels(Remembers):
         self.from_judgments = other.from_judgments
         return self
 
-    # For evaluation
-
     @property
     def judged(self) -> JudgedDocs:
         """The judged documents, query by query."""
@@ -170,14 +168,9 @@ class Qrels(Remembers):
         if self._explicit is not None:
             return self._explicit
         relevant = np.flatnonzero(self._grades > 0)
-        names = self._judged.doc_ids
-        return Targets(
-            doc=relevant,
-            target=np.arange(len(relevant), dtype=np.int64),
-            grade=self._grades[relevant],
-            query=self.doc_query[relevant],
-            name=list(map(names.__getitem__, relevant.tolist())),
-        )
+        names = list(map(self._judged.doc_ids.__getitem__, relevant.tolist()))
+        targets = np.arange(len(relevant), dtype=np.int64)
+        return Targets(relevant, targets, self._grades[relevant], self.doc_query[relevant], names)
 
     @cached_property
     def doc_query(self) -> Ints:
@@ -188,8 +181,6 @@ class Qrels(Remembers):
     def has_targets(self) -> bool:
         """Whether the qrels name targets, rather than each relevant document being its own."""
         return self._explicit is not None
-
-    # For users
 
     @property
     def queries(self) -> list[str]:
@@ -209,27 +200,24 @@ class Qrels(Remembers):
         order = np.lexsort((np.concatenate([doc, np.full(len(empty), -1)]), query))
         blank = [None] * len(empty)
         whole = bool(np.all(grade == np.round(grade))) and bool(np.all(np.abs(grade) < 2**53))
+        names = [targets.name[t] if t >= 0 else None for t in target.tolist()]
         return pl.DataFrame(
             {
                 "query_id": pl.Series([judged.query_ids[q] for q in query.tolist()], dtype=pl.String),
                 "doc_id": pl.Series([judged.doc_ids[d] for d in doc.tolist()] + blank, dtype=pl.String),
                 "grade": pl.Series(grade.tolist() + blank, dtype=pl.Float64).cast(pl.Int64 if whole else pl.Float64),
-                "target": pl.Series(
-                    [targets.name[t] if t >= 0 else None for t in target.tolist()] + blank, dtype=pl.String
-                ),
+                "target": pl.Series(names + blank, dtype=pl.String),
             }
         ).select(pl.all().gather(order.tolist()))
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content, independent of the file it came from."""
-        import hashlib
+        from hashlib import sha256
 
-        digest = hashlib.sha256()
         scale = [] if self.relevant_from is None else [f"relevant from {self.relevant_from:g}"]
-        for line in sorted([*(f"{query}\t{text}" for query, text in self._lines()), *scale]):
-            digest.update(line.encode() + b"\n")
-        return digest.hexdigest()[:16]
+        lines = sorted([*(f"{query}\t{text}" for query, text in self._lines()), *scale])
+        return sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()[:16]
 
     def query_fingerprints(self) -> dict[str, str]:
         """A short hash of each query's judgments, to see which changed between two qrels.
@@ -239,14 +227,12 @@ class Qrels(Remembers):
         >>> [query for query in one if one[query] != other[query]]
         ['q2']
         """
-        import hashlib
+        from hashlib import sha256
 
         lines: dict[str, list[str]] = {query: [] for query in self._judged.query_ids}
         for query, text in self._lines():
             lines[query].append(text)
-        return {
-            query: hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:8] for query, texts in lines.items()
-        }
+        return {query: sha256("\n".join(sorted(texts)).encode()).hexdigest()[:8] for query, texts in lines.items()}
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         """Every judgment as (query, text): the document and its grade, then those of named targets."""
@@ -264,14 +250,9 @@ class Qrels(Remembers):
     @property
     def summary(self) -> str:
         """How many queries, judgments, relevant documents and targets there are."""
-        parts = [
-            counted(len(self._judged.query_ids), "query", "queries"),
-            counted(len(self), "judgment"),
-            relevant_in_words(self._grades),
-        ]
-        if self.has_targets:
-            parts.append(counted(len(self.targets.name), "target"))
-        return ", ".join(parts)
+        queries, judgments = counted(len(self._judged.query_ids), "query", "queries"), counted(len(self), "judgment")
+        targets = f", {counted(len(self.targets.name), 'target')}" if self.has_targets else ""
+        return f"{queries}, {judgments}, {relevant_in_words(self._grades)}{targets}"
 
     def __repr__(self) -> str:
         return f"Qrels: {self.summary}"
@@ -319,18 +300,13 @@ def _targets(
     kept: list[int] = []
     target: list[int] = []
     for number, ((query, doc, name), grade) in enumerate(pairs.items()):
-        if name is None and grade <= 0:
-            continue
-        kept.append(number)
-        target.append(code.setdefault((query, doc if name is None else name), len(code)))
+        if name is not None or grade > 0:
+            kept.append(number)
+            target.append(code.setdefault((query, doc if name is None else name), len(code)))
     place = {query: number for number, query in enumerate(query_ids)}
-    return Targets(
-        doc=pair_doc[kept],
-        target=np.array(target, dtype=np.int64),
-        grade=pair_grade[kept],
-        query=np.array([place[query] for query, _ in code], dtype=np.int64),
-        name=[name for _, name in code],
-    )
+    queries = np.array([place[query] for query, _ in code], dtype=np.int64)
+    names = [name for _, name in code]
+    return Targets(pair_doc[kept], np.array(target, dtype=np.int64), pair_grade[kept], queries, names)
 
 
 def relevant_in_words(grades: Floats) -> str:

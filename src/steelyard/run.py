@@ -63,7 +63,8 @@ class Run:
             self.seconds = dict(seconds)
         if tokens is not None or texts is not None:
             self.texts = dict(texts) if texts is not None else None
-            self.tokens = dict(tokens) if tokens is not None else _lengths(self.texts)
+            lengths = {doc: len(text.split()) for doc, text in (texts or {}).items()} if tokens is None else tokens
+            self.tokens = dict(lengths)
 
     @classmethod
     def from_table(
@@ -103,9 +104,8 @@ class Run:
     def of(cls, source: Any, name: str | None = None, **options: Any) -> Run:
         """A Run unchanged; a path read; anything else passed to Run(), with the same arguments."""
         if isinstance(source, (str, Path)):
-            columns = {key: value for key, value in options.items() if key not in _EXTRAS}
-            source = cls.read(source, name=name, **columns)
-            options = {key: value for key, value in options.items() if key in _EXTRAS}
+            extras: dict[str, Any] = {key: options.pop(key) for key in ("seconds", "tokens", "texts") if key in options}
+            source, options = cls.read(source, name=name, **options), extras
         if isinstance(source, Run) and not options and name in (None, source.name):
             return source
         return cls(source, name=name, **options)
@@ -150,7 +150,8 @@ class Run:
             queries += [query] * len(ids)
             docs += ids
             scores += values
-        return pl.DataFrame({"query_id": queries, "doc_id": docs, "score": scores}, schema=_SCHEMA)
+        schema: dict[str, Any] = {"query_id": str, "doc_id": str, "score": float}
+        return pl.DataFrame({"query_id": queries, "doc_id": docs, "score": scores}, schema=schema)
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -198,10 +199,6 @@ class Run:
     __hash__ = None  # type: ignore[assignment]
 
 
-_EXTRAS = ("seconds", "tokens", "texts")
-"""What a run may have beside its lists."""
-
-
 def ids_and_scores(listed: Any) -> tuple[list[str], list[float | None]]:
     """The ids and scores of one list of `Run.from_lists`, in its order."""
     if isinstance(listed, dict):
@@ -216,10 +213,3 @@ def readable_again(source: Any) -> Any:
     if isinstance(source, Iterator):
         return Run(source)
     return Run.read(source) if isinstance(source, (str, Path)) and is_stream(Path(source)) else source
-
-
-_SCHEMA: dict[str, Any] = {"query_id": str, "doc_id": str, "score": float}
-
-
-def _lengths(texts: Mapping[str, str] | None) -> dict[str, int] | None:
-    return None if texts is None else {doc: len(text.split()) for doc, text in texts.items()}

@@ -57,14 +57,17 @@ def cell_text(text: str) -> str:
 
 def json_text(text: str) -> str:
     """JSON with the same characters as its own escapes; it is read back unchanged."""
-    return _UNSAFE.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _utf16(found[0])), text)
+
+    def escape(found: re.Match[str]) -> str:
+        units = found[0].encode("utf-16-be", "surrogatepass").hex()
+        return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+
+    return _UNSAFE.sub(escape, text)
 
 
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _TAG = re.compile(r"(?<!\\)((?:\\\\)*)<(?=[A-Za-z/!?])")
 _LINK = re.compile(r"(?<=\])(?=\()")
-
-
 CSV_QUOTED = r"^'([=+\-@\t\r])"
 """What `csv_text` wrote, to be read back."""
 
@@ -99,11 +102,6 @@ def markdown_text(text: str, links: bool = False) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
-
-
-def _utf16(char: str) -> list[int]:
-    data = char.encode("utf-16-be", "surrogatepass")
-    return [int.from_bytes(data[place : place + 2], "big") for place in range(0, len(data), 2)]
 
 
 def error_text(error: BaseException) -> str:

@@ -14,10 +14,8 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Opene
 
 LARGEST_LIST = 100_000_000
 """Bytes of the answer of a retriever that are read at most."""
-
 LARGEST_CHAT = 2_000_000
 """Bytes of the answer of a model that are read at most."""
-
 _BLOCK = 1 << 16
 
 
@@ -85,8 +83,7 @@ def connect(url: str, seconds: float) -> HTTPConnection:
 
 def opened(request: Request, seconds: float) -> Any:
     """The response to a request; `seconds` is the limit for all of it. Redirects stay within the origin."""
-    timed = _TimedRequest(request, time.monotonic() + seconds)
-    return _opener().open(timed, timeout=seconds)
+    return _opener().open(_TimedRequest(request, time.monotonic() + seconds), timeout=seconds)
 
 
 class _TimedRequest(Request):
@@ -109,12 +106,10 @@ class _SameOrigin(HTTPRedirectHandler):
         return None if made is None else _TimedRequest(made, req.until)
 
 
-class _HTTP(HTTPHandler):
+class _Timed(HTTPHandler, HTTPSHandler):
     def http_open(self, req: Any) -> Any:
         return self.do_open(partial(_TimedHTTP, until=req.until), req)
 
-
-class _HTTPS(HTTPSHandler):
     def https_open(self, req: Any) -> Any:
         return self.do_open(partial(_TimedHTTPS, until=req.until), req)
 
@@ -122,7 +117,7 @@ class _HTTPS(HTTPSHandler):
 @cache
 def _opener() -> OpenerDirector:
     """As `urlopen` has it, with the proxies of the environment."""
-    return build_opener(_SameOrigin, _HTTP, _HTTPS)
+    return build_opener(_SameOrigin, _Timed)
 
 
 class _TimedHTTP(HTTPConnection):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,15 +11,13 @@ from steelyard.datasets.dataset import Dataset
 from steelyard.datasets.duplicates import near_duplicates as find_near_duplicates
 from steelyard.datasets.findings import Finding, relevant_distractors
 from steelyard.notes import SEVERITIES, Severity
-from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 
 def validate_dataset(dataset: Dataset, near_duplicates: float | None = 0.8) -> list[Finding]:
     """The findings on a dataset: errors first, then warnings, then information.
 
-    `near_duplicates` is the similarity from which on two documents are near-duplicates; None skips
-    that search.
+    `near_duplicates` is the similarity from which on two documents are near-duplicates; None skips that search.
 
     >>> dataset = Dataset.of({"d1": "A balance.", "d2": ""}, {"q1": "weighing"}, {"q1": ["d1", "d7"]})
     >>> for finding in validate_dataset(dataset):
@@ -28,12 +26,7 @@ def validate_dataset(dataset: Dataset, near_duplicates: float | None = 0.8) -> l
     warning empty-document (('d2',),)
     info unjudged-document (('d2',),)
     """
-    found = [
-        *dataset.findings,
-        *_query_findings(dataset),
-        *_judgment_findings(dataset),
-        *_document_findings(dataset.corpus, dataset.qrels),
-    ]
+    found = [*dataset.findings, *_query_findings(dataset), *_judgment_findings(dataset), *_document_findings(dataset)]
     if near_duplicates is not None:
         found += _duplicate_findings(dataset.corpus, near_duplicates)
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
@@ -84,14 +77,14 @@ def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
         yield relevant_distractors([(judged.query_ids[qrels.doc_query[n]], judged.doc_ids[n]) for n in both])
 
 
-def _document_findings(corpus: Corpus, qrels: Qrels) -> Iterator[Finding]:
+def _document_findings(dataset: Dataset) -> Iterator[Finding]:
+    corpus = dataset.corpus
     blank = [doc for doc, text in corpus.texts.items() if not text or text.isspace()]
     message = f"{counted(len(blank), 'document')} without text (a title is not counted):"
     yield from _listed("warning", "empty-document", blank, message, "Fill them in, or remove them.")
-    judged = set(qrels.judged.doc_ids)
+    judged = set(dataset.qrels.judged.doc_ids)
     never = [doc for doc in corpus if doc not in judged] if judged else []
-    share = len(never) / max(1, len(corpus))
-    message = f"{counted(len(never), 'document')} never judged ({share:.0%} of the corpus):"
+    message = f"{counted(len(never), 'document')} never judged ({len(never) / max(1, len(corpus)):.0%} of the corpus):"
     yield from _listed("info", "unjudged-document", never, message)
     links = corpus.links or {}
     lost = [(doc, link) for doc, linked in links.items() for link in linked if link not in corpus]
@@ -101,8 +94,11 @@ def _document_findings(corpus: Corpus, qrels: Qrels) -> Iterator[Finding]:
 
 def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
     """Groups of near-duplicates, with and without a `group` that declares them."""
-    groups = find_near_duplicates(corpus, threshold)
-    undeclared = [group for group in groups if not _one_group(corpus, group)]
+    undeclared: list[tuple[str, ...]] = []
+    declared: list[tuple[str, ...]] = []
+    for group in find_near_duplicates(corpus, threshold):
+        named = {corpus.groups.get(doc) for doc in group}
+        (declared if len(named) == 1 and None not in named else undeclared).append(group)
     count, documents = counted(len(undeclared), "group"), sum(map(len, undeclared))
     message = f"{count} of near-duplicate documents ({documents:,} documents):"
     advice = (
@@ -110,7 +106,6 @@ def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
         "each."
     )
     yield from _listed("warning", "near-duplicates", undeclared, message, advice)
-    declared = [group for group in groups if _one_group(corpus, group)]
     message = f"{counted(len(declared), 'group')} of near-duplicate documents with the same `group`:"
     yield from _listed("info", "declared-duplicates", declared, message)
 
@@ -122,8 +117,3 @@ def _listed(
     if items:
         rows = ((item,) if isinstance(item, str) else item for item in items)
         yield Finding.of(severity, kind, message, rows, len(items), advice)
-
-
-def _one_group(corpus: Corpus, documents: Iterable[str]) -> bool:
-    named = {corpus.groups.get(doc) for doc in documents}
-    return len(named) == 1 and None not in named

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from steelyard.checks import is_whole
 from steelyard.datasets.findings import Finding, repeated_ids
@@ -43,7 +43,10 @@ class Corpus(PackedMapping[str]):
             return source
         builder = CorpusBuilder()
         for doc_id, document in source.items():
-            builder.add_record({"_id": doc_id, **_record(document, f"document {doc_id!r}")})
+            if not isinstance(document, (str, Mapping)):
+                expected = "expected its text, or a record with text and title"
+                raise InputError(f"document {doc_id!r} is {kind_of(document)}; {expected}.")
+            builder.add_record({"_id": doc_id, **({"text": document} if isinstance(document, str) else document)})
         return builder.build()[0]
 
     @property
@@ -100,24 +103,19 @@ class CorpusBuilder:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """Add a document."""
-        fields = [("ids", doc_id), ("texts", text)]
-        if title:
-            fields.append(("titles", title))
+        fields = {"ids": doc_id, "texts": text, "titles": title, "groups": group}
         if links:
-            fields.append(("links", json.dumps(links, ensure_ascii=False)))
-        if group:
-            fields.append(("groups", group))
+            fields["links"] = json.dumps(links, ensure_ascii=False)
         if metadata:
-            fields.append(("metadata", json.dumps(metadata, ensure_ascii=False, sort_keys=True, default=str)))
+            fields["metadata"] = json.dumps(metadata, ensure_ascii=False, sort_keys=True, default=str)
         try:
-            raw = [(name, value.encode()) for name, value in fields]
+            raw = [(name, value.encode()) for name, value in fields.items() if value or name in ("ids", "texts")]
         except UnicodeEncodeError:
             raise InputError(HALF_CHARACTER) from None
-        for name, value in raw:
-            packer = self._packers[name]
+        for name, encoded in raw:
             if name in _SPARSE:
-                packer.pad(self._count)
-            packer.add(value)
+                self._packers[name].pad(self._count)
+            self._packers[name].add(encoded)
         self._count += 1
 
     def add_record(self, record: dict[str, Any]) -> None:
@@ -145,27 +143,18 @@ class CorpusBuilder:
         )
 
 
-class Document(NamedTuple):
-    """The fields of a document, in the order of `CorpusBuilder.add`."""
-
-    doc_id: str
-    text: str
-    title: str
-    links: list[str]
-    group: str
-    metadata: dict[str, Any]
-
-
-def document_of(record: dict[str, Any]) -> Document:
-    """The document of a record whose fields have the usual names; its fields are removed."""
-    doc_id = _take_id(record, _DOCUMENT_IDS)
-    text = _take_text(record, _DOCUMENT_TEXTS)
+def document_of(record: dict[str, Any]) -> tuple[str, str, str, list[str], str, dict[str, Any]]:
+    """The arguments of `CorpusBuilder.add` of a record whose fields have the usual names; its fields are removed."""
+    doc_id, text = _take_id(record, _DOCUMENT_IDS), _take_text(record, _DOCUMENT_TEXTS)
     title = _take_text(record, ("title",), "")
     group = record.pop("group", None)
     if group is not None and not isinstance(group, str) and not is_whole(group):
         raise InputError(f"group is {kind_of(group)}; expected text")
-    links = _take_links(record)
-    return Document(doc_id, text, title, links, "" if group is None else str(group), _take_rest(record))
+    links = record.pop("links", None)
+    if links is not None and not isinstance(links, list):
+        raise InputError(f"links is {kind_of(links)}; expected a list of document ids")
+    linked = [as_id(link, "a link") for link in links or ()]
+    return doc_id, text, title, linked, "" if group is None else str(group), _take_rest(record)
 
 
 def passage(title: str, text: str) -> str:
@@ -176,14 +165,6 @@ def passage(title: str, text: str) -> str:
 def _parsed(default: Any, text: str) -> Any:
     """The JSON value of a packed text; an empty text is `default`."""
     return json.loads(text) if text else default
-
-
-def _record(document: Any, where: str) -> dict[str, Any]:
-    if isinstance(document, str):
-        return {"text": document}
-    if isinstance(document, Mapping):
-        return dict(document)
-    raise InputError(f"{where} is {kind_of(document)}; expected its text, or a record with text and title.")
 
 
 class Queries(Mapping[str, str]):
@@ -216,10 +197,8 @@ class Queries(Mapping[str, str]):
     def column(self, name: str) -> dict[str, Any]:
         """One column: id to value."""
         if name not in self._columns:
-            known = ", ".join(self._columns) or "none"
-            raise InputError(
-                f"the queries have no column {name!r}; their columns: {known}.{did_you_mean(name, self._columns)}"
-            )
+            known, near = ", ".join(self._columns) or "none", did_you_mean(name, self._columns)
+            raise InputError(f"the queries have no column {name!r}; their columns: {known}.{near}")
         return dict(self._columns[name])
 
     def only(self, ids: Collection[str]) -> Queries:
@@ -280,8 +259,7 @@ class QueriesBuilder:
 
     def add_record(self, record: dict[str, Any]) -> None:
         """Add a query from a record whose fields have the usual names; its fields are removed."""
-        query_id = _take_id(record, _QUERY_IDS)
-        text = _take_text(record, _QUERY_TEXTS)
+        query_id, text = _take_id(record, _QUERY_IDS), _take_text(record, _QUERY_TEXTS)
         self.add(query_id, text, _take_rest(record))
 
     def build(self) -> tuple[Queries, tuple[Finding, ...]]:
@@ -319,24 +297,12 @@ def _take_text(record: dict[str, Any], names: Sequence[str], default: str | None
     for name in names:
         if name in record:
             value = record.pop(name)
-            if isinstance(value, str):
-                return value
-            if value is None:
-                return ""
-            raise InputError(f"{name} is {kind_of(value)}; expected text")
+            if value is not None and not isinstance(value, str):
+                raise InputError(f"{name} is {kind_of(value)}; expected text")
+            return value or ""
     if default is None:
         raise InputError(f"no {names[0]} among {_names(record)}")
     return default
-
-
-def _take_links(record: dict[str, Any]) -> list[str]:
-    """Remove and return the ids that a document links to."""
-    links = record.pop("links", None)
-    if links is None:
-        return []
-    if not isinstance(links, list):
-        raise InputError(f"links is {kind_of(links)}; expected a list of document ids")
-    return [as_id(link, "a link") for link in links]
 
 
 def _take_rest(record: dict[str, Any]) -> dict[str, Any]:

@@ -61,12 +61,11 @@ class Dataset:
     def read(cls, source: str | Path, format: str | None = None, *, judged: bool = True, **options: Any) -> Dataset:
         """Read a folder, a file, or a name: `demo`, or `ir_datasets:` and an id.
 
-        The layout is detected unless `format` names one: 'beir' (corpus.jsonl, queries.jsonl and
-        qrels), 'autorag', 'multihop-rag', 'llama-index', 'msmarco', 'csv' or 'ir_datasets'. Each
-        has options of its own. All have `unjudged`, what to do with queries without judgments:
-        'keep' them, 'drop' them (the default where one split of several is read), or treat them
-        as 'unanswerable', with no relevant document. `judged=False` is for a folder whose qrels
-        are elsewhere, or replaced by evidence: qrels in it are not read.
+        The layout is detected unless `format` names one: 'beir' (corpus.jsonl, queries.jsonl and qrels), 'autorag',
+        'multihop-rag', 'llama-index', 'msmarco', 'csv' or 'ir_datasets'. Each has options of its own. All have
+        `unjudged`, what to do with queries without judgments: 'keep' them, 'drop' them (the default where one split of
+        several is read), or treat them as 'unanswerable', with no relevant document. `judged=False` is for a folder
+        whose qrels are elsewhere, or replaced by evidence: qrels in it are not read.
 
         >>> Dataset.read("demo")
         Dataset 'demo': 267 documents, 115 queries, 572 judgments, 152 targets
@@ -90,14 +89,9 @@ class Dataset:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        parts = [
-            counted(len(self.corpus), "document"),
-            counted(len(self.queries), "query", "queries"),
-            counted(len(self.qrels), "judgment"),
-        ]
-        if self.qrels.has_targets:
-            parts.append(counted(len(self.qrels.targets.name), "target"))
-        return f"Dataset {self.name!r}: {', '.join(parts)}"
+        texts = f"{counted(len(self.corpus), 'document')}, {counted(len(self.queries), 'query', 'queries')}"
+        targets = f", {counted(len(self.qrels.targets.name), 'target')}" if self.qrels.has_targets else ""
+        return f"Dataset {self.name!r}: {texts}, {counted(len(self.qrels), 'judgment')}{targets}"
 
 
 UNJUDGED = ("keep", "drop", "unanswerable")
@@ -125,21 +119,21 @@ def with_unjudged(dataset: Dataset, unjudged: str) -> Dataset:
     A query marked `answerable: false` has no relevant document, whatever the policy.
     """
     if unjudged not in UNJUDGED:
-        raise InputError(
-            f"unjudged={unjudged!r}: expected one of {', '.join(UNJUDGED)}.{did_you_mean(str(unjudged), UNJUDGED)}"
-        )
+        near = did_you_mean(str(unjudged), UNJUDGED)
+        raise InputError(f"unjudged={unjudged!r}: expected one of {', '.join(UNJUDGED)}.{near}")
     queries, qrels, notes = dataset.queries, dataset.qrels, list(dataset.notes)
     judged = set(qrels.queries)
     marked = {query for query, value in queries.columns.get("answerable", {}).items() if value is False}
-    without_judgments = [query for query in queries if query not in judged and query not in marked]
-    unanswerable = [query for query in queries if query not in judged and query in marked]
-    if without_judgments and unjudged == "drop":
-        queries = queries.only(set(queries) - set(without_judgments))
-        notes.append(note("unjudged-queries-dropped", count=len(without_judgments)))
-    elif without_judgments and unjudged == "unanswerable":
-        unanswerable = [query for query in queries if query not in judged]
+    without_judgments = [query for query in queries if query not in judged]
+    unanswerable = [query for query in without_judgments if query in marked or unjudged == "unanswerable"]
+    dropped = set(without_judgments) - set(unanswerable) if unjudged == "drop" else ()
+    if dropped:
+        queries = queries.only(set(queries) - set(dropped))
+        notes.append(note("unjudged-queries-dropped", count=len(dropped)))
     if unanswerable:
-        qrels = _with_unanswerable(qrels, unanswerable)
+        frame = qrels.frame.drop_nulls("doc_id")
+        rows = [(q, d, grade, target if qrels.has_targets else None) for q, d, grade, target in frame.iter_rows()]
+        qrels = Qrels.from_rows(rows, [*qrels.queries, *unanswerable]).on_scale_of(qrels)
         notes.append(note("unanswerable-queries", count=len(unanswerable)))
     return replace(dataset, queries=queries, qrels=qrels, notes=tuple(notes))
 
@@ -153,10 +147,3 @@ def qrels_of_rows(rows: Sequence[Row], query_ids: Sequence[str] = ()) -> tuple[Q
     dropped = set(both)
     kept = [row for row in rows if row[2] >= 0 or row[:2] not in dropped]
     return Qrels.from_rows(kept, query_ids), (relevant_distractors(both),)
-
-
-def _with_unanswerable(qrels: Qrels, queries: Sequence[str]) -> Qrels:
-    frame = qrels.frame.drop_nulls("doc_id")
-    targets = frame["target"].to_list() if qrels.has_targets else [None] * frame.height
-    columns = (frame[name].to_list() for name in ("query_id", "doc_id", "grade"))
-    return Qrels.from_rows(list(zip(*columns, targets, strict=True)), [*qrels.queries, *queries]).on_scale_of(qrels)

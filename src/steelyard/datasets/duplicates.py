@@ -1,11 +1,10 @@
 """Near-duplicate documents, found without comparing every pair.
 
-A document is the set of its shingles: sequences of three words (in scripts without spaces, of three
-characters). Two documents are near-duplicates if the Jaccard similarity of these sets,
-|A and B| / |A or B|, reaches the threshold. Candidates are found by MinHash: 64 minima per document
-in 16 bands of four, and a pair is a candidate if one of its bands is equal. The similarity of
-candidates is then computed exactly, so every group is real. A pair at 0.8 is missed once in 4,000
-times, one at 0.7 once in 80.
+A document is the set of its shingles: sequences of three words (in scripts without spaces, of three characters). Two
+documents are near-duplicates if the Jaccard similarity of these sets, |A and B| / |A or B|, reaches the threshold.
+Candidates are found by MinHash: 64 minima per document in 16 bands of four, and a pair is a candidate if one of its
+bands is equal. The similarity of candidates is then computed exactly, so every group is real. A pair at 0.8 is missed
+once in 4,000 times, one at 0.7 once in 80.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from steelyard.lazy import polars as pl
 if TYPE_CHECKING:
     Hashes: TypeAlias = npt.NDArray[np.uint64]
     Ints: TypeAlias = npt.NDArray[np.int64]
-
 
 _BANDS, _ROWS = 16, 4
 # Characters processed at a time: enough to keep polars busy, few enough that the hashes stay in the cache.
@@ -60,25 +58,18 @@ def _band_keys(texts: Iterable[str]) -> tuple[Ints, Hashes]:
         filled = np.flatnonzero(sizes)
         starts = np.cumsum(sizes[filled]) - sizes[filled]
         places.append(filled + first)
-        keys.append(_bands(hashes, starts, multiply, shift))
+        bands = np.zeros((len(starts), _BANDS), np.uint64)  # one key per band, from its four minima
+        mixed = np.empty_like(hashes)
+        for number in range(_BANDS * _ROWS if len(starts) else 0):
+            np.bitwise_xor(hashes, shift[number], out=mixed)
+            np.multiply(mixed, multiply[number], out=mixed)
+            band = number // _ROWS
+            bands[:, band] = _mix(bands[:, band] ^ np.minimum.reduceat(mixed, starts))
+        keys.append(bands)
         first += len(chunk)
     if not places:
         return np.empty(0, np.int64), np.empty((0, _BANDS), np.uint64)
     return np.concatenate(places), np.concatenate(keys)
-
-
-def _bands(hashes: Hashes, starts: Ints, multiply: Hashes, shift: Hashes) -> Hashes:
-    """One key per band, from its four minima."""
-    keys = np.zeros((len(starts), _BANDS), np.uint64)
-    if not len(starts):
-        return keys
-    mixed = np.empty_like(hashes)
-    for number in range(_BANDS * _ROWS):
-        np.bitwise_xor(hashes, shift[number], out=mixed)
-        np.multiply(mixed, multiply[number], out=mixed)
-        band = number // _ROWS
-        keys[:, band] = _mix(keys[:, band] ^ np.minimum.reduceat(mixed, starts))
-    return keys
 
 
 def shingles(texts: Sequence[str]) -> tuple[Hashes, Ints]:
@@ -115,15 +106,11 @@ def _candidates(places: Ints, keys: Hashes) -> Ints:
     for band in range(_BANDS):
         order = np.argsort(keys[:, band], kind="stable")
         ordered = keys[order, band]
-        equal = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
-        if not len(equal):
-            continue
-        fresh = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+        fresh = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+        equal = np.flatnonzero(~fresh)
         heads = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
         for other in (heads[equal], equal - 1):
             found.append(np.stack([places[order[other]], places[order[equal]]], axis=1))
-    if not found:
-        return np.empty((0, 2), np.int64)
     pairs: Ints = np.unique(np.concatenate(found), axis=0)
     return pairs
 

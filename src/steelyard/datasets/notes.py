@@ -8,8 +8,7 @@ WARNINGS: Texts = {
     "empty-questions": "{count:,} {count:question is|questions are} empty and {count:was|were} left out "
     "({count:row|rows} {rows:examples})",
     "long-questions": "{count:,} {count:question has|questions have} more than 10,000 characters "
-    "({queries!r:examples}; "
-    "the first has {longest:,})",
+    "({queries!r:examples}; the first has {longest:,})",
     "read-as-windows-1252": "{file} is not UTF-8 and was read as Windows-1252 (Latin-1); save it as UTF-8 if letters "
     "look wrong",
 }

@@ -34,11 +34,9 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     name, holds = "retrieval_gt", "the ids that answer each question"
     table, queries, notes = listed_rows(source, columns, name, holds, "an AutoRAG qa table")
     lists = table.column(name)
-    qrels = qrels_of_lists(queries, [targets(value) for value in lists])
     if any(isinstance(value, list) and value and not isinstance(value[0], list) for value in map(list_of, lists)):
         notes += (note("list-is-one-target"),)
-    qrels.notes = (*notes, *qrels.notes)
-    return qrels
+    return qrels_of_lists(queries, [targets(value) for value in lists], notes)
 
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
@@ -58,16 +56,17 @@ def targets(value: Any) -> list[list[Any]]:
     return [groups] if groups else []
 
 
-# Datasets
-
-
 def read_dataset(path: Path, *, qa: str | None = None, corpus: str | None = None, unjudged: str = "keep") -> Dataset:
     """Read a folder that holds both tables, or the qa file; `corpus` names the other one in its folder."""
     folder = path if path.is_dir() else path.parent
     qa_file = path if path.is_file() else _only(folder, qa, "qa")
     corpus_file = _only(folder, corpus, "corpus")
     queries, judged = _read_queries(qa_file)
-    documents = _read_corpus(corpus_file)
+    documents = CorpusBuilder()
+    for record in _table(corpus_file, {"doc_id": True, "contents": True}).iter_rows(named=True):
+        doc_id, text, inner = record.pop("doc_id"), record.pop("contents"), record.pop("metadata", None)
+        extra = {**inner, **record} if isinstance(inner, dict) else record
+        documents.add(doc_id, text or "", metadata={name: value for name, value in extra.items() if value is not None})
     name = folder.resolve().name if path.is_dir() else path.stem
     return assemble(name, documents, queries, qrels_of_mapping(judged), unjudged)
 
@@ -79,12 +78,10 @@ def _only(folder: Path, named: str | None, kind: str) -> Path:
     files = sorted(path for path in folder.glob("*.parquet") if path.name.lower().startswith(kind))
     if len(files) == 1:
         return files[0]
-    if files:
-        names = ", ".join(path.name for path in files)
-        raise InputError(f"{len(files)} {kind} files, {names}; select one ({kind}=...).", folder)
-    raise InputError(
-        f"there is no {kind}.parquet; name the file ({kind}=...). The folder holds {listing(folder)}.", folder
-    )
+    names = ", ".join(path.name for path in files)
+    several = f"{len(files)} {kind} files, {names}; select one ({kind}=...)."
+    none = f"there is no {kind}.parquet; name the file ({kind}=...). The folder holds {listing(folder)}."
+    raise InputError(several if files else none, folder)
 
 
 def _read_queries(path: Path) -> tuple[QueriesBuilder, dict[str, Any]]:
@@ -114,16 +111,6 @@ def _named_targets(value: Any) -> list[list[Any]]:
     return [group for group in named if group]
 
 
-def _read_corpus(path: Path) -> CorpusBuilder:
-    frame = _table(path, {"doc_id": True, "contents": True})
-    builder = CorpusBuilder()
-    for record in frame.iter_rows(named=True):
-        doc_id, text, inner = record.pop("doc_id"), record.pop("contents"), record.pop("metadata", None)
-        extra = {**inner, **record} if isinstance(inner, dict) else record
-        builder.add(doc_id, text or "", metadata={name: value for name, value in extra.items() if value is not None})
-    return builder
-
-
 def _table(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     """The table, checked for these columns; those marked True hold text. The first one must not be empty."""
     frame = Source(path).parquet
@@ -139,17 +126,13 @@ def _table(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     key = next(iter(columns))
     empty = frame[key].is_null().arg_true().to_list()
     if empty:
-        rows = [f"row {row + 1:,}" for row in empty]
-        headline = f"{key} is empty in {counted(len(rows), 'row')}:"
-        raise InputError.of_problems(headline, rows, "Fill them in.", path)
+        headline = f"{key} is empty in {counted(len(empty), 'row')}:"
+        raise InputError.of_problems(headline, [f"row {row + 1:,}" for row in empty], "Fill them in.", path)
     texts = [name for name, text in columns.items() if text]
     for name in texts:
         if frame[name].dtype != pl.String and not frame[name].dtype.is_integer():
             raise InputError(f"column {name!r} holds {frame[name].dtype}; expected text.", path)
     return frame.with_columns(pl.col(texts).cast(pl.String))
-
-
-# Evidence
 
 
 def read_evidence(records: Sequence[Mapping[str, Any]], corpus: str | Path | None = None) -> Evidence:
@@ -159,35 +142,28 @@ def read_evidence(records: Sequence[Mapping[str, Any]], corpus: str | Path | Non
     is evidence by that span, so that it survives re-chunking; without it, by its id.
     """
     queries, notes = NamedColumns(records).query_ids()
-    places = {} if corpus is None else _places(corpus)
+    places: dict[str, dict[str, Any]] = {}
+    if corpus is not None:
+        for row in corpus_chunks(NamedColumns(rows_of_file(Source(Path(corpus)))).as_frame()).iter_rows(named=True):
+            named = str(row.get("chunk_id") or row["doc_id"])
+            span = {"doc_id": str(row["doc_id"]), "start": row.get("start"), "end": row.get("end")}
+            places[named] = span if span["start"] is not None else {"doc_id": named}
     evidence: dict[str, Any] = {}
     for query, record in zip(queries, records, strict=True):
         groups = _named_targets(record.get("retrieval_gt"))
         lost = [doc for group in groups for doc in group if corpus is not None and doc not in places]
         if lost:
             raise InputError(f"query {query!r} names the document {lost[0]!r}, which is not in {corpus}.")
-        conditions = [[places.get(doc, {"doc_id": doc}) for doc in group] for group in groups]
-        evidence[query] = conditions or None
+        evidence[query] = [[places.get(doc, {"doc_id": doc}) for doc in group] for group in groups] or None
     return Evidence(evidence, notes=notes)
-
-
-def _places(corpus: str | Path) -> dict[str, dict[str, Any]]:
-    """The condition for each document of a corpus table: its span, or its id where it has none."""
-    places: dict[str, dict[str, Any]] = {}
-    for row in corpus_chunks(NamedColumns(rows_of_file(Source(Path(corpus)))).as_frame()).iter_rows(named=True):
-        named = str(row.get("chunk_id") or row["doc_id"])
-        span = {"doc_id": str(row["doc_id"]), "start": row.get("start"), "end": row.get("end")}
-        places[named] = span if span["start"] is not None else {"doc_id": named}
-    return places
 
 
 def corpus_chunks(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of a corpus table (doc_id, contents, path, start_end_idx) as chunks of the documents at their paths.
 
-    A table without start_end_idx is unchanged.
-
-    start_end_idx holds the index of the last character, so the end is one more; equal indices mean
-    that the place is unknown. What AutoRAG puts before a chunk's text (the file's name) is removed.
+    A table without start_end_idx is unchanged. start_end_idx holds the index of the last character, so the end is one
+    more; equal indices mean that the place is unknown. What AutoRAG puts before a chunk's text (the file's name) is
+    removed.
     """
     if "start_end_idx" not in frame.columns:
         return frame
@@ -202,9 +178,6 @@ def corpus_chunks(frame: pl.DataFrame) -> pl.DataFrame:
     return placed.select(
         pl.col("doc_id").alias("chunk_id"), document.alias("doc_id"), "start", "end", text.alias("text")
     )
-
-
-# Declaration
 
 
 def _detect(shape: Shape) -> Detected | None:

@@ -47,9 +47,6 @@ def qrels_bytes(qrels: Qrels) -> bytes:
     return table_bytes(frame if qrels.has_targets else frame.drop("target"), "\t")
 
 
-# Reading datasets
-
-
 def read_dataset(
     folder: Path,
     *,
@@ -90,14 +87,14 @@ def read_documents(path: Path, use: Callable[[str, str], None]) -> None:
     """Pass the id and the passage (title and text) of every document of a corpus.jsonl to `use`."""
 
     def read(record: dict[str, Any]) -> None:
-        document = document_of(record)
-        text = passage(document.title, document.text)
-        if not (document.doc_id.isascii() and text.isascii()):
+        doc_id, text, title = document_of(record)[:3]
+        text = passage(title, text)
+        if not (doc_id.isascii() and text.isascii()):
             try:
-                document.doc_id.encode(), text.encode()
+                doc_id.encode(), text.encode()
             except UnicodeEncodeError:
                 raise InputError(HALF_CHARACTER) from None
-        use(document.doc_id, text)
+        use(doc_id, text)
 
     read_objects(path, read, EXPECTED_DOCUMENT)
 
@@ -157,9 +154,7 @@ def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
         frame, notes = qrels_columns(read_table(source, "\t"), {})
         rows = frame.drop_nulls("doc_id").select(QRELS_ROLES).rows()
         qrels, findings = qrels_of_rows(rows, frame["query_id"].unique(maintain_order=True).to_list())
-    qrels.notes = (*qrels.notes, *notes)
-    if "grade" not in roles:
-        qrels.notes += (note("no-grades"),)
+    qrels.notes = (*qrels.notes, *notes, *([] if "grade" in roles else [note("no-grades")]))
     return qrels, findings
 
 
@@ -170,13 +165,10 @@ def _qrels_file(folder: Path, split: str | None, named: str | None) -> tuple[Pat
     splits = _splits(folder)
     if split is not None:
         if split not in splits:
-            there = ", ".join(sorted(splits)) or "none"
-            raise InputError(
-                f"no qrels for split {split!r}; the splits are {there}.{did_you_mean(split, splits)}", folder
-            )
+            there, near = ", ".join(sorted(splits)) or "none", did_you_mean(split, splits)
+            raise InputError(f"no qrels for split {split!r}; the splits are {there}.{near}", folder)
         return splits[split], True, []
-    plain = find_file(folder, "qrels.tsv")
-    if plain is not None:
+    if (plain := find_file(folder, "qrels.tsv")) is not None:
         return plain, False, []
     if "test" in splits or len(splits) == 1:
         chosen = "test" if "test" in splits else next(iter(splits))
@@ -207,9 +199,6 @@ def _splits(folder: Path) -> dict[str, Path]:
         if bare.suffix == ".tsv" and bare.stem.startswith(("qrels_", "qrels-", "qrels.")):
             found.setdefault(bare.stem[len("qrels_") :], path)
     return found
-
-
-# Writing datasets
 
 
 def write_dataset(dataset: Dataset, folder: Path) -> None:
@@ -253,9 +242,6 @@ def _rest(metadata: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]
     beside = {name: value for name, value in metadata.items() if name not in taken}
     inside = {name: value for name, value in metadata.items() if name in taken}
     return beside | ({"metadata": inside} if inside else {})
-
-
-# Declaration
 
 
 def _detect(shape: Shape) -> Detected | None:

@@ -24,11 +24,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "seconds": ("seconds",),
 }
 """The names by which the column of each role is found."""
-
 RUN_ROLES = ("query_id", "doc_id", "score", "rank", "seconds")
 QRELS_ROLES = ("query_id", "doc_id", "grade", "target")
 """The roles for which a user can name a column."""
-
 RUN_NAMES = (
     *("run", "run_id", "runid", "run_name", "run_tag", "tag", "system", "system_id", "retriever"),
     *("method", "model", "name"),
@@ -38,7 +36,6 @@ CERTAIN_RUN_NAMES = RUN_NAMES[:-3]
 
 ITERATION = "iteration"
 """The column of ir_measures and ir_datasets that holds the second column of a TREC file."""
-
 QUERY_IDS = ("query_id", "qid", "q_id", "query-id", "queryid", "question_id", "topic_id", "_id", "id")
 RUN_LISTS = (
     *("results", "hits", "documents", "docs", "retrieved", "retrieved_ids", "retrieved_doc_ids"),
@@ -50,11 +47,8 @@ QRELS_LISTS = (
     *("retrieval_gt", "reference_context_ids", "expected_ids", "positives", "gold"),
 )
 """The names by which columns of lists are found."""
-
-
 PARTS = {"targets": 1.0, "relevant": 1.0, "not_relevant": 0.0, "distractors": -1.0}
 """The names under which one query's documents may be listed, and the grade of each."""
-
 _GRADE_ONLY = frozenset(NAMES["grade"]) - frozenset(NAMES["score"])
 
 

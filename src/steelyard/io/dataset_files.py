@@ -9,7 +9,6 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +30,17 @@ from steelyard.wording import counted
 
 PARTS = ("queries", "corpus", "qrels", "name")
 """The parts that a dataset without a path is made of."""
-
 QUESTION_NAMES = ("question", "query", "text", "prompt", "input")
 QUESTION_IDS = ("_id", "id", "query_id", "qid", "question_id")
 DOCUMENT_TEXTS = ("text", "contents", "content", "body", "page_content", "passage")
 DOCUMENT_IDS = ("_id", "id", "doc_id", "docid", "docno", "corpus_id", "pid", "url", "path")
 """The usual names of columns, in any case."""
-
 TEXT_FILES = (".txt", ".md", ".markdown", ".rst")
 """The files that a folder of documents may have."""
-
 STORES = ("postgres", "sqlite", "lancedb", "chroma", "qdrant")
 """Databases that a corpus can be read from."""
-
 LONG = 10_000
 """A question with more characters than this is reported."""
-
 _SEPARATORS = ",;\t|"
 _SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 _ONE_COLUMN = "\x1f"
@@ -57,10 +51,8 @@ def dataset_of_parts(parts: Mapping[str, Any], folder: Path, judged: bool = True
     """A dataset from `queries`, and from `corpus` and `qrels` if they are given; paths are relative to `folder`."""
     for name in parts:
         if name not in PARTS:
-            raise InputError(
-                f"a dataset without a path has no option {name!r}; its options are {', '.join(PARTS)}."
-                f"{did_you_mean(name, PARTS)}"
-            )
+            options = f"its options are {', '.join(PARTS)}.{did_you_mean(name, PARTS)}"
+            raise InputError(f"a dataset without a path has no option {name!r}; {options}")
     if parts.get("queries") is None:
         raise InputError("a dataset needs `queries`, as in queries: questions.csv.")
     queries, notes = read_queries(parts["queries"], folder)
@@ -84,18 +76,13 @@ def read_folder(folder: Path, options: Mapping[str, Any], judged: bool) -> Datas
     split, named = options.get("split"), options.get("qrels")
     qrels, one_of_several, chosen, judgment_findings = beir_qrels(folder, split, named, judged)
     policy = options.get("unjudged") or ("drop" if one_of_several else "keep")
-    name = folder.resolve().name
-    return with_unjudged(
-        Dataset(name, corpus, queries, qrels, (*notes, *chosen, *qrels.notes), (*judgment_findings, *found)), policy
-    )
+    notes, findings = (*notes, *chosen, *qrels.notes), (*judgment_findings, *found)
+    return with_unjudged(Dataset(folder.resolve().name, corpus, queries, qrels, notes, findings), policy)
 
 
 def is_other_form(name: Any) -> bool:
     """Whether `corpus` or `queries` of a folder is something else than the name of a JSON lines file."""
     return name is not None and not (isinstance(name, str) and bare_name(Path(name)).suffix.lower() == ".jsonl")
-
-
-# Queries
 
 
 def read_queries(source: Any, folder: Path = Path()) -> tuple[Queries, tuple[Note, ...]]:
@@ -114,7 +101,9 @@ def read_queries(source: Any, folder: Path = Path()) -> tuple[Queries, tuple[Not
         return _queries_of(_records_of(source, "queries"), {}, "the queries", [])
     place = folder / path
     notes: list[Note] = []
-    with _reading(place, "file of questions"):
+    if not place.exists():
+        raise no_such_file(place, "file of questions")
+    with errors_name(place), reading(place):
         records = _records(place, notes, QUESTION_NAMES, options.get("column"))
         return _queries_of(records, options, place.name, notes)
 
@@ -150,8 +139,8 @@ def _queries_of(
         elif query in texts and texts[query][0] != text:
             problems.append(f"questions {texts[query][1]:,} and {count:,} have the id {shortened(query)!r}")
         else:
-            rest = {name: value for name, value in row.items() if name not in names}
-            if builder.add(query, text, {str(name): value for name, value in rest.items() if value != ""}):
+            rest = {str(name): value for name, value in row.items() if name not in names and value != ""}
+            if builder.add(query, text, rest):
                 texts[query] = (text, count)
     if problems:
         expected = "Every question needs an id of its own and a text; `column` and `id` name the columns."
@@ -201,9 +190,6 @@ def _in_message(name: Any) -> str:
     return shortened(" ".join(str(name).split()))
 
 
-# Documents
-
-
 def read_corpus(source: Any, folder: Path = Path()) -> tuple[Corpus, tuple[Finding, ...]]:
     """The documents of a file, a folder of text files, a database, or a mapping of id to text; none for None.
 
@@ -224,7 +210,9 @@ def read_corpus(source: Any, folder: Path = Path()) -> tuple[Corpus, tuple[Findi
     if path is None:
         return _corpus_of(_named_records(_records_of(source, "corpus"), options, "the corpus"), builder, "the corpus")
     place = folder / path
-    with _reading(place, "corpus, a file or a folder"):
+    if not place.exists():
+        raise no_such_file(place, "corpus, a file or a folder")
+    with errors_name(place), reading(place):
         if place.is_dir() and not (place / "corpus.jsonl").is_file():
             return _corpus_of(_text_files(place), builder, str(place))
         place = place / "corpus.jsonl" if place.is_dir() else place
@@ -284,18 +272,14 @@ def _text_files(folder: Path) -> Iterator[dict[str, Any]]:
         yield {"_id": path.relative_to(folder).as_posix(), "text": Source(path).text}
 
 
-# Records of a file in any form
-
-
 def _named(source: Any, what: str, options: Sequence[str]) -> tuple[Path | None, dict[str, Any]]:
     """The path of a source and its options; None if the source is no path."""
     if isinstance(source, Mapping) and isinstance(source.get("path"), (str, Path)):
         chosen = {str(name): value for name, value in source.items() if name != "path"}
         for name in chosen:
             if name not in options:
-                raise InputError(
-                    f"`{what}` has no {name!r}; expected path, {', '.join(options)}.{did_you_mean(name, options)}"
-                )
+                near = did_you_mean(name, options)
+                raise InputError(f"`{what}` has no {name!r}; expected path, {', '.join(options)}.{near}")
         return Path(source["path"]), chosen
     return (Path(source), {}) if isinstance(source, (str, Path)) else (None, {})
 
@@ -303,26 +287,13 @@ def _named(source: Any, what: str, options: Sequence[str]) -> tuple[Path | None,
 def _records_of(source: Any, what: str) -> Iterable[Any]:
     """The records of a list, a mapping of id to text or record, or a frame."""
     if isinstance(source, Mapping):
-        return _with_ids(source)
+        records = source.items()
+        return [{"_id": key, **(value if isinstance(value, Mapping) else {"text": value})} for key, value in records]
     if is_frame(source):
         return as_polars(source).to_dicts()
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
         return source
     raise InputError(f"`{what}` is {kind_of(source)}; expected a path, a list of texts or a mapping of id to text.")
-
-
-def _with_ids(source: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:
-    for key, value in source.items():
-        yield {"_id": key, **(value if isinstance(value, Mapping) else {"text": value})}
-
-
-@contextmanager
-def _reading(path: Path, what: str) -> Iterator[None]:
-    """A file that is read: it has to exist, and errors name it."""
-    if not path.exists():
-        raise no_such_file(path, what)
-    with errors_name(path), reading(path):
-        yield
 
 
 @streams_read_once()
@@ -338,22 +309,18 @@ def _records(path: Path, notes: list[Note], usual: Sequence[str], named: str | N
         raise InputError("the file is empty.", path)
     if source.start[:1] in b"[{" and suffix not in (".csv", ".tsv", ".txt"):
         return _json_records(source, suffix)
-    text = _text(source, notes)
+    try:
+        text = source.text
+    except InputError:
+        if b"\0" in source.data:
+            raise
+        # What is not UTF-8 is read as Windows-1252, which includes Latin-1.
+        notes.append(note("read-as-windows-1252", file=path.name))
+        text = source.data.decode("cp1252", "replace")
     if suffix in (".csv", ".tsv"):
         return _table_rows(path, text, usual, named)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return lines[1:] if lines and lines[0].lower() in usual else lines
-
-
-def _text(source: Source, notes: list[Note]) -> str:
-    """The text of a file; what is not UTF-8 is read as Windows-1252, which includes Latin-1, and that is noted."""
-    try:
-        return source.text
-    except InputError:
-        if b"\0" in source.data:
-            raise
-        notes.append(note("read-as-windows-1252", file=source.path.name))
-        return source.data.decode("cp1252", "replace")
 
 
 def _json_records(source: Source, suffix: str) -> Iterable[Any]:
@@ -370,7 +337,7 @@ def _json_records(source: Source, suffix: str) -> Iterable[Any]:
     if not isinstance(value, Mapping):
         raise InputError(f"the JSON is {kind_of(value)}; expected a list, or an object of id to text.", source.path)
     lists = [inner for inner in value.values() if isinstance(inner, list)]
-    return lists[0] if len(lists) == 1 else list(_with_ids(value))
+    return lists[0] if len(lists) == 1 else _records_of(value, "file")
 
 
 def _table_rows(path: Path, text: str, usual: Sequence[str], named: str | None) -> Iterator[dict[str, str]]:

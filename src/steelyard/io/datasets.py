@@ -41,9 +41,8 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
         return _reader("ir_datasets", options)(source.removeprefix(IR_DATASETS), **options)
     path = Path(source)
     if not os.path.exists(path):
-        error = no_such_file(path, "folder or file")
         forms = f"A dataset is a folder, a file, the name demo, or {IR_DATASETS} and an id."
-        raise InputError(f"{error.message} {forms}", path)
+        raise InputError(f"{no_such_file(path, 'folder or file').message} {forms}", path)
     other_form = any(is_other_form(options.get(part)) for part in ("corpus", "queries"))
     if path.is_dir() and format in (None, "beir") and other_form:
         _reader("beir", options)
@@ -66,16 +65,9 @@ def _reader(format: str, options: Mapping[str, Any]) -> Callable[..., Dataset]:
     allowed = list(inspect.signature(reader).parameters)[1:]
     for option in options:
         if option not in allowed:
-            raise InputError(
-                f"a {format} dataset has no option {option!r}; its options are {', '.join(allowed)}."
-                f"{did_you_mean(option, allowed)}"
-            )
+            listed = f"{', '.join(allowed)}.{did_you_mean(option, allowed)}"
+            raise InputError(f"a {format} dataset has no option {option!r}; its options are {listed}")
     return reader
-
-
-def _how() -> str:
-    """How a user names the format of a dataset."""
-    return in_words("format=...", "'{path: PATH, format: FORMAT}'")
 
 
 def _format_of(path: Path) -> str:
@@ -83,17 +75,18 @@ def _format_of(path: Path) -> str:
     name = next((name for name, layout in layouts.items() if layout.detect(path)), None)
     if name is not None:
         return name
+    how = in_words("format=...", "'{path: PATH, format: FORMAT}'")
     if path.is_dir():
         files = "; ".join(f"{layout.files} ({name})" for name, layout in layouts.items() if layout.files)
         raise InputError(
             f"unknown layout: expected {files}. The folder holds {listing(path)}. "
-            f"Name the file to read, or the format ({_how()}).",
+            f"Name the file to read, or the format ({how}).",
             path,
         )
     suffix = bare_name(path).suffix.lower()
     if suffix == ".jsonl":
         raise InputError(f"one file of a dataset in BEIR's layout; name its folder, {path.parent}.", path)
-    raise InputError(f"unknown suffix {suffix!r}; name the format ({_how()}): {', '.join(layouts)}.", path)
+    raise InputError(f"unknown suffix {suffix!r}; name the format ({how}): {', '.join(layouts)}.", path)
 
 
 def queries_beside(qrels: Path) -> Path | None:
@@ -104,9 +97,6 @@ def queries_beside(qrels: Path) -> Path | None:
     beside = qrels.parent.parent if qrels.parent.name == "qrels" else qrels.parent
     path = (qrels if qrels.is_dir() else beside) / "queries.jsonl"
     return path if path.is_file() else None
-
-
-# Datasets as bench.yaml and the command line name them
 
 
 def dataset_named(named: Any, folder: Path = Path(), judged: bool = True) -> Dataset:

@@ -30,7 +30,6 @@ _STARTS, _ENDS = ("start", "start_index"), ("end", "end_index")
 _CONTENTS = ("content", "contents", "text")
 _CONDITIONS = ("fact", "page", "parent", "hash", "chunk_id")
 """The columns that make a row evidence, beside those of a span."""
-
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -50,18 +49,14 @@ def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) ->
         allowed = list(signature(read).parameters)[1:]
         for option in options:
             if option not in allowed:
-                raise InputError(
-                    f"format {name} has no option {option!r}.{did_you_mean(option, allowed)} "
-                    f"Its options: {', '.join(allowed) or 'none'}."
-                )
-        return read(rows if isinstance(rows, dict) and name == "json" else _records(rows), **options)
-
-
-def _records(rows: Any) -> Sequence[Record]:
-    records: Sequence[Record] = rows.to_dicts() if hasattr(rows, "to_dicts") else rows
-    if isinstance(records, Mapping) or not records:
-        raise InputError("expected one record per question, and there are none.")
-    return records
+                listed = f"{did_you_mean(option, allowed)} Its options: {', '.join(allowed) or 'none'}."
+                raise InputError(f"format {name} has no option {option!r}.{listed}")
+        records = rows.to_dicts() if hasattr(rows, "to_dicts") else rows
+        if isinstance(records, Mapping) and name == "json":
+            return read(records, **options)
+        if isinstance(records, Mapping) or not records:
+            raise InputError("expected one record per question, and there are none.")
+        return read(records, **options)
 
 
 @streams_read_once()
@@ -73,9 +68,8 @@ def read_chunks(path: str | Path) -> pl.DataFrame:
     with errors_name(Path(path)), reading(Path(path)):
         rows = rows_of_file(Source(Path(path)))
         if isinstance(rows, Mapping):
-            raise InputError(
-                "one JSON object; expected a list of chunks, each with chunk_id, doc_id, start, end and text."
-            )
+            expected = "a list of chunks, each with chunk_id, doc_id, start, end and text"
+            raise InputError(f"one JSON object; expected {expected}.")
         return corpus_chunks(NamedColumns(rows).as_frame())
 
 
@@ -93,9 +87,6 @@ def _format_of(rows: Any, readers: Mapping[str, EvidenceReader]) -> str:
         "(MultiHop-RAG), references (spans), start and end, fact, page, parent or hash (rows), retrieval_gt "
         "(AutoRAG), reference_contexts (ragas), targets or distractors." + in_words(" format=... selects a format.", "")
     )
-
-
-# Reading
 
 
 def _read_json(records: Any) -> Evidence:
@@ -120,23 +111,15 @@ def _read_spans(records: Sequence[Record], doc_id: str | None = None) -> Evidenc
         return _read_rows(records, doc_id)
     columns = (doc_id,) if doc_id else _DOCUMENTS
     queries, notes = NamedColumns(records).query_ids()
-    evidence = {
-        query: {
-            part: [
-                _span(reference, _first(record, columns), columns, query)
-                for reference in json_list(record.get(name), query)
-            ]
-            for part, name in (("targets", "references"), ("distractors", "distractors"))
-        }
-        for query, record in zip(queries, records, strict=True)
-    }
+    evidence: dict[str, Any] = {query: {"targets": [], "distractors": []} for query in queries}
+    for query, record in zip(queries, records, strict=True):
+        for part, name in (("targets", "references"), ("distractors", "distractors")):
+            for span in json_list(record.get(name), query):
+                where = f"query {query!r}"
+                if not isinstance(span, Mapping) or _first(span, (*_STARTS, *_ENDS)) is None:
+                    raise InputError(f"{where}: {span!r:.60} is not a span; expected start_index and end_index.")
+                evidence[query][part].append(_condition(span, columns, where, _first(record, columns)))
     return Evidence(evidence, notes=notes)
-
-
-def _span(record: Any, document: Any, columns: Sequence[str], query: str) -> dict[str, Any]:
-    if not isinstance(record, Mapping) or _first(record, (*_STARTS, *_ENDS)) is None:
-        raise InputError(f"query {query!r}: {record!r:.60} is not a span; expected start_index and end_index.")
-    return _condition(record, columns, f"query {query!r}", document)
 
 
 def _read_rows(records: Sequence[Record], doc_id: str | None = None) -> Evidence:
@@ -163,26 +146,23 @@ def _read_rows(records: Sequence[Record], doc_id: str | None = None) -> Evidence
             distractors.setdefault(query, []).append(condition)
         else:
             own.setdefault(str(_first(record, ("target",)) or where), []).append(condition)
-    return Evidence(
-        {
-            query: {
-                "targets": list(own.values()) or (None if query in null else []),
-                "distractors": distractors.get(query, []),
-            }
-            for query, own in targets.items()
-        }
-    )
+    evidence: dict[str, Any] = {}
+    for query, own in targets.items():
+        needed = list(own.values()) or (None if query in null else [])
+        evidence[query] = {"targets": needed, "distractors": distractors.get(query, [])}
+    return Evidence(evidence)
 
 
 def _condition(record: Record, columns: Sequence[str], where: str, document: Any = None) -> dict[str, Any]:
-    """The conditions of a row, with its grade; `document` is that of a row that names none.
-
-    A row with a start and an end is that span, whatever its other columns.
-    """
+    """The conditions of a row, with its grade; `document` is that of a row that names none."""
     own = _first(record, columns)
     condition: dict[str, Any] = {"doc_id": document if own is None else own}
-    start, end = (_whole(_first(record, names)) for names in (_STARTS, _ENDS))
-    if start is not None or end is not None:
+    # Whole numbers in texts are read; anything else is left for the checks to refuse.
+    start, end = (
+        int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
+        for value in (_first(record, _STARTS), _first(record, _ENDS))
+    )
+    if start is not None or end is not None:  # a span, whatever the other columns
         condition |= {"start": start, "end": end, "content": _first(record, _CONTENTS)}
     else:
         condition |= {name: _first(record, (name,)) for name in _CONDITIONS}
@@ -195,11 +175,6 @@ def _condition(record: Record, columns: Sequence[str], where: str, document: Any
 def _first(record: Record, names: Sequence[str]) -> Any:
     """The first of the fields that is not empty."""
     return next((record[name] for name in names if record.get(name) not in (None, "")), None)
-
-
-def _whole(value: Any) -> Any:
-    """The whole number in a text; anything else unchanged, for the checks to refuse."""
-    return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
 
 
 def _float(value: Any) -> Any:
@@ -221,8 +196,6 @@ def _flag(record: Record, name: str, where: str) -> bool | None:
     return known
 
 
-# Writing
-
 _COLUMNS = (
     *("query_id", "target", "chunk_id", "doc_id", "parent", "page", "start", "end", "content"),
     *("fact", "share", "hash", "grade", "null"),
@@ -233,7 +206,12 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
     """Write the form of the file's suffix."""
     suffix = bare_name(path).suffix.lower()
     if suffix == ".json":
-        content = {query: _parts(evidence, query) for query in evidence.queries}
+        content: dict[str, Any] = {}
+        for query in evidence.queries:
+            record = _record(evidence, query)
+            content[query] = targets = record["targets"] or None
+            if "distractors" in record:
+                content[query] = {"targets": targets, "distractors": record["distractors"]}
         write_file(path, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n".encode())
     elif suffix == ".jsonl":
         write_file(path, json_lines(_record(evidence, query) for query in evidence.queries))
@@ -244,19 +222,11 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
         raise InputError("evidence is written as .json, .jsonl, .csv or .tsv; name one of these.", path)
 
 
-def _parts(evidence: Evidence, query: str) -> Any:
-    """A query's targets as `Evidence` takes them, with its distractors where it has any."""
-    record = _record(evidence, query)
-    targets = record["targets"] or None
-    return {"targets": targets, "distractors": record["distractors"]} if "distractors" in record else targets
-
-
 def _record(evidence: Evidence, query: str) -> dict[str, Any]:
     targets = [[_fields(one) for one in target] for target in evidence.targets[query]]
-    distractors = [_fields(one) for one in evidence.distractors[query]]
     record: dict[str, Any] = {"query_id": query, "targets": targets}
-    if distractors:
-        record["distractors"] = distractors
+    if evidence.distractors[query]:
+        record["distractors"] = [_fields(one) for one in evidence.distractors[query]]
     return record if targets else {**record, "null": True}
 
 

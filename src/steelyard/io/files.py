@@ -57,9 +57,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def no_such_file(path: Path, what: str = "file") -> InputError:
     """The error for a path that does not exist, with names like it in its folder."""
-    near = ""
-    if path.parent.is_dir():
-        near = did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = did_you_mean(path.name, names)
     return InputError(f"there is no such {what}.{near}", path)
 
 
@@ -86,11 +85,7 @@ def listing(folder: Path) -> str:
     return ", ".join(names[:10]) + more if names else "nothing"
 
 
-# Reading
-
 _streams: ContextVar[dict[Path, bytes] | None] = ContextVar("_streams", default=None)
-
-
 STANDARD_INPUT = Path("/dev/stdin")
 
 
@@ -101,10 +96,8 @@ def is_descriptor(path: Path) -> bool:
 
 def is_stream(path: Path) -> bool:
     """Whether the path can be read only once: a pipe, a process substitution, standard input."""
-    if is_descriptor(path):
-        # On macOS these share the position of the descriptor, even where it is a file.
-        return True
-    return path.exists() and not path.is_file() and not path.is_dir()
+    # On macOS open files share the position of the descriptor, even where it is a file.
+    return is_descriptor(path) or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 @contextmanager
@@ -121,24 +114,6 @@ def streams_read_once() -> Iterator[None]:
         yield
     finally:
         _streams.reset(outside)
-
-
-def _stream_bytes(path: Path) -> bytes:
-    known = _streams.get()
-    if known is None:
-        return path.read_bytes()
-    if path not in known:
-        known[path] = path.read_bytes()
-    return known[path]
-
-
-def compression_named(path: Path) -> str | None:
-    """The compression that a file's suffix asks for when it is written.
-
-    >>> compression_named(Path("bm25.run.gz")), compression_named(Path("bm25.run"))
-    ('gzip', None)
-    """
-    return _SUFFIXES.get(path.suffix.lower())
 
 
 @contextmanager
@@ -197,7 +172,14 @@ def unpack_lz4(data: bytes, path: Path) -> bytes:
 
 def _open(path: Path) -> IO[bytes]:
     try:
-        return io.BytesIO(_stream_bytes(path)) if is_stream(path) else path.open("rb")
+        if not is_stream(path):
+            return path.open("rb")
+        known = _streams.get()
+        if known is None:
+            return io.BytesIO(path.read_bytes())
+        if path not in known:
+            known[path] = path.read_bytes()
+        return io.BytesIO(known[path])
     except FileNotFoundError:
         raise no_such_file(path) from None
     except IsADirectoryError:
@@ -225,49 +207,37 @@ def _chunks(file: IO[bytes], path: Path, kind: str | None, size: int) -> Iterato
 
 
 def _gunzip(file: IO[bytes], path: Path, size: int) -> Iterator[bytes]:
-    reader, broken = _gzip_reader(file)
+    """The chunks by the fastest gzip reader installed: isal, zlib-ng, the standard library."""
+    opener: Any
+    broken: Any = zlib.error
     try:
+        from isal import igzip, isal_zlib
+
+        opener, broken = igzip.IGzipFile, isal_zlib.error
+    except ImportError:
+        try:
+            opener = import_module("zlib_ng.gzip_ng").GzipNGFile
+            broken = import_module("zlib_ng.zlib_ng").error
+        except ImportError:
+            opener = import_module("gzip").GzipFile
+    try:
+        reader = opener(fileobj=file, mode="rb")
         while chunk := reader.read(size):
             yield chunk
     except EOFError:
         raise _truncated(path, "gzip") from None
-    except broken as error:
+    except (broken, zlib.error, OSError) as error:
         raise _damaged(path, "gzip", error) from None
 
 
-def _gzip_reader(file: IO[bytes]) -> tuple[IO[bytes], tuple[type[Exception], ...]]:
-    """The fastest gzip reader installed (isal, zlib-ng, the standard library), and what it raises."""
-    reader: Any
-    error: Any = zlib.error
-    try:
-        from isal import igzip, isal_zlib
-
-        reader, error = igzip.IGzipFile, isal_zlib.error
-    except ImportError:
-        try:
-            reader = import_module("zlib_ng.gzip_ng").GzipNGFile
-            error = import_module("zlib_ng.zlib_ng").error
-        except ImportError:
-            import gzip
-
-            reader = gzip.GzipFile
-    return reader(fileobj=file, mode="rb"), (error, zlib.error, OSError)
-
-
 def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes]:
-    """Frame after frame; a frame without an end means that the file is truncated.
-
-    A step of compressed bytes is small: the few bytes of a zstd block can stand for 128 KiB.
-    """
-    if kind == "zstd":
-        new, broken, _ = _zstandard()
-    else:
-        new, broken = _lz4().LZ4FrameDecompressor, RuntimeError
+    """Frame after frame; a frame without an end means that the file is truncated."""
+    new, broken = _zstandard()[:2] if kind == "zstd" else (_lz4().LZ4FrameDecompressor, RuntimeError)
     frame, started = new(), False
     pending: list[bytes] = []
     pending_size = 0
     try:
-        while packed := file.read(_STEP):
+        while packed := file.read(_STEP):  # small: the few bytes of a zstd block can stand for 128 KiB
             while packed:
                 started = True
                 pending.append(frame.decompress(packed))
@@ -321,13 +291,9 @@ def _lz4() -> Any:
     try:
         import lz4.frame
     except ImportError:
-        raise InputError(
-            "LZ4 files (.lz4) need the package lz4: pip install 'steelyard[lz4]', or decompress the file first."
-        ) from None
+        advice = "pip install 'steelyard[lz4]', or decompress the file first."
+        raise InputError(f"LZ4 files (.lz4) need the package lz4: {advice}") from None
     return lz4.frame
-
-
-# Writing
 
 
 def compress(data: bytes, kind: str | None) -> bytes:
@@ -347,7 +313,7 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
 
     A pipe or a device must not be replaced by a file: it is written to.
     """
-    content = data if packed else compress(data, compression_named(path))
+    content = data if packed else compress(data, _SUFFIXES.get(path.suffix.lower()))
     is_device = path.exists() and not path.is_file() and not path.is_dir()
     try:
         with path.open("wb") if is_device else written_atomically(path) as file:
@@ -363,13 +329,17 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces the one at the path at the end; after an error, that one is unchanged."""
     import tempfile
 
-    _remove_abandoned(path)
+    # The files of processes that were killed while they wrote this one: nobody holds them. One that was made just now
+    # is left, as its process may be about to hold it.
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PART}"):
+        with suppress(OSError), left.open("rb") as file:
+            if hold(file) and time.time() - left.stat().st_mtime > 1:
+                left.unlink()
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
     except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror}); name a folder that exists and that you may write to.", path
-        ) from None
+        advice = "name a folder that exists and that you may write to."
+        raise InputError(f"cannot be written ({error.strerror}); {advice}", path) from None
     try:
         with os.fdopen(handle, "wb") as file:
             hold(file)
@@ -387,17 +357,6 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove the temporary files of processes that were killed while they wrote this file: nobody holds them.
-
-    A file that was made just now is left: its process may be about to hold it.
-    """
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PART}"):
-        with suppress(OSError), left.open("rb") as file:
-            if hold(file) and time.time() - left.stat().st_mtime > 1:
-                left.unlink()
-
-
 def hold(file: IO[Any]) -> bool:
     """Lock an open file until it is closed or the process ends; False if another process holds it.
 
@@ -405,11 +364,9 @@ def hold(file: IO[Any]) -> bool:
     """
     try:
         import fcntl
-    except ImportError:
-        return True
-    try:
+
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except (ImportError, OSError) as error:
         return not isinstance(error, BlockingIOError)
     return True
 
@@ -428,8 +385,6 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-# Names
-
 UNNAMED = "run"
 """The name of a run that has none."""
 
@@ -440,7 +395,7 @@ def bare_name(path: Path) -> Path:
     >>> bare_name(Path("bm25.trec.gz")).name
     'bm25.trec'
     """
-    return path.with_suffix("") if compression_named(path) else path
+    return path.with_suffix("") if path.suffix.lower() in _SUFFIXES else path
 
 
 def run_name(path: Path) -> str:
@@ -486,7 +441,4 @@ def same_names(name: str) -> InputError:
 
 def names_file(name: str, run: Any) -> bool:
     """Whether a name is that of a run's file: its path, its file name, or that without suffixes."""
-    if not isinstance(run, (str, Path)):
-        return False
-    path = Path(run)
-    return name in (str(path), path.name, run_name(path))
+    return isinstance(run, (str, Path)) and name in (str(Path(run)), Path(run).name, run_name(Path(run)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -57,9 +56,8 @@ def run_or_qrels(format: str, run: bool, qrels: bool) -> Detected | None:
     """What is detected in a file by what it holds; None if it holds neither."""
     if run and qrels:
         return Detected("either", format, "run", note("holds-run-and-qrels"), both=True)
-    if run or qrels:
-        return Detected("run", format, "run") if run else Detected("qrels", format, "qrels")
-    return None
+    kind: Kind = "run" if run else "qrels"
+    return Detected(kind, format, kind) if run or qrels else None
 
 
 @dataclass(frozen=True)
@@ -117,16 +115,10 @@ _MODULES = (
 _registered: list[Format] = []
 
 
-@cache
-def _declared() -> tuple[Format, ...]:
-    """The formats of this package. Their modules are loaded when first needed: a clean TREC file needs none."""
-    modules = [import_module(f"steelyard.io.{name}") for name in _MODULES]
-    return tuple(declared for module in modules for declared in module.FORMATS)
-
-
 def every_format() -> tuple[Format, ...]:
-    """Every format, those of datasets and of evidence included."""
-    return (*_declared(), *_registered)
+    """Every format, those of datasets and of evidence included. A clean TREC file needs none of their modules."""
+    modules = [import_module(f"steelyard.io.{name}") for name in _MODULES]
+    return (*(declared for module in modules for declared in module.FORMATS), *_registered)
 
 
 def register_format(new: Format) -> None:
@@ -145,9 +137,6 @@ def list_formats() -> Listing[Format]:
     )
 
 
-# By name and by suffix
-
-
 def format_named(name: str, kind: Kind, doing: Literal["reads", "writes"]) -> Format:
     """The format of that name; an error if it does not read (or write) a run or qrels, as `kind` asks."""
     able = [known for known in list_formats().values() if kind in getattr(known, doing)]
@@ -157,10 +146,8 @@ def format_named(name: str, kind: Kind, doing: Literal["reads", "writes"]) -> Fo
     names = [known.name for known in able]
     if name not in list_formats():
         raise InputError(unknown_name("format", name, names))
-    verb = doing.removesuffix("s")
-    raise InputError(
-        f"format {name!r} cannot {verb} {'runs' if kind == 'run' else kind}; these can: {', '.join(names)}."
-    )
+    action = f"{doing.removesuffix('s')} {'runs' if kind == 'run' else kind}"
+    raise InputError(f"format {name!r} cannot {action}; these can: {', '.join(names)}.")
 
 
 def format_of_name(path: Path, kind: Kind) -> Format:
@@ -183,9 +170,6 @@ def format_of_name(path: Path, kind: Kind) -> Format:
 def singular(kind: Kind) -> str:
     """'a run' or 'qrels'."""
     return "a run" if kind == "run" else "qrels"
-
-
-# By content
 
 
 @streams_read_once()
@@ -215,8 +199,7 @@ def detect(source: Source, columns: Mapping[str, str] | None = None, kind: Kind 
 
 def _by_content(shape: Shape) -> Detected:
     for known in reversed(every_format()):
-        detected = known.detect(shape) if known.detect is not None else None
-        if detected is not None:
+        if known.detect is not None and (detected := known.detect(shape)) is not None:
             return detected
     if not shape.rows:
         raise InputError("the file holds only comments; expected qrels or a run.")

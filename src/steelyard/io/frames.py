@@ -76,11 +76,8 @@ def qrels_columns(frame: pl.DataFrame, columns: Mapping[str, str]) -> tuple[pl.D
         table = _with_subtopics(table, frame[ITERATION].cast(pl.String), notes)
     ungraded = table.filter(pl.col("doc_id").is_not_null() & pl.col("grade").is_null())
     if ungraded.height:
-        rows = [
-            f"query {q!r}, document {d!r}"
-            for q, d in ungraded.select("query_id", "doc_id").head(SHOWN_PROBLEMS).iter_rows()
-        ]
-        raise ungraded_error(ungraded.height, rows)
+        pairs = ungraded.select("query_id", "doc_id").head(SHOWN_PROBLEMS).iter_rows()
+        raise ungraded_error(ungraded.height, [f"query {query!r}, document {doc!r}" for query, doc in pairs])
     return table, notes
 
 
@@ -190,10 +187,9 @@ def _check_run(table: pl.DataFrame, scored: bool, ranked: bool) -> None:
         return
     named = pl.col("doc_id").is_not_null()
     _check_rows(table, named | (pl.col("score").is_null() & pl.col("given").is_null()), NO_DOCUMENT)
-    for column, given, problem in (("score", scored, NO_SCORE), ("given", ranked, NO_RANK)):
-        if given:
-            finite = pl.col(column).is_not_null() & pl.col(column).is_finite()
-            _check_rows(table, ~named | finite, problem)
+    for column in required:
+        finite = pl.col(column).is_not_null() & pl.col(column).is_finite()
+        _check_rows(table, ~named | finite, NO_SCORE if column == "score" else NO_RANK)
 
 
 def _rank_notes(table: pl.DataFrame, ranks: pl.Series) -> list[Note]:
@@ -204,10 +200,8 @@ def _rank_notes(table: pl.DataFrame, ranks: pl.Series) -> list[Note]:
     if not _is_ranked(table):
         table = table.sort("query_id", "given", maintain_order=True)
     query, score = table["query_id"], table["score"]
-    rising = (score > score.shift(1)) & query.eq_missing(query.shift(1))
-    if not rising.any():
-        return []
-    return [note("ranks-ignored", column=ranks.name, queries=query.filter(rising).n_unique())]
+    rising = query.filter((score > score.shift(1)) & query.eq_missing(query.shift(1)))
+    return [note("ranks-ignored", column=ranks.name, queries=rising.n_unique())] if len(rising) else []
 
 
 def _is_ranked(table: pl.DataFrame) -> bool:
@@ -252,11 +246,7 @@ def _numbers(frame: pl.DataFrame, column: str, role: str) -> pl.Series:
         numbers: pl.Series = series.cast(pl.Float64).alias(role)
         return numbers
     is_text = series.dtype in (pl.String, pl.Categorical, pl.Enum)
-    cast: pl.Series = (
-        series.cast(pl.String).cast(pl.Float64, strict=False)
-        if is_text
-        else pl.Series([None] * len(series), dtype=pl.Float64)
-    )
+    cast = series.cast(pl.String).cast(pl.Float64, strict=False) if is_text else _nulls(frame, pl.Float64)
     bad = (cast.is_null() & series.is_not_null()).arg_true().to_list()
     if bad:
         rows = [f"row {row + 1}: {series[row]!r}" for row in bad[:SHOWN_PROBLEMS]]

@@ -11,18 +11,14 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.io.formats import Format, Layout
 from steelyard.qrels import Row
 
-_DOCUMENT_TEXTS = ("text", "body", "abstract", "contents")
-_QUERY_TEXTS = ("text", "title", "query")
-
 
 def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
     """Documents, queries and qrels of one id of ir_datasets, as `beir/scifact/test`."""
     try:
         ir_datasets = import_module("ir_datasets")
     except ImportError:
-        raise InputError(
-            f"ir_datasets:{name} needs the package ir_datasets: pip install ir_datasets, or read a folder."
-        ) from None
+        advice = "pip install ir_datasets, or read a folder."
+        raise InputError(f"ir_datasets:{name} needs the package ir_datasets: {advice}") from None
     try:
         source = ir_datasets.load(name)
     except KeyError:
@@ -35,26 +31,24 @@ def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
         )
     documents, queries = CorpusBuilder(), QueriesBuilder()
     for doc in source.docs_iter():
-        title = getattr(doc, "title", "") or ""
-        documents.add(doc.doc_id, _text(doc, _DOCUMENT_TEXTS), title)
+        text = _text(doc, ("text", "body", "abstract", "contents"))
+        documents.add(doc.doc_id, text, getattr(doc, "title", "") or "")
     for query in source.queries_iter():
-        queries.add(query.query_id, _text(query, _QUERY_TEXTS))
-    qrels, findings = qrels_of_rows([_row(judgment) for judgment in source.qrels_iter()])
+        queries.add(query.query_id, _text(query, ("text", "title", "query")))
+    rows: list[Row] = []
+    for judged in source.qrels_iter():
+        subtopic = getattr(judged, "subtopic_id", None)
+        target = None if subtopic is None else str(subtopic)
+        rows.append((judged.query_id, judged.doc_id, float(judged.relevance), target))
+    qrels, findings = qrels_of_rows(rows)
     return assemble(name, documents, queries, qrels, unjudged, (), findings)
 
 
 def _text(record: Any, names: tuple[str, ...]) -> str:
     """The first of these fields that is a text, or the default text of the package."""
-    for name in names:
-        value = getattr(record, name, None)
-        if isinstance(value, str):
-            return value
-    return str(record.default_text())
-
-
-def _row(judgment: Any) -> Row:
-    subtopic = getattr(judgment, "subtopic_id", None)
-    return (judgment.query_id, judgment.doc_id, float(judgment.relevance), None if subtopic is None else str(subtopic))
+    values = (getattr(record, name, None) for name in names)
+    text = next((value for value in values if isinstance(value, str)), None)
+    return str(record.default_text()) if text is None else text
 
 
 FORMATS = (

@@ -32,21 +32,19 @@ _EXPECTED = 'Expected {"query": {"document": number}}, {"query": ["document", ..
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of an object or a list of records."""
-    content = source.json
-    if isinstance(content, list):
-        return run_of_table(content, columns, run_name(source.path))
+    if isinstance(source.json, list):
+        return run_of_table(source.json, columns, run_name(source.path))
     check_roles(columns, (), "a JSON object of queries")
-    listed = object_of_queries(content)
+    listed = object_of_queries(source.json)
     return run_of_lists(list(listed), list(listed.values()), None, run_name(source.path))
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of an object or a list of records."""
-    content = source.json
-    if isinstance(content, list):
-        return qrels_of_table(content, columns)
+    if isinstance(source.json, list):
+        return qrels_of_table(source.json, columns)
     check_roles(columns, (), "a JSON object of queries")
-    judged = object_of_queries(content)
+    judged = object_of_queries(source.json)
     return qrels_of_lists(list(judged), list(judged.values()))
 
 
@@ -77,10 +75,8 @@ def qrels_bytes(qrels: Qrels) -> bytes:
         grades = [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
         places = zip(judged.query_ids, judged.starts[:-1].tolist(), judged.starts[1:].tolist(), strict=True)
         return _object({query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places})
-    records = [
-        {name: value for name, value in record.items() if value is not None}
-        for record in qrels.frame.iter_rows(named=True)
-    ]
+    rows = qrels.frame.iter_rows(named=True)
+    records = [{name: value for name, value in row.items() if value is not None} for row in rows]
     return ("[\n" + ",\n".join(map(_dumps, records)) + "\n]\n").encode()
 
 
@@ -130,17 +126,14 @@ def one_score_each(query: str, rows: list[tuple[str, float | None]]) -> dict[str
 
 def object_of_queries(content: Any) -> dict[str, Any]:
     """The JSON object; an error if it does not have an object or a list for every query."""
-    if not isinstance(content, dict):
-        raise InputError(f"a JSON {type(content).__name__}. {_EXPECTED}")
-    if not content:
-        raise InputError(f"an empty JSON object. {_EXPECTED}")
+    if not isinstance(content, dict) or not content:
+        found = "an empty JSON object" if content == {} else f"a JSON {type(content).__name__}"
+        raise InputError(f"{found}. {_EXPECTED}")
     wrong = [query for query, value in content.items() if not isinstance(value, (dict, list))]
     if wrong:
-        value = content[wrong[0]]
         raise InputError(
-            f"{len(wrong):,} of {counted(len(content), 'query', 'queries')} "
-            f"{worded(len(wrong), 'has', 'have')} neither an object nor a list "
-            f"(query {wrong[0]!r}: {str(value)[:40]!r}). {_EXPECTED}"
+            f"{len(wrong):,} of {counted(len(content), 'query', 'queries')} {worded(len(wrong), 'has', 'have')} "
+            f"neither an object nor a list (query {wrong[0]!r}: {str(content[wrong[0]])[:40]!r}). {_EXPECTED}"
         )
     return content
 
@@ -176,15 +169,6 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-# Declarations
-
-
-def _detect(shape: Shape) -> Detected | None:
-    if shape.form == "object":
-        return _detect_object(shape)
-    return _detect_records(shape, "json") if shape.form == "json" else None
-
-
 def _detect_records(shape: Shape, format: str) -> Detected:
     kind = kind_of_records(shape.names)
     if kind is None:
@@ -195,8 +179,10 @@ def _detect_records(shape: Shape, format: str) -> Detected:
     return Detected(kind, format, "qrels" if kind == "qrels" else "run")
 
 
-def _detect_object(shape: Shape) -> Detected:
+def _detect(shape: Shape) -> Detected | None:
     """{query: ...}: objects of whole numbers, and lists of lists or of grades, are likely qrels, others a run."""
+    if shape.form != "object":
+        return _detect_records(shape, "json") if shape.form == "json" else None
     content = object_of_queries(shape.source.json)
     run, qrels = Detected("run", "json", "run"), Detected("qrels", "json", "qrels")
     values = [value for value in content.values() if value]

@@ -23,12 +23,11 @@ def read_judgments(path: Path, judge: str | None = None) -> Judgments:
     """The judgments of a file. `judge` names the judge of lines that name none."""
     judgments = Judgments()
     with reading(path):
-        judgments.lines, judgments.notes = _parsed(read_bytes(path), path, judge)
-    judgments.lines, judges, conflicts = _in_time(judgments.lines)
-    if conflicts:
-        joined = note("exports-joined", file=path.name, judges=judges, conflicts=conflicts)
-        judgments.notes = (*judgments.notes, joined)
+        lines, judgments.notes = _parsed(read_bytes(path), path, judge)
     judgments.path = path
+    judgments.lines, judges, conflicts = _in_time(lines)
+    if conflicts:
+        judgments.notes += (note("exports-joined", file=path.name, judges=judges, conflicts=conflicts),)
     return judgments
 
 
@@ -86,8 +85,7 @@ def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgmen
     if wrong:
         advice = "Expected one object per line with query_id, doc_id, grade and judge."
         raise InputError.of_problems(f"{counted(len(wrong), 'wrong line')}:", wrong, advice, path)
-    notes = (note("torn-lines", file=path.name, lines=torn),) if torn else ()
-    return judgments, notes
+    return judgments, (note("torn-lines", file=path.name, lines=torn),) if torn else ()
 
 
 def _in_time(lines: list[Judgment]) -> tuple[list[Judgment], list[str], int]:
@@ -124,11 +122,8 @@ def _in_time(lines: list[Judgment]) -> tuple[list[Judgment], list[str], int]:
 
 def _unfinished(line: bytes, error: ValueError, last: bool) -> bool:
     """Whether a line is the beginning of an object that was not written to its end."""
-    if not line.lstrip().startswith(b"{"):
-        return False
-    if last or not line.rstrip().endswith(b"}"):
-        return True
-    return isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
+    cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
+    return line.lstrip().startswith(b"{") and (last or not line.rstrip().endswith(b"}") or cut)
 
 
 def _detect(shape: Shape) -> Detected | None:

@@ -45,9 +45,6 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Not
     return ids, ((note("ids-are-numbers", role="query_id"),) if numbers else ())
 
 
-# Qrels
-
-
 def qrels_of_mapping(source: Mapping[Any, Any]) -> Qrels:
     """The qrels of a mapping from query to documents, in any of the forms that `Qrels` takes."""
     query_ids = text_ids(source, "query id", "the qrels", unique=True)
@@ -83,9 +80,9 @@ def _plain_qrels(query_ids: list[str], values: list[Any]) -> Qrels | None:
     )
 
 
-def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any]) -> Qrels:
-    """Qrels of one list per query: ids, lists of ids (targets), grades, or records."""
-    ids, notes = unique_ids(queries, "query_id")
+def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any], notes: Iterable[Note] = ()) -> Qrels:
+    """Qrels of one list per query: ids, lists of ids (targets), grades, or records; `notes` come before its own."""
+    ids, own_notes = unique_ids(queries, "query_id")
     rows: list[Row] = []
     plain: dict[str, Any] = {}
     for query, value in zip(ids, judged, strict=True):
@@ -100,7 +97,7 @@ def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any]) -> Qrels:
         raise InputError("some queries have records of judgments and some have lists; expected one form in one file.")
     else:
         qrels = Qrels.from_rows(rows, ids)
-    qrels.notes += notes
+    qrels.notes = (*notes, *qrels.notes, *own_notes)
     return qrels
 
 
@@ -200,23 +197,19 @@ def _grades(doc_ids: Sequence[str], values: Sequence[Any]) -> list[float]:
     return list(map(float, grades))
 
 
-# Runs
-
-
-def run_of_mapping(source: Mapping[Any, Any], name: str | None = None) -> Run:
-    """The run of a mapping from query to documents, in any of the forms that `Run` takes."""
-    return Run.from_lists(*_lists_of(source), name=name)
-
-
 def run_of_lists(
-    queries: Sequence[Any], documents: Sequence[Any], scores: Sequence[Any] | None, name: str | None
+    queries: Sequence[Any],
+    documents: Sequence[Any],
+    scores: Sequence[Any] | None,
+    name: str | None,
+    notes: Iterable[Note] = (),
 ) -> Run:
     """A run of one list per query, best first, with or without a list of scores for each.
 
-    A list holds ids, [id, score] pairs or records with a document and a score; an object of
-    document to score has no order of its own.
+    A list holds ids, [id, score] pairs or records with a document and a score; an object of document to score has no
+    order of its own. `notes` come before its own.
     """
-    ids, notes = unique_ids(queries, "query_id")
+    ids, own_notes = unique_ids(queries, "query_id")
     listed: dict[str, Any] = {}
     problems: list[str] = []
     for row, (query, docs) in enumerate(zip(ids, documents, strict=True)):
@@ -234,12 +227,12 @@ def run_of_lists(
         headline = f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:"
         raise InputError.of_problems(headline, problems, "Expected one score per document.")
     run = run_of_mapping(listed, name)
-    run.notes = notes
+    run.notes = (*notes, *own_notes)
     return run
 
 
-def _lists_of(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
-    """A copy of a run's mapping with text ids and finite scores, and whether its lists have their own order."""
+def run_of_mapping(source: Mapping[Any, Any], name: str | None = None) -> Run:
+    """The run of a mapping from query to documents, in any of the forms that `Run` takes, copied and checked."""
     queries = text_ids(source, "query id", "the run", unique=True)
     copied: dict[str, Any] = {}
     ordered: bool | None = None
@@ -261,7 +254,7 @@ def _lists_of(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
         if ordered is not None and has_order != ordered and len(listed):
             raise InputError(f"{where} is in another form than the lists before it; use mappings or lists, not both.")
         ordered = has_order if len(listed) or ordered is None else ordered
-    return copied, bool(ordered)
+    return Run.from_lists(copied, bool(ordered), name)
 
 
 def _are_finite_floats(values: Collection[Any]) -> bool:
@@ -303,9 +296,6 @@ def _is_finite_number(value: Any) -> bool:
     return isinstance(value, bool) or is_number(value)
 
 
-# Cells and records
-
-
 def list_of(value: Any) -> Any:
     """A list (or object) unchanged, or the one that a text spells: JSON, or a Python list in a CSV cell.
 
@@ -321,10 +311,6 @@ def list_of(value: Any) -> Any:
     text = value.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return [value]
-    return _parsed_list(text)
-
-
-def _parsed_list(text: str) -> list[Any]:
     import ast
     import json
     import re
@@ -352,8 +338,8 @@ def _pairs(records: Iterable[Any], query: str) -> list[Any]:
     ids: list[Any] = []
     scores: list[Any] = []
     for record in records:
-        names = _record_names(record, query)
-        ids.append(record[_doc_name(names)])
+        doc, names = _document(record, query)
+        ids.append(doc)
         score = find_name(names, "score", required=False)
         scores.append(record[score] if score else None)
     if all(score is None for score in scores):
@@ -367,10 +353,10 @@ def _rows(records: Iterable[Any], query: str) -> list[Row]:
     """The judgments of one query's records."""
     rows: list[Row] = []
     for record in records:
-        names = _record_names(record, query)
+        found, names = _document(record, query)
         grade = find_name(names, "grade", required=False)
         target = find_name(names, "target", required=False)
-        (doc,) = text_ids([record[_doc_name(names)]], "document id", f"the judgments of query {query!r}")
+        (doc,) = text_ids([found], "document id", f"the judgments of query {query!r}")
         value = 1.0 if grade is None else record[grade]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise InputError(f"query {query!r}, document {doc!r}: grade {value!r} is not a number.")
@@ -378,13 +364,9 @@ def _rows(records: Iterable[Any], query: str) -> list[Row]:
     return rows
 
 
-def _doc_name(names: Sequence[str]) -> str:
-    """The field that names the document: one of the usual names, or id."""
-    name = find_name(names, "doc_id", required="id" not in names)
-    return name if name is not None else "id"
-
-
-def _record_names(record: Any, query: str) -> list[str]:
+def _document(record: Any, query: str) -> tuple[Any, list[str]]:
+    """The document of a record, under one of the usual names or id, and all names of the record."""
     if not isinstance(record, Mapping):
         raise InputError(f"query {query!r}: {kind_of(record)} among its documents; expected records like the first.")
-    return list(record)
+    names = list(record)
+    return record[find_name(names, "doc_id", required="id" not in names) or "id"], names

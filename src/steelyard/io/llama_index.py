@@ -49,16 +49,20 @@ def _parts(source: Source) -> list[Mapping[str, Any]]:
     parts: list[Any] = [content.get(name) if isinstance(content, dict) else None for name in PARTS]
     missing = [name for name, part in zip(PARTS, parts, strict=True) if not isinstance(part, dict)]
     if missing:
-        raise InputError(
-            f"not a LlamaIndex dataset: there is no object {', '.join(map(repr, missing))}. {_EXPECTED}", source.path
-        )
+        names = ", ".join(map(repr, missing))
+        raise InputError(f"not a LlamaIndex dataset: there is no object {names}. {_EXPECTED}", source.path)
     return parts
 
 
 def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:
     """Read the JSON file."""
     queries, corpus, relevant = _parts(Source(path))
-    problems = [*_not_text(queries, "query"), *_not_text(corpus, "document")]
+    problems = [
+        f"{what} {key!r}: {kind_of(text)}, not its text"
+        for what, texts in (("query", queries), ("document", corpus))
+        for key, text in texts.items()
+        if not isinstance(text, str)
+    ]
     for query, docs in relevant.items():
         if not isinstance(docs, list) or not all(isinstance(doc, str) and doc for doc in docs):
             problems.append(f"relevant_docs of query {query!r}: not a list of document ids")
@@ -75,12 +79,6 @@ def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:
         raise InputError(f"{error}. {_EXPECTED}", path) from None
     judged = {query: list(dict.fromkeys(docs)) for query, docs in relevant.items()}
     return assemble(path.stem, documents, query_builder, qrels_of_mapping(judged), unjudged)
-
-
-def _not_text(entries: Mapping[str, Any], what: str) -> list[str]:
-    return [
-        f"{what} {key!r}: {kind_of(text)}, not its text" for key, text in entries.items() if not isinstance(text, str)
-    ]
 
 
 def _detect(shape: Shape) -> Detected | None:

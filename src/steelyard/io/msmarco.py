@@ -21,7 +21,7 @@ from steelyard.io.frames import run_of_frame
 from steelyard.io.shapes import Shape, is_ranked
 from steelyard.io.text import Source, bad_lines, line_blocks
 from steelyard.io.trec import check_every_query, check_ids
-from steelyard.io.white_space import comment_notes, finite, frame_columns, judgment_columns, number, shown
+from steelyard.io.white_space import finite, frame_columns, judgment_columns, number, shown
 from steelyard.lazy import polars as pl
 from steelyard.notes import note
 from steelyard.qrels import Qrels
@@ -39,9 +39,7 @@ def _check_run(fields: list[bytes]) -> str | None:
     if len(fields) != 3:
         return counted(len(fields), "column")
     rank = number(fields[2])
-    if rank is None or not rank >= 1 or rank % 1:
-        return f"rank {shown(fields[2])} is not 1, 2, 3, ..."
-    return None
+    return None if rank is not None and rank >= 1 and not rank % 1 else f"rank {shown(fields[2])} is not 1, 2, 3, ..."
 
 
 def _run_passes(frame: pl.DataFrame) -> bool:
@@ -52,11 +50,6 @@ def _run_passes(frame: pl.DataFrame) -> bool:
     return bool(((rank >= 1) & (rank % 1 == 0)).all())
 
 
-def _check_short_qrels(fields: list[bytes]) -> str | None:
-    """What is wrong with one line of `query document grade`; None if nothing is."""
-    return counted(len(fields), "column") if len(fields) != 3 else finite(fields[2], "grade")
-
-
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run, in the order of its ranks."""
     check_roles(columns, (), "an MS MARCO run")
@@ -64,22 +57,24 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     def keep(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.select(query_id="c0", doc_id="c1", rank=pl.col("c2").cast(pl.Float64))
 
-    table, comments = frame_columns(source.path, 4, _run_passes, keep, _check_run, _EXPECTED_RUN)
+    table, notes = frame_columns(source.path, 4, _run_passes, keep, _check_run, _EXPECTED_RUN)
     run = run_of_frame(table, {}, run_name(source.path))
-    run.notes += comment_notes(comments)
+    run.notes += notes
     return run
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels, of four columns or three."""
     check_roles(columns, (), "an MS MARCO qrels file")
-    first = next(
-        (line.split() for line in source.head_lines if line.strip() and not line.lstrip().startswith(b"#")), []
-    )
+
+    def check(fields: list[bytes]) -> str | None:
+        return counted(len(fields), "column") if len(fields) != 3 else finite(fields[2], "grade")
+
+    rows = (line.split() for line in source.head_lines)
+    first = next((fields for fields in rows if fields and not fields[0].startswith(b"#")), [])
     if len(first) != 3:
         return trec.read_qrels(source, columns)
-    names = ("query_id", "doc_id", "grade")
-    table, notes = judgment_columns(source.path, names, _check_short_qrels, _EXPECTED_QRELS)
+    table, notes = judgment_columns(source.path, ("query_id", "doc_id", "grade"), check, _EXPECTED_QRELS)
     qrels = Qrels.from_rows([(query, doc, grade, None) for query, doc, grade in table.iter_rows()])
     qrels.notes += (*notes, note("three-columns-are-qrels"))
     return qrels
@@ -99,9 +94,6 @@ def qrels_bytes(qrels: Qrels) -> bytes:
     return trec.qrels_bytes(qrels).replace(b" ", b"\t")
 
 
-# Datasets
-
-
 def read_dataset(
     folder: Path,
     *,
@@ -119,9 +111,8 @@ def read_dataset(
     names = (collection,) if collection else ("collection.tsv", "msmarco-docs.tsv", "docs.tsv")
     passages = next((path for name in names if (path := find_file(folder, name))), None)
     if passages is None:
-        raise InputError(
-            f"there is no {names[0]}; name the file (collection=...). The folder holds {listing(folder)}.", folder
-        )
+        advice = f"name the file (collection=...). The folder holds {listing(folder)}."
+        raise InputError(f"there is no {names[0]}; {advice}", folder)
     qrels_file = _of_split(folder, "qrels", split, qrels) if judged or qrels is not None else None
     split = split or (None if qrels_file is None else _split_of(qrels_file, "qrels"))
     queries_file = _of_split(folder, "queries", split, queries)
@@ -197,9 +188,6 @@ def _add_query(queries: QueriesBuilder, fields: list[str]) -> None:
     if not fields[0]:
         raise InputError("the id is empty")
     queries.add(fields[0], fields[1])
-
-
-# Declaration
 
 
 def _detect(shape: Shape) -> Detected | None:

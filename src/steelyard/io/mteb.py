@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +83,8 @@ def _detect(shape: Shape) -> Detected | None:
 
 
 FORMATS = (
-    Format(
-        name="mteb",
-        description="MTEB predictions, alone or under subset and split",
-        detect=_detect,
-        reads={"run": read_run},
-    ),
+    Format("mteb", "MTEB predictions, alone or under subset and split", detect=_detect, reads={"run": read_run}),
 )
-
-
-# Results
 
 
 MODEL_META = "model_meta.json"
@@ -110,14 +103,13 @@ def read_results(path: Path) -> list[Published]:
     for result, revision in results:
         revisions.setdefault(result.run, set()).add(revision)
     return [
-        Published(f"{result.run} ({revision[:7]})", result.dataset, result.scores, result.parts, result.source)
-        if len(revisions[result.run]) > 1
-        else result
+        replace(result, run=f"{result.run} ({revision[:7]})") if len(revisions[result.run]) > 1 else result
         for result, revision in results
     ]
 
 
 def _results_of(file: Path, required: bool) -> list[tuple[Published, str]]:
+    """The results of a file, with the revision of the model: by model_meta.json, or by the folders MODEL/REVISION."""
     with errors_name(file), reading(file):
         content = json.loads(read_bytes(file))
         if not isinstance(content, dict) or "task_name" not in content or not isinstance(content.get("scores"), dict):
@@ -132,16 +124,11 @@ def _results_of(file: Path, required: bool) -> list[tuple[Published, str]]:
         if not names:
             raise InputError("no metric is a number in every split and subset.")
         scores = {name: sum(float(entry[name]) for entry in parts) / len(parts) for name in names}
-        model, revision = _model_of(file)
+        meta = file.parent / MODEL_META
+        named = json.loads(read_bytes(meta)) if meta.is_file() else None
+        if isinstance(named, dict) and named.get("name"):
+            model, revision = str(named["name"]), str(named.get("revision") or file.parent.name)
+        else:
+            folders = file.resolve().parent
+            model, revision = folders.parent.name.replace("__", "/"), folders.name
         return [(Published(model, str(content["task_name"]), scores, len(parts), str(file)), revision)]
-
-
-def _model_of(file: Path) -> tuple[str, str]:
-    """The model and its revision: by model_meta.json, or by the folders MODEL/REVISION."""
-    meta = file.parent / MODEL_META
-    if meta.is_file():
-        content = json.loads(read_bytes(meta))
-        if isinstance(content, dict) and content.get("name"):
-            return str(content["name"]), str(content.get("revision") or file.parent.name)
-    folders = file.resolve().parent
-    return folders.parent.name.replace("__", "/"), folders.name

@@ -1,12 +1,11 @@
 """MultiHop-RAG: questions with `evidence_list`, results with `retrieval_list` and `gold_list`, and corpus.json.
 
-Its files have texts and no ids. As a run and qrels, a text is its own id (white space collapsed):
-in a question file each fact is a document, or another field of the evidence (`doc_id='url'`); in a
-result file a fact is satisfied by every retrieved text that contains it, ignoring white space, as
-in the project's own script, and a fact that none contains by itself. As a dataset, every piece of
-evidence names its article by url and title, and the article is relevant; where there is no
-corpus.json, the facts are the corpus. As evidence, every fact is a target. A question without
-evidence (a null query) has no relevant document.
+Its files have texts and no ids. As a run and qrels, a text is its own id (white space collapsed): in a question file
+each fact is a document, or another field of the evidence (`doc_id='url'`); in a result file a fact is satisfied by
+every retrieved text that contains it, ignoring white space, as in the project's own script, and a fact that none
+contains by itself. As a dataset, every piece of evidence names its article by url and title, and the article is
+relevant; where there is no corpus.json, the facts are the corpus. As evidence, every fact is a target. A question
+without evidence (a null query) has no relevant document.
 """
 
 from __future__ import annotations
@@ -39,9 +38,6 @@ _EXPECTED_QUESTIONS = (
 _EXPECTED_ARTICLES = 'Expected [{"title": "...", "url": "...", "body": "..."}].'
 
 
-# Runs and qrels
-
-
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The evidence of every question; a question without any (a null_query) is kept."""
     check_roles(columns, ("query_id", "doc_id"), "a MultiHop-RAG file")
@@ -49,11 +45,16 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     rows: list[Row] = []
     for query, record in zip(queries, source.records, strict=True):
         evidence = record.get("gold_list", record.get("evidence_list")) or []
-        if "retrieval_list" in record:
-            rows += _contained(query, evidence, record["retrieval_list"])
-        else:
+        if "retrieval_list" not in record:
             field = columns.get("doc_id", "fact")
             rows += [(query, _collapsed(_text(item, field, query)), 1.0, None) for item in evidence]
+            continue
+        # A fact is satisfied by the retrieved texts that contain it; by itself where none does.
+        packed = [(_id(item, query), "".join(str(item.get("text", "")).split())) for item in record["retrieval_list"]]
+        for number, item in enumerate(evidence, start=1):
+            fact = _collapsed(_text(item, "fact", query))
+            inside = [doc for doc, text in packed if fact.replace(" ", "") in text]
+            rows += [(query, doc, 1.0, str(number)) for doc in inside or [fact]]
     qrels = Qrels.from_rows(rows, queries)
     qrels.notes += notes
     return qrels
@@ -76,23 +77,9 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     return run
 
 
-def _contained(query: str, evidence: Sequence[Any], retrieved: Sequence[Any]) -> list[Row]:
-    """The retrieved texts that contain each fact; the fact itself where none does."""
-    rows: list[Row] = []
-    packed = [(_id(item, query), _packed(str(item.get("text", "")))) for item in retrieved]
-    for number, item in enumerate(evidence, start=1):
-        fact = _collapsed(_text(item, "fact", query))
-        inside = [doc for doc, text in packed if _packed(fact) in text]
-        rows += [(query, doc, 1.0, str(number)) for doc in inside or [fact]]
-    return rows
-
-
 def _id(item: Any, query: str) -> str:
-    if isinstance(item, Mapping):
-        for name in _IDS:
-            if name in item:
-                return str(item[name])
-    return _collapsed(_text(item, "text", query))
+    name = next((name for name in _IDS if isinstance(item, Mapping) and name in item), None)
+    return _collapsed(_text(item, "text", query)) if name is None else str(item[name])
 
 
 def _text(item: Any, field: str, query: str) -> str:
@@ -106,25 +93,15 @@ def _collapsed(text: Any) -> str:
     return " ".join(str(text).split())
 
 
-def _packed(text: str) -> str:
-    return "".join(text.split())
-
-
-# Evidence
-
-
 def read_evidence(records: Sequence[Mapping[str, Any]]) -> Evidence:
     """The facts of every question, each a target; a question of type null_query is null."""
     queries, notes = NamedColumns(records).query_ids()
     evidence: dict[str, Any] = {}
     for query, record in zip(queries, records, strict=True):
         facts = [{"fact": _text(piece, "fact", query)} for piece in record.get("evidence_list") or []]
-        null = not facts and str(record.get("question_type", "")).startswith("null")
-        evidence[query] = None if null else facts
+        null = str(record.get("question_type", "")).startswith("null")
+        evidence[query] = facts or (None if null else [])
     return Evidence(evidence, notes=notes)
-
-
-# Datasets
 
 
 def read_dataset(
@@ -132,16 +109,23 @@ def read_dataset(
 ) -> Dataset:
     """Read a folder with both files, or the file of questions, with corpus.json beside it where there is one."""
     folder = path if path.is_dir() else path.parent
-    source = path if path.is_file() else _questions_file(folder, questions)
+    if path.is_file():
+        source = path
+    elif questions is not None:
+        source = required_file(folder, questions)
+    else:
+        found = sorted(entry for entry in folder.iterdir() if entry.name.lower().startswith("multihoprag"))
+        if not found:
+            advice = f"name the file (questions=...). The folder holds {listing(folder)}."
+            raise InputError(f"there is no MultiHopRAG.json; {advice}", folder)
+        source = found[0]
     entries = _records(source, "query", _EXPECTED_QUESTIONS)
     articles = required_file(folder, corpus) if corpus else find_file(folder, "corpus.json")
     documents = CorpusBuilder()
     if articles is None:
-        rows = _facts(entries, source, documents)
-        notes = [note("facts-are-corpus")]
+        rows, notes = _facts(entries, source, documents), [note("facts-are-corpus")]
     else:
-        ids = _add_articles(_records(articles, "body", _EXPECTED_ARTICLES), documents)
-        rows, notes = _evidence_rows(entries, ids)
+        rows, notes = _evidence_rows(entries, _records(articles, "body", _EXPECTED_ARTICLES), documents)
     builder = QueriesBuilder()
     for number, question in enumerate(entries):
         rest = {name: value for name, value in question.items() if name not in ("query", "evidence_list")}
@@ -150,17 +134,6 @@ def read_dataset(
     name = folder.resolve().name if path.is_dir() else bare_name(path).stem
     notes.append(note("questions-numbered"))
     return assemble(name, documents, builder, qrels, unjudged, notes, findings)
-
-
-def _questions_file(folder: Path, named: str | None) -> Path:
-    if named is not None:
-        return required_file(folder, named)
-    found = sorted(path for path in folder.iterdir() if path.name.lower().startswith("multihoprag"))
-    if not found:
-        raise InputError(
-            f"there is no MultiHopRAG.json; name the file (questions=...). The folder holds {listing(folder)}.", folder
-        )
-    return found[0]
 
 
 def _records(path: Path, text: str, expected: str) -> list[dict[str, Any]]:
@@ -189,33 +162,28 @@ def _wrong(item: Any, text: str) -> str | None:
     return None
 
 
-def _add_articles(records: Sequence[dict[str, Any]], documents: CorpusBuilder) -> dict[tuple[str, str], str]:
-    """The articles added under their url, or a number where urls are missing; their ids by url and by title."""
-    urls = [record.get("url") for record in records]
+def _evidence_rows(
+    questions: Sequence[dict[str, Any]], articles: Sequence[dict[str, Any]], documents: CorpusBuilder
+) -> tuple[list[Row], list[Note]]:
+    """The articles added under their url, or a number if urls are missing; a judgment for each that evidence names."""
+    urls = [record.get("url") for record in articles]
     named = all(urls) and len(set(urls)) == len(urls)
     ids: dict[tuple[str, str], str] = {}
-    for number, record in enumerate(records):
+    for number, record in enumerate(articles):
         doc_id = str(record["url"]) if named else str(number)
         documents.add(doc_id, record["body"], str(record.get("title") or ""), metadata=_rest(record, "body"))
         for key in ("url", "title"):
             if record.get(key):
                 ids.setdefault((key, _collapsed(record[key])), doc_id)
-    return ids
-
-
-def _evidence_rows(
-    questions: Sequence[dict[str, Any]], ids: Mapping[tuple[str, str], str]
-) -> tuple[list[Row], list[Note]]:
-    """A judgment for every article that a question's evidence names."""
     rows: list[Row] = []
     lost = 0
     for number, question in enumerate(questions):
         for piece in question.get("evidence_list", []):
             keys = [(key, _collapsed(piece[key])) for key in ("url", "title") if piece.get(key)]
-            doc_id = next((ids[key] for key in keys if key in ids), None)
-            lost += doc_id is None
+            known = next((ids[key] for key in keys if key in ids), None)
+            lost += known is None
             # A missing article stays in the qrels under its own name, for validation to report.
-            rows.append((str(number), doc_id or str(piece.get("url") or piece.get("title") or "unknown"), 1.0, None))
+            rows.append((str(number), known or str(piece.get("url") or piece.get("title") or "unknown"), 1.0, None))
     return rows, [note("articles-missing", count=lost)] if lost else []
 
 
@@ -246,14 +214,11 @@ def _rest(record: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in (text, "title") and value is not None}
 
 
-# Declaration
-
-
 def _detect(shape: Shape) -> Detected | None:
     if shape.form not in ("json", "jsonl"):
         return None
-    qrels = any(name in shape.names for name in ("evidence_list", "gold_list"))
-    return run_or_qrels("multihop-rag", "retrieval_list" in shape.names, qrels)
+    names = set(shape.names)
+    return run_or_qrels("multihop-rag", "retrieval_list" in names, bool(names & {"evidence_list", "gold_list"}))
 
 
 def _is_dataset(path: Path) -> bool:

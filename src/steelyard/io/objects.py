@@ -45,16 +45,12 @@ def plain_form(source: Any, kind: Literal["Qrels", "Run"]) -> Any:
     [{'query_id': 'q1', 'doc_id': 'd1', 'relevance': 2}]
     """
     if type(source).__module__.partition(".")[0] == "ranx" and hasattr(source, "to_dict"):
-        if type(source).__name__ != kind:
-            raise InputError(
-                f"a {type(source).__name__} of ranx; expected a {kind}. Are the qrels and the run swapped?"
-            )
+        found = type(source).__name__
+        if found != kind:
+            raise InputError(f"a {found} of ranx; expected a {kind}. Are the qrels and the run swapped?")
         return source.to_dict()
     listed = list(source) if isinstance(source, Iterator) else source
-    if (
-        isinstance(listed, (list, tuple))
-        and listed
-        and all(isinstance(one, tuple) and hasattr(one, "_asdict") for one in listed)
-    ):
+    filled = isinstance(listed, (list, tuple)) and len(listed) > 0
+    if filled and all(isinstance(one, tuple) and hasattr(one, "_asdict") for one in listed):
         return [one._asdict() for one in listed]
     return listed

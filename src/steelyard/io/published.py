@@ -11,7 +11,7 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.errors import InputError
@@ -21,10 +21,11 @@ from steelyard.notes import Note, note
 
 DATASET_NAMES = ("dataset", "datasets", "dataset_name", "corpus", "task", "task_name", "collection")
 """Names of a column of datasets."""
-
 _RUNS = (*RUN_NAMES, "models", "approach", "encoder")
 _VALUES = ("value", "score", "mean")
 _AVERAGES = re.compile(r"(macro |micro )?(avg|average|mean)\b.*", re.IGNORECASE)
+_Cell = tuple[str, str, str, Sequence[str]]
+"""Run, dataset, value, and the row they are in."""
 _MARKUP = re.compile(r"[*_`]|\[([^\]]*)\]\([^)]*\)")
 
 
@@ -56,8 +57,7 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
         notes: list[Note] = []
         found: list[_Cell]
         if dataset is not None and run is not None and value is not None:
-            short = next((row for row in rows[1:] if len(row) <= max(run, dataset, value)), None)
-            if short is not None:
+            if short := next((row for row in rows[1:] if len(row) <= max(run, dataset, value)), None):
                 raise InputError(f"the row {','.join(short)!r} is too short.")
             found = [(row[run].strip(), row[dataset].strip(), row[value], row) for row in rows[1:]]
         elif 0 in (dataset, run):
@@ -76,7 +76,7 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
         ]
         if any(each.scores[""] > 1.0 for each in values):
             notes.append(note("across-percent", source=path.name))
-            values = [Published(each.run, each.dataset, {"": each.scores[""] / 100}, 1, each.source) for each in values]
+            values = [replace(each, scores={"": each.scores[""] / 100}) for each in values]
         return values, notes
 
 
@@ -92,10 +92,6 @@ def _cells(text: str) -> list[list[str]]:
         return [[_MARKUP.sub(r"\1", cell) for cell in row] for row in rows]
     separator = "\t" if lines and "\t" in lines[0] else ","
     return [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
-
-
-_Cell = tuple[str, str, str, Sequence[str]]
-"""Run, dataset, value, and the row they are in."""
 
 
 def _matrix(head: Sequence[str], rows: Sequence[Sequence[str]], by_dataset: bool) -> tuple[list[_Cell], list[str]]:

@@ -23,9 +23,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The contexts that answer each question."""
     name, holds = "reference_context_ids", "the ids that answer each question"
     table, queries, notes = listed_rows(source, columns, name, holds, "a ragas table")
-    qrels = qrels_of_lists(queries, table.column(name))
-    qrels.notes = (*notes, *qrels.notes)
-    return qrels
+    return qrels_of_lists(queries, table.column(name), notes)
 
 
 def read_evidence(records: Sequence[Mapping[str, Any]]) -> Evidence:

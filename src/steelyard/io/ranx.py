@@ -24,10 +24,8 @@ def _read_lz4(kind: Kind, source: Source, columns: Mapping[str, str]) -> Run | Q
     """The run, ordered by its scores, or the qrels."""
     check_roles(columns, (), "a ranx file")
     content = lz4_content(source)
-    queries, documents = list(content), list(content.values())
-    if kind == "qrels":
-        return qrels_of_lists(queries, documents)
-    return run_of_lists(queries, documents, None, run_name(source.path))
+    lists = list(content), list(content.values())
+    return qrels_of_lists(*lists) if kind == "qrels" else run_of_lists(*lists, None, run_name(source.path))
 
 
 def lz4_content(source: Source) -> dict[str, Any]:
@@ -53,8 +51,7 @@ def _grades(qrels: Qrels) -> dict[str, dict[str, int]]:
     check_no_targets(qrels, "ranx")
     check_whole_grades(qrels, "ranx")
     judged: dict[str, dict[str, int]] = {query: {} for query in qrels.queries}
-    rows = qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").iter_rows()
-    for query, doc, grade in rows:
+    for query, doc, grade, _ in qrels.frame.drop_nulls("doc_id").iter_rows():
         judged[query][doc] = int(grade)
     return judged
 
@@ -73,9 +70,8 @@ def _cbor() -> Any:
     try:
         import cbor2
     except ImportError:
-        raise InputError(
-            "ranx .lz4 files need the package cbor2: pip install 'steelyard[lz4]', or save the run as JSON."
-        ) from None
+        advice = "pip install 'steelyard[lz4]', or save the run as JSON."
+        raise InputError(f"ranx .lz4 files need the package cbor2: {advice}") from None
     return cbor2
 
 
@@ -83,8 +79,8 @@ def _detect_lz4(shape: Shape) -> Detected | None:
     """LZ4 in LZ4 is how ranx compresses; whole numbers are read as grades."""
     if shape.form != "lz4":
         return None
-    values = [value for values in lz4_content(shape.source).values() for value in values.values()]
-    whole = all(isinstance(value, int) for value in values)
+    lists = lz4_content(shape.source).values()
+    whole = all(isinstance(value, int) for values in lists for value in values.values())
     return Detected("either", "ranx-lz4", "qrels" if whole else "run")
 
 

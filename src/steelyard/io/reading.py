@@ -88,18 +88,12 @@ def _format(
     return format_named(detected.format, kind, "reads"), notes
 
 
-# Folders given as a file
-
-_LOOKED_AT = 100
-_SHOWN = 5
-
-
 def folder_error(folder: Path, kind: Kind) -> InputError:
     """The error for a folder: the files of that kind in it and one level below, or else its content."""
     shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
     below = [path for sub in shown if sub.is_dir() for path in sorted(sub.iterdir())]
     files = [path for path in (*shown, *below) if path.is_file() and not path.name.startswith(".")]
-    candidates = [path for path in files[:_LOOKED_AT] if _could_be(path, kind)]
+    candidates = [path for path in files[:100] if _could_be(path, kind)]
     if candidates:
         hint = f"Did you mean one of these: {_listed(candidates)}?"
     else:
@@ -117,11 +111,7 @@ def _could_be(path: Path, kind: Kind) -> bool:
 
 
 def _listed(paths: list[Path]) -> str:
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(map(str, paths[:_SHOWN])) + more
-
-
-# Converting
+    return ", ".join(map(str, paths[:5])) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
 
 
 @dataclass(frozen=True)

@@ -48,18 +48,22 @@ class NamedColumns:
 
     def __init__(self, source: Any, example: str = _RUN_EXAMPLE) -> None:
         self.records: Sequence[Mapping[str, Any]] | None = None
-        if isinstance(source, (list, tuple)):
-            _check_records(source, example)
-            self.records = source
-        else:
+        if not isinstance(source, (list, tuple)):
             self._frame = as_polars(source)
+            return
+        if not source:
+            raise InputError("there are no records; expected one for each query or each document.")
+        if not all(issubclass(kind, Mapping) for kind in set(map(type, source))):
+            number, record = next(each for each in enumerate(source, start=1) if not isinstance(each[1], Mapping))
+            kind = type(record).__name__
+            raise InputError(f"record {number:,} is a {kind}; expected objects with names, as {example}.")
+        self.records = source
 
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns, or of all fields, in order of appearance."""
-        if self.records is None:
-            return self._frame.columns
-        return list(dict.fromkeys(chain.from_iterable(self.records)))
+        records = self.records
+        return self._frame.columns if records is None else list(dict.fromkeys(chain.from_iterable(records)))
 
     def column(self, name: str) -> list[Any]:
         """The values of a column; None in records that do not have it."""
@@ -115,19 +119,8 @@ class NamedColumns:
                 data[name] = read(name, role, self.column(name))
         for name in self.names:
             if name.lower().strip() in (ITERATION, *CERTAIN_RUN_NAMES) and name not in data:
-                texts = [None if value is None else str(value) for value in self.column(name)]
-                data[name] = pl.Series(texts, dtype=pl.String)
+                data[name] = pl.Series([None if v is None else str(v) for v in self.column(name)], dtype=pl.String)
         return pl.DataFrame(data)
-
-
-def _check_records(records: Sequence[Any], example: str) -> None:
-    if not records:
-        raise InputError("there are no records; expected one for each query or each document.")
-    other = next((kind for kind in set(map(type, records)) if not issubclass(kind, Mapping)), None)
-    if other is not None:
-        number = next(place for place, record in enumerate(records, start=1) if not isinstance(record, Mapping))
-        kind = type(records[number - 1]).__name__
-        raise InputError(f"record {number:,} is a {kind}; expected objects with names, as {example}.")
 
 
 def _texts(name: str, role: str, values: Sequence[Any]) -> pl.Series:
@@ -164,8 +157,7 @@ def run_of_table(source: Any, columns: Mapping[str, str], name: str | None = Non
         queries, notes = table.listed_query_ids(columns.get("query_id"))
         named = columns.get("score")
         scores = first_named(table.names, SCORE_LISTS) if named is None else find_name(table.names, "score", named)
-        run = run_of_lists(queries, table.column(listed), table.column(scores) if scores else None, name)
-        run.notes = (*notes, *run.notes)
+        run = run_of_lists(queries, table.column(listed), table.column(scores) if scores else None, name, notes)
     if timed is not None:
         times = zip(queries, table.column(timed), strict=True)
         run.seconds = {str(query): _seconds(value, timed) for query, value in times if value is not None}
@@ -191,13 +183,12 @@ def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
     if "doc_id" not in columns:
         _refuse_other_forms(table, tuple(PARTS) if listed is None else (listed,))
     queries, notes = table.listed_query_ids(columns.get("query_id"))
-    if listed is None:
-        records = zip(queries, table.records or (), strict=True)
-        qrels = qrels_of_mapping(
-            {query: {part: found[part] for part in PARTS if found.get(part) is not None} for query, found in records}
-        )
-    else:
-        qrels = qrels_of_lists(queries, table.column(listed))
+    if listed is not None:
+        return qrels_of_lists(queries, table.column(listed), notes)
+    records = zip(queries, table.records or (), strict=True)
+    qrels = qrels_of_mapping(
+        {query: {part: found[part] for part in PARTS if found.get(part) is not None} for query, found in records}
+    )
     qrels.notes = (*notes, *qrels.notes)
     return qrels
 
@@ -232,13 +223,9 @@ def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[s
             chosen |= {} if name is None or name in chosen else {name: role}
     except InputError:
         return None
-    schema: dict[str, Any] = {}
-    for name, role in chosen.items():
-        is_id = role in _TEXT_ROLES
-        known = {str: pl.String} if is_id else {int: pl.Float64, float: pl.Float64}
-        if kinds[name] not in known:
-            return None
-        schema[name] = known[kinds[name]]
+    schema: dict[str, Any] = {name: pl.String if role in _TEXT_ROLES else pl.Float64 for name, role in chosen.items()}
+    if any(kinds[name] not in ((str,) if schema[name] == pl.String else (int, float)) for name in schema):
+        return None
     frames: list[pl.DataFrame] = []
     try:
         for block in line_blocks(source.path):
@@ -295,9 +282,7 @@ def listed_run(source: Source, columns: Mapping[str, str], name: str, called: st
     """The run of a tool's rows, in the order of the lists in the column `name`."""
     table, queries, notes = listed_rows(source, columns, name, "the retrieved ids", called)
     values = table.column(scores) if scores in table.names else None
-    run = run_of_lists(queries, table.column(name), values, run_name(source.path))
-    run.notes = (*notes, *run.notes)
-    return run
+    return run_of_lists(queries, table.column(name), values, run_name(source.path), notes)
 
 
 def rows_of_file(source: Source) -> Any:
@@ -313,11 +298,8 @@ def rows_of_file(source: Source) -> Any:
             raise InputError("a list of something other than objects; expected one object per question.", source.path)
         return content
     if form == "jsonl":
-        lines = [line for line in source.text.split("\n") if line.strip()]
-        several = len(lines) > 1 and all(
-            line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines[:2]
-        )
-        if several:
+        lines = [line for line in map(str.strip, source.text.split("\n")) if line]
+        if len(lines) > 1 and all(line.startswith("{") and line.endswith("}") for line in lines[:2]):
             return source.jsonl
         content = source.json
         lines_file = bare_name(source.path).suffix.lower() in (".jsonl", ".ndjson")

@@ -16,10 +16,8 @@ from steelyard.io.white_space import number
 
 Form: TypeAlias = Literal["lz4", "parquet", "jsonl", "json", "object", "tsv", "csv", "lines"]
 """json: a list of records; object: one JSON object; tsv, csv: a header with known names; lines: any other text."""
-
 LINES = 500
 """How many lines, and records, are looked at."""
-
 _ARCHIVES = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2 data", b"\xfd7zXZ": "xz data"}
 
 
@@ -42,11 +40,20 @@ class Shape:
             raise InputError(f"{archive}; unpack it first (gzip, Zstandard and LZ4 are read directly).")
         if source.start.startswith(b"PAR1"):
             return "parquet"
-        if source.start.startswith((b"{", b"[")) and not self._is_trec:
-            if _is_json_lines(source):
-                return "jsonl"
-            return "json" if isinstance(source.json, list) else "object"
-        return self._table_form or "lines"
+        if source.start.startswith((b"{", b"[")):
+            rows = [fields for line in source.head_lines[:LINES] if (fields := line.split())]
+            # An id in a TREC file may start with anything.
+            if set(map(_line_shape, rows)) not in ({"run"}, {"qrels"}):
+                if _is_json_lines(source):
+                    return "jsonl"
+                return "json" if isinstance(source.json, list) else "object"
+        # A table has its header in the first line. The lines below may hold anything in quotes.
+        forms: tuple[Form, ...] = () if _line_shape(source.first_line.encode().split()) else ("tsv", "csv")
+        for form in forms:
+            names = header_names(source, form)
+            if len(names) > 1 and (kind_of_table(names) or first_named(names, (*RUN_LISTS, *QRELS_LISTS))):
+                return form
+        return "lines"
 
     @cached_property
     def names(self) -> list[str]:
@@ -80,24 +87,6 @@ class Shape:
             return ""
         shapes = [_line_shape(fields) for fields in self.rows[:LINES]]
         return max(("run", "qrels", "three", ""), key=shapes.count)
-
-    @cached_property
-    def _is_trec(self) -> bool:
-        """Whether every line is one of a TREC file, whatever its first id starts with."""
-        rows = [fields for line in self.source.head_lines[:LINES] if (fields := line.split())]
-        return {_line_shape(fields) for fields in rows} in ({"run"}, {"qrels"})
-
-    @cached_property
-    def _table_form(self) -> Literal["tsv", "csv"] | None:
-        """The form of a table whose header is the first line. The lines below may hold anything in quotes."""
-        if _line_shape(self.source.first_line.encode().split()):
-            return None
-        forms: tuple[Literal["tsv", "csv"], ...] = ("tsv", "csv")
-        for form in forms:
-            names = header_names(self.source, form)
-            if len(names) > 1 and (kind_of_table(names) or first_named(names, (*RUN_LISTS, *QRELS_LISTS))):
-                return form
-        return None
 
 
 def table_form(source: Source) -> str | None:
@@ -164,8 +153,7 @@ def _is_json_lines(source: Source) -> bool:
     return kind_of_records(list(first)) is not None and scalars
 
 
-# Pools of documents to judge, recognised where a run or qrels are expected: they have no scores and no grades
-
+# Pools of documents to judge are recognised where a run or qrels are expected: they have no scores and no grades.
 POOL = "this is a pool: documents to judge, without grades; judge it first with `steelyard judge`."
 _POOL_FIELDS = {"query_id", "doc_id", "priority", "runs", "ranks", "strategy"}
 

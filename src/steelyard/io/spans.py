@@ -30,7 +30,6 @@ _OPERATIONS = {"retrieval": RETRIEVER, "rerank": RERANKER}
 _QUERY_IDS = ("query_id", "query.id", "metadata.query_id", "metadata.query.id")
 _QUESTIONS = ("input.value", "gen_ai.retrieval.query.text", "reranker.query")
 _INNER = ("query", "question", "input")
-_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,15 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
     `query_id` or `metadata.query_id` of a span, or whose text is the input of its first span. Of several traces of a
     query the last one counts.
     """
+    spans: list[Span] = []
     with reading(path):
-        spans = [span for number, line in _lines(path) for span in _spans(line, f"{path}, line {number}")]
+        for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
+            if line.strip():
+                try:
+                    content = json.loads(line)
+                except (ValueError, RecursionError):
+                    raise InputError(f"line {number} is not JSON; expected one JSON object per line.", path) from None
+                spans += _spans(content, f"{path}, line {number}")
     traces: dict[str, list[Span]] = {}
     for span in sorted(spans, key=lambda each: (len(each.start), each.start)):
         traces.setdefault(span.trace, []).append(span)
@@ -67,15 +73,23 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
     unmatched = []
     for found in traces.values():
         steps = _steps(found)
-        if not any(steps.values()):
-            continue
-        query = _query_of(found, known, by_text)
-        if query is None:
+        query = _query_of(found, known, by_text) if any(steps.values()) else None
+        if query is not None:
+            last[query] = steps
+        elif any(steps.values()):
             unmatched.append(_question(found))
-            continue
-        last[query] = steps
+    if not last and unmatched:
+        raise InputError(
+            f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}. Set the attribute "
+            "metadata.query_id of a span, or give the texts of the queries (--set queries=FILE).",
+            path,
+        )
     if not last:
-        raise InputError(_nothing(spans, unmatched), path)
+        raise InputError(
+            f"has {counted(len(spans), 'span')}, and none is of a retriever or a reranker with documents; expected the "
+            "attributes openinference.span.kind and retrieval.documents, or gen_ai.retrieval.documents.",
+            path,
+        )
     lists: dict[str, list[dict[str, list[str]]]] = {stage: [] for stage in _STAGES.values()}
     for query, steps in last.items():
         for stage, calls in steps.items():
@@ -86,28 +100,6 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
         stage: {"calls": calls} if len(calls) > 1 else calls[0] for stage, calls in lists.items() if calls
     }
     return stages, [note("spans-unmatched", count=len(unmatched), question=unmatched[0])] if unmatched else []
-
-
-def _nothing(spans: list[Span], unmatched: list[str]) -> str:
-    """Why an export has no stages."""
-    if unmatched:
-        return (
-            f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}. Set the attribute "
-            "metadata.query_id of a span, or give the texts of the queries (--set queries=FILE)."
-        )
-    return (
-        f"has {counted(len(spans), 'span')}, and none is of a retriever or a reranker with documents; expected the "
-        "attributes openinference.span.kind and retrieval.documents, or gen_ai.retrieval.documents."
-    )
-
-
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError):
-                raise InputError(f"line {number} is not JSON; expected one JSON object per line.", path) from None
 
 
 def _spans(line: Any, where: str) -> Iterator[Span]:

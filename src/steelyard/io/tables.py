@@ -27,8 +27,6 @@ from steelyard.qrels import Qrels, Row
 from steelyard.run import Run
 from steelyard.wording import counted
 
-# The rows of a file
-
 
 def run_table(run: Run) -> pl.DataFrame:
     """The run's rows: a score column where it has scores, a rank column where it has an order of its own.
@@ -37,12 +35,9 @@ def run_table(run: Run) -> pl.DataFrame:
     empty list is a row without a document. Token counts and seconds are added where the run has them.
     """
     frame = run.frame if run.ordered else run.table
-    if (
-        run.tokens is not None
-        and "tokens" not in frame.columns
-        and set(frame["doc_id"].unique().to_list()) <= set(run.tokens)
-    ):
-        frame = _with_values(frame, "doc_id", "tokens", run.tokens, pl.Int64)
+    tokens = run.tokens if "tokens" not in frame.columns else None
+    if tokens is not None and set(frame["doc_id"].unique().to_list()) <= set(tokens):
+        frame = _with_values(frame, "doc_id", "tokens", tokens, pl.Int64)
     chosen = ["query_id", "doc_id"]
     scored = not frame.height or frame["score"].null_count() < frame.height
     if run.ordered:
@@ -54,8 +49,7 @@ def run_table(run: Run) -> pl.DataFrame:
     answered = set(frame["query_id"].unique().to_list())
     empty = [query for query in run.queries if query not in answered]
     if empty:
-        rows = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
-        frame = pl.concat([frame, rows], how="diagonal")
+        frame = pl.concat([frame, pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})], how="diagonal")
     if run.seconds is not None:
         frame = _with_values(frame, "query_id", "seconds", run.seconds, pl.Float64)
     return frame
@@ -73,8 +67,6 @@ def qrels_table(qrels: Qrels) -> pl.DataFrame:
     """The rows of the qrels, with a target column where they have targets."""
     return qrels.frame if qrels.has_targets else qrels.frame.drop("target")
 
-
-# Parquet
 
 _NAME = "run"
 """The column with the run's name, in every row: a file name cannot hold every name."""
@@ -200,20 +192,15 @@ def _refuse_questions_as_documents(roles: _Roles, rows: Sequence[Mapping[str, st
 
 
 def _judged(row: Mapping[str, str], doc_id: str, roles: _Roles) -> list[tuple[Any, float, str | None]]:
-    """The documents judged for the queries of a row: its own or those it lists, and distractors.
-
-    A list among the relevant documents is one target.
-    """
+    """The documents judged for the queries of a row: its own or those listed (a list is a target), and distractors."""
     relevant, distractors = (
         list_of(row[column]) if column is not None and row[column].strip() else []
         for column in (roles.relevant, roles.distractors)
     )
     judged: list[tuple[Any, float, str | None]] = []
     for number, entry in enumerate(relevant if roles.relevant else [doc_id], start=1):
-        if isinstance(entry, list):
-            judged += [(str(doc), 1.0, str(number)) for doc in entry]
-        else:
-            judged.append((str(entry), 1.0, None))
+        target = str(number) if isinstance(entry, list) else None
+        judged += [(str(doc), 1.0, target) for doc in (entry if isinstance(entry, list) else [entry])]
     return judged + [(doc if isinstance(doc, list) else str(doc), -1.0, None) for doc in distractors]
 
 
@@ -253,9 +240,8 @@ def _columns(header: Sequence[str], role: str, names: Any) -> list[str]:
     for name in listed:
         column = name if name in header else plain.get(" ".join(name.split()))
         if column is None:
-            raise InputError(
-                f"no column {name!r} ({role}); the columns are {_shown(header)}.{did_you_mean(name, plain)}"
-            )
+            near = did_you_mean(name, plain)
+            raise InputError(f"no column {name!r} ({role}); the columns are {_shown(header)}.{near}")
         found.append(column)
     return found
 
@@ -264,18 +250,14 @@ def _shown(header: Sequence[str]) -> str:
     return ", ".join(" ".join(column.split()) for column in header)
 
 
-# Declarations
-
-
 def _detect(format: str, shape: Shape) -> Detected | None:
     """What a table holds, by the names of its columns."""
     if shape.form != format:
         return None
     kind = kind_of_table(shape.names)
     if kind is not None:
-        graded = any(name.lower() in ("corpus-id", "corpus_id") for name in shape.names)
-        is_qrels = kind == "qrels" or (kind == "either" and graded)
-        return Detected(kind, format, "qrels" if is_qrels else "run")
+        graded = kind == "either" and any(name.lower() in ("corpus-id", "corpus_id") for name in shape.names)
+        return Detected(kind, format, "qrels" if kind == "qrels" or graded else "run")
     lists = run_or_qrels(format, bool(first_named(shape.names, RUN_LISTS)), bool(first_named(shape.names, QRELS_LISTS)))
     if lists is None:
         raise InputError(

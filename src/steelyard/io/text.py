@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import SHOWN_PROBLEMS, InputError
+from steelyard.errors import InputError
 from steelyard.io.files import open_chunks, read_bytes, read_head
 from steelyard.io.unpacking import read_parquet
 from steelyard.lazy import polars as pl
@@ -98,11 +98,10 @@ class Source:
     @cached_property
     def first_objects(self) -> list[dict[str, Any]]:
         """The first objects of a file with one JSON object per line, read from its head where that has any."""
-        lines = [line for line in self.head_lines[:FIRST_LINES] if line.strip()]
         try:
-            objects = [parse_json(line.decode()) for line in lines]
+            objects = [parse_json(line.decode()) for line in self.head_lines[:FIRST_LINES] if line.strip()]
         except InputError:
-            return self.jsonl[:FIRST_LINES]
+            objects = []
         return objects if objects and all(isinstance(record, dict) for record in objects) else self.jsonl[:FIRST_LINES]
 
     @cached_property
@@ -128,7 +127,7 @@ class Source:
 def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
     """The file in blocks of whole lines, without a byte order mark; every block is UTF-8 text."""
     pending: list[bytes] = []
-    size_read, lines = 0, 0
+    size_read = lines = 0
     for chunk in open_chunks(path, 1 << 24):
         pending.append(chunk)
         size_read += len(chunk)
@@ -138,8 +137,7 @@ def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
             pending, size_read = [chunk[cut:]], len(chunk) - cut
             yield checked(block, path, lines)
             lines += block.count(b"\n")
-    block = b"".join(pending)
-    if block:
+    if block := b"".join(pending):
         yield checked(block, path, lines)
 
 
@@ -240,9 +238,8 @@ def quick_json_lines(lines: list[bytes]) -> list[Any] | None:
     become right by being joined.
     """
     lists = quick_json(b"[[" + b"]\n,[".join(lines) + b"]]")
-    if lists is None or len(lists) != len(lines) or set(map(len, lists)) != {1}:
-        return None
-    return list(chain.from_iterable(lists))
+    whole = lists is not None and len(lists) == len(lines) and set(map(len, lists)) == {1}
+    return list(chain.from_iterable(lists)) if whole else None
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -257,14 +254,9 @@ def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def bad_lines(path: Path, problems: Iterable[tuple[int, str]], expected: str) -> InputError:
     """The error for lines that are not as expected: the first ten, and the number of the others."""
-    shown: list[str] = []
-    total = 0
-    for line, problem in problems:
-        total += 1
-        if total <= SHOWN_PROBLEMS:
-            shown.append(f"line {line:,}: {problem}")
-    lines = counted(total, "line is", "lines are")
-    return InputError.of_problems(f"{lines} not as expected:", shown, expected, path, total=total)
+    shown = [f"line {line:,}: {problem}" for line, problem in problems]
+    lines = counted(len(shown), "line is", "lines are")
+    return InputError.of_problems(f"{lines} not as expected:", shown, expected, path)
 
 
 def shortened(text: str, width: int = 60) -> str:
@@ -284,9 +276,6 @@ def _undecodable(data: bytes, lines_before: int) -> Iterator[tuple[int, str]]:
             yield number, f"byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8"
 
 
-# Tables of text
-
-
 def read_table(source: Source, separator: str) -> pl.DataFrame:
     """Every column as text, so that an id like 007 is kept; every row as wide as the header."""
     text = source.text
@@ -297,8 +286,7 @@ def read_table(source: Source, separator: str) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         _check_widths(source, separator)
         raise InputError(f"cannot be read as a table: {str(error).partition(chr(10))[0]}", source.path) from None
-    last = frame[frame.columns[-1]]
-    if last.null_count():
+    if frame[frame.columns[-1]].null_count():
         # A truncated row ends in null, and so does a row whose last field is empty: only the widths differ.
         _check_widths(source, separator)
     if not frame.height:
@@ -314,23 +302,17 @@ def table_bytes(frame: pl.DataFrame, separator: str) -> bytes:
 
 
 def _check_widths(source: Source, separator: str) -> None:
-    problems = list(_wrong_widths(source, separator))
-    if problems:
-        raise bad_lines(
-            source.path,
-            problems,
-            "Expected as many columns as in the header, with quotes around text that holds the separator.",
-        )
-
-
-def _wrong_widths(source: Source, separator: str) -> Iterator[tuple[int, str]]:
     import csv
 
+    problems: list[tuple[int, str]] = []
     reader = csv.reader(io.StringIO(source.text, newline=""), delimiter=separator, strict=True)
     try:
         width = len(next(reader))
         for row in reader:
             if row and len(row) != width:
-                yield reader.line_num, f"{counted(len(row), 'column')}, and the header has {width}"
+                problems.append((reader.line_num, f"{counted(len(row), 'column')}, and the header has {width}"))
     except csv.Error as error:
-        yield reader.line_num, str(error)
+        problems.append((reader.line_num, str(error)))
+    if problems:
+        expected = "Expected as many columns as in the header, with quotes around text that holds the separator."
+        raise bad_lines(source.path, problems, expected)

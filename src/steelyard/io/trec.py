@@ -1,10 +1,9 @@
 """TREC files: runs (`query Q0 document rank score tag`), qrels (`query iteration document grade`), and qrels
 with subtopics (`topic subtopic document judgment`), columns separated by white space.
 
-A run is ordered by score, as in trec_eval; the rank is not used, but must be a number: a shift of
-the columns shows there. The tag may be missing, and words may follow it. The iteration of qrels is
-not used. Subtopics are targets; subtopic 0 with a judgment of 0 or less is no subtopic: this is how
-a document judged for none is written.
+A run is ordered by score, as in trec_eval; the rank is not used, but must be a number: a shift of the columns shows
+there. The tag may be missing, and words may follow it. The iteration of qrels is not used. Subtopics are targets;
+subtopic 0 with a judgment of 0 or less is no subtopic: this is how a document judged for none is written.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from steelyard.io.files import read_bytes, run_name, unchanged
 from steelyard.io.formats import Detected, Format
 from steelyard.io.shapes import Shape, is_ranked
 from steelyard.io.text import Source
-from steelyard.io.white_space import comment_notes, finite, frame_columns, judgment_columns, line_numbers, number, shown
+from steelyard.io.white_space import finite, frame_columns, judgment_columns, line_numbers, number, shown
 from steelyard.lazy import polars as pl
 from steelyard.native import PIECE, kernel
-from steelyard.notes import Severity, note
+from steelyard.notes import Note, Severity, note
 from steelyard.qrels import Qrels, Row
 from steelyard.run import Run
 from steelyard.safe_text import utf8
@@ -41,9 +40,6 @@ EXPECTED_QRELS = f"Expected 4 columns, separated by white space: query iteration
 _EXPECTED_DIVERSITY = "Expected 4 columns, separated by white space: topic subtopic document judgment."
 _QRELS_COLUMNS = ("query_id", "iteration", "doc_id", "grade")
 _LARGEST_REGULAR = 1 << 28
-
-
-# Runs
 
 
 def check_run(fields: list[bytes]) -> str | None:
@@ -80,25 +76,24 @@ def run_passes(frame: pl.DataFrame) -> bool:
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run, its rows in the order of the file; named after its tag, or the file where it has none."""
     check_roles(columns, (), "a TREC run")
-    table, tags, comments = _read_native(source.path) or _read_any(source.path)
-    notes = comment_notes(comments)
+    table, tags, notes = _read_native(source.path) or _read_any(source.path)
     if len(tags) > 1:
         notes += (note("several-tags", count=len(tags), tags=tags[:3]),)
     return Run.from_table(table, ordered=False, name=tags[0] if tags else run_name(source.path), notes=notes)
 
 
-def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], int] | None:
-    """The rows, the tags and the number of comments, read by the kernel; None without it, and for an unusual file."""
+def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], tuple[Note, ...]] | None:
+    """The rows, the tags and a note on comments, read by the kernel; None without it, and for an unusual file."""
     native = kernel()
     if native is None or not path.is_file():
         return None
     with path.open("rb") as file, unchanged(file, path):
         size = os.fstat(file.fileno()).st_size
         columns = native.read_columns(file.fileno(), size, os.cpu_count() or 1, PIECE)
-    return None if isinstance(columns, int) else (pl.DataFrame(columns), columns.tags(), 0)
+    return None if isinstance(columns, int) else (pl.DataFrame(columns), columns.tags(), ())
 
 
-def _read_any(path: Path) -> tuple[pl.DataFrame, list[str], int]:
+def _read_any(path: Path) -> tuple[pl.DataFrame, list[str], tuple[Note, ...]]:
     """The same for every file, with a report of the lines that are wrong."""
     tags: dict[str, None] = {}
 
@@ -106,8 +101,8 @@ def _read_any(path: Path) -> tuple[pl.DataFrame, list[str], int]:
         tags.update(dict.fromkeys(frame["c5"].drop_nulls().unique(maintain_order=True).to_list()))
         return frame.select(query_id="c0", doc_id="c2", score=pl.col("c4").cast(pl.Float64))
 
-    table, comments = frame_columns(path, 6, run_passes, keep, check_run, EXPECTED_RUN)
-    return table, list(tags), comments
+    table, notes = frame_columns(path, 6, run_passes, keep, check_run, EXPECTED_RUN)
+    return table, list(tags), notes
 
 
 def trec_scores(head: bytes) -> Iterator[tuple[str, float]]:
@@ -158,9 +153,8 @@ def _lines_native(frame: pl.DataFrame, tag: str) -> bytes | None:
     if native is None or not frame.height:
         return None
     ranks, scores = (np.ascontiguousarray(frame[name].to_numpy()) for name in ("rank", "score"))
-    lines: bytes | None = native.trec_lines(
-        frame["query_id"], frame["doc_id"], ranks.astype(np.int64, copy=False), scores, tag.encode()
-    )
+    ranks = ranks.astype(np.int64, copy=False)
+    lines: bytes | None = native.trec_lines(frame["query_id"], frame["doc_id"], ranks, scores, tag.encode())
     return lines
 
 
@@ -184,9 +178,6 @@ def scored_frame(run: Run, format: str) -> pl.DataFrame:
 def with_scores(frame: pl.DataFrame) -> pl.DataFrame:
     """Scores that keep the order of a run without any: n, n - 1, ... 1 in a list of n."""
     return frame.with_columns(score=(pl.len().over("query_id") - pl.col("rank") + 1).cast(pl.Float64))
-
-
-# Qrels
 
 
 def read_regular_qrels(path: Path) -> tuple[JudgedDocs, Floats] | None:
@@ -227,7 +218,10 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     pair = ["query_id", "doc_id"]
     first = table.unique(pair, keep="first", maintain_order=True)
     if first.height < table.height:
-        _refuse_disagreements(table, pair, source)
+        graded = table.with_columns(before=pl.col("grade").first().over(pair)).with_row_index("row")
+        different = graded.filter(pl.col("grade") != pl.col("before")).select("row", *pair, "grade", "before")
+        if different.height:
+            raise _disagreements(different, source)
         notes += (note("judgments-merged", count=table.height - first.height),)
     iterations = table["iteration"].unique().sort().to_list()
     if len(iterations) > 1:
@@ -239,20 +233,16 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     return qrels
 
 
-def _refuse_disagreements(table: pl.DataFrame, pair: Sequence[str], source: Source) -> None:
-    """An error for judgments that repeat an earlier one with another grade."""
-    graded = table.with_columns(before=pl.col("grade").first().over(pair)).with_row_index("row")
-    different = graded.filter(pl.col("grade") != pl.col("before")).select("row", *pair, "grade", "before")
-    if different.height:
-        lines = line_numbers(source.data)
-        count = counted(different.height, "judgment disagrees", "judgments disagree")
-        headline = f"{count} with an earlier one of the same query and document:"
-        problems = [
-            f"line {lines[row]:,}: query {query!r}, document {doc!r}: graded {grade:g}, and before {before:g}"
-            for row, query, doc, grade, before in different.iter_rows()
-        ]
-        advice = "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'."
-        raise InputError.of_problems(headline, problems, advice)
+def _disagreements(different: pl.DataFrame, source: Source) -> InputError:
+    """The error for judgments that repeat an earlier one with another grade."""
+    lines = line_numbers(source.data)
+    count = counted(different.height, "judgment disagrees", "judgments disagree")
+    problems = [
+        f"line {lines[row]:,}: query {query!r}, document {doc!r}: graded {grade:g}, and before {before:g}"
+        for row, query, doc, grade, before in different.iter_rows()
+    ]
+    advice = "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'."
+    return InputError.of_problems(f"{count} with an earlier one of the same query and document:", problems, advice)
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
@@ -260,9 +250,6 @@ def qrels_bytes(qrels: Qrels) -> bytes:
     check_no_targets(qrels, "trec-qrels")
     rows = rows_to_write(qrels, "trec-qrels", ("query_id", "doc_id")).select("query_id", "doc_id", "grade").iter_rows()
     return "".join(f"{query} 0 {doc} {grade}\n" for query, doc, grade in rows).encode()
-
-
-# Qrels with subtopics
 
 
 def has_subtopics(rows: list[list[bytes]]) -> bool:
@@ -290,9 +277,7 @@ def read_diversity_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     ]
     qrels = Qrels.from_rows(rows)
     repeats = len(rows) - len({(query, doc, target) for query, doc, _, target in rows})
-    qrels.notes = notes
-    if repeats:
-        qrels.notes += (note("judgments-merged", count=repeats),)
+    qrels.notes = (*notes, note("judgments-merged", count=repeats)) if repeats else notes
     return qrels
 
 
@@ -312,8 +297,7 @@ def diversity_qrels_bytes(qrels: Qrels) -> bytes:
     return "".join(f"{query} {target} {doc} {grade}\n" for query, target, doc, grade in rows).encode()
 
 
-# What a format cannot hold is refused before anything is written: nothing is lost silently
-
+# What a format cannot hold is refused before anything is written: nothing is lost silently.
 # A field of a TREC line ends at ASCII white space, and a line at a line end; a zero byte makes a file binary.
 _BREAKS_COLUMN = r"[ \t\r\n\x0b\x0c\x00]"
 
@@ -359,7 +343,7 @@ def check_order(frame: pl.DataFrame, format: str) -> None:
     by_score = ranked_rows(frame, ordered=False)
     moved = frame.filter((frame["doc_id"] != by_score["doc_id"]) | (frame["score"] != by_score["score"]))
     if moved.height:
-        query, rank = moved.row(0, named=True)["query_id"], moved.row(0, named=True)["rank"]
+        query, rank = moved.select("query_id", "rank").row(0)
         raise InputError(
             f"the run's own order differs from that of its scores (first in query {query!r} at rank {rank}), "
             f"and a {format} file is ordered by score. Write 'jsonl' or 'parquet', which keep both, or scores that "
@@ -388,9 +372,6 @@ def check_no_targets(qrels: Qrels, format: str) -> None:
         )
 
 
-# Declarations
-
-
 def _detect_qrels(shape: Shape) -> Detected | None:
     if shape.line_shape != "qrels":
         return None
@@ -409,9 +390,8 @@ def _detect_diversity(shape: Shape) -> Detected | None:
         return None
     if not shape.source.whole_head:
         fours = [fields for line in shape.source.data.split(b"\n") if len(fields := line.split()) == 4]
-    if not has_subtopics(fours):
-        return None
-    return Detected("qrels", "trec-diversity", "qrels", note("read-as-subtopics"))
+    detected = Detected("qrels", "trec-diversity", "qrels", note("read-as-subtopics"))
+    return detected if has_subtopics(fours) else None
 
 
 FORMATS = (

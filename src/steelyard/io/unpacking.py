@@ -57,9 +57,6 @@ def within_limit(chunks: Iterable[bytes], packed: int, kind: str, path: Path) ->
         yield chunk
 
 
-# Parquet
-
-
 def read_parquet(data: bytes, path: Path | None) -> pl.DataFrame:
     """The table of a Parquet file. Raises what polars raises, and InputError for one that polars must not see.
 
@@ -92,20 +89,16 @@ def _parquet_size(data: bytes) -> int:
     size = 0
     for group in footer[4]:
         size += _CELL * _count(group[3]) * len(group[1])
-        size += sum(_pages_size(data, chunk[3]) for chunk in group[1])
-    return size
-
-
-def _pages_size(data: bytes, chunk: dict[int, Any]) -> int:
-    size = _CELL * _count(chunk[5])
-    at = chunk.get(11) or chunk[9]  # the dictionary, if there is one, is before the data
-    end = at + _count(chunk[7])
-    while at < end:
-        reader = _Thrift(data, at)
-        header = reader.struct()
-        values = next((header[kind][1] for kind in (5, 8, 7) if kind in header), 0)
-        size += _count(header[2]) + _CELL * _count(values)
-        at = reader.at + _count(header[3])
+        for chunk in (column[3] for column in group[1]):
+            size += _CELL * _count(chunk[5])
+            at = chunk.get(11) or chunk[9]  # the dictionary, if there is one, is before the data
+            end = at + _count(chunk[7])
+            while at < end:
+                reader = _Thrift(data, at)
+                header = reader.struct()
+                values = next((header[kind][1] for kind in (5, 8, 7) if kind in header), 0)
+                size += _count(header[2]) + _CELL * _count(values)
+                at = reader.at + _count(header[3])
     return size
 
 
@@ -159,11 +152,8 @@ class _Thrift:
             return self._byte()
         if kind < 7:
             return self._integer()
-        if kind == 7:
-            self.at += 8
-            return None
-        if kind == 8:
-            size = self._unsigned()
+        if kind in (7, 8):
+            size = 8 if kind == 7 else self._unsigned()
             self.at += size
             return None
         if kind in (9, 10):
@@ -175,9 +165,6 @@ class _Thrift:
         if kind == 12:
             return self.struct()
         raise ValueError("a type that Parquet does not use")
-
-
-# YAML
 
 
 def load_yaml(text: str | bytes) -> Any:

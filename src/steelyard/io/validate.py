@@ -49,7 +49,11 @@ class Validation:
     def __str__(self) -> str:
         names = {"run": "a run", "both": "a run and qrels", "pool": "a pool"}
         what = f"{names.get(self.kind, self.kind)}, format {self.format}" if self.kind else "not readable"
-        return "\n".join([f"{self.path}: {what}", *map(_shown, self.findings)])
+        lines = [f"{self.path}: {what}"]
+        for finding in self.findings:
+            mark = "" if finding.severity == "info" else f"{finding.severity}: "
+            lines += [f"  {line}" for line in f"{mark}{finding.text}".split("\n")]
+        return "\n".join(lines)
 
 
 @streams_read_once()
@@ -65,8 +69,12 @@ def validate_file(
     source = Source(Path(path))
     try:
         with reading(source.path):
-            if format is None and is_pool(source):
-                return _pool(source, kind)
+            if format is None and is_pool(source):  # it can be judged; it is neither a run nor qrels
+                whole = is_pool_header(source.first_line)
+                size = counted(len(source.jsonl) - whole, "document")
+                missing = FileFinding("error", "the first line, which records how the pool was made, is missing")
+                held = FileFinding("error" if kind else "info", f"{size}; {POOL}")
+                return Validation(source.path, "pool", "jsonl", (held,) if whole else (held, missing))
             if format is not None and kind is not None:
                 detected = Detected(kind, format, kind)
             else:
@@ -86,20 +94,6 @@ def validate_file(
     return Validation(source.path, kinds[0] if len(kinds) == 1 else "both", name, tuple(findings))
 
 
-def _pool(source: Source, kind: Kind | None) -> Validation:
-    """A pool can be judged; it is neither a run nor qrels."""
-    whole = is_pool_header(source.first_line)
-    size = counted(len(source.jsonl) - whole, "document")
-    findings = [FileFinding("error" if kind else "info", f"{size}; {POOL}")]
-    if not whole:
-        findings.append(FileFinding("error", "the first line, which records how the pool was made, is missing"))
-    return Validation(source.path, "pool", "jsonl", tuple(findings))
-
-
-_LONG_QUESTION = 500
-"""Characters: a file of which half the texts are longer holds documents."""
-
-
 def _questions(source: Source) -> Validation | None:
     """A file that is neither a run nor qrels as a list of questions; None if it is none either."""
     try:
@@ -110,8 +104,8 @@ def _questions(source: Source) -> Validation | None:
     asked = sum(text.rstrip().endswith("?") for text in queries.values())
     if form not in ("csv", "tsv", "json", "jsonl", "ndjson", "parquet") and 2 * asked < len(queries):
         return None
-    if "title" in queries.columns or median(map(len, queries.values())) > _LONG_QUESTION:
-        return None
+    if "title" in queries.columns or median(map(len, queries.values())) > 500:
+        return None  # half of the texts are longer: they are documents
     columns = f"; columns to slice by: {', '.join(queries.columns)}" if queries.columns else ""
     first = shortened(next(iter(queries.values())))
     size = f"{counted(len(queries), 'question')}, the first is {first!r}{columns}"
@@ -142,21 +136,15 @@ def run_findings(run: Run) -> Iterator[FileFinding]:
     depths = np.sort(table.group_by("query_id").len()["len"].to_numpy())
     median = f"median {np.median(depths):g}"
     yield FileFinding("info", f"documents per query: {depths[0]:,} to {depths[-1]:,}, {median}")
-    empty = len(run.queries) - len(depths)
-    if empty:
+    if empty := len(run.queries) - len(depths):
         yield FileFinding("warning", f"{counted(empty, 'query has', 'queries have')} an empty list")
     repeats = table.filter(pl.struct("query_id", "doc_id").is_duplicated())
     if repeats.height:
         extra = repeats.height - repeats.select("query_id", "doc_id").unique().height
         times = counted(extra, "document is repeated", "documents are repeated")
         yield FileFinding("warning", f"{times} in the same list ({_example(repeats)})")
-    if not table["score"].null_count():
-        yield from _score_findings(run)
-    yield from _id_findings(table)
-
-
-def _score_findings(run: Run) -> Iterator[FileFinding]:
-    ties = run.table.filter(pl.struct("query_id", "score").is_duplicated())
+    scored = not table["score"].null_count()
+    ties = table.filter(pl.struct("query_id", "score").is_duplicated() & scored)
     if ties.height:
         queries = counted(ties["query_id"].n_unique(), "query", "queries")
         yield FileFinding(
@@ -164,9 +152,10 @@ def _score_findings(run: Run) -> Iterator[FileFinding]:
             f"{ties.height:,} documents have the same score as another in their list, in {queries}: "
             f"their order depends on the tie policy ({_example(ties)})",
         )
-    if run.ordered:
+    if scored and run.ordered:
         rising = rising_scores(run.frame, "scores increase within the order of the run in {where}")
         yield from itertools.starmap(FileFinding, rising)
+    yield from _id_findings(table)
 
 
 def qrels_findings(qrels: Qrels) -> Iterator[FileFinding]:
@@ -179,14 +168,12 @@ def qrels_findings(qrels: Qrels) -> Iterator[FileFinding]:
     above = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(sizes))
     relevant = np.bincount(qrels.doc_query[qrels.grades >= 1], minlength=len(sizes))
     names = qrels.queries
-    for places, text in (
-        (np.flatnonzero(sizes == 0), "without a judgment"),
-        (np.flatnonzero((sizes > 0) & (above == 0)), "without a relevant document"),
-        (
-            np.flatnonzero((above > 0) & (relevant == 0)),
-            "with grades above 0, but all below 1: not relevant without rel",
-        ),
+    for chosen, text in (
+        (sizes == 0, "without a judgment"),
+        ((sizes > 0) & (above == 0), "without a relevant document"),
+        ((above > 0) & (relevant == 0), "with grades above 0, but all below 1: not relevant without rel"),
     ):
+        places = np.flatnonzero(chosen)
         if len(places):
             some = ", ".join(names[place] for place in places[:3].tolist())
             yield FileFinding("warning", f"{counted(len(places), 'query', 'queries')} {text} (as {some})")
@@ -212,8 +199,3 @@ def _id_findings(table: pl.DataFrame) -> Iterator[FileFinding]:
 def _example(rows: pl.DataFrame) -> str:
     first = rows.row(0, named=True)
     return f"as query {first['query_id']!r}, document {first['doc_id']!r}"
-
-
-def _shown(finding: FileFinding) -> str:
-    mark = "" if finding.severity == "info" else f"{finding.severity}: "
-    return "\n".join(f"  {line}" for line in f"{mark}{finding.text}".split("\n"))

@@ -6,7 +6,8 @@ whole are not checked line by line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import io
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TypeAlias
@@ -21,15 +22,9 @@ from steelyard.wording import counted
 
 Check: TypeAlias = "Callable[[list[bytes]], str | None]"
 """From the fields of a line to what is wrong with them; None if nothing is."""
-
 _LOOK = 1 << 18
 _BLANK, _END = ord(" "), ord("\n")
 _TABS = bytes.maketrans(b" \r\x0b\x0c", b"\t\t\t\t")
-
-
-def comment_notes(comments: int) -> tuple[Note, ...]:
-    """The note on comment lines, if there are any."""
-    return (note("comments-skipped", count=comments),) if comments else ()
 
 
 def number(text: bytes) -> float | None:
@@ -51,11 +46,9 @@ def finite(text: bytes, what: str) -> str | None:
     (None, "score 'nan' is not a finite number")
     """
     value = number(text)
-    if value is None:
-        return f"{what} {shown(text)} is not a number"
-    if not isfinite(value):
-        return f"{what} {shown(text)} is not a finite number"
-    return None
+    if value is not None and isfinite(value):
+        return None
+    return f"{what} {shown(text)} is not a {'' if value is None else 'finite '}number"
 
 
 def shown(text: bytes) -> str:
@@ -78,8 +71,7 @@ def judgment_columns(
         columns = {name: pl.col(f"c{place}") for place, name in enumerate(names)}
         return frame.select(**{**columns, "grade": columns["grade"].cast(pl.Float64)})
 
-    table, comments = frame_columns(path, width + 1, passes, keep, check, expected)
-    return table, comment_notes(comments)
+    return frame_columns(path, width + 1, passes, keep, check, expected)
 
 
 def line_numbers(data: bytes) -> list[int]:
@@ -95,8 +87,8 @@ def frame_columns(
     keep: Callable[[pl.DataFrame], pl.DataFrame],
     check: Check,
     expected: str,
-) -> tuple[pl.DataFrame, int]:
-    """What `keep` selects of the text columns c0, c1, ..., and the number of comment lines.
+) -> tuple[pl.DataFrame, tuple[Note, ...]]:
+    """What `keep` selects of the text columns c0, c1, ..., and a note on comment lines, if there are any.
 
     A line has at least one column and null for those it lacks; further columns are dropped.
     `passes` checks a whole block at once; if it fails, `check` goes through its lines for the report.
@@ -110,7 +102,10 @@ def frame_columns(
         comments += skipped
         frame = _block_frame(body, separator, width)
         if frame.height and not passes(frame):
-            problems += _wrong_lines(block, check, lines)
+            for place, line in enumerate(block.split(b"\n"), start=lines + 1):
+                fields = line.split()
+                if fields and not fields[0].startswith(b"#") and (problem := check(fields)) is not None:
+                    problems.append((place, problem))
         elif not problems:
             frames.append(keep(frame))
         lines += block.count(b"\n")
@@ -119,16 +114,7 @@ def frame_columns(
     if not any(frame.height for frame in frames):
         what = f"only {counted(comments, 'comment line')}" if comments else "the file is empty"
         raise InputError(f"{what}. {expected}", path)
-    return pl.concat(frames), comments
-
-
-def _wrong_lines(block: bytes, check: Check, lines_before: int) -> Iterator[tuple[int, str]]:
-    for place, line in enumerate(block.split(b"\n"), start=lines_before + 1):
-        fields = line.split()
-        if fields and not fields[0].startswith(b"#"):
-            problem = check(fields)
-            if problem is not None:
-                yield place, problem
+    return pl.concat(frames), (note("comments-skipped", count=comments),) if comments else ()
 
 
 def _one_separator(block: bytes) -> tuple[bytes, str]:
@@ -167,9 +153,5 @@ def _without_comments(body: bytes) -> tuple[bytes, int]:
 
 
 def _block_frame(body: bytes, separator: str, width: int) -> pl.DataFrame:
-    import io
-
-    header = separator.join(f"c{place}" for place in range(width)).encode() + b"\n"
-    return pl.read_csv(
-        io.BytesIO(header + body), separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True
-    )
+    table = io.BytesIO(separator.join(f"c{place}" for place in range(width)).encode() + b"\n" + body)
+    return pl.read_csv(table, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True)
