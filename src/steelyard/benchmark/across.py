@@ -65,14 +65,12 @@ def across(
     found, notes = _published([*tables, *map(Path, published)])
     datasets: list[DatasetValues] = []
     column: Column | None = None
-    name = measure
-    first: tuple[str, Comparison] | None = None
+    name, first = measure, next(((dataset, comparison) for dataset, (comparison, _) in sources.items()), None)
     for dataset, (comparison, page) in sources.items():
         table, own = measured_column(comparison, measure)
         if column is not None and first is not None:
             _check_same(first, column, dataset, own, comparison)
         column, name = own, label(own.key, table.k)
-        first = first or (dataset, comparison)
         datasets.append(dataset_values(dataset, comparison, table, own, page))
     if name is None:
         name = MAIN_SCORE if any(MAIN_SCORE in each.scores for each in found) else "score"
@@ -87,12 +85,9 @@ def _sources(results: Any) -> tuple[dict[str, tuple[Comparison, Path | None]], l
     published: list[Path] = []
     if isinstance(results, (str, Path, Comparison, BenchResult, ResultFolder)):
         results = [results]
-    named: Iterable[tuple[str | None, Any]] = (
-        ((str(name), result) for name, result in results.items())
-        if isinstance(results, Mapping)
-        else (result if isinstance(result, tuple) else (None, result) for result in results)
-    )
-    for name, result in named:
+    if isinstance(results, Mapping):
+        results = [(str(name), result) for name, result in results.items()]
+    for name, result in (each if isinstance(each, tuple) else (None, each) for each in results):
         if isinstance(result, (str, Path)) and not _is_result(Path(result)):
             if name is not None:
                 raise InputError(
@@ -127,7 +122,12 @@ def _results_of(name: str | None, result: Any) -> list[tuple[str, Comparison, Pa
                     f"{path} has the results of several datasets; give it without a name, or the folder of {name!r} "
                     "in it."
                 )
-            return [each for dataset in _datasets_in(path) for each in _results_of(dataset, path / dataset)]
+            file = path / ACROSS_FILE
+            try:
+                datasets = [str(name) for name in json.loads(file.read_text("utf-8"))["datasets"]]
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
+            return [each for dataset in datasets for each in _results_of(dataset, path / dataset)]
         result = load_result(path)
     if isinstance(result, ResultFolder):
         return [(name or str(result.record["dataset"]["name"]), result.comparison, result.path / "report.html")]
@@ -143,15 +143,6 @@ def _results_of(name: str | None, result: Any) -> list[tuple[str, Comparison, Pa
     )
 
 
-def _datasets_in(folder: Path) -> list[str]:
-    """The datasets of a bench over several."""
-    file = folder / ACROSS_FILE
-    try:
-        return [str(name) for name in json.loads(file.read_text("utf-8"))["datasets"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
-
-
 def _check_same(
     first: tuple[str, Comparison], column: Column, dataset: str, own: Column, comparison: Comparison
 ) -> None:
@@ -162,9 +153,8 @@ def _check_same(
     for what, one, other in (("the measure", *spelled), ("the settings", *settings), ("the weights", *weights)):
         if one != other:
             raise InputError(
-                f"{what} of {first[0]!r} and {dataset!r} differ ({one or 'the defaults'} and "
-                f"{other or 'the defaults'}), "
-                "so their values cannot be averaged. Run both benches with the same settings."
+                f"{what} of {first[0]!r} and {dataset!r} differ ({one or 'the defaults'} and {other or 'the defaults'}"
+                "), so their values cannot be averaged. Run both benches with the same settings."
             )
 
 
@@ -281,10 +271,8 @@ def _with_published(
         return [DatasetValues(titles[key], own) for key, own in means.items()], []
     runs = sorted({run for key in known for run in means.get(key, {})})
     unused = [titles[key] for key in means if key not in known]
-    notes = [
-        *([note("across-published", runs=runs)] if runs else []),
-        *([note("across-unused-datasets", names=unused)] if unused else []),
-    ]
+    notes = [note("across-published", runs=runs)] if runs else []
+    notes += [note("across-unused-datasets", names=unused)] if unused else []
     return [each.with_published(means.get(_folded(each.name), {})) for each in datasets], notes
 
 
@@ -294,10 +282,10 @@ def _score(each: Published, measure: str, column: Column | None, dialect: Dialec
         return each.scores[""]
     if measure in each.scores:
         return each.scores[measure]
-    wanted = {measure}
+    wanted = {measure, _spelled(dialect_of("steelyard"), measure)}
+    if column is not None and column.measure is not None:
+        wanted.add(column.measure.spelled)
     names = dialect_of("mteb") if dialect.name == "steelyard" else dialect
-    wanted |= {column.measure.spelled} if column is not None and column.measure is not None else set()
-    wanted |= {_spelled(dialect_of("steelyard"), measure)}
     for name, value in each.scores.items():
         if _spelled(names, name) in wanted:
             return value

@@ -116,8 +116,7 @@ def own_chunks(entry: Any, folder: Path) -> OwnChunker | ChunkFile | None:
     key = "target" if kind == "python" else "path"
     given = entry[kind] if isinstance(entry[kind], Mapping) else {key: entry[kind]}
     settings = {**given, **{name: value for name, value in entry.items() if name != kind}}
-    unknown = [str(name) for name in settings if name not in (key, "name")]
-    if unknown or key not in settings:
+    if not {key} <= set(settings) <= {key, "name"}:
         raise InputError(f"{kind}: expected `{key}` and `name`, got {', '.join(map(str, settings)) or 'nothing'}.")
     name = str(settings.get("name") or "")
     if kind == "python":
@@ -153,14 +152,14 @@ class Chunking:
 
     def specs(self, specs: Sequence[Spec]) -> list[Spec]:
         """The retrievers for this chunking, each with its own index and label."""
-        label, chosen = self.label, [spec for spec in specs if _runs_on(spec, self.label)]
-        if label is None:
-            return chosen
-        own = [run_user_code(partial(deepcopy, spec.retriever), spec.label) for spec in chosen]
-        return [
-            replace(spec, label=row_label(spec.label, label), retriever=copy)
-            for spec, copy in zip(chosen, own, strict=True)
-        ]
+        if self.label is None:
+            return list(specs)
+        own = []
+        for spec in specs:
+            if _runs_on(spec, self.label):
+                copy = run_user_code(partial(deepcopy, spec.retriever), spec.label)
+                own.append(replace(spec, label=f"{spec.label} on {self.label}", retriever=copy))
+        return own
 
     def chunk_id(self, doc: str) -> str:
         """The id of a chunk that a retriever returned: with the label of the chunking, if it has its own ids."""
@@ -168,27 +167,20 @@ class Chunking:
         return own if self.label is not None and doc not in self.corpus and own in self.corpus else doc
 
 
-def row_label(retriever: str, chunking: str) -> str:
-    """The label of a retriever on a chunking, as in `bm25-okapi on fixed-200/20`."""
-    return f"{retriever} on {chunking}"
-
-
-def _runs_on(spec: Spec, label: str | None) -> bool:
+def _runs_on(spec: Spec, label: str) -> bool:
     """Whether a retriever is run on a chunking: on all of them, unless it names its own."""
-    return label is None or not spec.chunkers or label in spec.chunkers
+    return not spec.chunkers or label in spec.chunkers
 
 
-def row_labels(chunkers: Sequence[Any], specs: Sequence[Spec], folder: Path = Path()) -> tuple[str, ...]:
+def row_labels(chunkers: Sequence[Any], specs: Sequence[Spec], folder: Path) -> tuple[str, ...]:
     """The labels of all rows: every retriever on every chunking, or on those that it names."""
     if not chunkers:
         return tuple(spec.label for spec in specs)
     labels = [each.label for each in _chunkers(chunkers, folder)]
-    return tuple(row_label(spec.label, label) for label in labels for spec in specs if _runs_on(spec, label))
+    return tuple(f"{spec.label} on {label}" for label in labels for spec in specs if _runs_on(spec, label))
 
 
-def chunker_problems(
-    chunkers: Sequence[Any], specs: Sequence[Spec], by: str | None, folder: Path = Path()
-) -> list[Problem]:
+def chunker_problems(chunkers: Sequence[Any], specs: Sequence[Spec], by: str | None, folder: Path) -> list[Problem]:
     """The problems of the chunkers of a bench."""
     problems: list[Problem] = []
     seen: set[str] = set()
@@ -203,15 +195,11 @@ def chunker_problems(
                 text = f"two chunkers are called {label!r}; give one of them another name (name: ...)"
                 problems.append((("chunkers", number), text))
             seen.add(label)
-    problems += [
-        (("retrievers", spec.entry), problem)
-        for spec in specs
-        if (problem := _spec_problem(spec, seen if len(problems) == 0 else None))
-    ]
+    found = [(spec.entry, _spec_problem(spec, None if problems else seen)) for spec in specs]
+    problems += [(("retrievers", entry), problem) for entry, problem in found if problem]
     if chunkers and by == COMPLEXITY:
-        problems.append(
-            (("by",), "complexity counts relevant documents, which differ by chunking; name a column of the queries")
-        )
+        text = "complexity counts relevant documents, which differ by chunking; name a column of the queries"
+        problems.append((("by",), text))
     return problems
 
 
@@ -223,11 +211,9 @@ def _spec_problem(spec: Spec, known: Collection[str] | None) -> str:
             "`chunks: FILE` among the chunkers"
         )
     unknown = [label for label in spec.chunkers if known is not None and label not in known]
-    if not unknown:
-        return ""
-    if not known:
-        return f"{spec.label}: `chunker` names a chunking, and there are no chunkers"
-    return f"{spec.label}: {unknown_name('chunker', unknown[0], list(known))}"
+    if unknown and known:
+        return f"{spec.label}: {unknown_name('chunker', unknown[0], list(known))}"
+    return f"{spec.label}: `chunker` names a chunking, and there are no chunkers" if unknown else ""
 
 
 def _chunkers(entries: Sequence[Any], folder: Path) -> list[Chunker | ChunkFile]:
@@ -263,8 +249,8 @@ def chunkings_of(
     Without `evidence`, every chunk of a relevant document is relevant.
     """
     # What retrieved lists depend on: the documents and the queries. The qrels are not part of it.
-    parts = (dataset.corpus.fingerprint, dataset.queries.fingerprint)
-    fingerprint = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    content = f"{dataset.corpus.fingerprint}\n{dataset.queries.fingerprint}"
+    fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     if not chunkers:
         return [Chunking(None, dataset.corpus, dataset.qrels, fingerprint)]
     found = Evidence.from_qrels(dataset.qrels) if evidence is None else _evidence(evidence, folder)
@@ -304,17 +290,14 @@ def _chunking(
         digest.update(f"{chunk.chunk_id}\0{chunk.start}\0{chunk.end}\n".encode())
     tokens = sum(len(chunk.text.split()) for chunk in chunks) / len(chunks)
     corpus = {chunk.chunk_id: chunk.text for chunk in chunks}
-    rules = by_rule if len(by_rule) > 1 else {}
+    rules = by_rule if evidence.spans.height else {}
     return Chunking(each.label, corpus, by_rule[overlap], digest.hexdigest()[:16], tokens, rules)
 
 
 def _judged(evidence: Evidence, chunks: Sequence[Chunk], overlap: str, dataset: Dataset, prefix: str) -> Qrels:
     """The qrels of the chunks by one overlap rule; placeholders for targets in no chunk have the prefix, too."""
     judged = evidence.judge(chunks, overlap=overlap, documents=dataset.corpus.texts)  # type: ignore[arg-type]
-    rows = [
-        (query, doc if doc.startswith(prefix) else f"{prefix}{doc}", grade, target)
-        for query, doc, grade, target in _rows(judged)
-    ]
+    rows = [(query, prefix + doc.removeprefix(prefix), grade, target) for query, doc, grade, target in _rows(judged)]
     qrels = Qrels.from_rows(rows, judged.queries).on_scale_of(judged)
     qrels.notes = judged.notes
     return qrels

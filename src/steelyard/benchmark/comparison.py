@@ -143,14 +143,11 @@ def _merged(parts: Sequence[EvaluatedRuns], qrels: Qrels, runs: Mapping[str, Run
 def _stacked(tables: Sequence[ScoreTable | None], queries: tuple[str, ...]) -> ScoreTable:
     """The score tables of several chunkings as one, over all queries; NaN where a table has no value."""
     known = [table for table in tables if table is not None]
+    place = {query: at for at, query in enumerate(queries)}
     parts = []
     for table in known:
-        place = {query: at for at, query in enumerate(table.queries)}
-        values = np.full((len(table.runs), len(table.columns), len(queries)), np.nan)
-        for at, query in enumerate(queries):
-            if query in place:
-                values[:, :, at] = table.values[:, :, place[query]]
-        parts.append(values)
+        parts.append(np.full((len(table.runs), len(table.columns), len(queries)), np.nan))
+        parts[-1][:, :, [place[query] for query in table.queries]] = table.values
     runs = tuple(run for table in known for run in table.runs)
     return replace(known[0], runs=runs, queries=queries, values=np.concatenate(parts))
 
@@ -169,47 +166,42 @@ def chunking_notes(
 ) -> tuple[Note, ...]:
     """The notes on the chunkings: how much text the runs read, queries without judgments, evidence that was cut."""
     text_read = _text_read_note(chunkings, comparison, chunking_of, runs)
-    texts = {str(c.label): [str(each).rstrip(".") for each in c.qrels.notes] for c in chunkings}
-    evidence = [
-        note("chunkings-evidence", chunkings=labels, every=len(labels) == len(chunkings) > 1, texts=found)
-        for labels, found in notes_by_names(texts).items()
-    ]
-    return (*([text_read] if text_read else []), *_query_notes(dataset, chunkings[0]), *evidence)
-
-
-def _query_notes(dataset: Dataset, chunking: Chunking) -> list[Note]:
-    """Queries of the dataset without judgments, and judged queries that are not in the dataset."""
-    judged, queries = chunking.qrels.queries, dataset.queries
-    known = set(judged)
-    without = [query for query in queries if query not in known]
+    notes = [] if text_read is None else [text_read]
+    judged, queries = dict.fromkeys(chunkings[0].qrels.queries), dataset.queries
+    without = [query for query in queries if query not in judged]
     unknown = [query for query in judged if query not in queries]
-    notes = []
     if without:
         notes.append(note("queries-not-run", count=len(without), queries=len(queries), examples=without[:EXAMPLES]))
     if unknown:
         notes.append(note("judged-queries-not-in-dataset", count=len(unknown), examples=unknown[:EXAMPLES]))
-    return notes
+    texts = {str(c.label): [str(each).rstrip(".") for each in c.qrels.notes] for c in chunkings}
+    for labels, found in notes_by_names(texts).items():
+        every = len(labels) == len(chunkings) > 1
+        notes.append(note("chunkings-evidence", chunkings=labels, every=every, texts=found))
+    return tuple(notes)
 
 
 def _text_read_note(
     chunkings: Sequence[Chunking], comparison: Comparison, chunking_of: Mapping[str, str], runs: Mapping[str, Run]
 ) -> Note | None:
-    """How much text the best runs read, if they are ranked at a cutoff that does not count it."""
+    """How many tokens per query the best runs read, if they are ranked at a cutoff that does not count them."""
     column, parts = comparison.score_tables[0].columns[0], comparison.components[0]
     columns = parts.columns if column.key == COMPOSITE and parts is not None else (column,)
     ranking = [each.measure for each in columns if each.measure is not None]
     cutoffs = [m.cutoff for m in ranking if m.cutoff is not None and m.definition.cutoff_kind == "rank"]
     if len(chunkings) < 2 or not cutoffs or any(m.parameters.get("budget") is not None for m in ranking):
         return None
-    deepest = int(max(cutoffs))
-    first = comparison.score_tables[0]
+    deepest, first = int(max(cutoffs)), comparison.score_tables[0]
     order = [row.run for row in comparison.leaderboard_rows if row.k == first.k]
     others = [run for run in order if chunking_of[run] != chunking_of[order[0]]]
     if not others:
         return None
     places = {others[0]: "the best on another chunking", order[1]: "second", order[0]: "first"}
     tokens = {str(chunking.label): token_counts(chunking.corpus) for chunking in chunkings}
-    read = {run: _tokens_read(runs[run], tokens[chunking_of[run]], deepest) for run in places}
+    read = {}
+    for name in places:
+        near, own = runs[name].frame.filter(pl.col("rank") <= deepest), tokens[chunking_of[name]]
+        read[name] = sum(own.get(doc, 0) for doc in near["doc_id"].to_list()) / max(1, len(runs[name].queries))
     advised, measured = _budget_measure(comparison, ranking, min(read.values()))
     return note(
         "chunkings-text-read",
@@ -222,20 +214,13 @@ def _text_read_note(
     )
 
 
-def _tokens_read(run: Run, tokens: Mapping[str, int], k: int) -> float:
-    """Mean number of tokens of the first k documents, over the queries of the run."""
-    near = run.frame.filter(pl.col("rank") <= k)
-    return sum(tokens.get(doc, 0) for doc in near["doc_id"].to_list()) / max(1, len(run.queries))
-
-
 def _budget_measure(comparison: Comparison, ranking: Sequence[Measure], least: float) -> tuple[str, bool]:
     """A measure with a token budget to rank by, and whether the bench has it already."""
     for column in comparison.score_tables[0].columns:
         if column.measure is not None and column.measure.parameters.get("budget") is not None:
             return column.key, True
-    budget = _rounded(least)
-    own = ranking[0] if len(ranking) == 1 and ranking[0].definition.parameter("budget") else None
-    if own is None:
+    budget, own = _rounded(least), ranking[0]
+    if len(ranking) > 1 or not own.definition.parameter("budget"):
         return str(parse(f"R(per=target, budget={budget})")), False
     return str(parse(own.name)(**dict(own.given), budget=budget)), False
 
@@ -330,31 +315,24 @@ def split_run(
     own = frame.filter(pl.col("run") == chosen)
     *before, last = reads
     returned = {stage: _run(own, stage, None) for stage in before}
-    lists: dict[str, Any] = dict(returned)
     answer = Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)
     settings = record["settings"]
     measure = first_measure(settings) if measure is None else measure
-    if dialect(settings.get("dialect") or "steelyard").reads_texts([measure]):
+    definitions = settings.get("dialect") or "steelyard"
+    if dialect(definitions).reads_texts([measure]):
         answer = Run(answer, texts=texts())
-    lists[last] = answer
+    lists: dict[str, Any] = {**returned, last: answer}
     for stage in reads:
         numbers = own.filter(pl.col("stage") == stage)["call"].drop_nulls().unique().sort().to_list()
         if numbers:
             lists[stage] = {"calls": [_run(own, stage, number) for number in numbers], "list": lists[stage]}
     policies = {key: settings[key] for key in _POLICIES if settings.get(key) is not None}
+    policies |= {key: value for key, value in options.items() if value is not None}
     judged = chunking_qrels(qrels, row["chunker"]) if row.get("chunker") else qrels
-    split = stages(
-        judged,
-        lists,
-        measure,
-        inputs=reads,
-        dialect=settings.get("dialect") or "steelyard",
-        **{**policies, **{key: value for key, value in options.items() if value is not None}},
-    )
-    others = tuple(run for run in known if run != chosen)
+    split = stages(judged, lists, measure, inputs=reads, dialect=definitions, **policies)
     if split.lists:
         returned |= {last: answer, **split.lists}
-    return replace(split, run=chosen, others=others, lists=returned)
+    return replace(split, run=chosen, others=tuple(run for run in known if run != chosen), lists=returned)
 
 
 def _run(frame: pl.DataFrame, stage: str, call: int | None) -> Run:

@@ -63,10 +63,10 @@ def read_yaml(path: Path) -> LocatedYaml:
     repeated: list[str] = []
     try:
         with reading(path):
-            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            value, node = None, yaml.compose(text, Loader=yaml.SafeLoader)
             if node is not None:
                 check_aliases(node)
-            value = _construct(node, (), lines, repeated, yaml.SafeLoader("")) if node is not None else None
+                value = _construct(node, (), lines, repeated, yaml.SafeLoader(""))
     except InputError as error:
         if isinstance(error.__cause__, yaml.YAMLError):
             raise InputError(f"{path} is not YAML: {error.__cause__}") from None
@@ -104,13 +104,8 @@ class Gate(BaseModel):
 if TYPE_CHECKING:
     _Policies = BaseModel
 else:
-    _Policies = create_model(
-        "_Policies",
-        **{
-            name: ((float if name == "rel" else str) | None, Field(None, description=help_text(name)))
-            for name in POLICIES
-        },
-    )
+    _fields = {name: (str | None, Field(None, description=help_text(name))) for name in POLICIES}
+    _Policies = create_model("_Policies", **_fields | {"rel": (float | None, _fields["rel"][1])})
 
 
 class Bench(_Policies):
@@ -223,15 +218,8 @@ class Bench(_Policies):
         return {name: getattr(self, name) for name in POLICIES}
 
 
-_QUOTED = 300
-"""The characters of a wrong value that an error quotes."""
-
 NO_RETRIEVER = object()
 """In place of the retrievers of a bench that has none, so that the rest of it can be checked."""
-
-
-DEFAULT_MEASURES = ["nDCG@10"]
-"""The measures of a bench with `queries` that names none."""
 
 CHUNK_MEASURES = [f"{name}budget=1000)" for name in ("SpanR(", "SpanP(", "SpanIoU(", "R(per=target, ")]
 """The measures of a bench of chunkers that names none; those of spans if the evidence has spans."""
@@ -255,32 +243,35 @@ def check_bench(
         (source, []) if isinstance(source, Bench) else _validated({str(key): value for key, value in source.items()})
     )
     folder = path.parent if path else Path()
-    entries = [entry for entry in bench.retrievers if entry is not NO_RETRIEVER]
-    specs, found = specs_of(entries, folder)
+    specs, found = specs_of([entry for entry in bench.retrievers if entry is not NO_RETRIEVER], folder)
     problems += [(("retrievers", *place), text) for place, text in found]
-    problems += _setting_problems(bench, specs, folder)
-    problems += _file_problems(bench, folder)
+    problems += [*_setting_problems(bench, specs, folder), *_file_problems(bench, folder)]
     if not any(place[:1] in (("dataset",), ("datasets",)) for place, _ in problems):
         problems += _datasets_problems(bench, specs)
     if bench.queries is not None and bench.corpus is None:
         problems += [(("retrievers", spec.entry), without_corpus(spec)) for spec in specs if spec.needs_corpus]
     if problems:
-        known = {place[:1] for place, _ in problems}
         texts = []
-        for place, text in [*problems, *_dataset_problems(bench, folder, known)]:
+        for place, text in [*problems, *_dataset_problems(bench, folder, {place[:1] for place, _ in problems})]:
             line = located.line(place) if located else None
             texts.append(f"line {line}: {text}" if line is not None else text)
-        where = str(path) if path else "the bench"
+        where = path or "the bench"
         raise InputError(problem_report(f"{where}: {counted(len(texts), 'problem')}; nothing was run:", texts))
     if not bench.measures and not dialect(bench.dialect).measures:
-        bench = bench.model_copy(update={"measures": CHUNK_MEASURES if bench.chunkers else DEFAULT_MEASURES})
+        bench = bench.model_copy(update={"measures": CHUNK_MEASURES if bench.chunkers else ["nDCG@10"]})
     return bench, specs
 
 
 def _datasets_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
-    """Neither or both of `dataset` and `datasets`; names that cannot be folders; what belongs to one dataset only."""
+    """Keys that exclude or need each other; names that cannot be folders; what belongs to one dataset only."""
     if bench.datasets is None:
-        return _parts_problems(bench)
+        if bench.dataset is None and bench.queries is None:
+            return [((), "`dataset` is missing, or `queries`, a file of questions")]
+        if bench.dataset is not None and bench.queries is not None:
+            return [(("queries",), "`dataset` and `queries` are both given; keep one of them")]
+        if bench.corpus is not None and bench.queries is None:
+            return [(("corpus",), "`corpus` belongs to `queries`; for a dataset: `dataset: {path: DIR, corpus: FILE}`")]
+        return []
     problems: list[Problem] = []
     if bench.dataset is not None:
         problems.append((("datasets",), "`dataset` and `datasets` are both given; keep one of them"))
@@ -288,7 +279,7 @@ def _datasets_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
         problems.append((("datasets",), "expected two datasets or more; use `dataset` for one"))
     folded: dict[str, str] = {}
     for name in bench.datasets:
-        if not _FOLDER_NAME.fullmatch(name):
+        if not re.fullmatch(r"\w[\w.-]*", name):
             text = f"the name {name!r} is also that of a folder; use letters, digits, `-`, `_` and `.`"
             problems.append((("datasets", name), text))
         other = folded.setdefault(name.lower(), name)
@@ -301,21 +292,6 @@ def _datasets_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
     if bench.evidence is not None:
         problems.append((("evidence",), f"a file of evidence {own}"))
     return problems
-
-
-def _parts_problems(bench: Bench) -> list[Problem]:
-    """Neither or both of `dataset` and `queries`; a corpus without queries."""
-    if bench.dataset is None and bench.queries is None:
-        return [((), "`dataset` is missing, or `queries`, a file of questions")]
-    if bench.dataset is not None and bench.queries is not None:
-        return [(("queries",), "`dataset` and `queries` are both given; keep one of them")]
-    if bench.corpus is not None and bench.queries is None:
-        return [(("corpus",), "`corpus` belongs to `queries`; for a dataset: `dataset: {path: DIR, corpus: FILE}`")]
-    return []
-
-
-_FOLDER_NAME = re.compile(r"\w[\w.-]*", re.UNICODE)
-"""Names of datasets that are also names of folders."""
 
 
 def _validated(values: dict[str, Any]) -> tuple[Bench, list[Problem]]:
@@ -339,7 +315,7 @@ def _validation_text(error: Any) -> str:
         return f"unknown key {key!r}.{close} Known: {', '.join(known)}"
     if error["type"] == "missing":
         return f"`{key}` is missing"
-    return f"{key}: {error['msg']}, got {shortened(repr(masked_settings(error['input'])), _QUOTED)}"
+    return f"{key}: {error['msg']}, got {shortened(repr(masked_settings(error['input'])), 300)}"
 
 
 def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list[Problem]:
@@ -368,7 +344,6 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list
                 check(("composite", text), chosen.measure, text)
     faults = chunker_problems(bench.chunkers, specs, bench.by, folder)
     problems += faults
-    labels = () if faults else row_labels(bench.chunkers, specs, folder)
     if bench.evidence is not None and not bench.chunkers:
         text = "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`"
         problems.append((("evidence",), text))
@@ -376,16 +351,15 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list
     check(("correction",), check_correction, bench.correction)
     plan = ComparisonPlan(bench.test, bench.correction if len(problems) == found else "none")
     check(("test",), plan.checked)
+    labels = () if faults else row_labels(bench.chunkers, specs, folder)
     if bench.baseline is not None and labels:
         check(("baseline",), plan.with_baseline, bench.baseline, labels)
     for number, text in enumerate(bench.gate.rules):
         rule = check(("gate", number), parse_rule, text)
         if rule is not None and chosen is not None:
             check(("gate", number), _check_rule_measure, rule, bench, chosen)
-    for number, k in enumerate(bench.at or []):
-        if k < 1:
-            problems.append((("at", number), f"the cutoff is {k}; expected 1 or more"))
-    return problems
+    cutoffs = enumerate(bench.at or [])
+    return problems + [(("at", at), f"the cutoff is {k}; expected 1 or more") for at, k in cutoffs if k < 1]
 
 
 def _measures(chosen: Dialect, text: str) -> list[Measure]:
@@ -418,8 +392,7 @@ def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
 def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
     """A dataset or evidence file that does not exist; nothing is read."""
     problems: list[Problem] = []
-    several = bench.datasets or {}
-    sources: dict[Place, Any] = {("datasets", name): source for name, source in several.items()}
+    sources: dict[Place, Any] = {("datasets", name): source for name, source in (bench.datasets or {}).items()}
     if bench.dataset is not None:
         sources[("dataset",)] = bench.dataset
     for place, source in sources.items():
@@ -428,18 +401,16 @@ def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
         try:
             path = path_and_options(source)[0]
         except InputError as error:
-            hint = ""
-            if isinstance(source, list) and place == ("dataset",):
-                hint = "; for several datasets: `datasets: {name: path, ...}`"
+            several = isinstance(source, list) and place == ("dataset",)
+            hint = "; for several datasets: `datasets: {name: path, ...}`" if several else ""
             problems.append((place, str(error).rstrip(".") + hint))
-        else:
-            if path is None:
-                continue
-            name = str(path)
-            known = name == "demo" or name.startswith("ir_datasets:")
-            if not known and not os.path.exists(folder / path) and not os.path.exists(path):
-                close = did_you_mean(name, ["demo"])
-                problems.append((place, f"there is no dataset {name!r}.{close} Expected {FORMS}"))
+            continue
+        name = str(path)
+        if path is None or name == "demo" or name.startswith("ir_datasets:"):
+            continue
+        if not os.path.exists(folder / path) and not os.path.exists(path):
+            close = did_you_mean(name, ["demo"])
+            problems.append((place, f"there is no dataset {name!r}.{close} Expected {FORMS}"))
     for part in ("queries", "corpus", "qrels"):
         named = getattr(bench, part)
         named = named.get("path") if isinstance(named, Mapping) else named
@@ -460,16 +431,15 @@ def _dataset_problems(bench: Bench, folder: Path, known: set[Place]) -> list[Pro
         return []
     if bench.by is None and not isinstance(bench.dataset, Mapping):
         return []
+    key = "dataset"
     try:
         dataset = dataset_named(bench.dataset, folder)
+        key = "by"
+        check_by(bench, dataset)
     except NoQrelsError:
         return []
     except SteelyardError as error:
-        return [(("dataset",), str(error))]
-    try:
-        check_by(bench, dataset)
-    except InputError as error:
-        return [(("by",), str(error))]
+        return [((key,), str(error))]
     return []
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -112,13 +112,8 @@ class ReturnedTexts:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         database = self._database = sqlite3.connect(self.path, check_same_thread=False, isolation_level="DEFERRED")
         # What the process has written is safe if it is killed; after a power failure the bench starts afresh.
-        for setting in (
-            "locking_mode = exclusive",
-            "journal_mode = wal",
-            "synchronous = off",
-            "cache_size = -16000",
-            "wal_autocheckpoint = 10000",
-        ):
+        settings = "locking_mode=exclusive journal_mode=wal synchronous=off cache_size=-16000 wal_autocheckpoint=10000"
+        for setting in settings.split():
             database.execute(f"pragma {setting}")
         database.execute(
             "create table if not exists documents (doc_id text primary key, digest blob, text text, "
@@ -211,13 +206,10 @@ def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_t
         if made:
             notes.append(note("ids-made", run=run, count=made))
     digests = {run: returned.digests(islice(docs, _COMPARED)) for run, docs in lists.items()}
-    names = [run for run, texts in digests.items() if texts]
-    for place, run in enumerate(names):
-        for other in names[place + 1 :]:
-            shared = digests[run].keys() & digests[other].keys()
-            apart = [text for text in shared if digests[run][text] != digests[other][text]]
-            if apart and 2 * len(apart) > len(shared):
-                first = apart[0]
-                pair = (digests[run][first], digests[other][first])
-                notes.append(note("same-texts-different-ids", run=run, other=other, count=len(apart), ids=pair))
+    for (run, own), (other, theirs) in combinations([(run, texts) for run, texts in digests.items() if texts], 2):
+        shared = own.keys() & theirs.keys()
+        apart = [text for text in shared if own[text] != theirs[text]]
+        if apart and 2 * len(apart) > len(shared):
+            pair = (own[apart[0]], theirs[apart[0]])
+            notes.append(note("same-texts-different-ids", run=run, other=other, count=len(apart), ids=pair))
     return notes

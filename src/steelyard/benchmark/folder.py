@@ -99,10 +99,7 @@ class ResultFolder:
             check=Check.from_dict(record["check"]).document() if record.get("check") else None,
             errors={row["run"]: row["errors"] for row in rows if row["errors"]},
             made={
-                str(row["run"]): (
-                    ", ".join(f"{name}={value}" for name, value in row["settings"].items()),
-                    str(row["fingerprint"]),
-                )
+                row["run"]: (", ".join(f"{key}={value}" for key, value in row["settings"].items()), row["fingerprint"])
                 for row in rows
             },
             facts=[
@@ -117,7 +114,7 @@ class ResultFolder:
             ],
             command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
             whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --full",
-            controls=tuple(str(row["run"]) for row in rows if row["settings"].get("retriever") == RANDOM),
+            controls=tuple(row["run"] for row in rows if row["settings"].get("retriever") == RANDOM),
             absent=tuple(map(sentence, self.notes)),
         )
 
@@ -175,33 +172,30 @@ def load_result(source: str | Path) -> ResultFolder:
     path = Path(source)
     path = path.parent if path.name == "result.json" else path
     with reading(path):
-        return _load(path)
-
-
-def _load(path: Path) -> ResultFolder:
-    record = read_record(path)
-    runs = _read_runs(path, record)
-    notes: list[Note] = []
-    queries, columns = read_queries(path, notes)
-    documents = _read_documents(path, notes)
-    if record["comparison"] is None:
-        return ResultFolder(path, record, runs, Qrels({}), None, queries, columns, documents, tuple(notes))
-    settings = record["settings"]
-    qrels = read_qrels(path, settings)
-    if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
-        texts = _whole_texts(documents)
-        runs = {name: Run(run, texts=texts) for name, run in runs.items()}
-    parts = {rule: part.drop_nulls("doc_id") for rule, part in read_by_rule(path / OVERLAPS_FILE).items()}
-    rules = {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
-    comparison = _compare_again(record, qrels, rules, runs, columns, notes)
-    comparison = comparing.with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
-    cached = tuple(str(row["run"]) for row in record["runs"] if row.get("cached"))
-    failed = {
-        str(row["run"]): failed_share(len(row["errors"]), row["queries"]) for row in record["runs"] if row["errors"]
-    }
-    comparison = replace(comparison, failed=failed, cached=cached, judge_command=judge_command(path))
-    notes += _changed_means(record, comparison)
-    return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
+        record = read_record(path)
+        runs = _read_runs(path, record)
+        frames = {what: read_frame(path / f"{what}.parquet") for what in ("queries", "documents")}
+        missing = [what for what, frame in frames.items() if frame is None]
+        notes = [note("result-file-missing", file=f"{what}.parquet", what=what) for what in missing]
+        queries, columns = queries_of(frames["queries"])
+        documents = documents_of(frames["documents"])
+        if record["comparison"] is None:
+            return ResultFolder(path, record, runs, Qrels({}), None, queries, columns, documents, tuple(notes))
+        settings = record["settings"]
+        qrels = read_qrels(path, settings)
+        if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
+            texts = _whole_texts(documents)
+            runs = {name: Run(run, texts=texts) for name, run in runs.items()}
+        parts = {rule: part.drop_nulls("doc_id") for rule, part in read_by_rule(path / OVERLAPS_FILE).items()}
+        rules = {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
+        comparison = _compare_again(record, qrels, rules, runs, columns, notes)
+        comparison = comparing.with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
+        rows = record["runs"]
+        cached = tuple(row["run"] for row in rows if row.get("cached"))
+        failed = {row["run"]: failed_share(len(row["errors"]), row["queries"]) for row in rows if row["errors"]}
+        comparison = replace(comparison, failed=failed, cached=cached, judge_command=judge_command(path))
+        notes += _changed_means(record, comparison)
+        return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
 
 
 def _whole_texts(documents: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -210,8 +204,7 @@ def _whole_texts(documents: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 
 def _texts_in(path: Path) -> dict[str, str]:
-    """The texts of the documents of a result folder."""
-    return _whole_texts(_read_documents(path, []))
+    return _whole_texts(documents_of(read_frame(path / DOCUMENTS)))
 
 
 def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Stages:
@@ -292,7 +285,7 @@ def read_by_rule(file: Path) -> dict[str, pl.DataFrame]:
 
 
 def _read_runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
-    files = {str(row["run"]): path / "runs" / str(row["file"]) for row in record["runs"]}
+    files = {row["run"]: path / "runs" / row["file"] for row in record["runs"]}
     missing = [str(file.relative_to(path)) for file in files.values() if not os.path.isfile(file)]
     if missing:
         raise InputError(
@@ -306,18 +299,15 @@ def _read_runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
     return {name: Run.read(file, format="parquet", name=name) for name, file in files.items()}
 
 
-def read_queries(path: Path, notes: list[Note] | None = None) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """The texts of the queries and their other columns; if they cannot be read, a note is added to `notes`."""
-    frame = read_frame(path / "queries.parquet")
+def read_queries(path: Path) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The texts of the queries of a result folder and their other columns; none if they cannot be read."""
+    return queries_of(read_frame(path / "queries.parquet"))
+
+
+def queries_of(frame: pl.DataFrame | None) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The texts of the queries and their other columns, of the content of queries.parquet; none without it."""
     if frame is None:
-        if notes is not None:
-            notes.append(note("result-file-missing", file="queries.parquet", what="queries"))
         return {}, {}
-    return queries_of(frame)
-
-
-def queries_of(frame: pl.DataFrame) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """The texts of the queries and their other columns, of the content of queries.parquet."""
     ids = frame["query_id"].to_list()
     columns = {
         name: {query: value for query, value in zip(ids, frame[name].to_list(), strict=True) if value is not None}
@@ -327,17 +317,9 @@ def queries_of(frame: pl.DataFrame) -> tuple[dict[str, str], dict[str, dict[str,
     return dict(zip(ids, frame["text"].to_list(), strict=True)), columns
 
 
-def _read_documents(path: Path, notes: list[Note]) -> dict[str, tuple[str, str]]:
-    frame = read_frame(path / DOCUMENTS)
-    if frame is None:
-        notes.append(note("result-file-missing", file=DOCUMENTS, what="documents"))
-        return {}
-    return documents_of(frame)
-
-
-def documents_of(frame: pl.DataFrame) -> dict[str, tuple[str, str]]:
-    """Title and text of each document, of the content of documents.parquet."""
-    rows = frame.select("doc_id", "title", "text").iter_rows()
+def documents_of(frame: pl.DataFrame | None) -> dict[str, tuple[str, str]]:
+    """Title and text of each document, of the content of documents.parquet; none without it."""
+    rows = () if frame is None else frame.select("doc_id", "title", "text").iter_rows()
     return {doc: (title or "", text or "") for doc, title, text in rows}
 
 
@@ -366,12 +348,11 @@ def _compare_again(
     chunkers: list[str] = settings.get("chunkers") or []
     own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
     by_rule = {rule: {label: chunking_qrels(each, label) for label in chunkers} for rule, each in rules.items()}
-    chunking_of = {str(row["run"]): str(row.get("chunker")) for row in record["runs"]}
-    unmeasured = comparing.unmeasured_runs(
-        (str(row["run"]), runs[str(row["run"])], int(row.get("unknown_documents") or 0)) for row in record["runs"]
-    )
-    weights = record["comparison"].get("weights")
-    sessions = {str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")}
+    rows, weights = record["runs"], record["comparison"].get("weights")
+    chunking_of = {row["run"]: str(row.get("chunker")) for row in rows}
+    unknown = ((row["run"], runs[row["run"]], row.get("unknown_documents", 0)) for row in rows)
+    unmeasured = comparing.unmeasured_runs(unknown)
+    sessions = {row["run"]: row["session"] for row in rows if row.get("session")}
     try:
         return comparing.compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured, sessions, by_rule)
     except SteelyardError as error:
@@ -388,10 +369,8 @@ def _changed_means(record: Mapping[str, Any], comparison: Comparison) -> list[No
             old = before.get(key)
             if mean == mean and (old is None or abs(float(old) - mean) > 1e-9 * max(1.0, abs(mean))):
                 changed.append(f"{key} of {row.run}")
-    if not changed:
-        return []
-    version = str(record["steelyard"])
-    return [note("result-means-differ", count=len(changed), version=version, examples=changed[:4])]
+    details = {"count": len(changed), "version": record["steelyard"], "examples": changed[:4]}
+    return [note("result-means-differ", **details)] if changed else []
 
 
 def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
@@ -406,14 +385,6 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
 
 
 # Files that are left over from an earlier result
-
-
-def read_earlier_record(folder: Path) -> Mapping[str, Any]:
-    """The record of the result in a folder; empty if there is none that can be read."""
-    try:
-        return read_record(folder)
-    except InputError:
-        return {}
 
 
 def leftover_files(
@@ -450,24 +421,15 @@ def remove_files(paths: Collection[Path]) -> list[Path]:
 def run_files(names: Sequence[str]) -> list[str]:
     """A distinct file name for every run.
 
-    >>> run_files(["a/b", "a_b"])
-    ['a_b.parquet', 'a_b-2.parquet']
+    >>> run_files(["a/b", "a_b", "bm25 k1=1.2/b"])
+    ['a_b.parquet', 'a_b-2.parquet', 'bm25_k1=1.2_b.parquet']
     """
     files: list[str] = []
     for name in names:
-        stem, number = _safe_name(name), 1
+        stem, number = "".join(c if c.isalnum() or c in "-_.=+" else "_" for c in name), 1
         file = f"{stem}.parquet"
         while file.lower() in {known.lower() for known in files}:
             number += 1
             file = f"{stem}-{number}.parquet"
         files.append(file)
     return files
-
-
-def _safe_name(name: str) -> str:
-    """The name of a run as a file name.
-
-    >>> _safe_name("bm25 k1=1.2/b")
-    'bm25_k1=1.2_b'
-    """
-    return "".join(c if c.isalnum() or c in "-_.=+" else "_" for c in name)

@@ -114,18 +114,14 @@ def git_state(folder: Path, file: Path | None = None) -> dict[str, Any]:
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return {"commit": None, "branch": None, "dirty": None}
-    top = _git(folder, "rev-parse", "--show-toplevel") or str(folder)
-    apart = [] if file is None else [f":(exclude,top,literal){_inside(file, Path(top))}"]
+    top = Path(_git(folder, "rev-parse", "--show-toplevel") or folder).resolve()
+    apart = []
+    if file is not None:
+        inside = file.resolve().is_relative_to(top)
+        apart = [f":(exclude,top,literal){file.resolve().relative_to(top).as_posix() if inside else file.name}"]
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":(top)", *apart)
     branch = _git(folder, "rev-parse", "--abbrev-ref", "HEAD")
     return {"commit": commit, "branch": branch, "dirty": None if changed is None else bool(changed)}
-
-
-def _inside(file: Path, top: Path) -> str:
-    try:
-        return file.resolve().relative_to(top.resolve()).as_posix()
-    except ValueError:
-        return file.name
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
@@ -174,35 +170,28 @@ _REPEATED = ("queries", "measures", "fingerprints", "settings")
 """Fields that are the same in most lines of a dataset; equal ones are kept once, which saves most of the memory."""
 
 
-def _record(line: bytes) -> dict[str, Any] | None:
-    """The record of a line; None if it is something else. orjson refuses NaN, Infinity and half of a character."""
+def _checked(line: bytes, file: Path, number: int, earlier: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The record of a line, or an error. orjson refuses NaN, Infinity and half of a character."""
     import orjson
 
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return None
-    if type(record) is not dict or tuple(map(type, map(record.get, _FIELDS))) != _TYPES:
-        return None
-    return record if _has_numbers(record["runs"].values()) else None
-
-
-def _checked(line: bytes, file: Path, number: int, earlier: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    record = _record(line)
-    if record is None:
+        record = None
+    right = type(record) is dict and tuple(map(type, map(record.get, _FIELDS))) == _TYPES
+    if not right or not _has_numbers(record["runs"].values()):
         raise InputError(
             f"line {number} is not a line of a history: expected a JSON object with "
             f"{', '.join(_FIELDS)}. Remove it, or resolve the conflict of a merge.",
             file,
         )
     last = earlier.setdefault(record["dataset"], {})
-    for name in _REPEATED:
-        if name in record:
-            if name in last and record[name] == last[name]:
-                record[name] = last[name]
-            else:
-                last[name] = record[name]
-    return record
+    for name in record.keys() & _REPEATED:
+        if name in last and record[name] == last[name]:
+            record[name] = last[name]
+        else:
+            last[name] = record[name]
+    return dict(record)
 
 
 def _has_numbers(runs: Iterable[Any]) -> bool:

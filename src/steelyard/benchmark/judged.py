@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def forecast(
                 known = grades_by_runs.get(returned_by(query, doc), [])
                 drawn = random.choice(known if len(known) >= FEWEST_GRADES else all_grades)
                 grades.setdefault(query, {})[doc] = float(drawn)
-            found += _is_decided(runs, grades, measure, test)
+            with shown_otherwise():
+                pairs = compare(grades, dict(runs), [measure], test=test).tested_pairs
+            found += any(pair.verdict in ("better", "worse") for pair in pairs)
             if found >= DECIDED or (found + DRAWS - draw - 1 < DECIDED and count < len(order)):
                 break
         return found
@@ -118,12 +121,6 @@ def _steps(total: int) -> list[int]:
     while steps[-1] * 2 < total:
         steps.append(steps[-1] * 2)
     return [*(step for step in steps if step < total), total]
-
-
-def _is_decided(runs: Mapping[str, Run], grades: Mapping[str, Mapping[str, float]], measure: str, test: str) -> bool:
-    with shown_otherwise():
-        pairs = compare(grades, dict(runs), [measure], test=test).tested_pairs
-    return any(pair.verdict in ("better", "worse") for pair in pairs)
 
 
 JUDGMENTS = "judgments.jsonl"
@@ -215,17 +212,13 @@ class ResultJudging:
             return None
         runs = {name: self._runs[name] for name in (leading.run, leading.baseline)}
         qrels = self.qrels()
-        order = [
-            pair for pair in pool(runs, qrels, strategy="pair", measure=self.measure).pairs if self._has_texts(pair)
-        ]
+        pairs = pool(runs, qrels, strategy="pair", measure=self.measure).pairs
+        order = [each for each in pairs if each[0] in self.dataset.queries and each[1] in self.dataset.corpus]
         return forecast(runs, qrels, order, self.measure, str(self.result.record["settings"].get("test") or "t"))
 
     @property
     def _runs(self) -> dict[str, Run]:
         return {name: run for name, run in self.result.runs.items() if run.queries}
-
-    def _has_texts(self, pair: tuple[str, str]) -> bool:
-        return pair[0] in self.dataset.queries and pair[1] in self.dataset.corpus
 
 
 def judge_result(folder: str | Path, output: Path | None = None, budget: int = BUDGET) -> ResultJudging:
@@ -238,8 +231,7 @@ def judge_result(folder: str | Path, output: Path | None = None, budget: int = B
     bench = _bench_file(result)
     # Beside bench.yaml, or beside the folder if the bench has no file.
     default = _tidy(result.path.parent / JUDGMENTS) if bench is None else bench.parent / JUDGMENTS
-    file = output if output is not None else default
-    ranges = result.qrels.ranges
+    file, ranges = default if output is None else output, result.qrels.ranges
     chunks = {} if ranges is None else {row.pop("chunk_id"): row for row in ranges.chunks.iter_rows(named=True)}
     texts = {
         doc: {"title": title, "text": text, "metadata": chunks.get(doc, {})}
@@ -289,11 +281,12 @@ def _tidy(path: Path) -> Path:
 def _joined(result: ResultFolder, file: Path) -> Qrels:
     """The judgments of the result and of the file, with the scale of the file, as the bench reads it."""
     judged = _judgments(result, file).qrels()
-    rows = {(query, doc): float(grade) for query, doc, grade in [*_rows(result.qrels), *_rows(judged)]}
     queries: dict[str, dict[str, float]] = {}
-    for (query, doc), grade in rows.items():
-        if query in result.queries:
-            queries.setdefault(query, {})[doc] = grade
+    for qrels in (result.qrels, judged):
+        rows = qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade")
+        for query, doc, grade in rows.iter_rows():
+            if query in result.queries:
+                queries.setdefault(query, {})[doc] = float(grade)
     joined = Qrels(queries).on_scale_of(judged if len(judged) else result.qrels)
     joined.ranges = result.qrels.ranges
     return joined
@@ -301,10 +294,6 @@ def _joined(result: ResultFolder, file: Path) -> Qrels:
 
 def _judgments(result: ResultFolder, file: Path) -> Judgments:
     return Judgments.read(file).for_questions(result.queries) if file.is_file() else Judgments()
-
-
-def _rows(qrels: Qrels) -> Any:
-    return qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").iter_rows()
 
 
 def _measure(measures: list[str]) -> str:
@@ -329,26 +318,19 @@ class Difference:
 
 def differences(runs: Mapping[str, Run], most: int = 3, depth: int = 10) -> list[Difference]:
     """The questions on which the runs agree least in their first `depth` documents, by average overlap."""
-    lists = {
-        name: dict(
-            run.frame.filter(pl.col("rank") <= depth)
-            .group_by("query_id", maintain_order=True)
-            .agg("doc_id")
-            .iter_rows()
-        )
-        for name, run in runs.items()
-        if run.queries
-    }
+    lists: dict[str, dict[str, list[str]]] = {}
+    for name, run in runs.items():
+        near = run.frame.filter(pl.col("rank") <= depth).group_by("query_id", maintain_order=True).agg("doc_id")
+        if run.queries:
+            lists[name] = dict(near.iter_rows())
     if len(lists) < 2:
         return []
-    names = list(lists)
     agreements = []
-    for query in lists[names[0]]:
-        docs = [lists[name].get(query, []) for name in names]
-        shares = [_average_overlap(a, b) for place, a in enumerate(docs) for b in docs[place + 1 :]]
+    for query in next(iter(lists.values())):
+        shares = [_average_overlap(*pair) for pair in combinations([of.get(query, []) for of in lists.values()], 2)]
         agreements.append((sum(shares) / len(shares), query))
     return [
-        Difference(query, agreement, {name: lists[name][query][0] for name in names if lists[name].get(query)})
+        Difference(query, agreement, {name: of[query][0] for name, of in lists.items() if of.get(query)})
         for agreement, query in sorted(agreements, key=lambda each: each[0])[:most]
         if agreement < 1
     ]

@@ -117,12 +117,9 @@ class BenchResult:
         filtered = [row.run for row in self.rows if row.settings.get("filter") is not None]
         if filtered and len(filtered) < len(self.rows):
             notes.append(note("filtered-runs", runs=filtered))
+        approximate = [row for row in self.rows if isinstance(row.settings.get("of"), Mapping) and not row.broken]
         compared = {each.run for each in self.approximation}
-        alone = [
-            row.run
-            for row in self.rows
-            if isinstance(row.settings.get("of"), Mapping) and not row.broken and row.run not in compared
-        ]
+        alone = [row.run for row in approximate if row.run not in compared]
         if alone and self.evaluated is not None:
             notes.append(note("no-exact-search", runs=alone))
         for row in self.rows:
@@ -146,14 +143,10 @@ class BenchResult:
         if row.longest is None or row.longest >= asked or row.settings.get("filter") is not None:
             return None
         tables = self.evaluated.score_tables if self.evaluated is not None else ()
-        cutoffs = [
-            c.measure.cutoff
-            for table in tables
-            for c in table.columns
-            if c.measure is not None and c.measure.definition.cutoff_kind == "rank"
-        ]
-        read = [cutoff for cutoff in cutoffs if cutoff is not None and row.longest < cutoff]
-        if not read and row.longest > asked / 2:
+        measures = [c.measure for table in tables for c in table.columns if c.measure is not None]
+        cutoffs = [measure.cutoff for measure in measures if measure.definition.cutoff_kind == "rank"]
+        is_read = any(cutoff is not None and row.longest < cutoff for cutoff in cutoffs)
+        if not is_read and row.longest > asked / 2:
             return None
         return note("short-lists", run=row.run, longest=row.longest, asked=asked)
 
@@ -169,10 +162,11 @@ class BenchResult:
     def cost_table(self) -> Table:
         """One row per retriever: time per query, throughput, and indexing if there is a corpus."""
         costs = [cost for cost in COSTS if len(self.dataset.corpus) or cost[0] not in INDEXING]
-        rows: list[list[Cell]] = [
-            [row.run, *(_scaled(getattr(row, name), factor) for _, name, factor, _ in costs), len(row.errors)]
-            for row in self.rows
-        ]
+        rows: list[list[Cell]] = []
+        for row in self.rows:
+            values = ((getattr(row, name), factor) for _, name, factor, _ in costs)
+            scaled = (None if value is None else float(value) * factor for value, factor in values)
+            rows.append([row.run, *scaled, len(row.errors)])
         return Table(["run", *(cost[0] for cost in costs), "errors"], rows, digits=2)
 
     @property
@@ -180,9 +174,8 @@ class BenchResult:
         """The number of chunks of each chunking and their mean size; None without chunkers."""
         if not self.bench.chunkers:
             return None
-        sizes = {row.chunker: (row.chunks, _scaled(row.chunk_tokens, 1)) for row in self.rows}
-        rows: list[list[Cell]] = [[label, *size] for label, size in sizes.items()]
-        return Table(["chunking", "chunks", "mean tokens"], rows, digits=1)
+        rows: dict[str | None, list[Cell]] = {r.chunker: [r.chunker, r.chunks, r.chunk_tokens] for r in self.rows}
+        return Table(["chunking", "chunks", "mean tokens"], list(rows.values()), digits=1)
 
     @property
     def approximation_table(self) -> Table | None:
@@ -207,6 +200,8 @@ class BenchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As in result.json."""
+        data, dataset = self.dataset, self.bench.dataset
+        machine = {"system": platform.platform(), "python": platform.python_version(), "processor": platform.machine()}
         parts = {name: getattr(self.bench, name) for name in ("queries", "corpus", "qrels")}
         others = {"dataset", "datasets", "history", "retrievers", "chunkers", "evidence", *parts}
         settings = self.bench.model_dump(mode="json", exclude=others)
@@ -216,31 +211,18 @@ class BenchResult:
             if part is not None
         }
         settings |= {"gate": self.bench.gate.rules, "allow_failed": self.bench.gate.allow_failed}
-        settings["relevant_from"] = self.dataset.qrels.relevant_from
-        settings["labelled_by"] = self.dataset.qrels.labelled_by
-        settings["from_judgments"] = self.dataset.qrels.from_judgments
+        settings |= {name: getattr(data.qrels, name) for name in ("relevant_from", "labelled_by", "from_judgments")}
         settings["chunkers"] = list(dict.fromkeys(row.chunker for row in self.rows if row.chunker))
         settings["evidence"] = None if self.bench.evidence is None else str(self.bench.evidence)
-        if self.bench.history is not None:
-            settings["history"] = Path(os.path.relpath(self.bench.history, self.folder)).as_posix()
-        if self.source is not None:
-            settings["bench"] = Path(os.path.relpath(self.source, self.folder)).as_posix()
-        settings["dataset"] = (
-            str(self.bench.dataset) if not isinstance(self.bench.dataset, (dict, str)) else self.bench.dataset
-        )
+        for name, file in (("history", self.bench.history), ("bench", self.source)):
+            if file is not None:
+                settings[name] = Path(os.path.relpath(file, self.folder)).as_posix()
+        settings["dataset"] = dataset if isinstance(dataset, (dict, str)) else str(dataset)
         return {
             "steelyard": __version__,
             "settings": settings,
-            "dataset": {
-                "name": self.dataset.name,
-                "fingerprint": self.dataset.fingerprint,
-                "documents": len(self.dataset.corpus),
-            },
-            "machine": {
-                "system": platform.platform(),
-                "python": platform.python_version(),
-                "processor": platform.machine(),
-            },
+            "dataset": {"name": data.name, "fingerprint": data.fingerprint, "documents": len(data.corpus)},
+            "machine": machine,
             "runs": [
                 {**asdict(row), "fingerprint": self.runs[row.run].fingerprint, "file": file}
                 for row, file in zip(self.rows, run_files([row.run for row in self.rows]), strict=True)
@@ -255,14 +237,9 @@ class BenchResult:
         }
 
     def __repr__(self) -> str:
-        removal = self.removal_note
-        lines = [
-            *map(str, self.problems),
-            *map(sentence, self.notes),
-            *([] if removal is None else [sentence(removal)]),
-            f"The result is in {self.folder}.",
-        ]
-        return "\n".join([repr(self.evaluated or self.lists), *lines])
+        told = self.notes if self.removal_note is None else [*self.notes, self.removal_note]
+        lines = [repr(self.evaluated or self.lists), *map(str, self.problems), *map(sentence, told)]
+        return "\n".join([*lines, f"The result is in {self.folder}."])
 
     def write(
         self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None, stages: Iterable[StageRow] = ()
@@ -291,17 +268,17 @@ class BenchResult:
             write_file(folder / "pairs.parquet", parquet_bytes(self.evaluated.pairs))
             self.dataset.qrels.write(folder / "qrels.parquet")
             ranges = self.dataset.qrels.ranges
+            scores = {rule: _scores_frame(tables) for rule, tables in self.evaluated.claims.rules.items()}
             frames = {
                 files.RANGES: None if ranges is None else ranges.frame,
                 files.OVERLAPS_FILE: files.rules_frame({rule: qrels.frame for rule, qrels in self.rules.items()}),
-                files.OVERLAP_SCORES: files.rules_frame(
-                    {rule: _scores_frame(tables) for rule, tables in self.evaluated.claims.rules.items()}
-                ),
+                files.OVERLAP_SCORES: files.rules_frame(scores),
             }
             for name, frame in frames.items():
                 if frame is not None:
                     write_file(folder / name, parquet_bytes(frame))
-            remove_files([folder / name for name, frame in frames.items() if frame is None])
+                else:
+                    remove_files([folder / name])
             subject = replace(self._subject(json.loads(record)), across_page=self.across_page)
             write_page(subject, folder / "report.html")
         removed = remove_files(leftovers)
@@ -327,9 +304,8 @@ class BenchResult:
         """The subject of the report page: the same as that of the folder."""
         queries, columns = files.queries_of(_queries_frame(self.dataset))
         documents, qrels = files.documents_of(self.documents), self.dataset.qrels
-        return ResultFolder(
-            self.folder, record, self.runs, qrels, self.evaluated, queries, columns, documents
-        ).subject()
+        folder = ResultFolder(self.folder, record, self.runs, qrels, self.evaluated, queries, columns, documents)
+        return folder.subject()
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
         """The documents with their texts: judged ones and those near the top of a run, and all that came back."""
@@ -353,10 +329,6 @@ def _cost_line(row: Row) -> str:
     """The cost of a retriever on one line."""
     costs = [(getattr(row, name), factor, text) for _, name, factor, text in COSTS]
     return f"{row.run}: " + ", ".join(text.format(value * factor) for value, factor, text in costs if value is not None)
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else float(value) * factor
 
 
 def _scores_frame(tables: Sequence[ScoreTable]) -> pl.DataFrame:

@@ -51,10 +51,10 @@ class Job:
     corpus: Mapping[str, str]
     answers: Answers
     store: AnswerStore
+    saved: IndexStore | None
+    texts: ReturnedTexts
+    doc_id: Callable[[str], str]
     failure: str | None = None
-    saved: IndexStore | None = None
-    texts: ReturnedTexts | None = None
-    doc_id: Callable[[str], str] = str
 
     def open_queries(self, queries: Sequence[str]) -> list[str]:
         """The queries without an answer; a query that failed is run again."""
@@ -63,6 +63,11 @@ class Job:
     def is_open(self, queries: Sequence[str]) -> bool:
         """Whether something is to be run: a query without an answer, or all of them at once for the throughput."""
         return bool(self.open_queries(queries)) or THROUGHPUT not in self.answers.cost
+
+    def add_cost(self, cost: Mapping[str, Any]) -> None:
+        """Store a part of the cost."""
+        self.answers.cost.update(cost)
+        self.store.add({"cost": cost})
 
 
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
@@ -75,8 +80,7 @@ def index_all(jobs: Sequence[Job], progress: Progress) -> None:
         progress(f"{what} {job.spec.label}", number, len(jobs))
         known = job.saved.restore() if job.saved is not None else None
         if known is not None:
-            job.answers.cost.update(known)
-            job.store.add({"cost": known})
+            job.add_cost(known)
             continue
         with PeakMemory() as memory:
             start = perf_counter()
@@ -89,8 +93,7 @@ def index_all(jobs: Sequence[Job], progress: Progress) -> None:
         if job.failure is not None:
             continue
         cost = {"index_seconds": taken, "index_bytes": size, "peak_bytes": memory.bytes}
-        job.answers.cost.update(cost)
-        job.store.add({"cost": cost})
+        job.add_cost(cost)
         if job.saved is not None:
             job.saved.save(cost)
 
@@ -107,8 +110,7 @@ def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, wa
     session = uuid4().hex[:12]
     for job in jobs:
         if isinstance(job.retriever, Wrapped):
-            job.retriever.keep_texts(None if job.texts is None else job.texts.keeper(job.spec.label))
-    for job in jobs:
+            job.retriever.keep_texts(job.texts.keeper(job.spec.label))
         if job.failure is not None:
             job.answers.errors |= dict.fromkeys(job.open_queries(list(queries)), job.failure)
     jobs = [job for job in jobs if job.failure is None]
@@ -144,9 +146,7 @@ def measure_throughput(jobs: Sequence[Job], queries: Mapping[str, str], depth: i
         with suppress(UserCodeError):
             _, taken = run_user_code(partial(_asked, job.retriever, texts, depth))
             rate = len(texts) / max(taken, 1e-9)
-        cost = {THROUGHPUT: rate}
-        job.answers.cost.update(cost)
-        job.store.add({"cost": cost})
+        job.add_cost({THROUGHPUT: rate})
         job.store.close()
 
 
@@ -159,8 +159,7 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
         job.answers.errors[query] = error
         job.store.add({"query": query, "error": error})
         return
-    if job.texts is not None:
-        job.texts.flush()
+    job.texts.flush()
     job.answers.errors.pop(query, None)
     stages: dict[str, Any] = {}
     if isinstance(answer, Staged):
@@ -183,8 +182,7 @@ def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, floa
         found, taken = _asked(job.retriever, [text], depth)
         if isinstance(job.retriever, Wrapped):
             return job.retriever.read([text], found, depth)[0], taken
-        keep = None if job.texts is None else job.texts.keeper(job.spec.label)
-        return read_lists(found, job.spec.label, text, depth, keep), taken
+        return read_lists(found, job.spec.label, text, depth, job.texts.keeper(job.spec.label)), taken
 
     return run_user_code(timed)
 
@@ -266,9 +264,8 @@ class Row:
     errors: the error by query. unknown_documents, unknown_examples: retrieved documents that are not in the corpus.
     cached: whether all answers are from the cache, whose file is `answers`. id_hint: the field with the ids of the
     corpus, if the retriever returned others. longest: the documents of its longest list. stages: the stages of its
-    pipeline in their order, and what each of them reads; empty if they are unknown.
-    session: when the times were measured; equal if those of every query were
-    measured together, None if that is unknown.
+    pipeline in their order, and what each of them reads; empty if they are unknown. session: when the times were
+    measured; equal if those of every query were measured together, None if that is unknown.
     """
 
     run: str
@@ -307,27 +304,26 @@ class Row:
         return bool(self.errors) and not self.queries
 
     @classmethod
-    def of(
-        cls, run: str, retriever: str, settings: dict[str, Any], answers: Answers, unknown: Sequence[str], cached: bool
-    ) -> Row:
+    def of(cls, spec: Spec, found: Answers, unknown: Sequence[str], cached: bool, **others: Any) -> Row:
         """The row of a retriever's answers; `unknown` are retrieved documents that are not in the corpus."""
-        seconds = np.array(list(answers.seconds.values()))
+        seconds = np.array(list(found.seconds.values()))
         times = [float(seconds.mean()), *np.percentile(seconds, [50, 95, 99]).tolist()] if len(seconds) else [None] * 4
         return cls(
-            run=run,
-            retriever=retriever,
-            settings=masked_settings(settings),
-            queries=len(answers.lists),
+            run=spec.label,
+            retriever=spec.name,
+            settings=masked_settings(spec.settings),
+            queries=len(found.lists),
             **dict(zip(TIMES, times, strict=True)),
-            **{name: answers.cost.get(name) for name in COSTS},
-            errors=dict(answers.errors),
+            **{name: found.cost.get(name) for name in COSTS},
+            errors=dict(found.errors),
             unknown_documents=len(unknown),
             cached=cached,
             unknown_examples=tuple(dict.fromkeys(unknown))[:SHOWN_IDS],
-            id_hint=answers.id_hint,
-            longest=max(map(len, answers.lists.values()), default=None),
-            session=answers.session,
-            stages=answers.reads,
+            id_hint=found.id_hint,
+            longest=max(map(len, found.lists.values()), default=None),
+            session=found.session,
+            stages=found.reads,
+            **others,
         )
 
 

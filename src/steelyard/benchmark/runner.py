@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from steelyard.benchmark.cache import Answers, AnswerStore, cache_key, index_sto
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.folder import ACROSS_PAGE, judge_command, leftover_files, read_earlier_record, remove_files
+from steelyard.benchmark.folder import ACROSS_PAGE, judge_command, leftover_files, read_record, remove_files
 from steelyard.benchmark.history import append_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.result import BenchResult
@@ -77,11 +77,11 @@ def bench(
     With `datasets`, the result is a BenchAcross: a result per dataset, in a folder of its name, and one across them.
     """
     remove_left_over()
-    path = Path(source) if isinstance(source, (str, Path)) else None
-    if path is not None:
+    path: Path | None = None
+    if isinstance(source, (str, Path)):
+        path = Path(source)
         config, specs = read_bench(path)
     else:
-        assert not isinstance(source, (str, Path))
         config, specs = check_bench(source)
     default = path.parent / f"{path.stem}-result" if path else Path("bench-result")
     folder = Path(output) if output is not None else default
@@ -103,8 +103,7 @@ def bench(
     results = {}
     for number, (name, dataset) in enumerate(config.datasets.items(), 1):
         single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
-        label = f"{name} (dataset {number} of {len(config.datasets)})"
-        named = _named_progress(label, progress)
+        named = _named_progress(f"{name} (dataset {number} of {len(config.datasets)})", progress)
         results[name] = _bench(single, specs, path, folder / name, fresh, strict, named, ACROSS_PAGE)
     many = BenchAcross.of(config, results, folder)
     many.write()
@@ -149,13 +148,13 @@ def _bench(
     if config.measures == CHUNK_MEASURES and chunkings[0].qrels.ranges is None:
         config = config.model_copy(update={"measures": CHUNK_MEASURES[-1:]})
     queries = _queries_to_run(dataset, chunkings[0])
+    comparison: Comparison | None = None
+    notes: tuple[Note, ...] = ()
+    approximation: tuple[Approximation, ...] = ()
     with locked(folder), closing(ReturnedTexts(folder / CACHE, dataset.corpus, fresh)) as texts:
         jobs, cached = _retrieve(specs, chunkings, queries, config, folder / CACHE, fresh, texts, progress)
         progress("evaluating", 0, 1)
         runs, rows = _collect(specs, jobs, chunkings, config, cached, texts)
-        comparison: Comparison | None = None
-        notes: tuple[Note, ...] = ()
-        approximation: tuple[Approximation, ...] = ()
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
             comparison = replace(comparison, judge_command=judge_command(folder))
@@ -179,7 +178,16 @@ def _bench(
         progress("writing", 0, 1)
         kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
         remove_files(other_indexes(folder / CACHE, kept))
-        return _write(result, texts, jobs)
+        earlier: Mapping[str, Any] = {}
+        with suppress(InputError):
+            earlier = read_record(folder)
+        used = {row.answers for row in rows if row.answers is not None}
+        leftovers = leftover_files(folder, CACHE, earlier, list(runs), used)
+        result = replace(result, removed=tuple(result.write(leftovers, texts, comparing.stage_rows(jobs))))
+        if (removal := result.removal_note) is not None:
+            LOG.warning("%s", sentence(removal))
+        LOG.info("The result is in %s.", folder)
+        return result
 
 
 def _input_notes(
@@ -187,12 +195,11 @@ def _input_notes(
 ) -> list[Note]:
     """The notes on the questions, on the judgments, and on the texts that came back and their ids."""
     told = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
-    read = [each for each in dataset.notes if config.queries is not None or each.code in told]
+    notes = [each for each in dataset.notes if config.queries is not None or each.code in told] + texts.notes()
     if len(dataset.corpus):
-        return [*read, *texts.notes()]
+        return notes
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}
-    by_text = {row.run for row in rows if row.settings.get("id") == HASH}
-    return [*read, *texts.notes(), *id_notes(lists, texts, by_text)]
+    return notes + id_notes(lists, texts, {row.run for row in rows if row.settings.get("id") == HASH})
 
 
 def _read_dataset(config: Bench, specs: Sequence[Spec], folder: Path) -> Dataset:
@@ -205,10 +212,9 @@ def _read_dataset(config: Bench, specs: Sequence[Spec], folder: Path) -> Dataset
         dataset = dataset_named(config.source, folder, judged=False)
     if not dataset.queries:
         raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to run.")
-    if not dataset.corpus:
-        indexing = [spec for spec in specs if spec.needs_corpus]
-        if indexing:
-            raise InputError(problem_report("there is no corpus:", [*map(without_corpus, indexing)]))
+    indexing = [spec for spec in specs if spec.needs_corpus]
+    if indexing and not dataset.corpus:
+        raise InputError(problem_report("there is no corpus:", [*map(without_corpus, indexing)]))
     check_by(config, dataset)
     return with_judgments(dataset, folder) if config.evidence is None and not config.chunkers else dataset
 
@@ -218,12 +224,9 @@ def _qrels_problems(dataset: Dataset, config: Bench, strict: bool) -> tuple[Note
     unused = {"unknown-document", "unknown-query"} if config.evidence is not None else set[str]()
     if not len(dataset.corpus):
         unused.add("unknown-document")
-    findings = validate_dataset(dataset, near_duplicates=None)
-    problems = tuple(
-        note("dataset-error", kind=each.kind, text=str(each))
-        for each in findings
-        if each.severity == "error" and each.kind not in unused
-    )
+    findings = [each for each in validate_dataset(dataset, near_duplicates=None) if each.kind not in unused]
+    errors = [each for each in findings if each.severity == "error"]
+    problems = tuple(note("dataset-error", kind=each.kind, text=str(each)) for each in errors)
     if problems and strict:
         lines = [f"dataset {dataset.name!r}: the qrels have errors; nothing was run:", *map(str, problems)]
         raise InputError("\n".join(lines))
@@ -232,22 +235,18 @@ def _qrels_problems(dataset: Dataset, config: Bench, strict: bool) -> tuple[Note
     return problems
 
 
-def _checked(dataset: Dataset, config: Bench, runs: Mapping[str, Run] | None = None) -> Check | None:
+def _checked(dataset: Dataset, config: Bench, runs: Mapping[str, Run]) -> Check | None:
     """What is wrong with the data, by the checks that cost little; None for chunkings, and without qrels."""
     if config.evidence is not None or config.chunkers or not len(dataset.qrels):
         return None
-    answered = {name: run for name, run in (runs or {}).items() if len(run)}
-    settings = {"measures": config.measures or [], "dialect": config.dialect, "at": config.at}
-    return quick_check(
-        dataset,
-        answered,
-        comparing.first_measure(settings) if config.dialect == "steelyard" else comparing.DEFAULT_MEASURE,
-    )
+    answered = {name: run for name, run in runs.items() if len(run)}
+    own = config.dialect == "steelyard"
+    return quick_check(dataset, answered, comparing.first_measure(dict(config)) if own else comparing.DEFAULT_MEASURE)
 
 
 def _log_check(dataset: Dataset, config: Bench) -> None:
     """Log one line on the findings that the bench does not report in other words."""
-    checked = _checked(dataset, config)
+    checked = _checked(dataset, config, {})
     found = [each for each in checked.findings if each.code not in REPORTED] if checked is not None else []
     if found:
         named = shlex.quote(config.dataset) if isinstance(config.dataset, str) else "DATASET"
@@ -288,7 +287,21 @@ def _retrieve(
     jobs: list[Job] = []
     open_jobs: list[Job] = []
     for chunking in chunkings:
-        own = _jobs(specs, chunking, config.depth, cache, fresh, texts)
+        own = []
+        for spec in chunking.specs(specs):
+            if spec.retriever is None:
+                continue
+            store = AnswerStore(cache, cache_key(chunking.fingerprint, spec.name, spec.settings, config.depth))
+            saved = index_store(cache, spec.retriever, chunking.corpus)
+            if fresh:
+                store.clear()
+            if fresh and saved is not None:
+                saved.clear()
+            answers = store.read()
+            if answers.unfinished is not None:
+                LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
+            own_id = str if chunking.label is None else chunking.chunk_id
+            own.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved, texts, own_id))
         unfinished = [job for job in own if job.is_open(list(queries))]
         with stored_vectors(cache / VECTORS):
             index_all(unfinished, progress)
@@ -298,28 +311,6 @@ def _retrieve(
         retrieve_all(open_jobs, queries, config.depth, config.warmup, progress)
         measure_throughput(open_jobs, queries, config.depth, progress)
     return jobs, {job.spec.label for job in jobs} - {job.spec.label for job in open_jobs}
-
-
-def _jobs(
-    specs: Sequence[Spec], chunking: Chunking, depth: int, cache: Path, fresh: bool, texts: ReturnedTexts
-) -> list[Job]:
-    jobs = []
-    for spec in chunking.specs(specs):
-        if spec.retriever is None:
-            continue
-        store = AnswerStore(cache, cache_key(chunking.fingerprint, spec.name, spec.settings, depth))
-        saved = index_store(cache, spec.retriever, chunking.corpus)
-        if fresh:
-            store.clear()
-        if fresh and saved is not None:
-            saved.clear()
-        answers = store.read()
-        if answers.unfinished is not None:
-            LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
-        own_id = str if chunking.label is None else chunking.chunk_id
-        job = Job(spec, spec.retriever, chunking.corpus, answers, store, saved=saved, texts=texts, doc_id=own_id)
-        jobs.append(job)
-    return jobs
 
 
 def _collect(
@@ -347,8 +338,7 @@ def _collect(
                 retrieved = finished.table["doc_id"].to_list()
             else:
                 assert job is not None
-                answers = job.answers
-                lists = answers.lists
+                answers, lists = job.answers, job.answers.lists
                 if chunking.label is not None:
                     lists = {q: [(job.doc_id(doc), score) for doc, score in of] for q, of in lists.items()}
                 run = Run(lists, name=spec.label, seconds=answers.seconds, texts=texts)
@@ -356,11 +346,11 @@ def _collect(
             unknown = [doc for doc in retrieved if doc not in known] if known else []
             if reads_texts and not known:
                 run = Run(run, texts={doc: text for doc, text, _, _ in returned.rows(dict.fromkeys(retrieved))})
-            row = Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached)
             chunks = None if chunking.label is None else len(chunking.corpus)
-            row = replace(row, chunker=chunking.label, chunks=chunks, chunk_tokens=chunking.mean_tokens)
+            chunked = {"chunker": chunking.label, "chunks": chunks, "chunk_tokens": chunking.mean_tokens}
+            file = None if job is None else job.store.path.name
             runs[spec.label] = run
-            rows.append(row if job is None else replace(row, answers=job.store.path.name))
+            rows.append(Row.of(spec, answers, unknown, spec.label in cached, answers=file, **chunked))
     return runs, rows
 
 
@@ -399,16 +389,3 @@ def _compare(
     failed = {row.run: row.failed for row in rows if row.errors}
     cached = tuple(row.run for row in rows if row.cached)
     return replace(comparing.with_notes(comparison, notes), failed=failed, cached=cached), notes
-
-
-def _write(result: BenchResult, texts: ReturnedTexts, jobs: Sequence[Job]) -> BenchResult:
-    """Write the folder, and remove the files of earlier results that this one does not have."""
-    earlier = read_earlier_record(result.folder)
-    used = {row.answers for row in result.rows if row.answers is not None}
-    leftovers = leftover_files(result.folder, CACHE, earlier, list(result.runs), used)
-    result = replace(result, removed=tuple(result.write(leftovers, texts, comparing.stage_rows(jobs))))
-    removal = result.removal_note
-    if removal is not None:
-        LOG.warning("%s", sentence(removal))
-    LOG.info("The result is in %s.", result.folder)
-    return result

@@ -72,12 +72,11 @@ def grid_points(settings: Mapping[str, Any], lists: Collection[str] = ()) -> lis
 def _suffix(chosen: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> str:
     parts = []
     for key, value in chosen.items():
+        number = swept[key].index(value) + 1
         if isinstance(value, Mapping):
-            differing = {inner: each for inner, each in value.items() if _differs(inner, swept[key])}
-            number = swept[key].index(value) + 1
-            parts += [_labelled(inner, each, number) for inner, each in differing.items()]
+            parts += [_labelled(inner, each, number) for inner, each in value.items() if _differs(inner, swept[key])]
         elif key != NAME:
-            parts.append(_labelled(key, value, swept[key].index(value) + 1))
+            parts.append(_labelled(key, value, number))
     return " ".join(parts)
 
 
@@ -192,12 +191,9 @@ def _object_spec(entry: Any, number: int) -> Spec:
 def _unknown_settings(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """The settings that a retriever does not have, each with its problem; none where there is no such retriever."""
     if name == RUN:
-        text = "a finished run has no setting {0!r}; expected one of {1}.{2}"
-        return {
-            key: text.format(key, ", ".join(RUN_SETTINGS), did_you_mean(key, RUN_SETTINGS))
-            for key in settings
-            if key not in RUN_SETTINGS
-        }
+        text = f"a finished run has no setting {{0!r}}; expected one of {', '.join(RUN_SETTINGS)}."
+        unknown = [key for key in settings if key not in RUN_SETTINGS]
+        return {key: text.format(key) + did_you_mean(key, RUN_SETTINGS) for key in unknown}
     try:
         known = registry.retriever_settings(name)
     except SteelyardError:
@@ -212,9 +208,8 @@ def _repeated_labels(specs: Sequence[Spec]) -> list[Problem]:
         if has_lone_surrogate(spec.label):
             problems.append(((spec.entry,), f"{spec.label!r} is not a name: it has half of a character"))
         if spec.label in seen:
-            problems.append(
-                ((spec.entry,), f"two retrievers are called {spec.label!r}; give one of them another name (name: ...)")
-            )
+            text = f"two retrievers are called {spec.label!r}; give one of them another name (name: ...)"
+            problems.append(((spec.entry,), text))
         seen.add(spec.label)
     return problems
 
@@ -227,10 +222,8 @@ def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, A
         raise InputError(f"{entry!r} is not a retriever; expected a name, or `name: {{setting: value}}`")
     name, settings = next(iter(entry.items()))
     others = {key: value for key, value in entry.items() if key != name}
-    if is_target(settings):
-        settings = {"path" if name == RUN else "target": settings}
-    if settings is None:
-        settings = {}
+    settings = {"path" if name == RUN else "target": settings} if is_target(settings) else settings
+    settings = {} if settings is None else settings
     if not isinstance(settings, Mapping):
         raise InputError(f"the settings of {name} are {masked_settings(settings)!r}; expected `setting: value` pairs")
     if isinstance(settings.get(NAME), Mapping):
@@ -241,30 +234,23 @@ def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, A
 
 
 def _spec(name: str, point: GridPoint, entry: int, folder: Path, entries: Sequence[Any]) -> Spec:
-    if name == RUN:
-        return _run_spec(point, entry, folder)
     settings = dict(point.settings)
-    if "of" in settings:
-        of = settings["of"]
-        settings["of"] = (
-            [_referenced(part, entries) for part in of] if isinstance(of, list) else _referenced(of, entries)
-        )
-    if "first" in settings:
-        settings["first"] = _referenced(settings["first"], entries)
+    if name == RUN:
+        # An absolute path stays as it is.
+        path = folder / str(settings.get("path", ""))
+        if not os.path.isfile(path):
+            raise InputError(f"there is no run file {path}")
+        label = point.label(str(settings[NAME])) if NAME in settings else path.stem
+        return Spec(RUN, {**settings, "path": str(path)}, label, entry)
+    if isinstance(settings.get("of"), list):
+        settings["of"] = [_referenced(part, entries) for part in settings["of"]]
+    for key in ("of", "first"):
+        if key in settings:
+            settings[key] = _referenced(settings[key], entries)
     if "folder" in registry.retriever_settings(name):
         settings.setdefault("folder", str(folder))
     built = registry.retriever(name, settings)
     return Spec(name, built.settings(), point.label(built.label), entry, built)
-
-
-def _run_spec(point: GridPoint, entry: int, folder: Path) -> Spec:
-    """A finished run."""
-    path = Path(str(point.settings.get("path", "")))
-    path = path if path.is_absolute() else folder / path
-    if not os.path.isfile(path):
-        raise InputError(f"there is no run file {path}")
-    label = point.label(str(point.settings[NAME])) if NAME in point.settings else path.stem
-    return Spec(RUN, {**point.settings, "path": str(path)}, label, entry)
 
 
 def _referenced(part: Any, entries: Sequence[Any]) -> Any:
@@ -291,10 +277,9 @@ def _referenced(part: Any, entries: Sequence[Any]) -> Any:
         raise InputError(f"{part!r} may be any of {', '.join(map(repr, found))}; name one of them")
     if found:
         return by_label[found[0]]
-    if part not in retriever_names():
-        known = [*by_label, *retriever_names()]
-        raise InputError(
-            f"{part!r} is neither a retriever of this bench ({', '.join(by_label)}) nor the name of one."
-            f"{did_you_mean(part, known)}"
-        )
-    return part
+    if part in retriever_names():
+        return part
+    raise InputError(
+        f"{part!r} is neither a retriever of this bench ({', '.join(by_label)}) nor the name of one."
+        f"{did_you_mean(part, [*by_label, *retriever_names()])}"
+    )

@@ -34,14 +34,8 @@ its measures read."""
 
 _LABELLED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
-_HTTP_BODIES: tuple[dict[str, str], ...] = (
-    {"query": "{query}", "k": "{k}"},
-    {"question": "{query}", "k": "{k}"},
-    {"q": "{query}", "k": "{k}"},
-    {"text": "{query}", "k": "{k}"},
-)
-_HTTP_PARAMETERS = ("query={query}&k={k}", "q={query}&k={k}", "question={query}&k={k}")
-"""The requests that are tried for a URL without {query}, in this order after the bodies."""
+_HTTP_FIELDS, _HTTP_PARAMETERS = ("query", "question", "q", "text"), ("query", "q", "question")
+"""Where a URL without {query} is tried to have the question: in this field of a body, and then in this parameter."""
 
 _TEMPLATE = """\
 # Retrievers that answer a list of questions, run and compared.
@@ -126,8 +120,9 @@ def _entries(text: str) -> tuple[str | None, list[dict[str, Any]]]:
         if "{query}" in text:
             return label, [{"http": {"target": text}}]
         joint = "&" if "?" in text else "?"
-        posts = [{"http": {"target": text, "body": body}} for body in _HTTP_BODIES]
-        return label, [*posts, *({"http": {"target": f"{text}{joint}{rest}"}} for rest in _HTTP_PARAMETERS)]
+        posts = [{"target": text, "body": {name: "{query}", "k": "{k}"}} for name in _HTTP_FIELDS]
+        gets = [{"target": f"{text}{joint}{name}={{query}}&k={{k}}"} for name in _HTTP_PARAMETERS]
+        return label, [{"http": settings} for settings in [*posts, *gets]]
     if ":" not in text:
         raise InputError(
             f"{text!r} is not a retriever; expected module:attribute, a URL, or one of {', '.join(retriever_names())}."
@@ -180,9 +175,8 @@ def _first_answer(text: str, question: str, has_corpus: bool, taken: set[str]) -
         return empty
     if len(entries) > 1:
         raise InputError(
-            f"{text}: none of the usual requests gives documents; the first: {problems[0]} Write the URL with "
-            f"{{query}}, "
-            f"or '{{http: {{target: {text}, body: {{YOUR_FIELD: \"{{query}}\"}}}}}}'."
+            f"{text}: none of the usual requests gives documents; the first: {problems[0]} Write the URL with {{query}}"
+            f", or '{{http: {{target: {text}, body: {{YOUR_FIELD: \"{{query}}\"}}}}}}'."
         )
     raise InputError(problems[0] if problems else f"{text} gave no answer.")
 
@@ -235,9 +229,8 @@ def _with_ids_by_text(answers: Sequence[FirstAnswer]) -> list[FirstAnswer]:
         named = any(doc.startswith(MADE) for doc, _, _ in answer.documents) or "id" in settings
         if texts and not named and (random or apart):
             why = "its ids are random and may change with every index" if random else "other retrievers have other ids"
-            entry = {name: {**settings, "id": "hash"}}
-            remark = f"{why}: documents are identified by their texts (`id: hash`)"
-            answer = replace(answer, entry=entry, remarks=(*answer.remarks, remark))
+            remarks = (*answer.remarks, f"{why}: documents are identified by their texts (`id: hash`)")
+            answer = replace(answer, entry={name: {**settings, "id": "hash"}}, remarks=remarks)
         made.append(answer)
     return made
 
@@ -252,14 +245,10 @@ def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answ
     documents: Any = _value_of(corpus) if corpus is not None and corpus.startswith("{") else corpus
     documents = relative(documents) if isinstance(documents, str) else documents
     parts = {"queries": source, **({} if documents is None else {"corpus": documents})}
-    asked = [answer for answer in answers if answer.seconds]
-    longest = max((len(answer.documents) for answer in asked), default=0)
-    return _TEMPLATE.format(
-        depth=max(longest, LEAST_DEPTH) if len(asked) == len(answers) else DEPTH,
-        file=path.name,
-        result=f"{path.stem}-result",
-        parts=yaml.safe_dump(parts, sort_keys=False, allow_unicode=True, width=120),
-        retrievers=yaml.safe_dump(
-            {"retrievers": [answer.entry for answer in answers]}, sort_keys=False, allow_unicode=True, width=120
-        ),
-    )
+    depth = DEPTH
+    if all(answer.seconds for answer in answers):
+        depth = max(LEAST_DEPTH, *(len(answer.documents) for answer in answers))
+    retrievers = {"retrievers": [answer.entry for answer in answers]}
+    shown = [yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=120) for each in (parts, retrievers)]
+    result = f"{path.stem}-result"
+    return _TEMPLATE.format(depth=depth, file=path.name, result=result, parts=shown[0], retrievers=shown[1])

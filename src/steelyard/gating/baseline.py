@@ -71,18 +71,16 @@ def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
 
 def _runs_json(source: GateInput, lists: Mapping[str, tuple[int, dict[str, list[str]]] | None]) -> str:
     """The runs, with the lists of each."""
-    return "[\n" + ",\n".join(_run_json(source, run, own) for run, own in lists.items()) + "\n]"
-
-
-def _run_json(source: GateInput, run: str, lists: tuple[int, dict[str, list[str]]] | None) -> str:
-    place = source.run(run)
-    means = source.scores.means()[place].tolist()
-    values = source.scores.values[place].T.tolist()
-    answered = zip(source.scores.queries, values, source.answered(run).tolist(), strict=True)
-    rows = {query: plain_values(row) for query, row, known in answered if known}
-    by_measure = dict(zip(source.keys, plain_values(means), strict=True))
-    stored = "" if lists is None else f',\n "lists": {_lines(lists[1])}'
-    return f'{{"name": {_dumped(run)},\n "means": {_dumped(by_measure)},\n "per_query": {_lines(rows)}{stored}}}'
+    parts = []
+    for run, own in lists.items():
+        place = source.run(run)
+        answered = zip(source.scores.queries, source.scores.values[place].T.tolist(), source.answered(run), strict=True)
+        rows = {query: plain_values(row) for query, row, known in answered if known}
+        means = dict(zip(source.keys, plain_values(source.scores.means()[place].tolist()), strict=True))
+        stored = "" if own is None else f',\n "lists": {_lines(own[1])}'
+        named = f'{{"name": {_dumped(run)},\n "means": {_dumped(means)}'
+        parts.append(f'{named},\n "per_query": {_lines(rows)}{stored}}}')
+    return "[\n" + ",\n".join(parts) + "\n]"
 
 
 def _lines(mapping: Mapping[str, Any]) -> str:
@@ -101,8 +99,8 @@ def check_allowed(allow: Collection[str]) -> None:
     for change in allow:
         if change not in CHANGES:
             raise InputError(
-                f"{change!r} cannot be allowed to differ; expected "
-                f"{' or '.join(CHANGES)}.{did_you_mean(change, CHANGES)}"
+                f"{change!r} cannot be allowed to differ; expected {' or '.join(CHANGES)}."
+                f"{did_you_mean(change, CHANGES)}"
             )
 
 
@@ -120,32 +118,22 @@ def definition_notes(result: GateInput, baseline: GateInput, keys: Iterable[str]
             if name in baseline.policies and baseline.policies[name] != value
         ]
     if problems:
-        raise InputError(
-            problem_report(
-                "the result and the baseline were measured differently, so their numbers cannot be compared:",
-                problems,
-                "Measure both in the same way: write the baseline again from the old runs, or undo the change of "
-                "settings.",
-            )
-        )
+        headline = "the result and the baseline were measured differently, so their numbers cannot be compared:"
+        advice = "write the baseline again from the old runs, or undo the change of settings."
+        raise InputError(problem_report(headline, problems, f"Measure both in the same way: {advice}"))
     notes = []
-    names = {"result": result.name, "baseline": baseline.name}
-    if result.dialect != baseline.dialect:
-        dialects = {"dialect": result.dialect, "baseline_dialect": baseline.dialect}
-        notes.append(note("gate-dialects-differ", **names, **dialects))
-    if result.version != baseline.version:
-        versions = {"version": result.version, "baseline_version": baseline.version}
-        notes.append(note("gate-versions-differ", **names, **versions))
+    for code, name in (("gate-dialects-differ", "dialect"), ("gate-versions-differ", "version")):
+        values = {name: getattr(result, name), f"baseline_{name}": getattr(baseline, name)}
+        if len(set(values.values())) > 1:
+            notes.append(note(code, result=result.name, baseline=baseline.name, **values))
     data, other = result.dataset or {}, baseline.dataset or {}
     if data and other and data.get("fingerprint") != other.get("fingerprint"):
         fields = ("name", "fingerprint")
         datasets = {name: str(data.get(name)) for name in fields}
         datasets |= {f"baseline_{name}": str(other.get(name)) for name in fields}
         notes.append(note("gate-datasets-differ", **datasets))
-    if result.judgments is None or baseline.judgments is None:
-        source = result if result.judgments is None else baseline
-        notes.append(note("gate-qrels-unknown", source=source.name))
-    return notes
+    unknown = [source.name for source in (result, baseline) if source.judgments is None]
+    return notes + [note("gate-qrels-unknown", source=name) for name in unknown[:1]]
 
 
 def query_notes(
@@ -156,19 +144,16 @@ def query_notes(
     known = set(own)
     shared = [query for query in other if query in known]
     if not shared:
+        first, second = (", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "") for ids in (own, other))
         raise InputError(
             f"run {run!r} of {result.name} and run {baseline_run!r} of {baseline.name} have no query in common "
-            f"({_shown(own)} and {_shown(other)}); they belong to different sets of queries."
+            f"({first} and {second}); they belong to different sets of queries."
         )
     notes = []
     missing = [query for query in other if query not in known]
     if missing:
-        values: dict[str, Any] = {
-            "run": run,
-            "count": len(missing),
-            "queries": len(other),
-            "examples": tuple(missing[:EXAMPLES]),
-        }
+        values: dict[str, Any] = {"count": len(missing), "queries": len(other), "examples": tuple(missing[:EXAMPLES])}
+        values["run"] = run
         if "queries" not in allow:
             raise InputError(
                 f"{fill(QUERIES_MISSING, values)}; a run must not pass by leaving queries out. Run them, write the "
@@ -193,10 +178,6 @@ def query_notes(
                 )
             notes.append(note("gate-judgments-changed", **values))
     return notes
-
-
-def _shown(queries: Sequence[str]) -> str:
-    return ", ".join(queries[:3]) + (", ..." if len(queries) > 3 else "")
 
 
 # A baseline from the history of a bench: the best, the last, or a commit
@@ -224,13 +205,15 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
     if name == "best":
         runs = {run: _best(points, run, result) for run in result.scores.runs}
     else:
-        point = points[-1] if name == "last" else _at(points, name)
-        runs = dict.fromkeys(result.scores.runs, point)
-    made = [
-        {"name": run, "per_query": _per_query(point, run, result)}
-        for run, point in runs.items()
-        if point is not None and point.record["runs"].get(run)
-    ]
+        runs = dict.fromkeys(result.scores.runs, points[-1] if name == "last" else _at(points, name))
+    made: list[dict[str, Any]] = []
+    for run, chosen in runs.items():
+        if chosen is not None and chosen.record["runs"].get(run):
+            rows: dict[str, dict[str, float]] = {}
+            for key in result.keys:
+                for query, value in chosen.values(run, key).items():
+                    rows.setdefault(query, {})[key] = value
+            made.append({"name": run, "per_query": rows})
     shown = ", ".join(dict.fromkeys(point.label for point in runs.values() if point is not None))
     content = {
         "steelyard": max(str(point.record.get("steelyard", "")) for point in points),
@@ -255,16 +238,13 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
 def _comparable(points: Sequence[Point], result: GateInput) -> list[Point]:
     """The points of the same dataset, with the same definitions, without that of the result itself."""
     fingerprint = (result.dataset or {}).get("fingerprint")
+    defined = {key: result.definitions[key] for key in result.keys if result.column(key).measure is not None}
     found = [
         point
         for point in points
         if point.record["fingerprints"].get("dataset") == fingerprint
         and set(result.keys) <= set(map(str, point.record["measures"]))
-        and all(
-            point.record["measures"][key] == result.definitions[key]
-            for key in result.keys
-            if result.column(key).measure is not None
-        )
+        and defined.items() <= point.record["measures"].items()
     ]
     if found and _is_result(found[-1], result):
         found = found[:-1]
@@ -303,12 +283,3 @@ def _at(points: Sequence[Point], commit: str) -> Point:
             f"{', '.join(known)}.{did_you_mean(commit, ['best', 'last'])}"
         )
     return found[-1]
-
-
-def _per_query(point: Point, run: str, result: GateInput) -> Mapping[str, dict[str, float]]:
-    """The values of a run by query and measure."""
-    rows: dict[str, dict[str, float]] = {}
-    for key in result.keys:
-        for query, value in point.values(run, key).items():
-            rows.setdefault(query, {})[key] = value
-    return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -92,9 +92,8 @@ def gate(
     if not all_rules and before is None:
         raise InputError(
             "nothing to check: there is no rule and no baseline. Give a rule, as in "
-            f"{option('rules', 'nDCG@10 >= 0.40')}, "
-            "or a baseline: `steelyard gate RESULT --save-baseline baseline.json` writes one, "
-            f"{option('baseline', 'baseline.json')} compares a later result with it."
+            f"{option('rules', 'nDCG@10 >= 0.40')}, or a baseline: `steelyard gate RESULT --save-baseline "
+            f"baseline.json` writes one, {option('baseline', 'baseline.json')} compares a later result with it."
         )
     allowed = now.allow_failed
     if allow_failed is not None:
@@ -148,14 +147,12 @@ def gate(
 def _run_notes(now: GateInput, runs: Sequence[str], before: GateInput | None, others: Mapping[str, str]) -> list[Note]:
     """Notes on runs with unknown documents, and on runs of the baseline that failed on queries."""
     unknown = now.unknown_documents
-    notes = [note("gate-unknown-documents", run=run, count=unknown[run]) for run in runs if run in unknown]
-    if before is not None:
-        notes += [
-            note("gate-baseline-run-failed", run=run, failures=str(before.failures[run]))
-            for run in dict.fromkeys(others.values())
-            if run in before.failures
-        ]
-    return notes
+    failures = {} if before is None else before.failures
+    failed = [run for run in dict.fromkeys(others.values()) if run in failures]
+    return [
+        *(note("gate-unknown-documents", run=run, count=unknown[run]) for run in runs if run in unknown),
+        *(note("gate-baseline-run-failed", run=run, failures=str(failures[run])) for run in failed),
+    ]
 
 
 def _failure_rows(now: GateInput, runs: Sequence[str], allowed: int) -> list[Row]:
@@ -163,14 +160,11 @@ def _failure_rows(now: GateInput, runs: Sequence[str], allowed: int) -> list[Row
     text = f"at most {counted(allowed, 'failed query', 'failed queries')}" if allowed else "no failed queries"
     rule = Rule(text, "failed", FAILED_QUERIES, "<=", float(allowed))
     rows = []
-    for run in runs:
-        failures = now.failures.get(run)
-        if failures is None:
-            continue
-        passed = failures.failed <= allowed
-        advice = "" if passed else f"; fix the retriever, or allow it: {option('allow_failed', failures.failed)}"
-        why, needed = f"{failures}{advice}", f"<= {allowed}"
-        rows.append(Row(run, None, rule, FAILED_QUERIES, failures.failed, needed, passed, why, failures.queries))
+    for run, found in ((run, now.failures[run]) for run in runs if run in now.failures):
+        passed, needed = found.failed <= allowed, f"<= {allowed}"
+        advice = "" if passed else f"; fix the retriever, or allow it: {option('allow_failed', found.failed)}"
+        why = f"{found}{advice}"
+        rows.append(Row(run, None, rule, FAILED_QUERIES, found.failed, needed, passed, why, found.queries))
     return rows
 
 
@@ -214,10 +208,9 @@ def _default_rules(now: GateInput, before: GateInput | None, given: Sequence[Rul
             reason = "no direction"
         if reason is not None:
             notes.append(note("gate-measure-not-checked", measure=column.key, reason=reason))
-        elif column.better == "less":
-            made.append(Rule(f"no significant rise in {column.key}", "rise", column.key))
-        else:
-            made.append(Rule(f"no significant drop in {column.key}", "drop", column.key))
+            continue
+        kind: Literal["rise", "drop"] = "rise" if column.better == "less" else "drop"
+        made.append(Rule(f"no significant {kind} in {column.key}", kind, column.key))
     if not made and not given:
         raise InputError(
             f"there is no default rule for {', '.join(shared)}; write one, as in {option('rules', 'Latency <= 0.2')}."
@@ -232,21 +225,20 @@ def _resolve(now: GateInput, before: GateInput | None, rules: Mapping[Rule, str]
         try:
             key = now.key(rule.measure)
             if rule.needs_baseline:
-                _check_baseline(before, key)
-                _check_direction(now, rule, key)
+                _check_comparable(now, before, rule, key)
             resolved.append(ResolvedRule(rule, key, _selected(now, rule, queries), source))
         except SteelyardError as error:
             problems.append(f"{rule.text}: {error}")
     if len(problems) == 1:
         raise InputError(problems[0])
     if problems:
-        raise InputError(
-            problem_report(f"{len(problems)} of {counted(len(rules), 'rule')} cannot be checked:", problems)
-        )
+        headline = f"{len(problems)} of {counted(len(rules), 'rule')} cannot be checked:"
+        raise InputError(problem_report(headline, problems))
     return resolved
 
 
-def _check_baseline(before: GateInput | None, key: str) -> None:
+def _check_comparable(now: GateInput, before: GateInput | None, rule: Rule, key: str) -> None:
+    """Raise if the baseline does not have the measure of a rule, or if the rule is about the better direction."""
     if before is None:
         raise InputError(f"the rule needs a baseline; give one with {option('baseline', 'baseline.json')}.")
     if key not in before.keys:
@@ -254,11 +246,7 @@ def _check_baseline(before: GateInput | None, key: str) -> None:
             f"{key!r} is not measured in the baseline {before.name}, which has {', '.join(before.keys)}. "
             "Write the baseline again."
         )
-
-
-def _check_direction(now: GateInput, rule: Rule, key: str) -> None:
-    better = now.column(key).better
-    if (rule.kind, better) in (("drop", "less"), ("rise", "more")):
+    if (rule.kind, now.column(key).better) in (("drop", "less"), ("rise", "more")):
         right, direction = ("rise", "lower") if rule.kind == "drop" else ("drop", "higher")
         raise InputError(f"a {direction} {key} is better; write `no significant {right} in {key}`.")
 
@@ -310,9 +298,8 @@ def _baseline_runs(
     missing = [name for name, other in pairs.items() if other is None]
     if missing:
         raise InputError(
-            f"{', '.join(map(repr, missing))} {'is' if len(missing) == 1 else 'are'} not in the baseline "
-            f"{before.name}, "
-            f"which has {', '.join(known)}. Name the runs to check: {option('run', 'NAME')}; or the run to compare "
+            f"{', '.join(map(repr, missing))} {'is' if len(missing) == 1 else 'are'} not in the baseline {before.name}"
+            f", which has {', '.join(known)}. Name the runs to check: {option('run', 'NAME')}; or the run to compare "
             f"with: {option('baseline_run', 'NAME')}; or write the baseline again."
         )
     notes += [note("gate-other-run", run=name, baseline=str(other)) for name, other in pairs.items() if other != name]

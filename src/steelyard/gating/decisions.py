@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import cast
 
 import numpy as np
@@ -22,18 +23,9 @@ from steelyard.gating.settings import GatePlan, option
 from steelyard.gating.unjudged import judged_documents, lists_notes, unjudged_notes, with_judged
 from steelyard.notes import Note, note
 from steelyard.report.documents import plain_values
-from steelyard.statistics import (
-    adjust,
-    best_of_p,
-    cohens_d,
-    fall_tests,
-    mean_interval,
-    power_analysis,
-    smallest_p,
-    tally,
-)
+from steelyard.statistics import adjust, best_of_p, cohens_d, mean_interval, power_analysis, tally
 from steelyard.statistics.corrections import Correction
-from steelyard.statistics.paired import PairedTest
+from steelyard.statistics.paired import PairedTest, fall_tests, smallest_p
 from steelyard.wording import counted
 
 SHOWN_LOSERS = 5
@@ -120,8 +112,7 @@ def _by_overlap(
     if baseline is None or not any(_differ(list(each.values()), key) for each in tables for key in keys):
         return {}
     if result.overlaps.keys() != baseline.overlaps.keys():
-        source = baseline if result.overlaps else result
-        notes.append(note("gate-overlap-unknown", source=source.name))
+        notes.append(note("gate-overlap-unknown", source=(baseline if result.overlaps else result).name))
         return {}
     return {
         rule: (replace(result, scores=table), replace(baseline, scores=baseline.overlaps[rule]))
@@ -140,9 +131,8 @@ def _by_every_rule(row: Row, others: Mapping[str, Row]) -> Row:
     if not row.rule.needs_baseline or len({each.passed for each in others.values()}) < 2:
         return row
     differences = {rule: each.difference or 0.0 for rule, each in others.items()}
-    reason = dependence(
-        {rule: f"{differences[rule]:+.4f} {'passes' if each.passed else 'fails'}" for rule, each in others.items()}
-    )
+    outcomes = {rule: "passes" if each.passed else "fails" for rule, each in others.items()}
+    reason = dependence({rule: f"{differences[rule]:+.4f} {outcome}" for rule, outcome in outcomes.items()})
     return replace(row, undecided=True, overlaps=differences, why=f"{reason}; {row.why}")
 
 
@@ -165,11 +155,8 @@ def _case(
     """The values that a rule is about; an error if there are none, or if they are times that cannot be compared."""
     rule, key = resolved.rule, resolved.key
     if (rule.tested or rule.margin) and result.column(key).timed:
-        session, other = (
-            result.sessions.get(run),
-            None if baseline is None else baseline.sessions.get(str(baseline_run)),
-        )
-        if session is None or session != other:
+        session = result.sessions.get(run)
+        if session is None or baseline is None or session != baseline.sessions.get(str(baseline_run)):
             instead = f"{key} <= 0.2 or {key} <= baseline + 0.05"
             raise InputError(f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {instead}.")
     values = result.values(run, key)
@@ -190,48 +177,34 @@ def _case(
         raise InputError(
             f"{rule.text}: run {run!r} has no query with a value of {key}{both}; a rule over no queries has no meaning."
         )
-    queries = tuple(q for q, keep in zip(result.scores.queries, known.tolist(), strict=True) if keep)
+    queries = tuple(compress(result.scores.queries, known.tolist()))
     candidates = None
     if baseline is not None and rule.tested and (chosen_from := baseline.chosen_from.get(str(baseline_run))):
         candidates = np.array([[each[key].get(query, math.nan) for query in queries] for each in chosen_from])
-    return RuleCase(
-        resolved=resolved,
-        run=run,
-        baseline_run=baseline_run,
-        column=result.column(key),
-        queries=queries,
-        values=values[known],
-        baseline_values=None if reference is None else reference[known],
-        candidates=candidates,
-    )
+    before = None if reference is None else reference[known]
+    return RuleCase(resolved, run, baseline_run, result.column(key), queries, values[known], before, candidates)
 
 
 def _check_power(cases: Sequence[RuleCase], plan: GatePlan) -> None:
     """Raise if a test can never be significant: too few queries, whatever their values."""
-    test = cast(PairedTest, plan.test)
-    draws = plan.permutations_used or 1
+    test, draws = cast(PairedTest, plan.test), plan.permutations_used or 1
     times = len(cases) if plan.correction in ("bonferroni", "holm") else 1
     for case in cases:
         n = len(case.queries)
         lowest = smallest_p(test, n, draws, draws) * times if n > 1 else math.inf
         if lowest >= plan.alpha:
             corrected = f", corrected for {times} tests," if times > 1 and n > 1 else ""
-            advice = (
-                "Use more queries, or write a threshold."
-                if n == 1
-                else f"Use more queries, or choose {option('test', 't')}."
-            )
+            advice = "write a threshold" if n == 1 else f"choose {option('test', 't')}"
             raise InputError(
                 f"{case.rule.text}: with {counted(n, 'query', 'queries')} of run {case.run!r} no difference can be "
                 f"significant by the {plan.test} test{corrected} at alpha {plan.alpha:g}: the rule would always pass. "
-                f"{advice}"
+                f"Use more queries, or {advice}."
             )
 
 
 def _tests(cases: Sequence[RuleCase], plan: GatePlan) -> list[tuple[float, float]]:
     """(p, adjusted p) of every case: one-sided, for a change for the worse, corrected over all of them."""
-    test = cast(PairedTest, plan.test)
-    draws = plan.permutations_used or 1
+    test, draws = cast(PairedTest, plan.test), plan.permutations_used or 1
     raw = []
     for case in cases:
         p = fall_tests(case.gains[None, :], test, draws, draws, plan.seed)[0].p
@@ -265,16 +238,8 @@ def _tested_row(case: RuleCase, p: float, adjusted: float, *, plan: GatePlan, te
         if bool(case.gains.mean() < 0) and power.needed is not None and power.needed > n:
             why += f", about {power.needed:,} would be needed if the true {case.rule.kind} is this large"
         if detectable > abs(case.reference) > 0:
-            notes.append(
-                note(
-                    "gate-too-few-queries",
-                    rule=case.rule.text,
-                    run=case.run,
-                    queries=n,
-                    kind=case.rule.kind,
-                    value=abs(case.reference),
-                )
-            )
+            about = {"rule": case.rule.text, "run": case.run, "queries": n, "kind": case.rule.kind}
+            notes.append(note("gate-too-few-queries", **about, value=abs(case.reference)))
     row = _row(case, f"no significant {case.rule.kind} from {case.reference:.4f}", not failed, why, (low, high))
     return replace(row, effect=effect, p=p, p_adjusted=adjusted, detectable=detectable)
 
@@ -359,24 +324,18 @@ def _threshold_row(case: RuleCase, plan: GatePlan, notes: list[Note]) -> Row:
 
 def _losers(case: RuleCase, result: GateInput) -> tuple[Loser, ...]:
     """The queries with the largest losses from the baseline; for a threshold without losses, the worst queries."""
-    lost = _losses(case)
+    lost: list[tuple[str, float | None, float]] = []
+    if case.baseline_values is not None:
+        after = np.where(case.differences == 0.0, case.baseline_values, case.values)
+        values = np.array([[after], [case.baseline_values]])
+        table = ScoreTable(("run", "baseline"), (case.column,), case.queries, values)
+        less = case.column.better == "less"
+        moved = movers(table, case.column.key, 0, 1, None, most=len(case.queries))
+        lost = [(each.query_id, each.before, each.after) for each in moved if (each.difference > 0) == less]
     if not lost and not case.rule.needs_baseline:
-        order = np.argsort(case.column.worth(case.values), kind="stable")[:SHOWN_LOSERS].tolist()
-        lost = [(case.queries[place], None, float(case.values[place])) for place in order]
-    return tuple(Loser(query, before, after, result.texts.get(query, "")) for query, before, after in lost)
-
-
-def _losses(case: RuleCase) -> list[tuple[str, float | None, float]]:
-    """(query, before, after) of the largest losses; none without a baseline."""
-    if case.baseline_values is None:
-        return []
-    after = np.where(case.differences == 0.0, case.baseline_values, case.values)
-    values = np.array([[after], [case.baseline_values]])
-    table = ScoreTable(("run", "baseline"), (case.column,), case.queries, values)
-    less = case.column.better == "less"
-    moved = movers(table, case.column.key, 0, 1, None, most=len(case.queries))
-    lost = [each for each in moved if (each.difference > 0) == less]
-    return [(each.query_id, each.before, each.after) for each in lost[:SHOWN_LOSERS]]
+        order = np.argsort(case.column.worth(case.values), kind="stable").tolist()
+        lost = [(case.queries[place], None, float(case.values[place])) for place in order[:SHOWN_LOSERS]]
+    return tuple(Loser(query, before, now, result.texts.get(query, "")) for query, before, now in lost[:SHOWN_LOSERS])
 
 
 def _change(difference: float) -> str:

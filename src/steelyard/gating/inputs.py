@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -146,14 +147,11 @@ class GateInput:
         column = self.column(key)
         if column.measure is not None:
             return [Part(column.measure)]
-        at = {f"{COMPOSITE} at {k}": k for k in self.cutoffs}
-        if key != COMPOSITE and key not in at:
+        at = {COMPOSITE: None, **{f"{COMPOSITE} at {k}": k for k in self.cutoffs}}
+        if key not in at:
             return []
-        dialect = dialect_of(self.dialect)
-        measures = {name: measure_at(name, at.get(key), dialect, shown=False) for name in self.weights}
-        return [
-            Part(measure, self.weights[name], measure.definition.better == "less") for name, measure in measures.items()
-        ]
+        weights = [(measure_at(name, at[key], dialect_of(self.dialect), False), w) for name, w in self.weights.items()]
+        return [Part(measure, weight, measure.definition.better == "less") for measure, weight in weights]
 
     def values(self, run: str, key: str) -> Floats:
         """The values of a run and measure, one per query; NaN where there is none."""
@@ -165,8 +163,7 @@ class GateInput:
 
     def queries_of(self, run: str) -> list[str]:
         """The queries that a run has any value for."""
-        answered = self.answered(run).tolist()
-        return [query for query, known in zip(self.scores.queries, answered, strict=True) if known]
+        return list(compress(self.scores.queries, self.answered(run).tolist()))
 
 
 def gate_input(source: Any, name: str = "the result") -> GateInput:
@@ -177,7 +174,10 @@ def gate_input(source: Any, name: str = "the result") -> GateInput:
     if isinstance(source, GateInput):
         return source
     if isinstance(source, Scores):
-        return _from_scores(source, name)
+        columns, _ = _columns(list(source.measures), source.dialect)
+        table = ScoreTable((source.name,), columns, tuple(source.queries), source.matrix[None, :, :])
+        definitions = {key: measure.spelled for key, measure in source.measures.items()}
+        return GateInput(name, table, source.dialect, definitions=definitions, policies=source.policies)
     if isinstance(source, Mapping):
         return _from_json(source, name)
     folder = getattr(source, "folder", None) or getattr(source, "path", None)
@@ -185,31 +185,16 @@ def gate_input(source: Any, name: str = "the result") -> GateInput:
         return _from_folder(folder, str(folder))
     if not isinstance(source, (str, Path)):
         raise InputError(f"a gate cannot check a {type(source).__name__}; {EXPECTED}, or Scores.")
-    with reading(Path(source)):
-        return _from_path(Path(source), str(source))
-
-
-def _from_path(path: Path, source: str) -> GateInput:
-    if path.is_dir():
-        return _from_folder(path, source)
-    if not path.is_file() and not is_stream(path):
-        raise InputError(f"{source} does not exist; {EXPECTED}.")
-    content = _read_json(path)
-    if "comparison" in content and "settings" in content:
-        return _from_folder(path.parent, source)
-    return _from_json(content, source)
-
-
-def _from_scores(scores: Scores, name: str) -> GateInput:
-    columns, _ = _columns(list(scores.measures), scores.dialect)
-    table = ScoreTable((scores.name,), columns, tuple(scores.queries), scores.matrix[None, :, :])
-    return GateInput(
-        name=name,
-        scores=table,
-        dialect=scores.dialect,
-        definitions={key: measure.spelled for key, measure in scores.measures.items()},
-        policies=scores.policies,
-    )
+    path = Path(source)
+    with reading(path):
+        if path.is_dir():
+            return _from_folder(path, str(source))
+        if not path.is_file() and not is_stream(path):
+            raise InputError(f"{source} does not exist; {EXPECTED}.")
+        content = _read_json(path)
+        if "comparison" in content and "settings" in content:
+            return _from_folder(path.parent, str(source))
+        return _from_json(content, str(source))
 
 
 def _columns(
@@ -224,12 +209,9 @@ def _columns(
 
     `rel` is the lowest relevant grade for measures that do not state one.
     """
-    columns, definitions = [], {}
-    for key in keys:
-        column, definition = _column(key, dialect_of(dialect), weights, cutoffs, rel)
-        columns.append(column)
-        definitions[key] = (known or {}).get(key, definition)
-    return tuple(columns), definitions
+    found = {key: _column(key, dialect_of(dialect), weights, cutoffs, rel) for key in keys}
+    definitions = {key: definition for key, (_, definition) in found.items()}
+    return tuple(column for column, _ in found.values()), definitions | dict(known or {})
 
 
 def _column(
@@ -289,16 +271,11 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
     queries = list(dict.fromkeys(query for row in rows.values() for query in row))
     if not keys or not queries:
         raise InputError(f"{name} has no value for any query; {EXPECTED}.")
-    cells = (
-        (run, key, query, value)
-        for run, row in rows.items()
-        for query, found in row.items()
-        for key, value in found.items()
-    )
+    found = ((run, query, values) for run, row in rows.items() for query, values in row.items())
+    cells = ((run, key, query, value) for run, query, values in found for key, value in values.items())
     values = _cube((names, keys, queries), cells)
-    dialect = _text(content.get("dialect", "steelyard"))
-    cutoffs = content.get("at") if isinstance(content.get("at"), list) else []
-    at = tuple(k for k in cutoffs or () if isinstance(k, int))
+    dialect, cutoffs = _text(content.get("dialect", "steelyard")), content.get("at")
+    at = tuple(k for k in cutoffs if isinstance(k, int)) if isinstance(cutoffs, list) else ()
     columns, spelled = _columns(keys, dialect, cutoffs=at, known={key: str(text) for key, text in definitions.items()})
     scores = ScoreTable(tuple(names), columns, tuple(queries), values)
     overlaps = _mapping(content.get("overlaps")) or {}
@@ -376,24 +353,16 @@ def _value(value: Any, where: str, run: str, query: str) -> float:
 
 def _from_folder(path: Path, name: str) -> GateInput:
     """The recorded values of a result folder; nothing is evaluated again."""
-    from steelyard.benchmark.folder import (
-        OVERLAP_SCORES,
-        judge_command,
-        read_by_rule,
-        read_frame,
-        read_qrels,
-        read_queries,
-        read_record,
-    )
+    from steelyard.benchmark import folder as files
 
-    record = read_record(path)
-    settings = record["settings"]
+    record = files.read_record(path)
+    settings, rows = record["settings"], record["runs"]
     if record["comparison"] is None:
         raise InputError(
             f"{path}: the dataset of this bench has no qrels, so there are no values to check. Add qrels "
-            f"(`{judge_command(path)}` judges what came back) and run the bench again."
+            f"(`{files.judge_command(path)}` judges what came back) and run the bench again."
         )
-    frame = read_frame(path / "scores.parquet")
+    frame = files.read_frame(path / "scores.parquet")
     if frame is None or not {"run", "query_id", "measure", "value"} <= set(frame.columns):
         raise InputError(f"{path} has no readable scores.parquet: the folder is incomplete. Run the bench again.")
     dialect = str(settings.get("dialect", "steelyard"))
@@ -402,12 +371,18 @@ def _from_folder(path: Path, name: str) -> GateInput:
     rel = scale if settings.get("rel") is None else settings["rel"]
     table = _score_table(frame, record, dialect, cutoffs, rel)
     _check_consistent(table, record, path)
-    texts, columns = read_queries(path)
+    texts, columns = files.read_queries(path)
     chunked = bool(settings.get("chunkers"))
     chosen = {name: settings.get(name) for name in POLICIES}
     keys = [column.key for column in table.columns]
-    by_rule = read_by_rule(path / OVERLAP_SCORES)
+    by_rule = files.read_by_rule(path / files.OVERLAP_SCORES)
     overlaps = {rule: _score_table(each, record, dialect, cutoffs, rel) for rule, each in by_rule.items()}
+    lists = {row["run"]: path / "runs" / row["file"] for row in rows if not chunked}
+    failures = {}
+    for row in rows:
+        for query, error in list(row["errors"].items())[:1]:
+            failed = len(row["errors"])
+            failures[row["run"]] = QueryFailures(failed, failed + row["queries"], f"{query}: {error}")
     return GateInput(
         name=name,
         scores=table,
@@ -415,7 +390,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
         version=str(record["steelyard"]),
         definitions=_columns(keys, dialect, record["comparison"].get("weights"), cutoffs, rel=rel)[1],
         policies=asdict(resolve(dialect_of(dialect).policies, chosen)),
-        judgments=None if chunked else read_qrels(path, settings).query_fingerprints(),
+        judgments=None if chunked else files.read_qrels(path, settings).query_fingerprints(),
         dataset={key: record["dataset"].get(key) for key in ("name", "fingerprint")},
         texts=texts,
         columns=columns,
@@ -425,21 +400,13 @@ def _from_folder(path: Path, name: str) -> GateInput:
         overlaps=_same_cases(table, overlaps),
         history=path / str(settings["history"]) if settings.get("history") else None,
         rules=tuple(map(str, settings.get("gate") or ())),
-        unknown_documents={
-            str(row["run"]): int(row["unknown_documents"]) for row in record["runs"] if row.get("unknown_documents")
-        },
-        failures=_failures(record),
+        unknown_documents={row["run"]: row["unknown_documents"] for row in rows if row.get("unknown_documents")},
+        failures=failures,
         weights=record["comparison"].get("weights") or {},
-        files={}
-        if chunked
-        else {
-            str(row["run"]): path / "runs" / str(row["file"])
-            for row in record["runs"]
-            if os.path.isfile(path / "runs" / str(row["file"]))
-        },
-        sessions={str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")},
-        unmeasured={str(run): str(reason) for run, reason in record["comparison"].get("not_measured", {}).items()},
-        allow_failed=int(settings.get("allow_failed") or 0),
+        files={run: file for run, file in lists.items() if os.path.isfile(file)},
+        sessions={row["run"]: row["session"] for row in rows if row.get("session")},
+        unmeasured=record["comparison"].get("not_measured", {}),
+        allow_failed=settings.get("allow_failed", 0),
     )
 
 
@@ -447,7 +414,7 @@ def _score_table(
     frame: pl.DataFrame, record: Mapping[str, Any], dialect: str, cutoffs: Sequence[int], rel: float | None
 ) -> ScoreTable:
     """The values of scores.parquet: runs in the order of the bench, queries and measures as written."""
-    runs = [str(row["run"]) for row in record["runs"]]
+    runs = [row["run"] for row in record["runs"]]
     keys = frame["measure"].unique(maintain_order=True).to_list()
     queries = frame["query_id"].unique(maintain_order=True).to_list()
     cells = frame.drop_nulls("value").select("run", "measure", "query_id", "value").iter_rows()
@@ -479,18 +446,6 @@ def _check_consistent(table: ScoreTable, record: Mapping[str, Any], path: Path) 
                     f"{path}: {column.key} of {run!r} is {float(recorded):.6g} in result.json and {mean:.6g} in "
                     "scores.parquet: the folder is incomplete or was changed. Run the bench again."
                 )
-
-
-def _failures(record: Mapping[str, Any]) -> dict[str, QueryFailures]:
-    """The runs that failed on queries in the bench."""
-    failures = {}
-    for row in record["runs"]:
-        errors = row.get("errors") or {}
-        if errors:
-            query, error = next(iter(errors.items()))
-            queries = len(errors) + int(row.get("queries") or 0)
-            failures[str(row["run"])] = QueryFailures(len(errors), queries, f"{query}: {error}")
-    return failures
 
 
 # Ceilings of stages, as measures: `ceiling(retrieve) nDCG@10`
@@ -532,9 +487,6 @@ def with_ceilings(source: GateInput, rules: Sequence[Rule], needed: bool = True)
             added.append(values)
     if not added:
         return source
-    scores = replace(
-        source.scores,
-        columns=(*source.scores.columns, *columns),
-        values=np.concatenate([source.scores.values, np.stack(added, axis=1)], axis=1),
-    )
+    values = np.concatenate([source.scores.values, np.stack(added, axis=1)], axis=1)
+    scores = replace(source.scores, columns=(*source.scores.columns, *columns), values=values)
     return replace(source, scores=scores, definitions=definitions)

@@ -169,20 +169,17 @@ class GateResult(Documented):
     @property
     def method(self) -> str:
         """How it was tested, and what the brackets are; empty if nothing needs explaining."""
-        tested = self.plan.sentence(sum(row.p is not None for row in self.rows))
-        spans = "Brackets are 95% intervals." if any(row.low is not None for row in self.rows) else ""
-        return " ".join(part for part in (tested, spans, self._disagreement()) if part)
-
-    def _disagreement(self) -> str:
-        """The rules whose interval and p-value disagree, and why; empty if there are none."""
+        tests = sum(row.p is not None for row in self.rows)
+        parts = [self.plan.sentence(tests)]
+        parts += ["Brackets are 95% intervals."] if any(row.low is not None for row in self.rows) else []
         rules = [f"`{row.rule.text}` for {row.run}" for row in self.rows if row.disagrees]
-        if not rules:
-            return ""
-        corrected = sum(row.p is not None for row in self.rows) > 1 and self.plan.correction != "none"
-        return (
-            f"Interval and p-value disagree for {listed(rules, SHOWN_NAMES)}: the interval is two-sided and of one "
-            f"test alone, p is one-sided{' and corrected' if corrected else ''}. The rules follow p."
-        )
+        if rules:
+            corrected = " and corrected" if tests > 1 and self.plan.correction != "none" else ""
+            parts.append(
+                f"Interval and p-value disagree for {listed(rules, SHOWN_NAMES)}: the interval is two-sided and of one "
+                f"test alone, p is one-sided{corrected}. The rules follow p."
+            )
+        return " ".join(part for part in parts if part)
 
     @property
     def table(self) -> Table:
@@ -239,7 +236,11 @@ class GateResult(Documented):
         for run, rows in by_run.items():
             suite = ElementTree.SubElement(root, "testsuite", _counts(rows, name=run))
             properties = ElementTree.SubElement(suite, "properties")
-            for name, value in _facts(self, rows[0]):
+            facts = {"steelyard": __version__, "verdict": self.sentence, "result": self.result}
+            if self.baseline is not None:
+                facts |= {"baseline": self.baseline, "baseline run": rows[0].baseline or ""}
+            facts |= {"method": self.method} if self.method else {}
+            for name, value in {**facts, "command": self.command}.items():
                 ElementTree.SubElement(properties, "property", {"name": name, "value": _clean(value)})
             for row in rows:
                 _case(suite, row)
@@ -269,12 +270,11 @@ class GateResult(Documented):
         """The verdict, every failed or undecided rule with its numbers and worst queries, and the notes."""
         lines = [self.sentence]
         for row in sorted(self.rows, key=lambda row: row.order):
-            if row.passed and not row.undecided:
-                continue
-            number = f"{row.value}" if isinstance(row.value, int) else f"{row.value:.4f}"
-            lines.append(f"  {row.run}: {row.rule.text}{row.origin}")
-            lines.append(f"    {row.measure} is {number}, needed {row.needed}: {row.why}")
-            lines += [f"      {loser}" for loser in row.losers]
+            if not row.passed or row.undecided:
+                number = f"{row.value}" if isinstance(row.value, int) else f"{row.value:.4f}"
+                lines.append(f"  {row.run}: {row.rule.text}{row.origin}")
+                lines.append(f"    {row.measure} is {number}, needed {row.needed}: {row.why}")
+                lines += [f"      {loser}" for loser in row.losers]
         return "\n".join([*lines, *self.remarks])
 
     def __repr__(self) -> str:
@@ -287,9 +287,9 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 def junit_error(message: str) -> str:
     """A gate that could not be checked: one test case, which is an error."""
-    counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0", "time": "0"}
-    root = ElementTree.Element("testsuites", {"name": "steelyard gate", **counts})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": "steelyard gate", **counts})
+    counts = {"name": "steelyard gate", "tests": "1", "failures": "0", "errors": "1", "skipped": "0", "time": "0"}
+    root = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(root, "testsuite", counts)
     named = {"classname": "steelyard.gate", "name": "the gate can be checked", "time": "0"}
     case = ElementTree.SubElement(suite, "testcase", named)
     first = message.splitlines()[0] if message else ""
@@ -329,13 +329,6 @@ def _counts(rows: tuple[Row, ...] | list[Row], name: str) -> dict[str, str]:
         "skipped": str(sum(row.passed for row in undecided)),
         "time": "0",
     }
-
-
-def _facts(gate: GateResult, row: Row) -> list[tuple[str, str]]:
-    known = [("steelyard", __version__), ("verdict", gate.sentence), ("result", gate.result)]
-    if gate.baseline is not None:
-        known += [("baseline", gate.baseline), ("baseline run", row.baseline or "")]
-    return [*known, *([("method", gate.method)] if gate.method else []), ("command", gate.command)]
 
 
 def _clean(text: str) -> str:
@@ -378,13 +371,9 @@ def _losers(row: Row) -> Table:
     before = row.losers[0].before is not None
     texts = any(loser.text for loser in row.losers)
     columns = ["query", *(["text"] if texts else []), *(["before"] if before else []), "after"]
-    rows: list[list[Cell]] = [
-        [
-            code(loser.query_id, MARKDOWN_LONGEST),
-            *([code(loser.text, MARKDOWN_LONGEST)] if texts else []),
-            *([loser.before] if before else []),
-            loser.after,
-        ]
-        for loser in row.losers
-    ]
+    rows: list[list[Cell]] = []
+    for loser in row.losers:
+        text = [code(loser.text, MARKDOWN_LONGEST)] if texts else []
+        value = [loser.before] if before else []
+        rows.append([code(loser.query_id, MARKDOWN_LONGEST), *text, *value, loser.after])
     return Table(columns, rows)

@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.alignment.alignment import align
-from steelyard.alignment.hits import Bools
 from steelyard.comparison.joined_lists import MOST_RANKS
 from steelyard.comparison.judged import ALL_JUDGED, Conventions, JudgedDocuments, Part, by_test
 from steelyard.comparison.movers import ranked_rows
@@ -84,7 +83,8 @@ def with_judged(
     row: Row, case: RuleCase, judged: JudgedDocuments, parts: list[Part], plan: GatePlan, tests: int
 ) -> Row:
     """The row with the judged share, the bounds, and whether its outcome depends on unjudged documents."""
-    kept = _kept(case, judged)
+    own = set(case.queries)
+    kept = np.array([query in own for query in judged.qrels.judged.query_ids], dtype=bool)
     share = judged.share(parts, RUN, kept)
     if share is None:
         return row
@@ -93,8 +93,7 @@ def with_judged(
     if compared:
         known = judged.conventions(parts, RUN, BASELINE, kept, whole=not (case.rule.tested and row.passed))
         if row.p is not None and row.difference is not None:
-            p = 2 * min(row.p, 1 - row.p)
-            known = by_test(plan.test, p, row.difference, known, case.differences)
+            known = by_test(plan.test, 2 * min(row.p, 1 - row.p), row.difference, known, case.differences)
     if case.rule.needs_baseline and _depends(row, case, known, set(judged.edges), plan, tests):
         row = replace(row, undecided=True)
     shares = [share, known.judged_baseline]
@@ -103,32 +102,13 @@ def with_judged(
     low, high = known.bound_low, known.bound_high
     if not case.rule.needs_baseline:
         low, high = judged.value_bounds(parts, RUN, kept) or (None, None)
-    row = replace(
-        row,
-        judged=share,
-        judged_baseline=known.judged_baseline,
-        bound_low=low,
-        bound_high=high,
-        unjudged=known.unjudged,
-    )
-    return replace(row, why=f"{row.why}; {_judged_text(row)}")
-
-
-def _judged_text(row: Row) -> str:
-    """The judged shares and the bounds of a row, as a part of its sentence."""
-    baseline = "" if row.judged_baseline is None else f" (baseline {row.judged_baseline:.0%})"
-    text = f"{row.judged:.0%} of the documents judged{baseline}"
-    if row.bound_low is None or row.bound_high is None:
-        return text
-    what, sign = ("the difference", "+") if row.rule.needs_baseline else (row.measure, "")
-    ends = f"{row.bound_low:{sign}.4f} and {row.bound_high:{sign}.4f}"
-    return f"{text}; depending on the others, {what} is between {ends}"
-
-
-def _kept(case: RuleCase, judged: JudgedDocuments) -> Bools:
-    """The queries of a rule among those of the qrels."""
-    own = set(case.queries)
-    return np.array([query in own for query in judged.qrels.judged.query_ids], dtype=bool)
+    baseline = "" if known.judged_baseline is None else f" (baseline {known.judged_baseline:.0%})"
+    why = f"{row.why}; {share:.0%} of the documents judged{baseline}"
+    if low is not None and high is not None:
+        what, sign = ("the difference", "+") if row.rule.needs_baseline else (row.measure, "")
+        why += f"; depending on the others, {what} is between {low:{sign}.4f} and {high:{sign}.4f}"
+    row = replace(row, judged=share, judged_baseline=known.judged_baseline, unjudged=known.unjudged, why=why)
+    return replace(row, bound_low=low, bound_high=high)
 
 
 def _depends(row: Row, case: RuleCase, known: Conventions, edges: set[str], plan: GatePlan, tests: int) -> bool:
@@ -181,10 +161,8 @@ def lists_notes(
     unknown = [source for source, run in sides if run not in source.files and run not in source.lists]
     if not unknown:
         return []
-    values = {
-        "sources": tuple(dict.fromkeys(each.name for each in unknown)),
-        "chunked": any(source.chunked for source in unknown),
-    }
+    names = tuple(dict.fromkeys(each.name for each in unknown))
+    values = {"sources": names, "chunked": any(source.chunked for source in unknown)}
     if strict:
         raise InputError(
             f"strict_judged=True (--strict): {fill(LISTS_UNKNOWN, values)}, so unjudged documents cannot "
@@ -198,26 +176,16 @@ def unjudged_notes(
 ) -> list[Note]:
     """Notes on undecided rules, by their reason, and on qrels made from a run."""
     notes = []
+    compared = {row.run for row in rows if row.rule.needs_baseline}
     for run, judged in documents.items():
-        if judged is None:
-            continue
-        own = [row for row in rows if row.run == run and row.rule.needs_baseline]
         names = {RUN: run, BASELINE: f"the baseline ({baseline_runs.get(run)})"}
-        if own:
-            notes += [
-                note("qrels-made-from-run", run=names[name], depth=edge.depth) for name, edge in judged.edges.items()
-            ]
+        for name, edge in judged.edges.items() if judged is not None and run in compared else ():
+            notes.append(note("qrels-made-from-run", run=names[name], depth=edge.depth))
     by_overlap = [(row.rule.text, row.run) for row in rows if row.overlaps]
     if by_overlap:
         notes.append(note("gate-depends-on-overlap", rules=by_overlap))
     undecided = [row for row in rows if row.undecided and not row.overlaps]
     if undecided:
-        notes.append(
-            note(
-                "gate-undecided",
-                rules=[(row.rule.text, row.run) for row in undecided],
-                documents=max(row.unjudged for row in undecided),
-                strict=strict,
-            )
-        )
+        rules, most = [(row.rule.text, row.run) for row in undecided], max(row.unjudged for row in undecided)
+        notes.append(note("gate-undecided", rules=rules, documents=most, strict=strict))
     return notes

@@ -53,21 +53,17 @@ class Check(Documented):
         if not self.findings:
             return f"{self.name}: no finding"
         worst = max(self.findings, key=lambda finding: finding.largest)
-        most = (
-            f"; the largest effect on {worst.effect['measure']} is {worst.largest:.4f} ({worst.code})"
-            if worst.effect
-            else ""
-        )
-        return f"{self.name}: {counted(len(self.findings), 'finding')}{most}"
+        told = f"{self.name}: {counted(len(self.findings), 'finding')}"
+        if not worst.effect:
+            return told
+        return f"{told}; the largest effect on {worst.effect['measure']} is {worst.largest:.4f} ({worst.code})"
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `check`."""
         return {
             "steelyard": __version__,
             "dataset": self.name,
-            "findings": [
-                plain_values({**vars(finding), "examples": list(finding.examples)}) for finding in self.findings
-            ],
+            "findings": [plain_values({**vars(each), "examples": list(each.examples)}) for each in self.findings],
             "ceilings": plain_values(dict(self.ceilings)),
             "smallest_difference": plain_values(dict(self.smallest_difference)),
         }
@@ -92,15 +88,11 @@ class Check(Documented):
         for each in self.findings:
             shown = f" ({'; '.join(each.examples[:2])})" if each.examples else ""
             rows.append([each.severity, each.count, effect_text(each), f"{each.text}{shown}"])
-        smallest = self.smallest_difference
-        measures: list[list[Cell]] = [
-            [key, value, *([smallest.get(key)] if smallest else [])] for key, value in self.ceilings.items()
-        ]
-        headers = ["measure", "best possible", *(["smallest difference shown"] if smallest else [])]
-        tables = [
-            *([Table(["severity", "count", "effect", "finding"], rows, keys=3)] if rows else []),
-            *([Table(headers, measures)] if measures else []),
-        ]
+        tables = [Table(["severity", "count", "effect", "finding"], rows, keys=3)] if rows else []
+        smallest, headers = self.smallest_difference, ["measure", "best possible", "smallest difference shown"]
+        measures: list[list[Cell]] = [[key, value, smallest.get(key)] for key, value in self.ceilings.items()]
+        width = 3 if smallest else 2
+        tables += [Table(headers[:width], [row[:width] for row in measures])] if measures else []
         return Document("Check", self.verdict, tables)
 
 
@@ -160,9 +152,8 @@ def _board(dataset: Dataset, runs: Mapping[str, Run], measures: Any) -> Board:
 
 
 def _worst_first(found: Iterable[CheckFinding]) -> tuple[CheckFinding, ...]:
-    return tuple(
-        sorted(found, key=lambda each: (SEVERITIES.index(each.severity), -each.largest, -each.count, each.code))
-    )
+    ordered = sorted(found, key=lambda each: (SEVERITIES.index(each.severity), -each.largest, -each.count, each.code))
+    return tuple(ordered)
 
 
 def _named(runs: Mapping[str, Any] | Iterable[Any] | Run | None) -> dict[str, Run]:
@@ -173,7 +164,5 @@ def _named(runs: Mapping[str, Any] | Iterable[Any] | Run | None) -> dict[str, Ru
         return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
     given = [runs] if isinstance(runs, (Run, str, Path)) else list(runs)
     read = [Run.of(run) for run in given]
-    paths = [
-        Path(run) if isinstance(run, (str, Path)) else Path(each.name) for run, each in zip(given, read, strict=True)
-    ]
-    return dict(zip(distinct_names([each.name for each in read], paths), read, strict=True))
+    sources = [run if isinstance(run, (str, Path)) else each.name for run, each in zip(given, read, strict=True)]
+    return dict(zip(distinct_names([each.name for each in read], [*map(Path, sources)]), read, strict=True))

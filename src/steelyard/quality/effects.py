@@ -95,19 +95,26 @@ class Board:
         """The values of every run as the data are."""
         return {name: self.values(self.qrels, run) for name, run in self.shown.items()}
 
-    def effect(self, qrels: Qrels | None = None, fix: Callable[[Run], Run] | None = None) -> dict[str, Any] | None:
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean of every run as the data are."""
+        return {name: mean_of(values) for name, values in self.now.items()}
+
+    def effect(self, qrels: Qrels | None = None, fix: Callable[[Run], Run] = lambda run: run) -> dict[str, Any] | None:
         """The leaderboard with other qrels, other runs, or both."""
-        fixed = {}
-        for name, run in self.shown.items():
-            values = self.values(self.qrels if qrels is None else qrels, run if fix is None else fix(run))
-            fixed[name] = mean_of(values)
-        return self.compared("fixed", {name: mean_of(values) for name, values in self.now.items()}, fixed)
+        judged = self.qrels if qrels is None else qrels
+        fixed = {name: mean_of(self.values(judged, fix(run))) for name, run in self.shown.items()}
+        return self.compared("fixed", self.means, fixed)
+
+    def effect_on(self, name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> dict[str, Any] | None:
+        """The leaderboard with the rows of one run changed."""
+        run = self.runs[name]
+        return self.effect(fix=lambda other: changed_run(run, change) if other is run else other)
 
     def without(self, queries: Collection[str]) -> dict[str, Any] | None:
         """The leaderboard without some queries."""
         kept = np.array([query not in queries for query in self.qrels.queries], dtype=bool)
-        fixed = {name: mean_of(values[kept]) for name, values in self.now.items()}
-        return self.compared("fixed", {name: mean_of(values) for name, values in self.now.items()}, fixed)
+        return self.compared("fixed", self.means, {name: mean_of(values[kept]) for name, values in self.now.items()})
 
     def affected(self, documents: Collection[str]) -> dict[str, Any] | None:
         """The value on queries with a relevant document among these, and on all others."""
@@ -115,19 +122,15 @@ class Board:
         doc_ids, owner = self.qrels.judged.doc_ids, self.qrels.doc_query
         inside = np.zeros(len(self.qrels.queries), dtype=bool)
         inside[[owner[place] for place in places if doc_ids[place] in documents]] = True
-        if not inside.any() or inside.all():
-            return None
-        return self.on_queries(inside)
+        return self.on_queries(inside) if inside.any() and not inside.all() else None
 
     def on_queries(self, inside: Any) -> dict[str, Any] | None:
         """The value on some queries, and on all others."""
-        now = {name: mean_of(values) for name, values in self.now.items()}
-        found = self.compared("others", now, {name: mean_of(values[~inside]) for name, values in self.now.items()})
-        if found is None:
-            return None
-        for name, row in found["runs"].items():
+        others = {name: mean_of(values[~inside]) for name, values in self.now.items()}
+        found = self.compared("others", self.means, others)
+        for name, row in found["runs"].items() if found is not None else ():
             row["affected"] = mean_of(self.now[name][inside])
-        return {**found, "queries": int(inside.sum())}
+        return None if found is None else {**found, "queries": int(inside.sum())}
 
     def compared(
         self, what: str, now: Mapping[str, float], then: Mapping[str, float], key: str = ""

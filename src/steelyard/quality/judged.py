@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from functools import partial
+from itertools import combinations, compress, islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from steelyard.measures.compute import averaged
 from steelyard.measures.grammar import with_rel
 from steelyard.notes import Severity
 from steelyard.qrels import Qrels
-from steelyard.quality.effects import Board, CheckFinding, changed_run, examples, mean_of
+from steelyard.quality.effects import Board, CheckFinding, examples, mean_of
 from steelyard.run import Run
 from steelyard.statistics import adjust, power_analysis
 from steelyard.wording import counted, listed
@@ -39,12 +40,8 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
     qrels, rows, corpus = board.qrels, board.rows, board.dataset.corpus
     relevant = rows.filter(pl.col("grade") > 0)
     if len(corpus):
-        absent = {doc for doc in relevant["doc_id"].unique().to_list() if doc not in corpus}
-        lost = (
-            relevant.filter(pl.col("doc_id").is_in(list(absent)))
-            .select("query_id", "doc_id")
-            .unique(maintain_order=True)
-        )
+        absent = [doc for doc in relevant["doc_id"].unique().to_list() if doc not in corpus]
+        lost = relevant.filter(pl.col("doc_id").is_in(absent)).select("query_id", "doc_id").unique(maintain_order=True)
         if lost.height:
             kept = rows.join(lost, on=["query_id", "doc_id"], how="anti")
             yield CheckFinding(
@@ -72,9 +69,8 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
     binary = [key for key, m in board.measures.items() if dict(m.parameters).get("rel") == 1]
     if faint and binary:
         lowest = float(grades[grades > 0].min())
-        scaled = rows.with_columns(
-            pl.when(pl.col("grade") > 0).then(pl.col("grade") / lowest).otherwise(pl.col("grade")).alias("grade")
-        )
+        grade = pl.col("grade")
+        scaled = rows.with_columns(grade=pl.when(grade > 0).then(grade / lowest).otherwise(grade))
         yield CheckFinding(
             "grades-below-1",
             "warning",
@@ -86,12 +82,8 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
         )
     yield from _relevance_level(board)
     distractors = set(rows.filter(pl.col("grade") < 0).select("query_id", "doc_id").iter_rows())
-    both = [
-        pair
-        for pair in relevant.select("query_id", "doc_id").unique(maintain_order=True).iter_rows()
-        if pair in distractors
-    ]
-    if both:
+    pairs = relevant.select("query_id", "doc_id").unique(maintain_order=True).iter_rows()
+    if both := [pair for pair in pairs if pair in distractors]:
         frame = pl.DataFrame(both, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
         yield CheckFinding(
             "relevant-distractor",
@@ -117,39 +109,28 @@ def _relevance_level(board: Board) -> Iterator[CheckFinding]:
             for each in (measure, stricter)
         )
         effect = board.compared("fixed", now, then, key)
-        if effect is not None and effect["reordered"]:
-            pairs = effect["reordered"]
-            yield CheckFinding(
-                "relevance-level",
-                "warning",
-                pairs,
+        if effect is not None and (pairs := effect["reordered"]):
+            text = (
                 f"{key} ranks {counted(pairs, 'pair')} of runs differently if grade 1 is not relevant. State which "
-                "grade answers a question (rel). Effect: rel=2.",
-                (key,),
-                effect,
+                "grade answers a question (rel). Effect: rel=2."
             )
+            yield CheckFinding("relevance-level", "warning", pairs, text, (key,), effect)
 
 
 def ceilings(board: Board) -> dict[str, float]:
     """The best mean that any ranking can reach, by measure."""
-    a = judged_lists(align(board.qrels, {}, board.options.ordering).alignment)
-    return {
-        key: mean_of(measure_values(measure, ideal_order(a, measure), board.options))
-        for key, measure in board.measures.items()
-    }
+    a, options = judged_lists(align(board.qrels, {}, board.options.ordering).alignment), board.options
+    return {key: mean_of(measure_values(m, ideal_order(a, m), options)) for key, m in board.measures.items()}
 
 
 def smallest_differences(board: Board) -> dict[str, float]:
     """By measure, the difference of two means that these queries show with power 0.8: the median over pairs of runs."""
     found = {}
     for key, measure in board.measures.items():
-        if not averaged(measure):
-            continue
-        values = [board.values(board.qrels, run, measure) for run in board.runs.values()]
-        pairs = list(combinations(range(len(values)), 2))[:MOST_PAIRS]
-        sizes = [power_analysis(values[i] - values[j]).smallest for i, j in pairs]
-        sizes = [size for size in sizes if 0 < size < np.inf]
-        if sizes:
+        values = [board.values(board.qrels, run, measure) for run in board.runs.values()] if averaged(measure) else []
+        pairs = islice(combinations(values, 2), MOST_PAIRS)
+        sizes = [power_analysis(one - other).smallest for one, other in pairs]
+        if sizes := [size for size in sizes if 0 < size < np.inf]:
             found[key] = float(np.median(sizes))
     return found
 
@@ -162,27 +143,19 @@ def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckF
             continue
         means = {name: mean_of(board.values(board.qrels, run, measure)) for name, run in board.runs.items()}
         if len(means) > 1 and min(means.values()) >= SATURATED * best[key]:
-            yield CheckFinding(
-                "measure-saturated",
-                "warning",
-                len(means),
+            text = (
                 f"{key}: all {len(means)} runs reach at least {SATURATED:.0%} of the best value, {best[key]:.4f}. "
-                "Use a smaller cutoff or harder queries. Effect: the best value.",
-                (key,),
-                board.compared("fixed", means, dict.fromkeys(means, best[key]), key),
+                "Use a smaller cutoff or harder queries. Effect: the best value."
             )
-        if corpus:
-            chance = _random_mean(board, measure, corpus)
-            if chance >= RANDOM_SHARE * best[key]:
-                yield CheckFinding(
-                    "random-too-good",
-                    "warning",
-                    1,
-                    f"{key}: lists in random order reach {chance:.4f} of at most {best[key]:.4f}. The corpus of "
-                    f"{counted(corpus, 'document')} is too small for this cutoff.",
-                    (key,),
-                    board.compared("fixed", {"random": chance}, {"random": 0.0}, key),
-                )
+            effect = board.compared("fixed", means, dict.fromkeys(means, best[key]), key)
+            yield CheckFinding("measure-saturated", "warning", len(means), text, (key,), effect)
+        if corpus and (chance := _random_mean(board, measure, corpus)) >= RANDOM_SHARE * best[key]:
+            text = (
+                f"{key}: lists in random order reach {chance:.4f} of at most {best[key]:.4f}. The corpus of "
+                f"{counted(corpus, 'document')} is too small for this cutoff."
+            )
+            effect = board.compared("fixed", {"random": chance}, {"random": 0.0}, key)
+            yield CheckFinding("random-too-good", "warning", 1, text, (key,), effect)
 
 
 def _random_mean(board: Board, measure: Any, documents: int) -> float:
@@ -192,19 +165,10 @@ def _random_mean(board: Board, measure: Any, documents: int) -> float:
     sizes = np.bincount(a.query, minlength=a.size).tolist()
     documents, means = max([documents, *sizes]), []
     for _ in range(max(5, 1000 // a.size)):
-        drawn_ranks = [generator.choice(documents, size, replace=False) for size in sizes]
-        rank = np.concatenate(drawn_ranks) + 1
+        rank = np.concatenate([generator.choice(documents, size, replace=False) for size in sizes]) + 1
         order = np.lexsort((rank, a.query))
-        drawn = ideal_order(a, measure)
-        drawn = replace(
-            drawn,
-            retrieved=np.full(a.size, documents),
-            query=a.query[order],
-            rank=rank[order],
-            grade=a.grade[order],
-            doc=a.doc[order],
-            tie_first=rank[order],
-        )
+        drawn = replace(ideal_order(a, measure), retrieved=np.full(a.size, documents), query=a.query[order])
+        drawn = replace(drawn, rank=rank[order], grade=a.grade[order], doc=a.doc[order], tie_first=rank[order])
         means.append(mean_of(measure_values(measure, drawn, board.options)))
     return float(np.mean(means))
 
@@ -221,10 +185,8 @@ def missing_judgments(board: Board) -> Iterator[CheckFinding]:
         ranked = ranked.join(judged, on=["query_id", "doc_id"], how="left")
         first = ranked.filter(pl.col("grade") > 0).group_by("query_id").agg(pl.col("rank").min().alias("first"))
         ranked = ranked.join(first, on="query_id", how="left").with_columns(pl.col("first").fill_null(11))
-        unjudged = ranked.filter(
-            pl.col("grade").is_null() & (pl.col("rank") < pl.col("first")) & (pl.col("rank") <= 10)
-        )
-        above.append(unjudged.select("query_id", "doc_id").unique())
+        high = (pl.col("rank") < pl.col("first")) & (pl.col("rank") <= 10)
+        above.append(ranked.filter(pl.col("grade").is_null() & high).select("query_id", "doc_id").unique())
     votes = pl.concat(above).group_by("query_id", "doc_id").len().filter(pl.col("len") > len(board.runs) / 2)
     votes = votes.sort(["len", "query_id", "doc_id"], descending=[True, False, False])
     if not votes.height:
@@ -291,21 +253,19 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
             "without them."
         )
         severity: Severity = "error" if len(missing) == len(queries) else "warning"
-        yield CheckFinding(
-            "empty-answer", severity, len(missing), text, examples(missing), _only(board.without(set(missing)), name)
-        )
+        effect = _only(board.without(set(missing)), name)
+        yield CheckFinding("empty-answer", severity, len(missing), text, examples(missing), effect)
     lengths = np.array([sizes.get(query, 0) for query in queries])
     usual, often = Counter(lengths[lengths > 0].tolist()).most_common(1)[0] if lengths.any() else (0, 0)
     short = (lengths > 0) & (lengths < usual / 2)
     if usual >= 10 and often >= 0.8 * np.sum(lengths > 0) and short.any():
-        few = [query for query, cut in zip(queries, short.tolist(), strict=True) if cut]
+        few = list(compress(queries, short.tolist()))
         text = (
             f"{name}: {counted(len(few), 'list has', 'lists have')} fewer than half of the usual {usual:,} documents. "
             "Check that they were not cut. Effect: on these queries."
         )
-        yield CheckFinding(
-            "list-cut-short", "warning", len(few), text, examples(few), _only(board.on_queries(short), name)
-        )
+        effect = _only(board.on_queries(short), name)
+        yield CheckFinding("list-cut-short", "warning", len(few), text, examples(few), effect)
     if run.ordered:
         return
     scored = run.frame.group_by("query_id").agg(pl.col("score").n_unique().alias("scores"), pl.len())
@@ -315,10 +275,8 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
             f"{name}: {counted(len(constant), 'list has', 'lists have')} one score for all documents, so their ids "
             "decide the order. Write ranks or the real scores. Effect: ids in ascending instead of descending order."
         )
-        turned = changed_run(
-            run, lambda rows: rows.sort(["query_id", "score", "doc_id"], descending=[False, True, False])
-        )
-        effect = board.effect(fix=lambda other: turned if other is run else other)
+        turned = [False, True, False]
+        effect = board.effect_on(name, lambda rows: rows.sort("query_id", "score", "doc_id", descending=turned))
         yield CheckFinding("constant-scores", "warning", len(constant), text, examples(constant), _only(effect, name))
 
 
@@ -329,21 +287,17 @@ def _id_changes(unknown: Sequence[str], known: set[str]) -> Iterator[tuple[str, 
         folded[doc.strip().lower()] = "" if doc.strip().lower() in folded else doc
     yield "upper and lower case or white space", lambda one: folded.get(one.strip().lower(), "")
     sample, own = unknown[:ID_SAMPLE], set(unknown)
-    for many, others, change in ((sample, known, _removed), (sorted(known)[:ID_SAMPLE], own, _added)):
+    for many, others, removed in ((sample, known, True), (sorted(known)[:ID_SAMPLE], own, False)):
         starts = Counter(one[:cut] for one in many for cut in range(1, len(one)) if one[cut:] in others)
         ends = Counter(one[cut:] for one in many for cut in range(1, len(one)) if one[:cut] in others)
         for part, _ in starts.most_common(1):
-            yield f"the prefix {part!r}", change(start=part)
+            yield f"the prefix {part!r}", partial(_changed_id, removed, part, "")
         for part, _ in ends.most_common(1):
-            yield f"the suffix {part!r}", change(end=part)
+            yield f"the suffix {part!r}", partial(_changed_id, removed, "", part)
 
 
-def _added(start: str = "", end: str = "") -> Callable[[str], str]:
-    return lambda one: f"{start}{one}{end}"
-
-
-def _removed(start: str = "", end: str = "") -> Callable[[str], str]:
-    return lambda one: one.removeprefix(start).removesuffix(end)
+def _changed_id(removed: bool, start: str, end: str, one: str) -> str:
+    return one.removeprefix(start).removesuffix(end) if removed else f"{start}{one}{end}"
 
 
 def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
@@ -353,26 +307,18 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     unknown = [doc for doc in run.frame["doc_id"].unique(maintain_order=True).to_list() if doc not in known]
     if not unknown:
         return
-    best: tuple[str, dict[str, str]] = ("", {})
-    for what, change in _id_changes(unknown, known):
+    what, mapping = "", dict[str, str]()
+    for difference, change in _id_changes(unknown, known):
         found = {doc: other for doc in unknown if (other := change(doc)) in known}
-        if len(found) > len(best[1]):
-            best = what, found
-    what, mapping = best
+        if len(found) > len(mapping):
+            what, mapping = difference, found
     if len(corpus) and len(mapping) < len(unknown):
         lost = [doc for doc in unknown if doc not in mapping]
         text = (
             f"{name}: {counted(len(lost), 'document is', 'documents are')} not in the corpus. Check that run and "
             "corpus are of one version. Effect: without them."
         )
-        gone = pl.Series(lost)
-        effect = board.effect(
-            fix=lambda other: (
-                changed_run(run, lambda rows: rows.filter(~pl.col("doc_id").is_in(gone.to_list())))
-                if other is run
-                else other
-            )
-        )
+        effect = board.effect_on(name, lambda rows: rows.filter(~pl.col("doc_id").is_in(lost)))
         yield CheckFinding("retrieved-not-in-corpus", "warning", len(lost), text, examples(lost), _only(effect, name))
     if len(mapping) < max(1, 0.5 * len(unknown)):
         return
@@ -386,9 +332,9 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
         f"{name}: {counted(len(mapping), 'document id differs', 'document ids differ')} from the known ones by {what}. "
         "Write the ids of the corpus. Effect: with the ids mapped as in the examples."
     )
-    effect = board.effect(fix=lambda other: changed_run(run, renamed) if other is run else other)
     shown = examples(f"{doc} -> {other}" for doc, other in mapping.items())
-    yield CheckFinding("ids-differ", "error", len(mapping), text, shown, _only(effect, name))
+    effect = _only(board.effect_on(name, renamed), name)
+    yield CheckFinding("ids-differ", "error", len(mapping), text, shown, effect)
 
 
 def _only(effect: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
@@ -414,14 +360,13 @@ def _tuned(board: Board) -> Iterator[CheckFinding]:
         lead = values - np.mean([other for key, other in board.now.items() if key != name], axis=0)
         gains[name], p = _welch(lead[train], lead[~train])
         p_values.append(p)
-    adjusted = adjust(p_values)
-    for (name, gain), p in zip(gains.items(), adjusted.tolist(), strict=True):
+    for (name, gain), p in zip(gains.items(), adjust(p_values).tolist(), strict=True):
         if gain > 0 and p < 0.01:
             text = (
                 f"{name}: its lead over the other runs is {gain:.4f} larger on the {int(train.sum()):,} queries of the "
                 "part 'train' than on the rest: it was probably tuned on them. Effect: without the train queries."
             )
-            gone = {query for query, inside in zip(board.qrels.queries, train.tolist(), strict=True) if inside}
+            gone = set(compress(board.qrels.queries, train.tolist()))
             yield CheckFinding("tuned-on-train", "warning", int(train.sum()), text, (name,), board.without(gone))
 
 

@@ -70,31 +70,30 @@ def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
     asked, equal = sorted(wanted), set[str]()
     pairs = zip(corpus, corpus.texts.values(), strict=True)
     while chunk := list(islice(pairs, CHUNK)):
-        lowered = pl.col("text").str.to_lowercase()
-        words = pl.col("words")
+        text, plain = pl.col("text").str, pl.col("plain")
+        start = plain.str.slice(0, 400).str
         frame = pl.DataFrame(chunk, schema={"doc_id": pl.String, "text": pl.String}, orient="row")
         frame = frame.with_columns(
-            lowered.str.replace_all(r"[\W_]+", " ").str.strip_chars().alias("plain"),
-            pl.col("text").str.contains(_BROKEN).alias("broken"),
-            pl.col("text").str.strip_chars().str.slice(0, EDGE).hash().alias("start"),
-            pl.col("text").str.strip_chars().str.slice(-EDGE).hash().alias("end"),
-            pl.col("text").str.len_chars().alias("size"),
+            plain=text.to_lowercase().str.replace_all(r"[\W_]+", " ").str.strip_chars(),
+            broken=text.contains(_BROKEN),
+            start=text.strip_chars().str.slice(0, EDGE).hash(),
+            end=text.strip_chars().str.slice(-EDGE).hash(),
+            size=text.len_chars(),
         ).with_columns(
-            pl.col("plain").hash().alias("words_hash"),
-            pl.col("plain").str.len_chars().alias("letters"),
-            pl.col("plain").str.count_matches(" ").alias("words"),
-            pl.col("plain").str.slice(0, 400).str.count_matches(rf"[\p{{L}}--[{usual}]]").alias("foreign"),
-            pl.col("plain").str.slice(0, 400).str.count_matches(r"\p{L}").alias("known_letters"),
+            words_hash=plain.hash(),
+            letters=plain.str.len_chars(),
+            words=plain.str.count_matches(" "),
+            foreign=start.count_matches(rf"[\p{{L}}--[{usual}]]"),
+            known_letters=start.count_matches(r"\p{L}"),
         )
         if asked:
             equal.update(frame.filter(pl.col("plain").is_in(asked))["plain"].to_list())
         strange = pl.col("foreign") > 0.5 * pl.col("known_letters")
         if script == "Latin":
-            start = pl.col("plain").str.slice(0, 400)
-            own, other = start.str.count_matches(_words_of(spoken)), start.str.count_matches(others)
-            seen = start.str.count_matches(" ") + 1
+            own, other = start.count_matches(_words_of(spoken)), start.count_matches(others)
+            seen = start.count_matches(" ") + 1
             strange = strange | ((seen >= 15) & (other >= 0.12 * seen) & (other > 4 * own))
-        frame = frame.with_columns(((pl.col("known_letters") >= 10) & strange).alias("strange"), words)
+        frame = frame.with_columns(strange=(pl.col("known_letters") >= 10) & strange)
         parts.append(frame.drop("text", "plain", "foreign", "known_letters"))
     return Texts(pl.concat(parts), spoken if script == "Latin" else "", script, equal)
 
@@ -105,11 +104,12 @@ def _words_of(language: str) -> str:
 
 def text_findings(board: Board) -> Iterator[CheckFinding]:
     """The findings on the corpus and on the questions."""
-    plain = _judged_questions(board)
-    texts = scanned(board.dataset.corpus, plain.values()) if len(board.dataset.corpus) else None
-    if texts is not None:
+    plain, equal = _judged_questions(board), set[str]()
+    if len(board.dataset.corpus):
+        texts = scanned(board.dataset.corpus, plain.values())
+        equal = texts.equal
         yield from _corpus_findings(board, texts)
-    yield from _question_findings(board, plain, set() if texts is None else texts.equal)
+    yield from _question_findings(board, plain, equal)
 
 
 def question_findings(board: Board) -> Iterator[CheckFinding]:
@@ -132,8 +132,7 @@ def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:
         return rows.filter(condition)["doc_id"].to_list()
 
     if empty := chosen(pl.col("letters") < SHORTEST):
-        gone = set(empty)
-        judged = board.rows.filter(~pl.col("doc_id").is_in(empty))
+        kept = ~pl.col("doc_id").is_in(empty)
         yield CheckFinding(
             "near-empty-text",
             "warning",
@@ -141,7 +140,10 @@ def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:
             f"{counted(len(empty), 'document has', 'documents have')} fewer than {SHORTEST} letters. Remove them, or "
             "fix the step that reads them. Effect: without them in qrels and lists.",
             examples(empty),
-            board.effect(board.fixed_qrels(judged), lambda run: _without(run, gone)),
+            board.effect(
+                board.fixed_qrels(board.rows.filter(kept)),
+                lambda run: changed_run(run, lambda listed: listed.filter(kept)),
+            ),
         )
     if broken := chosen(pl.col("broken")):
         text = f"{counted(len(broken), 'document has', 'documents have')} broken characters, as in 'Ã©'"
@@ -187,10 +189,8 @@ def _of_documents(board: Board, code: str, documents: list[str], text: str) -> C
 def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
     """Copies of relevant documents that are not relevant themselves: finding one counts as nothing."""
     named = rows.filter(pl.col("letters") >= SHORTEST)
-    same = named.filter(pl.col("words_hash").is_duplicated())
-    groups = [
-        tuple(group) for group in same.group_by("words_hash", maintain_order=True).agg("doc_id")["doc_id"].to_list()
-    ]
+    same = named.filter(pl.col("words_hash").is_duplicated()).group_by("words_hash", maintain_order=True).agg("doc_id")
+    groups = [tuple(group) for group in same["doc_id"].to_list()]
     if rows.height <= NEAR_UP_TO:
         groups = near_duplicates(board.dataset.corpus, NEAR)
     group_of = {doc: group for group in groups for doc in group}
@@ -203,11 +203,9 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
                 copies.setdefault((query, copy), doc)
     if not copies:
         return
-    frame = pl.DataFrame(
-        [(query, copy, doc) for (query, copy), doc in copies.items()],
-        schema={"query_id": pl.String, "doc_id": pl.String, "original": pl.String},
-        orient="row",
-    )
+    found = [(query, copy, doc) for (query, copy), doc in copies.items()]
+    schema = dict.fromkeys(("query_id", "doc_id", "original"), pl.String)
+    frame = pl.DataFrame(found, schema=schema, orient="row")
     kept = board.rows.join(frame, on=["query_id", "doc_id"], how="anti")
 
     def credited(rows: pl.DataFrame) -> pl.DataFrame:
@@ -225,10 +223,6 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
         examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items()),
         board.effect(board.fixed_qrels(kept), lambda run: changed_run(run, credited)),
     )
-
-
-def _without(run: Any, gone: set[str]) -> Any:
-    return changed_run(run, lambda rows: rows.filter(~pl.col("doc_id").is_in(list(gone))))
 
 
 # Questions
@@ -275,8 +269,7 @@ def _question_findings(board: Board, plain: Mapping[str, str], seen: Collection[
     if copied:
         what = "{} word for word in a relevant document"
         yield _of_queries(board, "question-copies-relevant", copied, what, "is", "are")
-    context = [query for query in plain if _DEPENDENT.search(queries[query].strip())]
-    if context:
+    if context := [query for query in plain if _DEPENDENT.search(queries[query].strip())]:
         yield _of_queries(board, "not-standalone", context, "{} not understandable without a context", "is", "are")
     by_text: dict[str, list[str]] = {}
     for query, text in plain.items():

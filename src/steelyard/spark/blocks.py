@@ -96,12 +96,8 @@ def unpack_judged(data: bytes) -> JudgedColumns:
     """What `pack_judged` wrote; kept for the next partition, which has the same."""
     source = pa.BufferReader(data)
     queries, docs = (pl.DataFrame(pl.from_arrow(pa.ipc.open_stream(source).read_all())) for _ in range(2))
-    return JudgedColumns(
-        queries["query_id"],
-        pl.Enum(queries["query_id"]),
-        docs["doc_id"],
-        np.concatenate([[0], np.cumsum(queries["size"].to_numpy())]),
-    )
+    ids, starts = queries["query_id"], np.concatenate([[0], np.cumsum(queries["size"].to_numpy())])
+    return JudgedColumns(ids, pl.Enum(ids), docs["doc_id"], starts)
 
 
 # Rows
@@ -109,8 +105,7 @@ def unpack_judged(data: bytes) -> JudgedColumns:
 
 def stretches(*columns: pl.Series) -> Ints:
     """The first row of each group of adjacent rows that have the same values."""
-    differs = [column.ne_missing(column.shift(1)).to_numpy() for column in columns]
-    begins = np.logical_or.reduce(differs)
+    begins = np.logical_or.reduce([column.ne_missing(column.shift(1)).to_numpy() for column in columns])
     begins[:1] = True
     return np.flatnonzero(begins)
 
@@ -217,12 +212,8 @@ def pack_rows(block: pl.DataFrame, query: Ints) -> dict[str, NDArray[Any]]:
     data = ids.buffers()[2]
     text = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     numbers = {name: block[name].to_numpy() for name in block.columns if name != "doc_id"}
-    return {
-        "query": query.astype(np.int32),
-        "text": text[offsets[0] : offsets[-1]],
-        "size": np.diff(offsets).astype(np.int32),
-        **numbers,
-    }
+    text, size = text[offsets[0] : offsets[-1]], np.diff(offsets).astype(np.int32)
+    return {"query": query.astype(np.int32), "text": text, "size": size, **numbers}
 
 
 def cut_rows(rows: Arrays, bounds: Ints) -> Iterator[dict[str, NDArray[Any]]]:
@@ -330,8 +321,7 @@ def hits_of_arrays(parts: Sequence[Arrays], empty: Ints, size: int, number: int)
         return np.concatenate([np.zeros(0, kind), *(part[name] for part in parts)]).astype(kind)
 
     queries = joined("queries")
-    retrieved, answered = np.zeros(size, np.int64), np.zeros(size, np.bool_)
-    top_score = np.full(size, np.nan)
+    retrieved, answered, top_score = np.zeros(size, np.int64), np.zeros(size, np.bool_), np.full(size, np.nan)
     retrieved[queries] = joined(f"retrieved {number}")
     top_score[queries] = joined(f"top_score {number}", np.float64)
     answered[queries] = True

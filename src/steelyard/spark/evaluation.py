@@ -77,12 +77,9 @@ def evaluate(
 
 def _check_measures(plan: Plan) -> None:
     """Evaluate one document, so that a measure which this run or these options do not allow fails at once."""
-    document: dict[str, list[Any]] = {"query_id": ["q"], "doc_id": ["d"]}
-    if "score" in plan.run.names:
-        document["score"] = [1.0]
-    if "tokens" in plan.run.names:
-        document["tokens"] = [1]
-    run = Run(pl.DataFrame(document))
+    document = {"query_id": "q", "doc_id": "d", "score": 1.0, "tokens": 1}
+    known = {name: [value] for name, value in document.items() if name in plan.run.names}
+    run = Run(pl.DataFrame(known))
     a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
     whole = replace(a, judged=replace(a.judged, highest=1.0))
     query_values(plan.options.lists(whole), plan.measures, plan.options)
@@ -177,10 +174,8 @@ def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns)
             f"the qrels have more than {MOST_JUDGMENTS:,} judgments; evaluate the runs one by one, with "
             "steelyard.spark.evaluate."
         )
-    judged = judged_qrels(judged)
-    return judged, [
-        RunScan(spark, judged, table, name, rank_named=columns.rank is not None) for name, table in tables.items()
-    ]
+    judged, ranked = judged_qrels(judged), columns.rank is not None
+    return judged, [RunScan(spark, judged, table, name, rank_named=ranked) for name, table in tables.items()]
 
 
 def _named(scan: RunScan, runs: Mapping[str, ScannedRun]) -> dict[str, ScannedRun]:

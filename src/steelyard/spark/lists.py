@@ -152,13 +152,8 @@ class FuseLists(ListTask):
         fused = fuse_runs(list(self.runs(rows).values()), **self.chosen)
         answered = set(fused.table["query_id"].unique().to_list())
         empty = [query for query in fused.queries if query not in answered]
-        whole = pl.concat(
-            [
-                fused.table.select("query_id", "doc_id", "score"),
-                pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String}),
-            ],
-            how="diagonal",
-        )
+        without = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
+        whole = pl.concat([fused.table.select("query_id", "doc_id", "score"), without], how="diagonal")
         kinds = [("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())]
         yield from whole.to_arrow().cast(pa.schema(kinds)).to_batches()
 
@@ -180,29 +175,14 @@ class PoolLists(ListTask):
         found = candidates_of(self.runs(rows), self.depth)
         first = rows.sort("place", "row").unique("query_id", keep="first")
         places = {query: (run, row) for query, run, row in first.select("query_id", "place", "row").iter_rows()}
-        out = [
-            (
-                query,
-                doc,
-                [self.names[run] for run in ranks],
-                list(ranks.values()),
-                min(ranks.values()),
-                len(ranks),
-                sum(ranks.values()) / len(ranks),
-                *places[query],
-            )
-            for query in found.lists
-            for doc, ranks in found.ranks(query).items()
-        ]
-        kinds = {
-            "query_id": pa.string(),
-            "doc_id": pa.string(),
-            "runs": pa.list_(pa.string()),
-            "ranks": pa.list_(pa.int64()),
-            "mean": pa.float64(),
-        }
-        names = [part.split()[0] for part in self.schema.split(", ")]
-        columns = {
-            name: pa.array([row[place] for row in out], kinds.get(name, pa.int64())) for place, name in enumerate(names)
-        }
-        yield pa.RecordBatch.from_pydict(columns)
+        out = []
+        for query in found.lists:
+            for doc, by_run in found.ranks(query).items():
+                names, ranks = [self.names[run] for run in by_run], list(by_run.values())
+                mean = sum(ranks) / len(ranks)
+                out.append((query, doc, names, ranks, min(ranks), len(ranks), mean, *places[query]))
+        kinds = {"string": pa.string(), "long": pa.int64(), "double": pa.float64()}
+        kinds |= {f"array<{name}>": pa.list_(kind) for name, kind in kinds.items()}
+        columns = [part.split() for part in self.schema.split(", ")]
+        arrays = {name: pa.array([row[at] for row in out], kinds[kind]) for at, (name, kind) in enumerate(columns)}
+        yield pa.RecordBatch.from_pydict(arrays)

@@ -18,7 +18,7 @@ from steelyard.measures.grammar import Measure
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.spark.frames import collect_columns, map_in_arrow
-from steelyard.spark.rows import Kind, SparkTable, by_query, empty_lists, fault_error, qrels_rows, run_rows, table_of
+from steelyard.spark.rows import Kind, SparkTable, by_query, fault_error, qrels_rows, run_rows, table_of
 from steelyard.spark.worker import EvaluationTask, faults_of
 
 MOST_JUDGMENTS = 10_000_000
@@ -49,7 +49,13 @@ class Plan:
     @cached_property
     def qrels(self) -> SparkTable:
         """The qrels as a Spark frame; those on the driver are sent."""
-        return sent(self.spark, self.judgments) if isinstance(self.judgments, Qrels) else self.judgments
+        if not isinstance(self.judgments, Qrels):
+            return self.judgments
+        table = qrels_table(self.judgments)
+        kinds = {"query_id": "string", "doc_id": "string", "grade": "double", "target": "string"}
+        schema = ", ".join(f"{column} {kinds[column]}" for column in table.columns)
+        frame = self.spark.createDataFrame(table.cast({"grade": float}).rows(), schema)
+        return table_of(frame, dict.fromkeys(kinds), "the qrels")
 
     def result(self) -> Any:
         """The frame of values and tallies, with the columns of `EvaluationTask.schema`; reads the qrels first."""
@@ -64,9 +70,7 @@ class Plan:
         in_order = ranks is not None or not scored or "stable" in ties
         run = run_rows(self.run.ranked_by(ranks), scored, in_order)
         parts = [run] if queries > SENT_QUERIES else _judged_rows(run, qrels)
-        task = EvaluationTask(
-            self.measures, self.options, self.own_options, self.name, scored, 0.0 if highest is None else highest
-        )
+        task = EvaluationTask(self.measures, self.options, self.own_options, self.name, scored, highest or 0.0)
         return map_in_arrow(by_query(qrels, *parts), task, task.schema)
 
 
@@ -79,22 +83,12 @@ def driver_qrels(source: SparkTable | Qrels) -> Qrels | None:
         return None
     table = collect_columns(rows).sort("row")
     judgments = table.filter(table["kind"] == Kind.JUDGMENT)
-    faults = faults_of(table.filter(table["kind"] != Kind.JUDGMENT), judgments)
-    error = fault_error(faults, source.names, {})
+    error = fault_error(faults_of(table.filter(table["kind"] != Kind.JUDGMENT), judgments), source.names, {})
     if error is not None:
         raise error
     qrels = Qrels(judgments.select("query_id", "doc_id", grade="value", target="label"))
     qrels.notes = source.notes
     return qrels
-
-
-def sent(spark: Any, qrels: Qrels) -> SparkTable:
-    """Qrels on the driver as a Spark frame."""
-    table = qrels_table(qrels)
-    kinds = {"query_id": "string", "doc_id": "string", "grade": "double", "target": "string"}
-    schema = ", ".join(f"{column} {kinds[column]}" for column in table.columns)
-    frame = spark.createDataFrame(table.cast({"grade": float}).rows(), schema)
-    return table_of(frame, dict.fromkeys(kinds), "the qrels")
 
 
 def _judged_rows(run: Any, qrels: Any) -> list[Any]:
@@ -103,4 +97,5 @@ def _judged_rows(run: Any, qrels: Any) -> list[Any]:
     joined = run.join(sf.broadcast(known), "query_id", "left")
     needed = sf.col("known").isNotNull() | (sf.col("kind") != int(Kind.RETRIEVED))
     others = joined.filter(~needed).select("query_id").distinct()
-    return [joined.filter(needed).drop("known"), empty_lists(others)]
+    empty = others.select("query_id", sf.lit(int(Kind.RETRIEVED)).cast("byte").alias("kind"))
+    return [joined.filter(needed).drop("known"), empty]

@@ -89,9 +89,7 @@ def fault_error(faults: Mapping[Kind, Fault], qrels: Mapping[str, str], run: Map
         Kind.SCORE_NOT_FINITE: lambda: frames.bad_rows_error(frames.NO_SCORE, count, rows),
         Kind.RANK_NOT_FINITE: lambda: frames.bad_rows_error(frames.NO_RANK, count, rows),
     }
-    if kind in errors:
-        return errors[kind]()
-    return frames.empty_ids_error(names["query_id"], "query_id", count, rows)
+    return errors[kind]() if kind in errors else frames.empty_ids_error(names["query_id"], "query_id", count, rows)
 
 
 _WHOLE = ("byte", "short", "integer", "long", "tinyint", "smallint", "int", "bigint")
@@ -126,10 +124,8 @@ class SparkTable:
     @cached_property
     def scored(self) -> bool:
         """Whether any row has a score. Usually the first row decides it."""
-        if "score" not in self.names:
-            return False
-        score = self.column("score")
-        return not self.frame.select(score).filter(score.isNotNull()).isEmpty()
+        score = self.column("score") if "score" in self.names else None
+        return score is not None and not self.frame.select(score).filter(score.isNotNull()).isEmpty()
 
     def ranked_by(self, column: str | None) -> SparkTable:
         """The table with this rank column, or with none."""
@@ -138,9 +134,8 @@ class SparkTable:
 
     def not_a_number(self, role: str) -> Any:
         """Whether a row has text that is not a number."""
-        if not self.is_text(role):
-            return sf.lit(False)
-        return self.column(role).isNotNull() & self.number(role).isNull()
+        is_text = self.is_text(role)
+        return self.column(role).isNotNull() & self.number(role).isNull() if is_text else sf.lit(False)
 
 
 def is_spark_frame(frame: Any) -> bool:
@@ -206,10 +201,8 @@ def run_rows(table: SparkTable, scored: bool, in_order: bool) -> Any:
         (table.not_a_number("rank"), Kind.RANK_IS_TEXT),
         (~named & (score.isNotNull() | rank.isNotNull()), Kind.NO_DOCUMENT),
     ]
-    if scored:
-        faults.append((named & ~_finite(score), Kind.SCORE_NOT_FINITE))
-    if "rank" in table.names:
-        faults.append((named & ~_finite(rank), Kind.RANK_NOT_FINITE))
+    faults += [(named & ~_finite(score), Kind.SCORE_NOT_FINITE)] if scored else []
+    faults += [(named & ~_finite(rank), Kind.RANK_NOT_FINITE)] if "rank" in table.names else []
     label = sf.lit(None).cast("string")
     for role in ("score", "rank"):
         if table.is_text(role):
@@ -222,18 +215,10 @@ def run_rows(table: SparkTable, scored: bool, in_order: bool) -> Any:
         label.alias("label"),
         (sf.monotonically_increasing_id() if in_order else sf.lit(None).cast("long")).alias("row"),
     ]
-    if "rank" in table.names:
-        columns.append(rank.alias("rank"))
-    if "run" in table.names:
-        columns.append(table.column("run").cast("string").alias("run"))
-    if "tokens" in table.names:
-        columns.append(table.number("tokens").cast("long").alias("tokens"))
+    columns += [rank.alias("rank")] if "rank" in table.names else []
+    columns += [table.column("run").cast("string").alias("run")] if "run" in table.names else []
+    columns += [table.number("tokens").cast("long").alias("tokens")] if "tokens" in table.names else []
     return table.frame.select(*columns)
-
-
-def empty_lists(queries: Any) -> Any:
-    """Queries, one per row, as empty lists."""
-    return queries.select("query_id", sf.lit(int(Kind.RETRIEVED)).cast("byte").alias("kind"))
 
 
 def by_query(*frames: Any) -> Any:
@@ -254,8 +239,7 @@ def _finite(number: Any) -> Any:
 
 
 def _kind(frame: Any, column: str) -> str:
-    kind: str = frame.schema[column].dataType.typeName()
-    return kind
+    return str(frame.schema[column].dataType.typeName())
 
 
 def _quoted(name: str) -> str:

@@ -30,6 +30,7 @@ from steelyard.spark.frames import collect, collect_columns, map_in_arrow, send_
 from steelyard.spark.plan import Plan, driver_qrels
 from steelyard.spark.rows import Fault, Kind, SparkTable, fault_error, fault_text, run_rows
 from steelyard.spark.tasks import FindStretches, PackRows, RankInPlace, RankPackedRows, Task, count_ids
+from steelyard.spark.worker import held
 
 BUCKETS = 8
 """Buckets of queries per partition of a shuffle: enough for partitions of about the same size."""
@@ -79,12 +80,12 @@ class RunScan:
                 documents=partial(self._documents, run),
                 lists=partial(self._lists, run),
             )
-            for run in self._known[_held(orderings[0])]
+            for run in self._known[held(orderings[0])]
         }
 
     def _hits(self, run: str, ordering: Ordering) -> Hits:
         self._scan([ordering])
-        hits = self._known[_held(ordering)][run]
+        hits = self._known[held(ordering)][run]
         if ordering.duplicates == "error" and len(hits.repeat_query):
             query = self.qrels.judged.query_ids[int(hits.repeat_query[0])]
             docs = sorted(self._documents(run, [query]))
@@ -105,40 +106,29 @@ class RunScan:
             rows = rows.filter(sf.col("run") == run)
         rows = rows.filter(sf.col("doc_id").isNotNull()).join(self._judged_queries(), "query_id", "left_semi")
         order = [name for name in ("rank", "row") if name in rows.columns] if self.ordered else []
-        columns = ["query_id", "doc_id", sf.col("value").cast("double").alias("score"), *order]
-        frame = collect_columns(rows.select(*columns))
-        if order:
-            frame = frame.sort("query_id", *order, maintain_order=True)
-            grouped = frame.group_by("query_id", maintain_order=True).agg("doc_id")
-            return Run(dict(grouped.iter_rows()), run or self.name)
-        return Run(frame, run or self.name)
+        score = sf.col("value").cast("double").alias("score")
+        frame = collect_columns(rows.select("query_id", "doc_id", score, *order))
+        if not order:
+            return Run(frame, run or self.name)
+        lists = frame.sort("query_id", *order, maintain_order=True).group_by("query_id", maintain_order=True)
+        return Run(dict(lists.agg("doc_id").iter_rows()), run or self.name)
 
     def _scan(self, orderings: Sequence[Ordering]) -> None:
         """Find the hits under the orderings that are not known yet."""
-        wanted = [each for each in dict.fromkeys(map(_held, orderings)) if each not in self._known]
+        wanted = [each for each in dict.fromkeys(map(held, orderings)) if each not in self._known]
         if not wanted:
             return
-        rows = run_rows(self._ranked, self.table.scored, self.ordered or any(o.ties == "stable" for o in wanted))
-        columns = ["row"] if self.ordered or any(o.ties == "stable" for o in wanted) else []
+        in_order = self.ordered or any(each.ties == "stable" for each in wanted)
+        rows = run_rows(self._ranked, self.table.scored, in_order)
+        columns = ["row"] if in_order else []
         columns += [name for name in ("rank", "tokens") if name in self._ranked.names]
-        task = Task(
-            judged=blocks.pack_judged(self.qrels.judged),
-            columns=("score", *columns),
-            runs="run" in self.table.names,
-            orderings=tuple(wanted),
-            ordered=self.ordered,
-        )
+        judged, several = blocks.pack_judged(self.qrels.judged), "run" in self.table.names
+        task = Task(judged, ("score", *columns), several, tuple(wanted), self.ordered)
         # Workers find the faulty rows of a run with scores themselves, unless numbers are text: Spark takes longer.
         marked = not self.table.scored or any(map(self._ranked.is_text, ("score", "rank")))
-        faulty = (sf.col("kind") != int(Kind.RETRIEVED)).alias("faulty")
-        frame = rows.select(
-            *(["run"] if task.runs else []),
-            "query_id",
-            "doc_id",
-            sf.col("value").alias("score"),
-            *columns,
-            *([faulty] if marked else []),
-        )
+        faulty = [(sf.col("kind") != int(Kind.RETRIEVED)).alias("faulty")] if marked else []
+        run = ["run"] if task.runs else []
+        frame = rows.select(*run, "query_id", "doc_id", sf.col("value").alias("score"), *columns, *faulty)
         parts, seen = self._found_in_place(frame, task) or self._read(collect(self._exchanged(frame, task)), task)
         if any("faulty" in each and each["faulty"] for _, each in seen):
             raise self._fault(rows)
@@ -159,9 +149,7 @@ class RunScan:
         count, examples = len(others), tuple(others[:SHOWN_RUN_ONLY])
         if any(each["many"] for each in seen):
             count, examples = self._others(run)
-        if count:
-            hits = replace(hits, run_only_queries=count, run_only_examples=examples)
-        return hits
+        return replace(hits, run_only_queries=count, run_only_examples=examples) if count else hits
 
     def _others(self, run: str) -> tuple[int, tuple[str, ...]]:
         """The number of queries that only the run has, and the first of them."""
@@ -177,9 +165,8 @@ class RunScan:
 
     def _of_run(self, run: str) -> Any:
         """The rows of one run."""
-        if "run" not in self.table.names:
-            return self.table.frame
-        return self.table.frame.filter(self.table.column("run").cast("string") == run)
+        table = self.table
+        return table.frame.filter(table.column("run").cast("string") == run) if "run" in table.names else table.frame
 
     def _found_in_place(self, frame: Any, task: Task) -> tuple[Found, Found] | None:
         """The hits of lists whose rows are adjacent; None if many lists are in several places.
@@ -196,9 +183,8 @@ class RunScan:
             return None
         # Only the first rows of a partition go to a worker: one that stops early is started again by Spark.
         first = sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1)) < task.rows
-        look = FindStretches(**shared)
         near = frame.select(*keys, first.alias("first")).filter("first").select(*keys)
-        rows = collect(map_in_arrow(near, look, look.schema))
+        rows = collect(map_in_arrow(near, FindStretches(**shared), FindStretches.schema))
         stretches = _by_run([(row["run"], unpack_arrays(row["seen"])) for row in rows], "query")
         if any(SPLIT * _again(numbers) > len(numbers) for numbers in stretches.values()):
             return None
@@ -217,9 +203,8 @@ class RunScan:
         partitions = int(number) if number.isdigit() else 200
         queries = len(self.qrels.judged.query_ids)
         pack = PackRows(**shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * partitions)))
-        rank = RankPackedRows(**shared)
         packed = map_in_arrow(frame, pack, pack.schema).repartition("bucket")
-        return map_in_arrow(packed, rank, rank.schema)
+        return map_in_arrow(packed, RankPackedRows(**shared), RankPackedRows.schema)
 
     def _read(self, rows: Any, task: Task) -> tuple[Found, Found]:
         """What the workers found: the hits of every block of lists, and what else they saw.
@@ -260,11 +245,6 @@ def _by_run(found: Found, name: str) -> dict[str, Ints]:
 def _again(numbers: Ints) -> int:
     """How many numbers are repeats of others."""
     return len(numbers) - len(np.unique(numbers))
-
-
-def _held(ordering: Ordering) -> Ordering:
-    """The ordering that workers use: repeats that are an error are counted first."""
-    return replace(ordering, duplicates="hold") if ordering.duplicates == "error" else ordering
 
 
 def scanned_scores(plan: Plan) -> Scores | None:

@@ -123,13 +123,9 @@ class ShuffledScores:
     plan: Plan
 
     @property
-    def _measures(self) -> Mapping[str, Measure]:
-        return self.plan.measures
-
-    @property
     def per_query(self) -> Any:
         """A Spark frame: query_id, then one column per measure; null where the measure does not apply."""
-        return self._values("query_id", *self._columns).toDF("query_id", *self._measures)
+        return self._values("query_id", *self._columns).toDF("query_id", *self.plan.measures)
 
     @cached_property
     def means(self) -> dict[str, float]:
@@ -141,32 +137,29 @@ class ShuffledScores:
         if not self.coverage.queries:
             raise no_grades_error()
         if self.coverage.queries > MOST_QUERIES:
-            return cluster_means(self._values(*self._columns), self._measures)
+            return cluster_means(self._values(*self._columns), self.plan.measures)
         values = collect_columns(self._values("place", *self._columns)).sort("place")
-        return {
-            key: summary(measure, _floats(values[column]))
-            for (key, measure), column in zip(self._measures.items(), self._columns, strict=True)
-        }
+        measures = zip(self.plan.measures.items(), self._columns, strict=True)
+        return {key: summary(measure, _floats(values[column])) for (key, measure), column in measures}
 
     @cached_property
     def coverage(self) -> Coverage:
         """Counts of missing queries, unjudged and repeated documents, and ties, as in Scores.coverage."""
-        tally = self._computed[1]
+        tally, measures, options = self._computed[1], self.plan.measures, self.plan.options
         counts = {name: tally.counts.get(name, 0) for name in _COUNTS}
         if not counts["queries"]:
             raise no_grades_error()
         notes = list(dict.fromkeys([*self.plan.qrels.notes, *self.plan.run.notes]))
-        if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
+        if not counts["answered"] and counts["without_judgments"]:
             notes.insert(0, note("no-shared-query", run=tally.run_only, qrels=[query for _, query in tally.judged]))
-        held = counts["repeated"] if self.plan.options.duplicates == "hold" else 0
+        held = counts["repeated"] if options.duplicates == "hold" else 0
         if tally.retrieved and tally.known and counts["documents"] == counts["unjudged"] + held:
             notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
-        below = Levels.of(self._measures, self.plan.options.rel).note(counts["below_rel"], tally.lowest_grade)
+        below = Levels.of(measures, options.rel).note(counts["below_rel"], tally.lowest_grade)
         notes += [below] if below else []
-        notes += tally.lengths.notes(self._measures, self.plan.options.depth)
-        notes += tally.traits.notes(self._measures)
+        notes += [*tally.lengths.notes(measures, options.depth), *tally.traits.notes(measures)]
         notes.append(note("rows-shuffled", most=MOST_JUDGMENTS))
-        return Coverage(**counts, policies=self.plan.options, notes=tuple(notes))
+        return Coverage(**counts, policies=options, notes=tuple(notes))
 
     def to_scores(self) -> Scores:
         """All values as Scores on the driver."""
@@ -174,7 +167,7 @@ class ShuffledScores:
         return Scores(
             name=self.plan.name,
             dialect=self.plan.dialect.name,
-            measures=self._measures,
+            measures=self.plan.measures,
             queries=values["query_id"].to_list(),
             matrix=np.array([_floats(values[column]) for column in self._columns]),
             coverage=self.coverage,
@@ -187,7 +180,7 @@ class ShuffledScores:
 
     @property
     def _columns(self) -> list[str]:
-        return [f"m{number}" for number in range(len(self._measures))]
+        return [f"m{number}" for number in range(len(self.plan.measures))]
 
     def _values(self, *columns: str) -> Any:
         return self._computed[0].filter(sf.col("tally").isNull()).select(*columns)
@@ -198,8 +191,7 @@ class ShuffledScores:
         frame = self.plan.result().persist()
         try:
             rows = collect(frame.filter(sf.col("tally").isNotNull()).select("tally"))
-            tally = total([row["tally"] for row in rows])
-            self._check(tally)
+            self._check(tally := total([row["tally"] for row in rows]))
         except Exception:
             frame.unpersist()
             raise

@@ -71,8 +71,7 @@ class Task:
         """The rows of each run; the name is empty where there is one run only."""
         if not self.runs:
             return [("", block)]
-        parts = block.partition_by("run", maintain_order=True)
-        return [(part["run"][0], part.drop("run")) for part in parts]
+        return [(part["run"][0], part.drop("run")) for part in block.partition_by("run", maintain_order=True)]
 
     def _found(self, run: str, block: pl.DataFrame, query: Ints, judged: JudgedColumns) -> pa.RecordBatch:
         """The hits of complete lists; or the error that the rows raise."""
@@ -132,12 +131,9 @@ class PackRows(Task):
         bucket = bucket[order]
         bounds = np.flatnonzero(np.concatenate([[True], bucket[1:] != bucket[:-1], [True]]))
         cut = blocks.cut_rows(blocks.pack_rows(rows[order], query[order]), bounds)
-        yield self._batch(
-            [
-                {"bucket": number, "run": run, **{name: part[name].tobytes() for name in part}}
-                for number, part in zip(bucket[bounds[:-1]].tolist(), cut, strict=True)
-            ]
-        )
+        packed_rows = ({name: values.tobytes() for name, values in part.items()} for part in cut)
+        numbered = zip(bucket[bounds[:-1]].tolist(), packed_rows, strict=True)
+        yield self._batch([{"bucket": number, "run": run, **part} for number, part in numbered])
 
     def _batch(self, parts: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         kinds = {"bucket": pa.int32(), "run": pa.string()}
@@ -168,19 +164,13 @@ class RankInPlace(PackRows):
                 if max((part.height for part in edges), default=0) > MOST_EDGE or _mixed(known):
                     yield self._batch([{"run": "", "seen": pack_arrays({"mixed": np.array(True)})}])
                     return
-                for edge in edges:
-                    yield from self._packed_edge(edge, judged, reported)
+                for run, part in (each for edge in edges for each in self._of_runs(edge)):
+                    rows, query, seen = blocks.judged_rows(part, judged)
+                    packed = {name: values.tobytes() for name, values in blocks.pack_rows(rows, query).items()}
+                    yield self._batch([{"run": run, **packed}, *self._seen(run, seen, reported)])
                 yield from self._ranked(block[begin:end], judged, known, reported)
                 first = False
             block = following
-
-    def _packed_edge(
-        self, edge: pl.DataFrame, judged: JudgedColumns, reported: dict[str, set[str]]
-    ) -> Iterator[pa.RecordBatch]:
-        for run, part in self._of_runs(edge):
-            rows, query, seen = blocks.judged_rows(part, judged)
-            packed = {name: values.tobytes() for name, values in blocks.pack_rows(rows, query).items()}
-            yield self._batch([{"run": run, **packed}, *self._seen(run, seen, reported)])
 
     def _ranked(
         self, block: pl.DataFrame, judged: JudgedColumns, known: dict[str, list[Ints]], reported: dict[str, set[str]]

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
-from steelyard.alignment.hits import Floats
+from steelyard.alignment.hits import Floats, Ordering
 from steelyard.coverage import Levels, coverage_of, lowest_positive_grade
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import Lengths, deepest_cutoff, query_values
@@ -223,40 +223,35 @@ def _aligned(
     ranked = "rank" in run.columns
     if ranked or not task.scored or task.options.ties == "stable":
         run = run.sort("row")
-    columns = [pl.col("query_id"), pl.col("doc_id")]
-    if task.scored:
-        columns.append(pl.col("value").alias("score"))
-    columns += [pl.col(name) for name in ("rank", "tokens") if name in run.columns]
-    ordering = task.options.ordering
-    if ordering.duplicates == "error":
-        ordering = replace(ordering, duplicates="hold")
-    aligned = align(qrels, Run(run.select(columns), rank="rank" if ranked else None), ordering, task.name)
-    a = aligned.alignment
-    whole = replace(a, judged=replace(a.judged, highest=task.highest))
-    repeated = None
+    score = [pl.col("value").alias("score")] if task.scored else []
+    others = [name for name in ("rank", "tokens") if name in run.columns]
+    lists = Run(run.select("query_id", "doc_id", *score, *others), rank="rank" if ranked else None)
+    aligned = align(qrels, lists, held(task.options.ordering), task.name)
+    a, repeated = aligned.alignment, None
     if task.options.duplicates == "error" and len(a.repeats.query):
         query = a.queries[int(a.repeats.query[0])]
         docs = run.filter(pl.col("query_id") == query)["doc_id"]
         repeated = query, str(docs.filter(docs.is_duplicated()).min())
-    return replace(aligned, alignment=whole), repeated
+    return replace(aligned, alignment=replace(a, judged=replace(a.judged, highest=task.highest))), repeated
+
+
+def held(ordering: Ordering) -> Ordering:
+    """The ordering that workers use: repeats that are an error are counted first."""
+    return replace(ordering, duplicates="hold") if ordering.duplicates == "error" else ordering
 
 
 def faults_of(faulty: pl.DataFrame, judgments: pl.DataFrame | None = None) -> dict[Kind, Fault]:
     """The faults of the marked rows, and judgments that contradict each other."""
     faults: dict[Kind, Fault] = {}
     for number in faulty["kind"].unique().to_list():
-        rows = faulty.filter(pl.col("kind") == number).sort("query_id", "doc_id").head(SHOWN_PROBLEMS)
-        examples = rows.select("query_id", "doc_id", "value", "label").iter_rows()
-        count = faulty["kind"].eq(number).sum()
-        faults[Kind(number)] = Fault.of(count, [fault_text(Kind(number), *row) for row in examples])
+        rows = faulty.filter(pl.col("kind") == number).sort("query_id", "doc_id")
+        examples = rows.head(SHOWN_PROBLEMS).select("query_id", "doc_id", "value", "label").iter_rows()
+        faults[Kind(number)] = Fault.of(rows.height, [fault_text(Kind(number), *row) for row in examples])
     if judgments is None:
         return faults
     pair = ["query_id", "doc_id", "label"]
-    contradicting = (
-        judgments.drop_nulls("doc_id")
-        .with_columns(first=pl.col("value").first().over(pair))
-        .filter(pl.col("value") != pl.col("first"))
-    )
+    graded = judgments.drop_nulls("doc_id").with_columns(first=pl.col("value").first().over(pair))
+    contradicting = graded.filter(pl.col("value") != pl.col("first"))
     if contradicting.height:
         examples = contradicting.sort(pair).head(SHOWN_PROBLEMS).select(*pair, "first", "value").iter_rows()
         faults[Kind.DISAGREES] = Fault.of(contradicting.height, [disagreement(*row) for row in examples])
@@ -334,20 +329,15 @@ def cluster_means(values: Any, measures: Mapping[str, Measure]) -> dict[str, flo
     parts = [json.loads(row["sums"]) for row in collect(map_in_arrow(values, task, task.schema))]
     means = {}
     for place, (key, measure) in enumerate(measures.items()):
-        count = sum(part[0][place] for part in parts)
-        units = sum(int(part[1][place]) for part in parts)
-        means[key] = _summary(measure, count, units, max(part[2][place] for part in parts))
+        count, units = sum(part[0][place] for part in parts), sum(int(part[1][place]) for part in parts)
+        how = how_summarised(measure)
+        if how == "sum":
+            means[key] = float(Fraction(units, 1 << LOWEST))
+        elif not count:
+            means[key] = math.nan
+        elif how == "max":
+            means[key] = max(part[2][place] for part in parts)
+        else:
+            mean = float(Fraction(units, count << LOWEST))
+            means[key] = math.exp(mean) if how == "geometric" else mean
     return means
-
-
-def _summary(measure: Measure, count: int, units: int, highest: float) -> float:
-    """What `summary` gives, from the count, the sum and the maximum."""
-    how = how_summarised(measure)
-    if how == "sum":
-        return float(Fraction(units, 1 << LOWEST))
-    if not count:
-        return math.nan
-    if how == "max":
-        return highest
-    mean = float(Fraction(units, count << LOWEST))
-    return math.exp(mean) if how == "geometric" else mean
