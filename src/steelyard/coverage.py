@@ -117,7 +117,11 @@ def _unknown_documents(a: Alignment, qrels: Qrels, run: Any) -> Iterator[Note]:
     answered = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size]
     queries = answered[:COMPARED_QUERIES]
     retrieved = run.documents(queries) if isinstance(run, ScannedRun) else _retrieved(Run.of(run), queries)
-    yield unknown_documents_note(retrieved, _judged(qrels, queries))
+    # The documents judged for these queries; the first documents of the qrels where there are none.
+    judged, starts, chosen = qrels.judged, qrels.judged.starts.tolist(), set(queries)
+    places = [place for place, query in enumerate(judged.query_ids) if query in chosen]
+    documents = [doc for place in places for doc in judged.doc_ids[starts[place] : starts[place + 1]]]
+    yield unknown_documents_note(retrieved, documents or list(islice(judged.doc_ids, 100)))
 
 
 def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> Note:
@@ -175,15 +179,6 @@ def _retrieved(run: Run, queries: Sequence[str]) -> list[str]:
     return run.table.filter(pl.col("query_id").is_in(list(queries)))["doc_id"].to_list()
 
 
-def _judged(qrels: Qrels, queries: Sequence[str]) -> list[str]:
-    """The documents judged for some queries; the first documents of the qrels where there are none."""
-    judged, chosen = qrels.judged, set(queries)
-    starts = judged.starts.tolist()
-    places = [place for place, query in enumerate(judged.query_ids) if query in chosen]
-    documents = [doc for place in places for doc in judged.doc_ids[starts[place] : starts[place + 1]]]
-    return documents or list(islice(judged.doc_ids, 100))
-
-
 @dataclass(frozen=True)
 class Coverage:
     """Counts of every edge case, and the notes that go with them.
@@ -228,15 +223,9 @@ class Coverage:
             notes.append(note("no-relevant-document", count=self.no_relevant, policy=policies.no_relevant))
         if self.unjudged and self.documents:
             repeats = self.repeated if policies.duplicates == "hold" else 0
-            notes.append(
-                note(
-                    "unjudged-documents",
-                    count=self.unjudged,
-                    documents=self.documents - repeats,
-                    repeats=bool(repeats),
-                    removed=policies.unjudged == "remove",
-                )
-            )
+            documents, removed = self.documents - repeats, policies.unjudged == "remove"
+            about = {"documents": documents, "repeats": bool(repeats), "removed": removed}
+            notes.append(note("unjudged-documents", count=self.unjudged, **about))
         if self.repeated:
             held = policies.duplicates == "hold" and policies.unjudged == "keep"
             notes.append(note("repeated-documents", count=self.repeated, held=held))
@@ -303,11 +292,8 @@ class Levels:
     def of(cls, measures: Mapping[str, Measure], rel: float | None) -> Levels:
         """The levels of some measures; `rel` is the level that the call states."""
         own = {key: level_of(m, rel) for key, m in measures.items() if m.definition.needs_relevant}
-        by_default = {
-            key: level
-            for key, m in measures.items()
-            if rel is None and (level := level_of(m)) is not None and "rel=" not in str(m)
-        }
+        unstated = {key: level_of(m) for key, m in measures.items() if rel is None and "rel=" not in str(m)}
+        by_default = {key: level for key, level in unstated.items() if level is not None}
         known = [level for level in own.values() if level is not None]
         lowest = rel if rel is not None else min(known, default=None)
         return cls(lowest if rel is not None or len(known) == len(own) else None, by_default)
@@ -402,9 +388,7 @@ def tie_sensitive(a: Alignment, deepest: float) -> int:
     grade = a.grade[tied]
     highest, lowest = np.maximum.reduceat(grade, starts), np.minimum.reduceat(grade, starts)
     partly = sizes < a.tie_size[tied[starts]]
-    highest, lowest = (
-        np.where(partly, np.maximum(highest, 0), highest),
-        np.where(partly, np.minimum(lowest, 0), lowest),
-    )
+    highest = np.where(partly, np.maximum(highest, 0), highest)
+    lowest = np.where(partly, np.minimum(lowest, 0), lowest)
     mixed = query[starts][highest != lowest]
     return len(mixed) and 1 + int(np.count_nonzero(np.diff(mixed)))

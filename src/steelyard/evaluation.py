@@ -212,10 +212,8 @@ def measure_values(measure: Measure, a: Alignment, options: Options) -> Floats:
 
 def deepest_cutoff(measures: Mapping[str, Measure]) -> float:
     """The deepest rank that any of the measures reads; infinite where one reads the whole list."""
-    ranks = (
-        m.cutoff if m.cutoff is not None and m.definition.cutoff_kind == "rank" else np.inf for m in measures.values()
-    )
-    return max(ranks, default=np.inf)
+    by_rank = [m.cutoff if m.definition.cutoff_kind == "rank" else None for m in measures.values()]
+    return max((np.inf if cutoff is None else cutoff for cutoff in by_rank), default=np.inf)
 
 
 _SHORTEST_CUT = 5

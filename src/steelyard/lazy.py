@@ -48,7 +48,9 @@ def lazy_names(
             value = getattr(import_module(f"{package}.{module_of[name]}"), name)
             setattr(sys.modules[package], name, value)
             return value
-        if name.startswith("_") or not _is_module(f"{package}.{name}"):
+        from importlib.util import find_spec
+
+        if name.startswith("_") or find_spec(f"{package}.{name}") is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return import_module(f"{package}.{name}")
 
@@ -64,9 +66,3 @@ def looked_up(name: str) -> Any:
     """
     module, _, function = name.partition(":")
     return getattr(import_module(module), function)
-
-
-def _is_module(name: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(name) is not None

@@ -70,9 +70,8 @@ class Note:
 
     def renamed(self, names: Mapping[str, str]) -> Note:
         """The note with other names for runs."""
-        return Note(
-            self.code, tuple((k, names.get(v, v) if k in _RUNS and isinstance(v, str) else v) for k, v in self.values)
-        )
+        pairs = ((k, names.get(v, v) if k in _RUNS and isinstance(v, str) else v) for k, v in self.values)
+        return Note(self.code, tuple(pairs))
 
     def to_dict(self) -> dict[str, Any]:
         """As in JSON: the code, the severity, the text and the values."""
@@ -154,14 +153,10 @@ def warn_of(notes: Mapping[str, Iterable[Note]]) -> None:
     """One Python warning with the notes of every run that are not mere information, for the caller's caller."""
     if _silent.get():
         return
-    serious = {
-        name: [noted for noted in by_severity(every) if noted.severity != "info"] for name, every in notes.items()
-    }
-    lines = [
-        f"{name}: {' '.join(map(sentence, shown))}" if name else " ".join(map(sentence, shown))
-        for name, shown in serious.items()
-        if shown
-    ]
+    lines = []
+    for name, every in notes.items():
+        if shown := " ".join(sentence(noted) for noted in by_severity(every) if noted.severity != "info"):
+            lines.append(f"{name}: {shown}" if name else shown)
     if lines:
         warnings.warn("\n".join(lines), SteelyardWarning, stacklevel=3)
 
@@ -179,8 +174,6 @@ class Wording:
 
 
 _WORDINGS = {"text": Wording("info", "{text}")}
-
-
 _NONE: Texts = MappingProxyType({})
 
 

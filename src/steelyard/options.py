@@ -159,8 +159,7 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | Policies) -
             )
     options = Options(**values)
     if options.depth is not None:
-        depth = whole_number("depth", options.depth, 1, error=PolicyError)
-        options = replace(options, depth=depth)
+        options = replace(options, depth=whole_number("depth", options.depth, 1, error=PolicyError))
         if options.ties == "expected":
             raise PolicyError(
                 "depth cuts through groups of tied documents, and ties=expected does not order them; "

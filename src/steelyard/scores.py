@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment
-from steelyard.alignment.hits import Bools, Floats
+from steelyard.alignment.hits import Floats
 from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
 from steelyard.lazy import looked_up
@@ -54,8 +54,7 @@ class Inputs:
     @classmethod
     def of(cls, source: Any, qrels: Qrels, run: Any) -> Inputs:
         """From qrels and run as they were passed, and the qrels read; a mapping or frame of a run is not kept."""
-        known = run if isinstance(run, Run) else _file(run)
-        return cls(_file(source) or qrels, known)
+        return cls(_file(source) or qrels, run if isinstance(run, Run) else _file(run))
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """`judgments` and `run`, each with its `fingerprint`, or `file` and `bytes`; without what is unknown."""
@@ -130,7 +129,8 @@ class Scores(Documented):
     def labels(self) -> dict[str, str]:
         """The name that reproduces each measure's number: with the `rel` of the call."""
         rel = self.coverage.policies.rel
-        return {key: _label(key, measure, rel) for key, measure in self.measures.items()}
+        stated = {key for key, m in self.measures.items() if rel is not None and dict(m.given).get("rel") == rel}
+        return {key: str(m) if key in stated and "rel=" not in key else key for key, m in self.measures.items()}
 
     @property
     def notes(self) -> list[Note]:
@@ -176,17 +176,14 @@ class Scores(Documented):
         from steelyard.measures.bounds import bounds
 
         a, parsed = self._known_lists(), self.measures[key_of(measure, self.measures)]
-        return bounds(parsed, a).where(self._kept(a)).summary(parsed)
+        own = set(self.queries)
+        kept = np.array([query in own for query in a.queries], dtype=bool)
+        return bounds(parsed, a).where(kept).summary(parsed)
 
     def _known_lists(self) -> Alignment:
         if self.lists is None:
             raise MeasureError("the lists of this run are not known: its scores were not computed by evaluate() here.")
         return self.lists
-
-    def _kept(self, a: Alignment) -> Bools:
-        """The queries of the lists that have a value."""
-        own = set(self.queries)
-        return np.array([query in own for query in a.queries], dtype=bool)
 
     def interval(
         self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
@@ -296,11 +293,6 @@ class Scores(Documented):
 def settings_of(dialect: str, options: Options) -> str:
     """The dialect and the options that are not the defaults; empty where all are."""
     return ", ".join(filter(None, ["" if dialect in ("", "steelyard") else f"dialect={dialect}", options.summary()]))
-
-
-def _label(key: str, measure: Measure, rel: float | None) -> str:
-    from_call = rel is not None and dict(measure.given).get("rel") == rel
-    return str(measure) if from_call and "rel=" not in key else key
 
 
 def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:

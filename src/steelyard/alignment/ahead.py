@@ -8,6 +8,7 @@ import.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from steelyard.native import PIECE, kernel
 
@@ -27,19 +28,16 @@ def read_ahead(qrels: str, run: str, options: tuple[int, bool, bool]) -> None:
     native = kernel()
     if native is None:
         return
-    try:
-        with open(qrels, "rb") as judged_lines, open(run, "rb") as run_lines:
-            state = os.fstat(run_lines.fileno())
-            if state.st_size < _SMALLEST:
-                return
-            judged_size = os.fstat(judged_lines.fileno()).st_size
-            # The thread that asks for the result joins in: until then, one thread fewer than there are cores.
-            threads = max(1, (os.cpu_count() or 1) - 1)
-            files = judged_lines.fileno(), judged_size, run_lines.fileno(), state.st_size
-            _started[:] = [(state, options, native.Ahead(*files, *options, threads, PIECE))]
-    except (OSError, RuntimeError):
-        # RuntimeError: no thread can be started.
-        return
+    # RuntimeError: no thread can be started.
+    with suppress(OSError, RuntimeError), open(qrels, "rb") as judged_lines, open(run, "rb") as run_lines:
+        state = os.fstat(run_lines.fileno())
+        if state.st_size < _SMALLEST:
+            return
+        judged_size = os.fstat(judged_lines.fileno()).st_size
+        # The thread that asks for the result joins in: until then, one thread fewer than there are cores.
+        threads = max(1, (os.cpu_count() or 1) - 1)
+        files = judged_lines.fileno(), judged_size, run_lines.fileno(), state.st_size
+        _started[:] = [(state, options, native.Ahead(*files, *options, threads, PIECE))]
 
 
 def read_result(state: os.stat_result, judged_docs: Any, options: tuple[int, bool, bool]) -> tuple[Any, ...] | None:

@@ -55,7 +55,7 @@ class Repeats:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Alignment:
+class Alignment(Remembers):
     """Per query the number of retrieved documents, per hit its rank and grade, per query the judged grades.
 
     A hit is a judged document that was retrieved. Hits are sorted by query and rank, and no document is a hit twice.
@@ -178,14 +178,7 @@ class Alignment:
         The relevant documents of a target are those that satisfy it; its list is that of the query. A measure per
         target is the measure of this alignment, averaged over the targets of each query.
         """
-        if rel not in self._target_alignments:
-            self._target_alignments[rel] = self._split_by_target(rel)
-        return self._target_alignments[rel]
-
-    @cached_property
-    def _target_alignments(self) -> dict[float, tuple[Alignment, Ints]]:
-        """The results of by_target() by relevance level, shared by the measures."""
-        return {}
+        return self.once(("by target", rel), lambda: self._split_by_target(rel))
 
     def _split_by_target(self, rel: float) -> tuple[Alignment, Ints]:
         pairs = np.flatnonzero(self.targets.grade >= rel)
@@ -242,12 +235,11 @@ class Alignment:
         kept = self.judged.grade != 0
         kept[self.targets.doc[self.targets.grade != 0]] = True
         place, hits, pairs = np.cumsum(kept) - 1, kept[self.doc], kept[self.targets.doc]
-        targets = _moved(self.targets, np.flatnonzero(pairs), place)
         return replace(
             self._with_hits(hits),
             doc=place[self.doc[hits]],
             judged=replace(self.judged, query=self.judged.query[kept], grade=self.judged.grade[kept]),
-            targets=targets,
+            targets=_moved(self.targets, np.flatnonzero(pairs), place),
             doc_ids=list(compress(self.doc_ids, kept.tolist())),
         )
 
@@ -463,12 +455,9 @@ def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges |
         from steelyard.alignment.frames import scan_frame
 
         hits = scan_frame(run, judged, ordering, ranges)
-    return hits if run.seconds is None else replace(hits, seconds=_seconds(run, judged))
-
-
-def _seconds(run: Run, judged: JudgedDocs) -> Floats:
-    assert run.seconds is not None
-    values = np.array([run.seconds.get(query, np.nan) for query in judged.query_ids], dtype=np.float64)
-    if np.any(values < 0):
+    if run.seconds is None:
+        return hits
+    seconds = np.array([run.seconds.get(query, np.nan) for query in judged.query_ids], dtype=np.float64)
+    if np.any(seconds < 0):
         raise InputError(f"run {run.name!r}: a query has negative seconds; check `seconds`.")
-    return values
+    return replace(hits, seconds=seconds)

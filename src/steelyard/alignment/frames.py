@@ -57,14 +57,24 @@ class _Rows:
 
     def ranks(self) -> Ints:
         """The rank of each row in its list."""
-        ranks = np.arange(1, len(self.query) + 1)
-        ranks -= _first_of_group(self.query)
-        return ranks
+        return np.arange(1, len(self.query) + 1) - _first_of_group(self.query)
 
 
 def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges | None = None) -> Hits:
     """Where the judged documents are in a run held as a table; with `ranges`, where each retrieved chunk is."""
-    return (None if ranges else _scan_native(run, judged, ordering)) or _scan(run, judged, ordering, ranges)
+    hits = None if ranges else _scan_native(run, judged, ordering)
+    if hits is not None:
+        return hits
+    table = run.table
+    query = _query_numbers(table, judged)
+    if np.any(query < 0):
+        table, query = table.filter(pl.Series(query >= 0)), query[query >= 0]
+    hits = scan_rows(query, table, judged, ordering, run.ordered, run.tokens, run.texts, ranges)
+    queries, known = run.queries, set(judged.query_ids)
+    listed, others = set(queries), [query for query in queries if query not in known]
+    answered = np.fromiter((query in listed for query in judged.query_ids), np.bool_, len(judged.query_ids))
+    examples = tuple(others[:SHOWN_RUN_ONLY])
+    return replace(hits, answered=answered, run_only_queries=len(others), run_only_examples=examples)
 
 
 def _scan_native(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits | None:
@@ -100,17 +110,6 @@ def _with_empty(hits: Hits, empty: Sequence[str], judged: JudgedDocs) -> Hits:
         run_only_queries=hits.run_only_queries + len(only),
         run_only_examples=(*hits.run_only_examples, *only)[:SHOWN_RUN_ONLY],
     )
-
-
-def _scan(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges | None) -> Hits:
-    """The same without the kernel."""
-    table = run.table
-    query = _query_numbers(table, judged)
-    if np.any(query < 0):
-        table, query = table.filter(pl.Series(query >= 0)), query[query >= 0]
-    hits = scan_rows(query, table, judged, ordering, run.ordered, run.tokens, run.texts, ranges)
-    answered, run_only, examples = _answered(run, judged)
-    return replace(hits, answered=answered, run_only_queries=run_only, run_only_examples=examples)
 
 
 def scan_rows(
@@ -199,10 +198,8 @@ def _ranked(
 
 def _query_numbers(table: pl.DataFrame, judged: JudgedDocs) -> Ints:
     """The number of each row's query; -1 for a query without judgments."""
-    numbers = pl.DataFrame(
-        {"query_id": _texts(judged.query_ids), "query": np.arange(len(judged.query_ids))},
-        schema={"query_id": pl.String, "query": pl.Int64},
-    )
+    columns = {"query_id": _texts(judged.query_ids), "query": np.arange(len(judged.query_ids))}
+    numbers = pl.DataFrame(columns, schema={"query_id": pl.String, "query": pl.Int64})
     found = table.select("query_id").join(numbers, on="query_id", how="left", maintain_order="left")
     return found["query"].fill_null(-1).to_numpy()
 
@@ -259,19 +256,13 @@ def _first_places(removed: _Rows, kept: _Rows, ranks: Ints) -> tuple[Ints, Ints]
 
 def _judged_rows(rows: _Rows, again: Bools, judged: JudgedDocs) -> tuple[Ints, Ints]:
     """The rows that have a judged document for the first time, and the numbers of the documents."""
-    documents = pl.DataFrame(
-        {
-            "query": np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)),
-            "doc_id": _texts(judged.doc_ids),
-            "doc": np.arange(len(judged.doc_ids)),
-        },
-        schema={"query": pl.Int64, "doc_id": pl.String, "doc": pl.Int64},
-    )
+    query = np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts))
+    columns = {"query": query, "doc_id": _texts(judged.doc_ids), "doc": np.arange(len(judged.doc_ids))}
+    documents = pl.DataFrame(columns, schema={"query": pl.Int64, "doc_id": pl.String, "doc": pl.Int64})
     found = _rows_among(rows.hash, row_hashes(documents["doc_id"], documents["query"].to_numpy()))
     found = found[~again[found]]
-    hits = pl.DataFrame({"query": rows.query[found], "doc_id": rows.documents(found), "row": found}).join(
-        documents, on=["query", "doc_id"], how="inner"
-    )
+    listed = pl.DataFrame({"query": rows.query[found], "doc_id": rows.documents(found), "row": found})
+    hits = listed.join(documents, on=["query", "doc_id"], how="inner")
     return hits["row"].to_numpy(), hits["doc"].to_numpy()
 
 
@@ -279,9 +270,8 @@ def token_counts(docs: pl.Series, tokens: dict[str, int] | None) -> pl.Series | 
     """The tokens of each row's document, null where they are unknown."""
     if tokens is None:
         return None
-    lengths = pl.DataFrame(
-        {"doc_id": list(tokens), "tokens": list(tokens.values())}, schema={"doc_id": pl.String, "tokens": pl.Int64}
-    )
+    columns = {"doc_id": list(tokens), "tokens": list(tokens.values())}
+    lengths = pl.DataFrame(columns, schema={"doc_id": pl.String, "tokens": pl.Int64})
     return docs.to_frame("doc_id").join(lengths, on="doc_id", how="left", maintain_order="left")["tokens"]
 
 
@@ -295,8 +285,7 @@ def _tokens_through(rows: _Rows) -> Ints:
         advice = "A budget counts every returned document: give the run a length for each (tokens=, texts=)."
         raise PolicyError(problem_report(f"{count} no token count:", problems, advice))
     total_before = np.concatenate([[0], np.cumsum(rows.tokens.to_numpy().astype(np.int64))])
-    through: Ints = total_before[1:] - total_before[_first_of_group(rows.query)]
-    return through
+    return np.asarray(total_before[1:] - total_before[_first_of_group(rows.query)])
 
 
 def _near_repeats(rows: _Rows, texts: dict[str, str] | None) -> Ints | None:
@@ -343,12 +332,3 @@ def _leading(shingles: frozenset[str], texts_with: Mapping[str, int]) -> list[st
 def _nearly(one: frozenset[str], other: frozenset[str]) -> bool:
     shared = len(one & other)
     return shared >= NEARLY * (len(one) + len(other) - shared)
-
-
-def _answered(run: Run, judged: JudgedDocs) -> tuple[Bools, int, tuple[str, ...]]:
-    """Which judged queries the run has; how many other queries it has, and the first of those."""
-    queries, known = run.queries, set(judged.query_ids)
-    answered = set(queries)
-    only_run = [query for query in queries if query not in known]
-    found = np.fromiter((query in answered for query in judged.query_ids), np.bool_, len(judged.query_ids))
-    return found, len(only_run), tuple(only_run[:SHOWN_RUN_ONLY])

@@ -36,9 +36,8 @@ class Ranges:
     @property
     def frame(self) -> pl.DataFrame:
         """All ranges in one frame: query_id or chunk_id, doc_id, start, end."""
-        return pl.concat([self.spans, self.chunks], how="diagonal").select(
-            "query_id", "chunk_id", "doc_id", "start", "end"
-        )
+        both = pl.concat([self.spans, self.chunks], how="diagonal")
+        return both.select("query_id", "chunk_id", "doc_id", "start", "end")
 
     @cached_property
     def _numbered(self) -> tuple[pl.DataFrame, Ints, Ints]:

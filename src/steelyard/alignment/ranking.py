@@ -55,10 +55,9 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     if ordering.ties != "stable" and tied.any():
         group = np.cumsum(~tied)
         rows = np.flatnonzero(tied | np.append(tied[1:], False))
-        by_id = pl.DataFrame({"group": group[rows], "doc_id": docs.gather(order[rows]), "row": order[rows]}).sort(
-            "group", "doc_id", descending=[False, ordering.ties != "docid-asc"], maintain_order=True
-        )
-        order[rows] = by_id["row"].to_numpy()
+        table = pl.DataFrame({"group": group[rows], "doc_id": docs.gather(order[rows]), "row": order[rows]})
+        descending = [False, ordering.ties != "docid-asc"]
+        order[rows] = table.sort("group", "doc_id", descending=descending, maintain_order=True)["row"].to_numpy()
     return order
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 TYPE_CHECKING = False
@@ -68,18 +69,14 @@ def main() -> NoReturn:
     """Run the verb of the command line and exit: 0 done, 1 a gate failed, 2 wrong input, 3 an internal error."""
     # Idle threads of numpy's OpenBLAS would spin for a while, on cores that have other work.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-    _open_streams()
-    sys.exit(run(sys.argv[1:]))
-
-
-def _open_streams() -> None:
-    """Standard output and error that were closed are discarded; what they cannot encode is escaped."""
+    # Standard output and error that were closed are discarded; what they cannot encode is escaped.
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         else:
             stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
@@ -111,7 +108,11 @@ def run(arguments: list[str]) -> int:
         # A library could not be loaded because there is no memory for it.
         if isinstance(error, ImportError) and "failed to map segment" in str(error):
             return _fail(_system_error(MemoryError()))
-        if _no_thread(error):
+        # A thread could not be started: by Python, or by the thread pool of polars.
+        from steelyard.safe_text import error_text
+
+        kind, text = type(error).__name__, error_text(error)
+        if "thread" in text and (kind == "PanicException" or (kind == "RuntimeError" and "can't start" in text)):
             return _fail(SteelyardError(f"the system refused to start a thread ({error}); end other processes."))
         return _log_internal_error(error)
 
@@ -134,20 +135,10 @@ def _system_error(error: OSError | MemoryError) -> Exception:
     return InputError(f"{error.strerror or error}.", where)
 
 
-def _no_thread(error: BaseException) -> bool:
-    """Whether a thread could not be started: by Python, or by the thread pool of polars."""
-    from steelyard.safe_text import error_text
-
-    kind, text = type(error).__name__, error_text(error)
-    return "thread" in text and (kind == "PanicException" or (kind == "RuntimeError" and "can't start" in text))
-
-
 def _discard_output() -> None:
     """What is left in the buffer of standard output goes nowhere, so that Python does not try again at its end."""
-    try:
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return
 
 
 def _run(arguments: list[str]) -> int:

@@ -9,6 +9,7 @@ import argparse
 import shlex
 import typing
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 from inspect import Parameter, cleandoc, signature
@@ -17,7 +18,7 @@ from types import UnionType
 from typing import Any, NamedTuple, NoReturn
 
 from steelyard.cli.options import SHARED, Argument, Option, RunFile, UsageError
-from steelyard.errors import did_you_mean
+from steelyard.errors import MeasureError, did_you_mean
 from steelyard.wording import counted
 
 
@@ -73,7 +74,9 @@ def verb_parser(
     rest += [counted(len(parser.settings), "setting")] * bool(parser.settings)
     if rest and not everything:
         parser.epilog = f"{' and '.join(rest)}: {parser.prog} --help-all"
-    parser.usage = " ".join([parser.prog, *map(_usage_of_argument, parser._get_positional_actions()), "[options]"])
+    shapes = {"?": "[{0}]", "*": "[{0} ...]", "+": "{0} [{0} ...]"}
+    shown = [shapes.get(str(each.nargs), "{0}").format(each.metavar) for each in parser._get_positional_actions()]
+    parser.usage = " ".join([parser.prog, *shown, "[options]"])
     return parser
 
 
@@ -98,12 +101,6 @@ def _declared(function: Callable[..., Any]) -> Iterator[Declared]:
         for name, hint in SHARED.items() if shared else [(parameter.name, hints[parameter.name])]:
             kind, about = typing.get_args(hint)
             yield Declared(name, kind, about, None if shared else parameter.default)
-
-
-def _usage_of_argument(action: argparse.Action) -> str:
-    """A positional argument in the usage line."""
-    name = str(action.metavar)
-    return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} [{name} ...]"}.get(str(action.nargs), name)
 
 
 def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence[str]) -> dict[str, Any]:
@@ -162,23 +159,18 @@ def _settings(parser: Parser, given: Sequence[str]) -> dict[str, Any]:
         if not equals and one is not bool:
             wrong(f"--set {text} has no value; expected NAME=VALUE, as in {name}={about.metavar}.")
         try:
-            new: Any = _truth(value) if one is bool else _reader(one, about)(value)
+            new: Any = _TRUTHS[value.lower()] if one is bool else _reader(one, about)(value)
         except argparse.ArgumentTypeError as error:
             wrong(f"--set {name}: {error}")
-        except ValueError:
+        except (ValueError, KeyError):
             wrong(f"--set {name} is {value!r}; expected {_KINDS.get(one, about.metavar)}.")
         values[name] = [*(values[name] or []), *(new if about.commas else [new])] if many else new
     return values
 
 
 _KINDS = {int: "a whole number", float: "a number", bool: "yes or no"}
-
-
-def _truth(text: str) -> bool:
-    """Yes or no; a name alone is yes."""
-    if text.lower() not in ("", "yes", "true", "no", "false"):
-        raise ValueError
-    return text.lower() in ("", "yes", "true")
+_TRUTHS = {"": True, "yes": True, "true": True, "no": False, "false": False}
+"""A setting that is true or false; its name alone is yes."""
 
 
 def _shown_setting(each: Declared, about: Option) -> argparse.Action:
@@ -197,19 +189,12 @@ def _check_paths(parser: Parser, values: dict[str, Any]) -> None:
         value = values[action.dest]
         for path in value if isinstance(value, list) else [value]:
             text = path.text if isinstance(path, RunFile) else str(path)
-            if isinstance(path, (Path, RunFile)) and not Path(text).exists() and _is_measure(text):
-                parser.error(f"there is no file {text!r}; it looks like a measure: use -m {shlex.quote(text)}.")
+            if isinstance(path, (Path, RunFile)) and not Path(text).exists():
+                from steelyard.measures.grammar import parse
 
-
-def _is_measure(text: str) -> bool:
-    from steelyard.errors import MeasureError
-    from steelyard.measures.grammar import parse
-
-    try:
-        parse(text)
-    except MeasureError:
-        return False
-    return True
+                with suppress(MeasureError):
+                    parse(text)
+                    parser.error(f"there is no file {text!r}; it looks like a measure: use -m {shlex.quote(text)}.")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -268,7 +253,7 @@ def _add_argument(parser: Parser, each: Declared, about: Argument) -> None:
     parser.add_argument(
         each.name,
         nargs=count,
-        type=_enum_reader(one) if _choices(one) else one,
+        type=_reader(one),
         default=None if required else each.default,
         metavar=about.metavar,
         help=about.help,
@@ -309,39 +294,26 @@ def _shown_default(value: Any) -> str:
     return "" if value in (None, "") else f" [{shown}]"
 
 
-def _reader(one: Any, about: Option) -> Callable[[str], Any]:
-    """The function that converts a text to a value of an option, or to a list of them."""
-    return _enum_reader(one) if _choices(one) else _list_reader(one) if about.commas else one
-
-
 def _choices(kind: Any) -> list[Enum] | None:
     """The values of an enumeration."""
     return list(kind) if isinstance(kind, type) and issubclass(kind, Enum) else None
 
 
-def _list_reader(kind: type) -> Callable[[str], list[Any]]:
-    """A function that converts a text with commas to a list."""
+def _reader(kind: Any, about: Option | None = None) -> Callable[[str], Any]:
+    """The function that converts a text to a value of an option, or to a list of them."""
+    choices = _choices(kind)
+    if not choices and not (about and about.commas):
+        plain: Callable[[str], Any] = kind
+        return plain
 
-    def read(text: str) -> list[Any]:
+    def read(text: str) -> Any:
         try:
-            return [kind(part.strip()) for part in text.split(",")]
+            return kind(text) if choices else [kind(part.strip()) for part in text.split(",")]
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is wrong; expected numbers separated by ','.") from None
-
-    return read
-
-
-def _enum_reader(kind: type[Enum]) -> Callable[[str], Enum]:
-    """A function that converts a text to a member; its error lists the values."""
-
-    def read(text: str) -> Enum:
-        try:
-            return kind(text)
-        except ValueError:
-            values = [member.value for member in kind]
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is unknown; expected one of {', '.join(values)}.{did_you_mean(text, values)}"
-            ) from None
+            values = [member.value for member in choices or []]
+            known = f"unknown; expected one of {', '.join(values)}.{did_you_mean(text, values)}"
+            wrong = known if choices else "wrong; expected numbers separated by ','."
+            raise argparse.ArgumentTypeError(f"{text!r} is {wrong}") from None
 
     return read
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,6 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, WrongKindError
 from steelyard.io.datasets import dataset_named, queries_beside
 from steelyard.notes import Note, sentence
-from steelyard.qrels import Qrels
 from steelyard.report.comparison import comparison_tables
 from steelyard.report.rows import is_long, movers_lines, remarks, slice_tables
 from steelyard.report.summary import summary
@@ -142,10 +142,9 @@ def compare(
         chosen = {name: value for name, value in options.items() if value is not None}
         if scores is not None:
             raise UsageError("--no-qrels compares the lists of runs; leave out --scores.")
-        read = _read_runs(given, names, None)
         lists = compare_runs(
             None,
-            read,
+            _read_runs(given, names, None),
             measure,
             at=at,
             baseline=baseline,
@@ -156,8 +155,7 @@ def compare(
             equivalence=equivalence,
             **chosen,
         )
-        print_lists(lists, format, output)
-        return
+        return print_lists(lists, format, output)
     shared: dict[str, Any] = {
         "baseline": baseline,
         "test": test,
@@ -194,13 +192,23 @@ def compare(
             )
         if by is not None and queries is None:
             shared["queries"] = queries_beside(qrels)
-        reads_texts = known is not None and dialect_of(dialect).reads_texts(measure or [])
-        corpus = dict(known.corpus) if known is not None and reads_texts else None
-        judged = _read_qrels(qrels, qrels_names)
+        corpus = None
+        if known is not None and dialect_of(dialect).reads_texts(measure or []):
+            corpus = dict(known.corpus)
+        try:
+            judged = args.read_qrels(qrels, qrels_names)
+        except WrongKindError:
+            raise UsageError(
+                f"{qrels} holds a run; expected qrels first, then the runs. To compare the lists of runs without "
+                "qrels, add --no-qrels."
+            ) from None
         read = _read_runs(runs, names, corpus)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compare_runs(judged, read, measure or default, at=at, dialect=dialect, **labels, **options, **shared)
-    texts = None if queries is None or not movers else _query_texts(queries)
+    texts: dict[str, object] = {}
+    if queries is not None and movers:
+        with suppress(InputError):
+            texts = column_values(queries, "text")
     if output is not None and is_page(output):
         from steelyard.report.page import write_page
         from steelyard.report.page.subject import comparison_subject
@@ -212,17 +220,6 @@ def compare(
     print_comparison(result, format, output, movers, texts, show_all=show_all, slices=by is not None)
     if format_for(format, output) is Format.table and output is None and not show_all:
         print_message("More: --all")
-
-
-def _read_qrels(path: Path, columns: dict[str, str]) -> Qrels:
-    """The qrels; if the file is a run, the error says how to compare runs without qrels."""
-    try:
-        return args.read_qrels(path, columns)
-    except WrongKindError:
-        raise UsageError(
-            f"{path} holds a run; expected qrels first, then the runs. To compare the lists of runs without qrels, add "
-            "--no-qrels."
-        ) from None
 
 
 _SCORE_ROLES = ("run", "query", "measure", "value", "repeat")
@@ -303,11 +300,3 @@ def _read_runs(runs: list[RunFile], columns: dict[str, str], texts: dict[str, st
     read = [args.read_run(run.path, columns, len(runs)) for run in with_progress(runs, lambda run: run.path.name)]
     names = args.run_names([run.name for run in read], runs)
     return [Run(run, name=name, texts=texts) for run, name in zip(read, names, strict=True)]
-
-
-def _query_texts(queries: Path) -> dict[str, object]:
-    """The texts of the queries, if the file has them."""
-    try:
-        return column_values(queries, "text")
-    except InputError:
-        return {}

@@ -52,23 +52,18 @@ def evaluate(
     qrels = args.input_path(qrels)
     run_columns, qrels_columns = args.column_names(columns)
     judged = args.read_qrels(qrels, qrels_columns)
-    texts = None if dataset is None else _texts(dataset)
+    texts = None
+    if dataset is not None:
+        from steelyard.io.datasets import dataset_named
+
+        texts = dict(dataset_named(dataset).corpus)
     labels = args.read_predicted(predicted, pool, these_queries)
-    scores = [
-        replace(
-            evaluate_run(
-                judged,
-                _with_texts(args.read_run(run.path, run_columns, len(runs)) if run_columns else run.path, texts),
-                measure or None,
-                dialect=dialect,
-                name=run.name,
-                **labels,
-                **options,
-            ),
-            inputs=Inputs.of(qrels, judged, run.path),
-        )
-        for run in with_progress(runs, lambda run: run.path.name)
-    ]
+    scores = []
+    for run in with_progress(runs, lambda run: run.path.name):
+        read = args.read_run(run.path, run_columns, len(runs)) if run_columns else run.path
+        given = read if texts is None else Run(Run.of(read), texts=texts)
+        found = evaluate_run(judged, given, measure or None, dialect=dialect, name=run.name, **labels, **options)
+        scores.append(replace(found, inputs=Inputs.of(qrels, judged, run.path)))
     names = args.run_names([each.name for each in scores], runs)
 
     def data() -> dict[str, Any]:
@@ -97,18 +92,6 @@ def _coverage(coverage: Mapping[str, Coverage]) -> list[str]:
     shares = {name: each.unjudged / each.documents for name, each in coverage.items() if each.documents}
     unjudged = [unjudged_line(shares, "retrieved documents")] if any(shares.values()) else []
     return [*coverage_lines(coverage), *unjudged]
-
-
-def _texts(dataset: str) -> dict[str, str]:
-    """The texts of the documents of a dataset."""
-    from steelyard.io.datasets import dataset_named
-
-    return dict(dataset_named(dataset).corpus)
-
-
-def _with_texts(run: Run | Path, texts: Mapping[str, str] | None) -> Run | Path:
-    """The run with the texts of the documents, if there are any."""
-    return run if texts is None else Run(Run.of(run), texts=texts)
 
 
 def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: bool, format: Format) -> Table:

@@ -61,8 +61,11 @@ def convert(
         raise InputError(f"--set kind is {kind!r}; expected run or qrels.")
     source, names = args.input_path(source), args.file_columns(columns)
     if roll_up is not None:
+        from steelyard.evidence import roll_up as roll_up_run
+        from steelyard.io.evidence import read_chunks
+
         run = Run.read(source, from_format, **names)
-        rolled = _roll_up(run, roll_up, how, level)
+        rolled = roll_up_run(run, read_chunks(roll_up), cast(Literal["best", "sum", "first"], how), level)
         kept = rolled.without_empty() if drop_empty else rolled
         (scored_by_rank(kept) if by_rank else kept).write(target, to_format)
         print_message(f"{target}: {rolled}")
@@ -78,13 +81,6 @@ def convert(
         by_rank=by_rank,
     )
     print_message(str(converted))
-
-
-def _roll_up(run: Run, chunks: Path, how: str, level: str) -> Run:
-    from steelyard.evidence import roll_up as roll_up_run
-    from steelyard.io.evidence import read_chunks
-
-    return roll_up_run(run, read_chunks(chunks), cast(Literal["best", "sum", "first"], how), level)
 
 
 _FORMATS = textwrap.fill(f"Formats: {', '.join(list_formats())}.", 80)

@@ -17,8 +17,6 @@ from steelyard.gating.result import GateResult, junit_error, markdown_error
 from steelyard.notes import sentence
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
-FAILED = 1
-
 
 def gate(
     result: Annotated[Path, Argument("RESULT", "A result folder, or the JSON of `evaluate --per-query`.")],
@@ -124,7 +122,7 @@ def gate(
     if not checked.passed:
         if save_baseline is not None:
             print_message(f"The result did not pass and is not written to {save_baseline}.")
-        return FAILED
+        return 1
     if save_baseline is not None:
         _save(source, save_baseline, run)
     return 0

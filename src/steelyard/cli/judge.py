@@ -175,11 +175,23 @@ def judge(
         )
         _judge_by_model(made, read, texts, output, plan)
     elif html is not None:
-        return _write(read, texts, html, judge, split, share, guidelines, seed)
+        from steelyard.judging.page import html as write_page
+
+        write_page(read, texts, html, judge, judges=split, overlap=share, guidelines=guidelines, seed=seed)
+        return print_message(
+            f"{html}: the judging page of {read!r} ({html.stat().st_size / 1e6:.1f} MB). Whoever judges exports a "
+            "judgments file from it and sends that back."
+        )
     else:
-        name = judge if judge is not None else getpass.getuser()
-        then = "" if work is None else work.next_command
-        _serve(read, texts, output, name, split, share, guidelines, seed, port, then, browse=open)
+        from steelyard.judging.server import serve
+
+        with ExitStack() as closing:
+            session = serve(
+                read, texts, output, judge if judge is not None else getpass.getuser(),
+                judges=split, overlap=share, guidelines=guidelines, port=port, seed=seed,
+                then="" if work is None else work.next_command, ready=_ready(output, open, closing),
+            )  # fmt: skip
+        print_message(f"{output}: {session.summary()}")
     if work is not None and not plan:
         _print_verdict(work)
 
@@ -257,58 +269,32 @@ def _judge_by_model(made: ModelJudge, pool: Pool, dataset: Dataset, output: Path
     print_message("These are the labels of a model: `steelyard agreement` compares them with human ones.")
 
 
-def _write(
-    pool: Pool,
-    dataset: Dataset,
-    page: Path,
-    judge: str | None,
-    judges: list[str] | None,
-    overlap: float,
-    guidelines: Path | None,
-    seed: int,
-) -> None:
-    from steelyard.judging.page import html
-
-    html(pool, dataset, page, judge, judges=judges, overlap=overlap, guidelines=guidelines, seed=seed)
-    print_message(
-        f"{page}: the judging page of {pool!r} ({page.stat().st_size / 1e6:.1f} MB). Whoever judges exports a "
-        "judgments file from it and sends that back."
-    )
-
-
-def _serve(
-    pool: Pool,
-    dataset: Dataset,
-    output: Path,
-    judge: str,
-    judges: list[str] | None,
-    overlap: float,
-    guidelines: Path | None,
-    seed: int,
-    port: int,
-    then: str,
-    browse: bool,
-) -> None:
-    from steelyard.judging.server import serve
-
-    with ExitStack() as closing:
-        session = serve(
-            pool, dataset, output, judge,
-            judges=judges, overlap=overlap, guidelines=guidelines, port=port, seed=seed, then=then,
-            ready=_ready(output, browse, closing),
-        )  # fmt: skip
-    print_message(f"{output}: {session.summary()}")
-
-
 def _ready(output: Path, browse: bool, closing: ExitStack) -> Callable[[JudgingServer], None]:
-    """What is printed and opened once the server listens."""
+    """What is printed and opened once the server listens.
+
+    Every user of the computer can read the arguments of a process, and the address has the token. The browser gets a
+    file that only this user can read and that leads to the address; it is removed when the server stops.
+    """
 
     def ready(server: JudgingServer) -> None:
         print_messages(map(str, server.session.judgments.notes))
         print_message(f"{server.session.summary()} Judge at {server.address}")
         print_message(f"Judgments are saved in {output}. Ctrl-C stops.")
-        if browse:
-            _browse(server.address, closing)
+        if not browse:
+            return
+        import shutil
+        import threading
+        import webbrowser
+
+        from steelyard.temporary import temporary_folder
+
+        folder = temporary_folder("judge")
+        closing.callback(shutil.rmtree, folder.parent)
+        page = folder / "judge.html"
+        page.touch(mode=0o600)
+        refresh = f'<meta http-equiv="refresh" content="0; url={server.address}">'
+        page.write_text(f"<!DOCTYPE html><title>steelyard judge</title>{refresh}")
+        threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
 
     return ready
 
@@ -323,25 +309,3 @@ def _approve(folder: Path, judge: str, sample: int | None, seed: int, port: int,
         serve_session(session, port, _ready(folder / FILE, browse, closing))
     drafts = session.finish()
     print_messages([session.estimate(), drafts.verdict])
-
-
-def _browse(address: str, closing: ExitStack) -> None:
-    """Open the page in the browser, beside the server.
-
-    Every user of the computer can read the arguments of a process, and the address has the token. The browser gets a
-    file that only this user can read and that leads to the address; it is removed when the server stops.
-    """
-    import shutil
-    import threading
-    import webbrowser
-
-    from steelyard.temporary import temporary_folder
-
-    folder = temporary_folder("judge")
-    closing.callback(shutil.rmtree, folder.parent)
-    page = folder / "judge.html"
-    page.touch(mode=0o600)
-    page.write_text(
-        f'<!DOCTYPE html><title>steelyard judge</title><meta http-equiv="refresh" content="0; url={address}">'
-    )
-    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()

@@ -10,7 +10,6 @@ from steelyard.cli.options import Argument, DialectName, Output, TableFormat, Us
 from steelyard.cli.output import Format, emit, format_for, write_prose
 from steelyard.dialects import dialect as dialect_of
 from steelyard.dialects import list_dialects
-from steelyard.dialects.explain import Explanation
 from steelyard.dialects.explain import explain as explain_measure
 from steelyard.errors import did_you_mean
 from steelyard.io import list_formats
@@ -39,22 +38,14 @@ def explain(
         if format_for(format, output) is Format.table:
             write_prose(str(found), output)
         else:
-            emit(Table(["part", "text"], _rows(found)), found.parts, format, output)
+            parts = {part: [each] if isinstance(each, str) else each for part, each in found.parts.items()}
+            rows: Sequence[Sequence[Cell]] = [[part, text] for part, texts in parts.items() for text in texts if text]
+            emit(Table(["part", "text"], rows), found.parts, format, output)
         return
     chosen = dialect_of(dialect)
     table = Table(["name", "measure"], [[name, definition] for name, definition in chosen.names.items()])
     data = {"dialect": chosen.name, "about": chosen.about, "names": dict(chosen.names)}
     emit(table, data, format, output)
-
-
-def _rows(found: Explanation) -> Sequence[Sequence[Cell]]:
-    """One row per text of an explanation."""
-    return [
-        [part, text]
-        for part, texts in found.parts.items()
-        for text in ([texts] if isinstance(texts, str) else texts)
-        if text
-    ]
 
 
 class Listed(str, Enum):

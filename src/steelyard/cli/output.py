@@ -81,8 +81,7 @@ def emit_result(
     elif kind is Format.table and output is None:
         show() if show is not None else print_tables(result.document().tables)
     else:
-        methods = {"table": "text"}
-        text = texts.get(kind.value) or getattr(result, f"to_{methods.get(kind.value, kind.value)}")
+        text = texts.get(kind.value) or getattr(result, f"to_{'text' if kind is Format.table else kind.value}")
         (write_json if kind is Format.json else write)(text(), output)
         if output is not None:
             print_message(f"Written to {output}.")
@@ -134,11 +133,9 @@ def wrapped(text: str) -> str:
     for line in text.split("\n"):
         body = line.lstrip(" -!")
         indent = " " * (len(line) - len(body)) + ("  " if line.startswith("  ") else "")
-        lines.append(
-            line
-            if len(line) <= width()
-            else fill(line, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-        )
+        if len(line) > width():
+            line = fill(line, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines.append(line)
     return "\n".join(lines)
 
 

@@ -23,8 +23,8 @@ from steelyard.measures.tie_groups import (
     row_by_row,
 )
 
-_KENT_1955 = "Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955"
-_RIJSBERGEN_1979 = "van Rijsbergen, Information Retrieval, 1979"
+_KENT = "Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955"
+_RIJSBERGEN = "van Rijsbergen, Information Retrieval, 1979"
 _KANTOR_2000 = "Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000"
 _HARMAN_1992 = "Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992"
 
@@ -48,9 +48,7 @@ def f_of(p: Floats, r: Floats, beta: float) -> Floats:
     return share((1 + beta**2) * p * r, beta**2 * p + r)
 
 
-@measure(
-    "P", aliases=("Precision", "precision_score"), tail=False, cites=_KENT_1955, bounded="additive", expected="linear"
-)
+@measure("P", aliases=("Precision", "precision_score"), tail=False, cites=_KENT, bounded="additive", expected="linear")
 def precision(a: Alignment, k: int | None = None, rel: float = 1, denominator: PrecisionOver = "k") -> Floats:
     """Share of the first k that is relevant.
 
@@ -82,7 +80,7 @@ def mean_recall(
     "R",
     aliases={"Recall": {}, "R_cap": {"cap": True}, "capped_recall": {"cap": True}},
     ideal=1.0,
-    cites=_KENT_1955,
+    cites=_KENT,
     bounded="counts",
     expected=mean_recall,
 )
@@ -132,9 +130,7 @@ def _mean_f(
     return states.mean(f_of(p, r, beta), a.size)
 
 
-@measure(
-    "F", aliases=("F1", "F_score", "F1_score"), tail=False, cites=_RIJSBERGEN_1979, bounded="counts", expected=_mean_f
-)
+@measure("F", aliases=("F1", "F_score", "F1_score"), tail=False, cites=_RIJSBERGEN, bounded="counts", expected=_mean_f)
 def f_measure(
     a: Alignment,
     k: int | None = None,

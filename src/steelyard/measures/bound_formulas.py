@@ -12,7 +12,7 @@ from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.measures.binary import capped, share
 from steelyard.measures.compute import values
-from steelyard.measures.graded import Discount, discount_of, gain_of
+from steelyard.measures.graded import discount_of, gain_of
 from steelyard.measures.gradings import ABSENT, BLOCK, Unjudged, extremes, in_first
 from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
@@ -166,7 +166,7 @@ def gain_ratio(measure: Measure, runs: Sequence[Alignment], docs: Unjudged, leve
         inside = a.within(None if k is None else int(k))
         query, judged = a.query[inside], judged[a.doc[inside]]
         docs = docs.only(in_first(docs.ranks[0], k))
-    weights = [_discounts(rank, k, given["discount"]) for rank in docs.ranks]
+    weights = [np.where(in_first(rank, k), discount_of(rank, given["discount"]), 0.0) for rank in docs.ranks]
     plain = Measure(definitions()["DCG"], cutoff=k)(gain=given["gain"], discount=given["discount"], rel=given["rel"])
     bases = [values(plain, run) for run in runs]
     longest = int(np.bincount(query, minlength=1).max(initial=0)) + int(docs.counts.max(initial=0)) + 1
@@ -196,31 +196,26 @@ def ndcg_limits(ratio: GainRatio) -> Limits:
     return 0.0 - replace(ratio, base=-ratio.base, weight=-ratio.weight).highest(), ratio.highest()
 
 
-def _discounts(rank: Ints, k: int | float | None, discount: Discount) -> Floats:
-    inside = in_first(rank, k)
-    return np.where(inside, discount_of(rank, discount), 0.0)
+def added_precision(a: Alignment, query: Ints, rank: Ints, k: int | None, rel: float) -> Floats:
+    """What a sum of precisions gains where one document in the first k alone becomes relevant; 0 below."""
+    chosen = (a.grade >= rel) & a.within(k)
+    hit_query, hit_rank, reached = a.query[chosen], a.rank[chosen], np.minimum(rank, a.retrieved[query] + 1)
+    starts = starts_of(hit_query, a.size)
+    step = int(max(hit_rank.max(initial=0), reached.max(initial=0))) + 1
+    place = np.searchsorted(hit_query * step + hit_rank, query * step + reached)
+    total = np.concatenate([[0.0], np.cumsum(1 / hit_rank)])
+    above, below = (place - starts[query]).astype(np.float64), total[starts[query + 1]] - total[place]
+    return np.where(in_first(rank, k), (above + 1) / rank + below, 0.0)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PrecisionSums:
-    """Sums of the precision at each relevant document in the first k, as unjudged documents become relevant.
+def average_precision_limits(measure: Measure, a: Alignment, docs: Unjudged, k: int | None) -> Limits:
+    """AP and Yaap: functions of a sum of precisions and of R, growing with the one and falling with the other.
 
-    Such a sum is the sum of i / r(i) over the relevant ranks r(1) < r(2) < ... in the first k. Of the ways
-    to make m unjudged documents there relevant, the first m make every r(i) as small as it can be, so the
-    sum is highest; the last m make every r(i) as large as it can be, so it is lowest. `none` is the sum with
-    m = 0; `first` and `last` have one entry per unjudged document in the first k: the sums with m = 1, 2, ...
+    The sum is that of i / r(i) over the relevant ranks r(1) < r(2) < ... in the first k. Of the ways to make m unjudged
+    documents there relevant, the first m make every r(i) as small as it can be, so the sum is highest; the last m
+    make every r(i) as large as it can be, so it is lowest. The documents are sorted by query and rank.
     """
-
-    none: Floats
-    query: Ints
-    made: Ints
-    first: Floats
-    last: Floats
-    counts: Ints
-
-
-def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> PrecisionSums:
-    """The sums for one run; its unjudged documents are sorted by query and rank."""
+    rel = measure.parameters["rel"]
     inside = docs.only(in_first(docs.ranks[0], k))
     query, rank, place = inside.query, inside.ranks[0], inside.place
     chosen = (a.grade >= rel) & a.within(k)
@@ -231,21 +226,8 @@ def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> P
     first = none[query] + _running(inside, alone + place / rank)
     mirrored = inside.starts[query] + inside.starts[query + 1] - 1 - np.arange(len(rank))
     last = none[query] + _running(inside, (alone + later)[mirrored])
-    return PrecisionSums(none, query, place + 1, first, last, inside.counts)
-
-
-def added_precision(a: Alignment, query: Ints, rank: Ints, k: int | None, rel: float) -> Floats:
-    """What a sum of precisions gains where one document in the first k alone becomes relevant; 0 below."""
-    above, below = _relevant_around(a, (a.grade >= rel) & a.within(k), query, np.minimum(rank, a.retrieved[query] + 1))
-    return np.where(in_first(rank, k), (above + 1) / rank + below, 0.0)
-
-
-def average_precision_limits(measure: Measure, a: Alignment, docs: Unjudged, k: int | None) -> Limits:
-    """AP and Yaap: functions of a sum of precisions and of R, growing with the one and falling with the other."""
-    rel = measure.parameters["rel"]
-    sums = precision_sums(a, docs, k, rel)
-    outside = docs.counts - sums.counts
-    whole, found = a.relevant(rel), a.per_query((a.grade >= rel) & a.within(k))
+    outside = docs.counts - inside.counts
+    whole, found = a.relevant(rel), a.per_query(chosen)
 
     def value(total: Floats, query: Ints, made: Ints | int, others: Ints | int) -> Floats:
         relevant = whole[query] + made + others
@@ -256,9 +238,9 @@ def average_precision_limits(measure: Measure, a: Alignment, docs: Unjudged, k: 
         return share(total, _denominator(measure, relevant, k))
 
     everyone = np.arange(a.size)
-    low, high = value(sums.none, everyone, 0, outside), value(sums.none, everyone, 0, 0)
-    np.minimum.at(low, sums.query, value(sums.last, sums.query, sums.made, outside[sums.query]))
-    np.maximum.at(high, sums.query, value(sums.first, sums.query, sums.made, 0))
+    low, high = value(none, everyone, 0, outside), value(none, everyone, 0, 0)
+    np.minimum.at(low, query, value(last, query, place + 1, outside[query]))
+    np.maximum.at(high, query, value(first, query, place + 1, 0))
     return low, high
 
 
@@ -281,8 +263,16 @@ def average_precision_difference(
 
     The lowest difference a - b is the highest difference b - a with its sign changed.
     """
-    add_high, add_low, few = _added_to_difference(measure, runs, docs, k)
-    relevant = runs[0].relevant(measure.parameters["rel"])
+    rel = measure.parameters["rel"]
+    alone = [added_precision(run, docs.query, rank, k, rel) for run, rank in zip(runs, docs.ranks, strict=True)]
+    add_high, add_low = alone[0] - alone[1], alone[0] - alone[1]
+    either = in_first(np.min(docs.ranks, axis=0), k)
+    few = docs.per_query(either) <= MOST_PAIRED
+    paired = either & few[docs.query]
+    more, less = _pair_sums(docs.only(paired), k)
+    add_high[paired] += more / 2
+    add_low[paired] += less / 2
+    relevant = runs[0].relevant(rel)
     now = (values(measure, runs[0]) - values(measure, runs[1])) * _denominator(measure, relevant, k)
 
     def highest_sum(base: Floats, added: Floats) -> tuple[Floats, Bools]:
@@ -307,10 +297,8 @@ def average_precision_difference(
         return np.where(np.where(number == 1, made_high[doc], made_low[doc]), top, 0.0)
 
     lowest, highest, _ = extremes(measure, runs, docs, np.full(docs.size, 2), grade)
-    low, high = (
-        np.where(few, np.minimum(-negative_low, lowest), -np.inf),
-        np.where(few, np.maximum(high, highest), np.inf),
-    )
+    low = np.where(few, np.minimum(-negative_low, lowest), -np.inf)
+    high = np.where(few, np.maximum(high, highest), np.inf)
     return (low, high), (lowest <= low + ROUNDING) & (highest >= high - ROUNDING)
 
 
@@ -318,25 +306,6 @@ def _numbers(docs: Unjudged) -> tuple[Ints, Ints]:
     """All numbers of documents from 0 to all of them, as (query, number)."""
     query = np.repeat(np.arange(docs.size), docs.counts + 1)
     return query, np.arange(len(query)) - (docs.starts[:-1] + np.arange(docs.size))[query]
-
-
-def _added_to_difference(
-    measure: Measure, runs: Sequence[Alignment], docs: Unjudged, k: int | None
-) -> tuple[Floats, Floats, Bools]:
-    """Per document l(i) + half the sum over j of max(q(i, j), 0), and the same with min.
-
-    Also whether the documents of each query are few enough for these sums.
-    """
-    rel = measure.parameters["rel"]
-    alone = [added_precision(run, docs.query, rank, k, rel) for run, rank in zip(runs, docs.ranks, strict=True)]
-    highest, lowest = alone[0] - alone[1], alone[0] - alone[1]
-    either = in_first(np.min(docs.ranks, axis=0), k)
-    few = docs.per_query(either) <= MOST_PAIRED
-    paired = either & few[docs.query]
-    more, less = _pair_sums(docs.only(paired), k)
-    highest[paired] += more / 2
-    lowest[paired] += less / 2
-    return highest, lowest, few
 
 
 def _pair_sums(docs: Unjudged, k: int | None) -> tuple[Floats, Floats]:
@@ -386,16 +355,6 @@ def _within(entry_query: Ints, rank: Ints, size: int, query: Ints, depth: Floats
     entries = entry_query * step + np.minimum(rank, step - 1)
     wanted = query * step + np.minimum(depth, step - 2).astype(np.int64)
     return np.searchsorted(entries, wanted, side="right") - starts_of(entry_query, size)[query]
-
-
-def _relevant_around(a: Alignment, chosen: Bools, query: Ints, rank: Ints) -> tuple[Floats, Floats]:
-    """How many chosen hits are above each rank of a query, and the sum of 1 / rank of those below it."""
-    hit_query, hit_rank = a.query[chosen], a.rank[chosen]
-    starts = starts_of(hit_query, a.size)
-    step = int(max(hit_rank.max(initial=0), rank.max(initial=0))) + 1
-    place = np.searchsorted(hit_query * step + hit_rank, query * step + rank)
-    total = np.concatenate([[0.0], np.cumsum(1 / hit_rank)])
-    return (place - starts[query]).astype(np.float64), total[starts[query + 1]] - total[place]
 
 
 def _running(docs: Unjudged, value: Floats) -> Floats:

@@ -159,7 +159,10 @@ def judged_share(measure: Measure, a: Alignment) -> Floats:
 
     It is Judged@k: repeats are not counted, and the share of an empty list is 0.
     """
-    return values(Measure(definitions()["Judged"], cutoff=_depth_read(measure)), a)
+    cutoffs = [rank_cutoff(part) for part in _parts(measure)]
+    ranks = [k for k in cutoffs if k is not None]
+    depth = max(ranks) if ranks and len(ranks) == len(cutoffs) else None
+    return values(Measure(definitions()["Judged"], cutoff=depth), a)
 
 
 def rank_cutoff(measure: Measure) -> int | None:
@@ -187,17 +190,13 @@ def _by_method(case: Case) -> Bounds:
         return _counted(case)
     if not _can_be_graded(measure, case.runs[0]):
         return _within_budget(case) or _fallback(case)
-    method = METHODS.get(_method_name(measure))
+    declared = measure.definition.bounded
+    # Per target, RR and AP are means over the ranks of all relevant documents.
+    per_target = measure.parameters.get("per") == "target" and declared in ("best document", "precision sums")
+    method = METHODS.get("ranks" if per_target else declared)
     if _is_binary(measure) and not is_over_targets(measure) and _all_levels_alike(case):
         method = _monotone
     return (method and method(case)) or _fallback(case)
-
-
-def _method_name(measure: Measure) -> str:
-    """The declared way to find bounds; per target, RR and AP are means over the ranks of all relevant documents."""
-    declared = measure.definition.bounded
-    per_target = measure.parameters.get("per") == "target" and declared in ("best document", "precision sums")
-    return "ranks" if per_target else declared
 
 
 def _is_binary(measure: Measure) -> bool:
@@ -264,7 +263,12 @@ def _monotone(case: Case) -> Bounds | None:
 
 
 def _additive(case: Case) -> Bounds:
-    (least, most), read = _ends(case), _inside_some_list(case)
+    everyone, first = np.arange(case.size), np.ones(case.size, dtype=np.int64)
+    gains = [alone(case.measure, case.runs[0], everyone, first, level).sum() for level in case.levels]
+    # The grade that adds least and the one that adds most: a table of gains may order them otherwise.
+    ends = [int(np.argmin(gains)), int(np.argmax(gains))]
+    least, most = case.levels[ends if ends[0] != ends[1] else [0, -1]]
+    read = _inside_some_list(case)
     more = np.zeros(len(case.docs.query))
     more[read] = _alone(case, read, most) - _alone(case, read, least)
 
@@ -273,14 +277,6 @@ def _additive(case: Case) -> Bounds:
         return np.where(raised, float(most), float(least))
 
     return _evaluated(case, 2, grade)
-
-
-def _ends(case: Case) -> Floats:
-    """The grade that adds least and the one that adds most: a table of gains may order them otherwise."""
-    everyone, first = np.arange(case.size), np.ones(case.size, dtype=np.int64)
-    gains = [alone(case.measure, case.runs[0], everyone, first, level).sum() for level in case.levels]
-    least, most = int(np.argmin(gains)), int(np.argmax(gains))
-    return case.levels[[least, most] if least != most else [0, -1]]
 
 
 def _inside_some_list(case: Case) -> Ints:
@@ -321,16 +317,11 @@ def _counts(case: Case) -> Bounds | None:
         relevant = np.where(side[doc] == 0, number >> 1 == 1, side[doc] == wanted)
         return np.where(relevant, top, 0.0)
 
-    return _where(_same_denominator(case), _evaluated(case, 4, grade), case)
-
-
-def _same_denominator(case: Case) -> Bools:
-    """The queries for which the counts of both runs are divided by the same number."""
     k = rank_cutoff(case.measure)
     by_cutoff = k is not None and case.measure.parameters.get("denominator") != "retrieved"
-    if case.measure.definition.tail or by_cutoff:
-        return np.ones(case.size, dtype=bool)
-    return np.asarray(case.runs[0].returned(k) == case.runs[-1].returned(k))
+    same = np.asarray(case.runs[0].returned(k) == case.runs[-1].returned(k))
+    same |= case.measure.definition.tail or by_cutoff
+    return _where(same, _evaluated(case, 4, grade), case)
 
 
 def _ranks(case: Case) -> Bounds | None:
@@ -386,9 +377,8 @@ def _precision_sums(case: Case) -> Bounds | None:
 
 
 def _r_precision(case: Case) -> Bounds | None:
-    if len(case.runs) == 2:
-        return None
-    return _formula(case, *r_precision_limits(case.measure, case.runs[0], case.docs))
+    one = len(case.runs) == 1
+    return _formula(case, *r_precision_limits(case.measure, case.runs[0], case.docs)) if one else None
 
 
 METHODS: dict[str, Callable[[Case], Bounds | None]] = {
@@ -531,29 +521,18 @@ def _counted(case: Case) -> Bounds:
     low, high = _value_range(case.measure)
     ends = (low, high) if len(case.runs) == 1 else (low - high, high - low)
     everything = replace(_outer(*ends, case.size), undefined=np.ones(case.size, dtype=bool))
-    plain = np.all([_counts_plainly(case.measure, a) for a in case.runs], axis=0)
+    given = case.measure.parameters
+    plain = np.full(case.size, given["known"] == "judged" and given["unjudged"] == "keep")
+    for a in case.runs:
+        plain &= (a.relevant(given["rel"]) > 0) | (given["no_relevant"] == "zero")
+        plain &= (a.retrieved > 0) | (given["empty"] == "zero")
     if not np.any(plain):
         return everything
     return _chosen(plain, bounds_of(replace(case, measure=_counted_measure(case.measure))), everything)
 
 
-def _counts_plainly(measure: Measure, a: Alignment) -> Bools:
-    """The queries for which Counted gives the value of its inner measure under every grading."""
-    given = measure.parameters
-    plain = (a.relevant(given["rel"]) > 0) | (given["no_relevant"] == "zero")
-    plain &= (a.retrieved > 0) | (given["empty"] == "zero")
-    return plain if given["known"] == "judged" and given["unjudged"] == "keep" else np.zeros(a.size, dtype=bool)
-
-
 def _counted_measure(measure: Measure) -> Measure:
     return counted_measure(measure.parameters["of"], measure.parameters["rel"])
-
-
-def _depth_read(measure: Measure) -> int | None:
-    """How many documents a measure reads; None: the whole list."""
-    cutoffs = [rank_cutoff(part) for part in _parts(measure)]
-    ranks = [k for k in cutoffs if k is not None]
-    return max(ranks) if ranks and len(ranks) == len(cutoffs) else None
 
 
 def _parts(measure: Measure) -> list[Measure]:

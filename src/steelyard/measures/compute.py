@@ -153,20 +153,13 @@ class QrelsTraits:
             "no-unanswerable-query": not self.unanswerable and _needing("unanswerable", measures),
             "no-targets": not self.targets and self.highest > 0 and _over_targets(measures),
         }
-        notes = [note(code, measures=names) for code, names in lacking.items() if names]
-        return notes + [
-            note("no-such-grade", level=level, measures=names)
-            for level, names in self._beyond_highest(measures).items()
-        ]
-
-    def _beyond_highest(self, measures: Mapping[str, Measure]) -> dict[float, list[str]]:
-        """The measures whose lowest relevant grade is above all grades, by that grade."""
         beyond: dict[float, list[str]] = {}
         for name, measure in measures.items():
             level = dict(measure.given).get("rel")
             if level is not None and measure.definition.needs_relevant and float(level) > self.highest > 0:
                 beyond.setdefault(float(level), []).append(name)
-        return beyond
+        notes = [note(code, measures=names) for code, names in lacking.items() if names]
+        return notes + [note("no-such-grade", level=level, measures=names) for level, names in beyond.items()]
 
 
 def _needing(need: str, measures: Mapping[str, Measure]) -> list[str]:

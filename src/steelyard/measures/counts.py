@@ -247,7 +247,5 @@ def weighed(parts: list[tuple[str, Floats, float]]) -> Floats:
         raise MeasureError(
             "a composite needs weights of 0 or more that are not all 0, as in {nDCG@10: 0.5, RR@10: 0.5}."
         )
-    return (
-        sum((weight * (1 - value if better == "less" else value) for better, value, weight in parts), np.zeros(1))
-        / total
-    )
+    terms = (weight * (1 - value if better == "less" else value) for better, value, weight in parts)
+    return sum(terms, np.zeros(1)) / total

@@ -22,7 +22,7 @@ from steelyard.measures.tie_groups import contents, mean_targets_found
 _CLARKE_2008 = "Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008"
 _CHAPELLE_2011 = "Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011"
 _CLARKE_2009 = "Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009"
-_AGRAWAL_2009 = "Agrawal et al., Diversifying search results, WSDM 2009"
+_AGRAWAL = "Agrawal et al., Diversifying search results, WSDM 2009"
 _ZHAI_2003 = "Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003"
 
 Discount: TypeAlias = Callable[[Ints], Floats]
@@ -64,7 +64,7 @@ def diversity(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     return targets_found(a, k, rel)
 
 
-def _chance_of_all_targets(a: Alignment, k: int | None, rel: float) -> Floats:
+def _chance_of_all(a: Alignment, k: int | None, rel: float) -> Floats:
     """The probability that the first k contain a document for every target."""
     states = contents(a, k, rel)
     needed = a.target_counts(rel)
@@ -72,9 +72,7 @@ def _chance_of_all_targets(a: Alignment, k: int | None, rel: float) -> Floats:
     return states.mean(complete.astype(np.float64), a.size)
 
 
-@over_targets(
-    "AllTargets", aliases=("all_hops", "AllHops"), ideal=1.0, bounded="counts", expected=_chance_of_all_targets
-)
+@over_targets("AllTargets", aliases=("all_hops", "AllHops"), ideal=1.0, bounded="counts", expected=_chance_of_all)
 def all_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Whether every target is found in the first k ('all hops').
 
@@ -195,7 +193,7 @@ def _mean_target_precision(a: Alignment, k: int | None, rel: float) -> Floats:
     return mean_average_precision(a, k, rel, per="target")
 
 
-@over_targets("AP_IA", aliases=("MAP_IA", "intent_aware_AP"), cites=_AGRAWAL_2009, expected=_mean_target_precision)
+@over_targets("AP_IA", aliases=("MAP_IA", "intent_aware_AP"), cites=_AGRAWAL, expected=_mean_target_precision)
 def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Average precision of each target, averaged over targets: AP(per=target).
 
@@ -207,12 +205,7 @@ def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
 
 
 @over_targets(
-    "P_IA",
-    aliases=("intent_aware_P", "Precision_IA"),
-    tail=False,
-    cites=_AGRAWAL_2009,
-    bounded="counts",
-    expected="linear",
+    "P_IA", aliases=("intent_aware_P", "Precision_IA"), tail=False, cites=_AGRAWAL, bounded="counts", expected="linear"
 )
 def p_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Precision of each target, averaged over targets.
@@ -327,10 +320,9 @@ def _greedy(query: Ints, doc: Ints, target: Ints, alpha: float, k: int | None) -
 
 def _by_id(a: Alignment, doc: Ints) -> Ints:
     """The documents numbered in the order of their ids, so that the order of the qrels does not matter."""
-    place = {
-        number: rank for rank, number in enumerate(sorted(set(doc.tolist()), key=lambda number: a.doc_ids[number]))
-    }
     # Equal ids of different queries are not confused: each judged document has its own number.
+    ordered = sorted(set(doc.tolist()), key=lambda number: a.doc_ids[number])
+    place = {number: rank for rank, number in enumerate(ordered)}
     return np.array([place[number] for number in doc.tolist()], dtype=np.int64)
 
 

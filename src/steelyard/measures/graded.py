@@ -15,7 +15,7 @@ from steelyard.measures.binary import Per, share
 from steelyard.measures.registry import GainTable, measure
 from steelyard.measures.tie_groups import groups_of, mean_over_ranks, refuse_many_states
 
-JARVELIN_2002 = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
+JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
 
 Gain: TypeAlias = Literal["linear", "exp", "binary"] | GainTable
 Discount: TypeAlias = Literal["log2", "reciprocal", "jk"]
@@ -48,12 +48,7 @@ def _mean_dcg(a: Alignment, k: int | None, gain: Gain, discount: Discount, rel: 
 
 
 @measure(
-    "DCG",
-    aliases=("discounted_cumulative_gain",),
-    high=np.inf,
-    cites=JARVELIN_2002,
-    bounded="additive",
-    expected=_mean_dcg,
+    "DCG", aliases=("discounted_cumulative_gain",), high=np.inf, cites=JARVELIN, bounded="additive", expected=_mean_dcg
 )
 def dcg(
     a: Alignment, k: int | None = None, gain: Gain = "linear", discount: Discount = "log2", rel: float | None = None
@@ -113,7 +108,7 @@ def _over_found_ideals(a: Alignment, k: int, gains: Floats, discount: Discount) 
     "nDCG",
     aliases={"NDCG": {}, "normalized_discounted_cumulative_gain": {}},
     ideal=1.0,
-    cites=JARVELIN_2002,
+    cites=JARVELIN,
     bounded="gain ratio",
     expected=_mean_ndcg,
 )

@@ -92,12 +92,8 @@ def utility(
     Empty list: missed x R + spared x (documents - R).
     """
     hits, whole, returned = a.per_query(a.grade >= rel), a.relevant(rel), a.returned()
-    return (
-        found * hits
-        + wrong * (returned - hits)
-        + missed * (whole - hits)
-        + spared * (documents + hits - returned - whole)
-    )
+    retrieved = found * hits + wrong * (returned - hits)
+    return retrieved + missed * (whole - hits) + spared * (documents + hits - returned - whole)
 
 
 @summed("NumNonrelJudgedRet", high=np.inf, bounded="additive", zeros=True)

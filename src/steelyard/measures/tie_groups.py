@@ -31,7 +31,8 @@ class OverOrders(Alignment):
     def within(self, k: int | None = None, budget: int | None = None) -> Floats:  # type: ignore[override]
         """The probability that each hit is in the first k."""
         assert budget is None, "the number of tokens above a document is not linear"
-        return chance_inside(self, k)
+        inside = self.tie_size if k is None else np.clip(k - self.tie_first + 1, 0, self.tie_size)
+        return inside / self.tie_size
 
 
 def over_orders(a: Alignment) -> OverOrders:
@@ -81,13 +82,6 @@ def groups_of(a: Alignment, chosen: Bools, k: int | None) -> Groups:
         chosen=counts,
         before=above - above[np.searchsorted(query, query)],
     )
-
-
-def chance_inside(a: Alignment, k: int | None) -> Floats:
-    """The probability that each hit is in the first k."""
-    if k is None:
-        return np.ones(len(a.query))
-    return np.clip(k - a.tie_first + 1, 0, a.tie_size) / a.tie_size
 
 
 def mean_over_ranks(a: Alignment, k: int | None, worth: Callable[[Ints], Floats]) -> Floats:

@@ -11,9 +11,9 @@ from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import average_precision, share
-from steelyard.measures.graded import JARVELIN_2002, Gain, discount_of, gain_of
+from steelyard.measures.graded import JARVELIN, Gain, discount_of, gain_of
 from steelyard.measures.registry import measure
-from steelyard.measures.user_models import MOFFAT_2008, rbp_weights, running
+from steelyard.measures.user_models import MOFFAT, rbp_weights, running
 
 _BUCKLEY_2005 = "Buckley and Voorhees, Retrieval system evaluation, in TREC: Experiment and Evaluation, 2005"
 _BUCKLEY_2004 = "Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004"
@@ -186,7 +186,7 @@ def binary_gain(a: Alignment, rel: float = 1) -> Floats:
     return share(a.per_query(worth), a.relevant(rel))
 
 
-@measure("ScaledRBP", cites=MOFFAT_2008, cutoff="none", bounded="scaled grades")
+@measure("ScaledRBP", cites=MOFFAT, cutoff="none", bounded="scaled grades")
 def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     """Rank-biased precision, with the grades of each query divided by its highest.
 
@@ -201,9 +201,7 @@ def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     return a.per_query(gains * rbp_weights(a.rank, p))
 
 
-@measure(
-    "UnjudgedRBP", cites=MOFFAT_2008, cutoff="none", better="less", tail=False, needs_relevant=False, bounded="fixed"
-)
+@measure("UnjudgedRBP", cites=MOFFAT, cutoff="none", better="less", tail=False, needs_relevant=False, bounded="fixed")
 def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
     """How much rank-biased precision would rise if every unjudged document were relevant.
 
@@ -242,12 +240,6 @@ def _raised(documents: Floats) -> Floats:
     return np.floor(documents + 0.9)
 
 
-def _nearest(documents: Floats) -> Floats:
-    """Rounded, halves up; adding 0.5 first would round 0.49999999999999994 up."""
-    whole = np.floor(documents)
-    return whole + (documents - whole >= 0.5)
-
-
 def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) -> list[Floats]:
     """Interpolated precision of every query at each level of recall."""
     relevant = a.grade >= rel
@@ -258,9 +250,11 @@ def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) 
     padded = np.append(best, 0.0)
     values = []
     for level in levels:
-        wanted = (_nearest if rounding == "nearest" else _raised)(level * whole).astype(np.int64)
-        place = starts[:-1] + np.maximum(wanted, 1) - 1
-        values.append(padded[np.where(np.maximum(wanted, 1) <= here, place, len(best))])
+        documents = level * whole
+        # Adding 0.5 first would round 0.49999999999999994 up.
+        nearest = np.floor(documents) + (documents - np.floor(documents) >= 0.5)
+        wanted = np.maximum((nearest if rounding == "nearest" else _raised(documents)).astype(np.int64), 1)
+        values.append(padded[np.where(wanted <= here, starts[:-1] + wanted - 1, len(best))])
     return values
 
 
@@ -316,7 +310,7 @@ class _Ideal:
         return totals[np.where(reached > 0, self.starts[query] + reached - 1, len(values))]
 
 
-@measure("Rndcg", cutoff="none", ideal=1.0, tail=False, cites=JARVELIN_2002)
+@measure("Rndcg", cutoff="none", ideal=1.0, tail=False, cites=JARVELIN)
 def ndcg_at_levels(a: Alignment, gain: Gain = "linear", rel: float = 1) -> Floats:
     """nDCG averaged over the depths at which the gain of the ideal list drops.
 
@@ -339,7 +333,7 @@ def ndcg_at_levels(a: Alignment, gain: Gain = "linear", rel: float = 1) -> Float
     return np.where(a.relevant(rel) > 0, mean, 0.0)
 
 
-@measure("nDCGRel", aliases=("ndcg_rel",), cutoff="none", ideal=1.0, cites=JARVELIN_2002)
+@measure("nDCGRel", aliases=("ndcg_rel",), cutoff="none", ideal=1.0, cites=JARVELIN)
 def ndcg_at_relevant(a: Alignment, gain: Gain = "linear") -> Floats:
     """nDCG averaged over the ranks of the documents that gain something.
 

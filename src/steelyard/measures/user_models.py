@@ -15,10 +15,11 @@ from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
 from steelyard.measures.tie_groups import mean_over_ranks
 
-_CHAPELLE = "Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009"
-MOFFAT_2008 = "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008"
+_ERR = "Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009"
+MOFFAT = "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008"
 _MOFFAT_2012 = "Moffat, Scholer and Thomas, Models and metrics: IR evaluation as a user process, ADCS 2012"
-_ZHANG_2017 = "Zhang et al., Evaluating web search with a bejeweled player model, SIGIR 2017"
+_BAILEY = "Bailey et al., User variability and IR system evaluation, SIGIR 2015"
+_ZHANG = "Zhang et al., Evaluating web search with a bejeweled player model, SIGIR 2017"
 _AZZOPARDI_2019 = "Azzopardi, Thomas and Moffat, cwl_eval: an evaluation tool for information retrieval, SIGIR 2019"
 _CLARKE_2021 = "Clarke, Vtyurina and Smucker, Assessing top-k preferences, TOIS 39(3), 2021"
 
@@ -31,9 +32,7 @@ NEARLY = 1e-6
 """Gains within this distance of a goal have reached it."""
 
 
-@measure(
-    "ERR", aliases=("expected_reciprocal_rank",), cites=_CHAPELLE, bounded="monotone", scaled=True, first_k_only=True
-)
+@measure("ERR", aliases=("expected_reciprocal_rank",), cites=_ERR, bounded="monotone", scaled=True, first_k_only=True)
 def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
     """Expected reciprocal rank: 1 / the rank at which a user who reads from the top is satisfied.
 
@@ -47,12 +46,7 @@ def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: floa
 
 
 @measure(
-    "nERR",
-    aliases=("normalized_expected_reciprocal_rank",),
-    ideal=1.0,
-    cites=_CHAPELLE,
-    bounded="graded ranks",
-    scaled=True,
+    "nERR", aliases=("normalized_expected_reciprocal_rank",), ideal=1.0, cites=_ERR, bounded="graded ranks", scaled=True
 )
 def normalized_expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
     """Expected reciprocal rank as a share of the best possible.
@@ -76,7 +70,7 @@ def _mean_rbp(a: Alignment, k: int | None, p: float, rel: float, gain: RBPGain) 
     "RBP",
     aliases=("rank_biased_precision",),
     companion="RBPResidual",
-    cites=MOFFAT_2008,
+    cites=MOFFAT,
     bounded="additive",
     scaled=True,
     expected=_mean_rbp,
@@ -110,7 +104,7 @@ def _mean_residual(a: Alignment, k: int | None, p: float) -> Floats:
     better="neither",
     empty=1.0,
     needs_relevant=False,
-    cites=MOFFAT_2008,
+    cites=MOFFAT,
     bounded="fixed",
     expected=_mean_residual,
 )
@@ -149,9 +143,7 @@ def rbp_gains(a: Alignment, rel: float, gain: RBPGain) -> Floats:
     return np.where(a.grade >= rel, a.grade if gain == "grade" else scaled(a, 0.0, None), 0.0)
 
 
-@measure(
-    "INST", cutoff="none", cites="Bailey et al., User variability and IR system evaluation, SIGIR 2015", scaled=True
-)
+@measure("INST", cutoff="none", cites=_BAILEY, scaled=True)
 def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
     """Gain per document read, by a user who wants a gain of T and is less likely to continue the more was found.
 
@@ -185,9 +177,7 @@ def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     return a.per_query(np.where(a.rank <= READ, worth, 0.0)) / float(weights.sum())
 
 
-@measure(
-    "BPM", aliases=("bejeweled_player_model",), cutoff="required", cites=_ZHANG_2017, scaled=True, first_k_only=True
-)
+@measure("BPM", aliases=("bejeweled_player_model",), cutoff="required", cites=_ZHANG, scaled=True, first_k_only=True)
 def bejeweled_player_model(
     a: Alignment, k: int, T: float = 1, min_rel: float = 0, max_rel: float | None = None
 ) -> Floats:

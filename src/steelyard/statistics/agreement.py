@@ -109,7 +109,8 @@ def kappa_of(confusion: Confusion, weights: Weights | None = None) -> float:
     place = np.arange(len(counts), dtype=np.float64)
     apart = np.abs(place[:, None] - place[None, :])
     weight = {None: np.sign(apart), "linear": apart, "quadratic": apart**2}[weights]
-    return _one_minus_ratio(weight * counts, weight * _by_chance(counts))
+    by_chance = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)
+    return _one_minus_ratio(weight * counts, weight * by_chance)
 
 
 def kappa_interval(
@@ -139,13 +140,6 @@ def kappa_interval(
     error = math.sqrt((n - 1) / n * float(np.sum((without - without.mean()) ** 2))) if len(without) else math.nan
     kappa, wide = kappa_of(whole), student_quantile((1.0 + level) / 2.0, n - 1) * error
     return max(-1.0, kappa - wide), min(1.0, kappa + wide)
-
-
-def _by_chance(counts: Array) -> Array:
-    total = counts.sum()
-    if total == 0:
-        return counts
-    return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total)
 
 
 def _one_minus_ratio(observed: Array, expected: Array) -> float:
@@ -203,34 +197,24 @@ def krippendorff_alpha(grades: npt.ArrayLike, level: Level = "ordinal") -> float
     matrix = np.asarray(grades, dtype=np.float64)
     if matrix.ndim != 2:
         raise InputError(f"Expected a matrix of judges x items, got {matrix.ndim} dimensions.")
-    values, counts = _grade_counts(matrix)
-    if len(values) < 2:
-        return math.nan
-    graded = counts.sum(axis=1)
-    share = counts / (graded - 1.0)[:, None]
-    observed = counts.T @ share - np.diag(share.sum(axis=0))
-    total = counts.sum(axis=0)
-    expected = (np.outer(total, total) - np.diag(total)) / (total.sum() - 1.0)
-    disagreement = _disagreement(values, total, level)
-    return _one_minus_ratio(disagreement * observed, disagreement * expected)
-
-
-def _grade_counts(matrix: Array) -> tuple[Array, Array]:
-    """The grades given, and how often each item has each of them: only items with at least two grades."""
+    # How often each item has each of the grades given: only items with at least two grades.
     kept = matrix[:, np.count_nonzero(~np.isnan(matrix), axis=0) >= 2]
     judge, item = np.nonzero(~np.isnan(kept))
     values, place = np.unique(kept[judge, item], return_inverse=True)
-    size = len(values)
-    cells = np.bincount(item * size + place, minlength=kept.shape[1] * size)
-    return values, cells.reshape(kept.shape[1], size).astype(np.float64)
-
-
-def _disagreement(values: Array, total: Array, level: Level) -> Array:
+    if len(values) < 2:
+        return math.nan
+    shape = kept.shape[1], len(values)
+    counts = np.bincount(item * shape[1] + place, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    share = counts / (counts.sum(axis=1) - 1.0)[:, None]
+    observed = counts.T @ share - np.diag(share.sum(axis=0))
+    total = counts.sum(axis=0)
+    expected = (np.outer(total, total) - np.diag(total)) / (total.sum() - 1.0)
     if level == "ordinal":
         # The number of grades given up to the middle of each value: differences count the ends half.
         values = np.cumsum(total) - total / 2.0
-    apart: Array = (values[:, None] - values[None, :]) ** 2
-    return np.sign(apart) if level == "nominal" else apart
+    apart = (values[:, None] - values[None, :]) ** 2
+    disagreement = np.sign(apart) if level == "nominal" else apart
+    return _one_minus_ratio(disagreement * observed, disagreement * expected)
 
 
 # Rankings

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -196,22 +195,21 @@ def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
     run gets each score of a query equally often, so that the orders of a batch of draws may be few.
     """
     whole = np.ascontiguousarray(whole)
-    one_batch = partial(_ranges_of_batch, whole, draws, seed)
-    return np.concatenate(in_threads(one_batch, range(0, draws, DRAWS_PER_BATCH)))
-
-
-def _ranges_of_batch(whole: Array, draws: int, seed: int, start: int) -> Array:
-    """The ranges of the draws from `start` on, with random orders of their own."""
     queries, runs = whole.shape
-    generator = np.random.PCG64(seed).jumped(start // DRAWS_PER_BATCH)
-    orders = run_orders(runs, max(FEWEST_ORDERS, ORDERS_TIMES_QUERIES // queries), generator)
-    sums = np.zeros((min(DRAWS_PER_BATCH, draws - start), runs))
     add = native.add_shuffled if (native := kernel()) is not None else add_shuffled
-    block = max(1, CELLS_PER_BLOCK // len(sums))
-    for first in range(0, queries, block):
-        scores = whole[first : first + block]
-        add(scores, orders, random_positions(len(orders) * runs, len(scores), len(sums), generator), sums)
-    return np.asarray(np.ptp(sums, axis=1))
+
+    def one_batch(start: int) -> Array:
+        """The ranges of the draws from `start` on, with random orders of their own."""
+        generator = np.random.PCG64(seed).jumped(start // DRAWS_PER_BATCH)
+        orders = run_orders(runs, max(FEWEST_ORDERS, ORDERS_TIMES_QUERIES // queries), generator)
+        sums = np.zeros((min(DRAWS_PER_BATCH, draws - start), runs))
+        block = max(1, CELLS_PER_BLOCK // len(sums))
+        for first in range(0, queries, block):
+            scores = whole[first : first + block]
+            add(scores, orders, random_positions(len(orders) * runs, len(scores), len(sums), generator), sums)
+        return np.asarray(np.ptp(sums, axis=1))
+
+    return np.concatenate(in_threads(one_batch, range(0, draws, DRAWS_PER_BATCH)))
 
 
 def add_shuffled(scores: Array, orders: Orders, picked: npt.NDArray[np.int64], sums: Array) -> None:

@@ -85,7 +85,11 @@ def these_datasets(
     """
     matrices = [many_series(each) for each in datasets]
     draws, seed, level = checked_count(draws, "draws"), checked_seed(seed), checked_level(level)
-    runs = _same_runs(matrices)
+    if not matrices or len({len(each) for each in matrices}) != 1:
+        raise InputError("Expected one matrix runs x queries per dataset, each with the same runs.")
+    if any(np.isnan(each).any() for each in matrices):
+        raise InputError("Expected a value for every run and query; leave out queries without one.")
+    runs = len(matrices[0])
     pairs = tuple(itertools.combinations(range(runs), 2))
     gaps = [row_differences(each, pairs) for each in matrices]
     differences = tuple(np.mean([gap.mean(axis=1) for gap in gaps], axis=0).tolist()) if pairs else ()
@@ -105,18 +109,11 @@ def these_datasets(
         _step_down(*_Part.total(parts[:place] + parts[place + 1 :]).statistics(count))
         for place in range(len(parts) if len(parts) > 1 else 0)
     ]
-    return MacroTests(
-        pairs,
-        differences,
-        _step_down(observed[:count], drawn[:, :count]),
-        tuple(ends[:count]),
-        tuple(
-            (max(low, float(least)), min(high, float(most)))
-            for (low, high), least, most in zip(ends[count:], lows, highs, strict=True)
-        ),
-        f"studentised bootstrap of queries within datasets, step-down max-T, {draws:,} draws",
-        without=tuple(without),
-    )
+    run_ends = zip(ends[count:], lows.tolist(), highs.tolist(), strict=True)
+    run_intervals = tuple((max(low, least), min(high, most)) for (low, high), least, most in run_ends)
+    p = _step_down(observed[:count], drawn[:, :count])
+    method = f"studentised bootstrap of queries within datasets, step-down max-T, {draws:,} draws"
+    return MacroTests(pairs, differences, p, tuple(ends[:count]), run_intervals, method, without=tuple(without))
 
 
 @dataclass(frozen=True)
@@ -138,10 +135,8 @@ class _Part:
 
     def statistics(self, count: int | None = None) -> tuple[Array, Array]:
         """|t| of the first columns, and |t*| of every draw; 0 for a column without any difference."""
-        mean, variance = self.mean[:count], self.variance[:count]
-        return _ratio(np.abs(mean), variance), _ratio(
-            np.abs(self.drawn_mean[:, :count]), self.drawn_variance[:, :count]
-        )
+        drawn = _ratio(np.abs(self.drawn_mean[:, :count]), self.drawn_variance[:, :count])
+        return _ratio(np.abs(self.mean[:count]), self.variance[:count]), drawn
 
     def intervals(self, drawn: Array, level: float) -> list[Interval]:
         """mean -+ q sqrt(variance), q the quantile of |t*|; NaN where |t*| is mostly infinite."""
@@ -199,15 +194,12 @@ def datasets_like_these(means: npt.ArrayLike, level: float = 0.95, seed: int = 0
     differences = tuple(gaps.mean(axis=1).tolist()) if pairs else ()
     if count < 2:
         return _untested(pairs, differences, runs, "one dataset only")
-    result = max_t(table, seed=seed, pairs=pairs) if pairs else None
-    return MacroTests(
-        pairs,
-        differences,
-        result.p if result is not None else (),
-        tuple(mean_intervals(gaps, level, method="t")) if pairs else (),
-        tuple(mean_intervals(table, level, method="t")),
-        f"sign flips of datasets, {result.method}" if result is not None else "none",
-    )
+    run_intervals = tuple(mean_intervals(table, level, method="t"))
+    if not pairs:
+        return MacroTests((), (), (), (), run_intervals, "none")
+    result = max_t(table, seed=seed, pairs=pairs)
+    intervals, method = tuple(mean_intervals(gaps, level, method="t")), f"sign flips of datasets, {result.method}"
+    return MacroTests(pairs, differences, result.p, intervals, run_intervals, method)
 
 
 def smallest_dataset_p(datasets: int) -> float:
@@ -217,14 +209,6 @@ def smallest_dataset_p(datasets: int) -> float:
     (0.25, 0.0078125)
     """
     return 2.0 ** (1 - datasets)
-
-
-def _same_runs(matrices: Sequence[Array]) -> int:
-    if not matrices or len({len(each) for each in matrices}) != 1:
-        raise InputError("Expected one matrix runs x queries per dataset, each with the same runs.")
-    if any(np.isnan(each).any() for each in matrices):
-        raise InputError("Expected a value for every run and query; leave out queries without one.")
-    return len(matrices[0])
 
 
 def _untested(pairs: tuple[Pair, ...], differences: tuple[float, ...], runs: int, reason: str) -> MacroTests:
@@ -323,14 +307,9 @@ def friedman(values: npt.ArrayLike, alpha: float = 0.05) -> FriedmanResult:
     p = 0.0 if math.isinf(statistic) else float(special.fdtrc(runs - 1, (runs - 1) * (count - 1), statistic))
     unit = math.sqrt(runs * (runs + 1) / (6 * count)) / math.sqrt(2)
     gaps = np.array([abs(means[i] - means[j]) for i, j in pairs]) / unit
-    return FriedmanResult(
-        statistic,
-        p,
-        tuple(means.tolist()),
-        pairs,
-        tuple(range_exceeded(gaps, runs).tolist()),
-        unit * _range_quantile(alpha, runs),
-    )
+    nemenyi = tuple(range_exceeded(gaps, runs).tolist())
+    critical = unit * _range_quantile(alpha, runs)
+    return FriedmanResult(statistic, p, tuple(means.tolist()), pairs, nemenyi, critical)
 
 
 def range_exceeded(sizes: Array, groups: int) -> Array:

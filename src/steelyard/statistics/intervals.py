@@ -153,11 +153,10 @@ def complete_intervals(
         z = widened_normal(level, n)
         levels = [(normal_cdf(-z), normal_cdf(z))] * len(data)
     intervals = []
-    for row, drawn, (low, high) in zip(data, means.T, levels, strict=True):
-        ends = np.quantile(drawn, [low, high])
+    for row, drawn, ends in zip(data, means.T, levels, strict=True):
         # Rounding to whole units may leave the range of the data by half a unit.
-        inside = np.clip(ends, row.min(), row.max())
-        intervals.append((float(inside[0]), float(inside[1])))
+        low, high = np.clip(np.quantile(drawn, ends), row.min(), row.max()).tolist()
+        intervals.append((low, high))
     return intervals
 
 

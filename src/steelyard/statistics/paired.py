@@ -151,12 +151,10 @@ def paired_tests(
 
 def unknown_test(test: str) -> PolicyError:
     """The error for an unknown test, or for one that does not take differences."""
-    if test in FAMILY_TESTS:
-        name = test.replace("-", "_")
-        return PolicyError(
-            f"{test!r} tests all runs of a measure at once: call statistics.{name} with a matrix of runs x queries."
-        )
-    return PolicyError(unknown_name("test", test, TESTS))
+    if test not in FAMILY_TESTS:
+        return PolicyError(unknown_name("test", test, TESTS))
+    call = f"call statistics.{test.replace('-', '_')} with a matrix of runs x queries."
+    return PolicyError(f"{test!r} tests all runs of a measure at once: {call}")
 
 
 def fall_tests(
@@ -173,7 +171,14 @@ def fall_tests(
     """
     rows = many_series(matrix)
     results = paired_tests(rows, test, permutations, draws, seed)
-    return [_lower(result, row, test) for result, row in zip(results, rows, strict=True)]
+    lower = []
+    for result, row in zip(results, rows, strict=True):
+        values, _ = present(row)
+        if not np.isnan(result.p) and values.any():
+            half = result.p / 2.0
+            result = replace(result, p=half if _direction(values, test) < 0 else 1.0 - half)
+        lower.append(result)
+    return lower
 
 
 def smallest_p(test: PairedTest, n: int, permutations: int = 100_000, draws: int = 10_000) -> float:
@@ -188,14 +193,6 @@ def smallest_p(test: PairedTest, n: int, permutations: int = 100_000, draws: int
         return 0.5 / (draws + 1.0)
     exact = 0.5**n
     return max(exact, 0.5 / (permutations + 1.0)) if test == "permutation" and n > 32 else exact
-
-
-def _lower(result: TestResult, row: Array, test: PairedTest) -> TestResult:
-    values, _ = present(row)
-    if np.isnan(result.p) or not values.any():
-        return result
-    half = result.p / 2.0
-    return replace(result, p=half if _direction(values, test) < 0 else 1.0 - half)
 
 
 def _direction(values: Array, test: PairedTest) -> float:

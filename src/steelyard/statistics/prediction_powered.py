@@ -21,6 +21,7 @@ from steelyard.errors import InputError
 from steelyard.lazy import special
 
 Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 FEWEST = 5
 """With fewer human values lambda is 0: there is too little to estimate it from."""
@@ -187,12 +188,12 @@ class Parts:
 
     estimate: Array
     residual: Array
-    sample: npt.NDArray[np.bool_]
+    sample: Bools
     n: Array
     others: Array
     of_mean: Array
     of_predictions: Array
-    weighted: npt.NDArray[np.bool_]
+    weighted: Bools
     left: Array
 
     @property
@@ -204,8 +205,7 @@ class Parts:
 def _block(
     y: Array, f: Array, bounds: tuple[float, float] | None, level: float, shared: Array | None, finite: bool
 ) -> list[PredictionPowered]:
-    known = ~np.isnan(f)
-    asked = ~np.isnan(y)
+    known, asked = ~np.isnan(f), ~np.isnan(y)
     # Where no human-judged query has a prediction, the human values alone are used.
     useless = ~(known & asked).any(axis=1, keepdims=True)
     sample = asked & (known | useless)
@@ -226,34 +226,15 @@ def _block(
     with np.errstate(divide="ignore", invalid="ignore"):
         gained = np.where(powered.variance > 0.0, human.variance / powered.variance, 1.0)
         weights = weight.sum(axis=1) / human.n
-    left_out = (~sample & ~others).sum(axis=1)
-    return [
-        PredictionPowered(
-            estimate=float(powered.estimate[row]),
-            low=float(low[row]),
-            high=float(high[row]),
-            p=float(p[row]),
-            lambda_=float(weights[row]) if human.n[row] else 0.0,
-            n=int(human.n[row]),
-            N=int(human.others[row]),
-            effective_n=float(human.n[row] * gained[row]),
-            human_estimate=float(human.estimate[row]),
-            human_low=float(human_low[row]),
-            human_high=float(human_high[row]),
-            left_out=int(left_out[row]),
-        )
-        for row in range(len(y))
-    ]
+    columns = (
+        *(powered.estimate, low, high, p, np.where(human.n > 0, weights, 0.0)),
+        *(human.n.astype(np.int64), human.others.astype(np.int64), human.n * gained),
+        *(human.estimate, human_low, human_high, (~sample & ~others).sum(axis=1)),
+    )
+    return [PredictionPowered(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _cross_fitted(
-    y: Array,
-    f: Array,
-    other_f: Array,
-    sample: npt.NDArray[np.bool_],
-    others: npt.NDArray[np.bool_],
-    shared: bool = False,
-) -> Array:
+def _cross_fitted(y: Array, f: Array, other_f: Array, sample: Bools, others: Bools, shared: bool = False) -> Array:
     """lambda for every query with a human value, from all other queries; 0 elsewhere.
 
     Without query i: cov(y, f) / (var(f) (1 + n / N)), shrunk by 1 - 1 / t^2; `shared`: of the sums over all rows.
@@ -288,13 +269,7 @@ def _cross_fitted(
 
 
 def _parts(
-    y: Array,
-    f: Array,
-    every_f: Array,
-    sample: npt.NDArray[np.bool_],
-    others: npt.NDArray[np.bool_],
-    weight: Array,
-    finite: bool = False,
+    y: Array, f: Array, every_f: Array, sample: Bools, others: Bools, weight: Array, finite: bool = False
 ) -> Parts:
     """The estimate with these weights, one per query with a human value, and its variance."""
     n, more = sample.sum(axis=1).astype(np.float64), others.sum(axis=1).astype(np.float64)
@@ -344,7 +319,8 @@ def bounded_interval(parts: Parts, y: Array, bounds: tuple[float, float], level:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.clip(parts.estimate, bottom, top)
         far = np.where(mean > (bottom + top) / 2.0, bottom, top)
-        at_bound = np.maximum(_share(parts, y == bottom), _share(parts, y == top))
+        low, high = ((parts.sample & (y == bound)).sum(axis=1) for bound in bounds)
+        at_bound = np.maximum(low, high) / parts.n
         weight = BOUND_WEIGHT * (np.abs(2.0 * (mean - bottom) / (top - bottom) - 1.0) + at_bound)
         n = parts.n + weight
         moved = weight * (far - parts.estimate) / n
@@ -359,10 +335,6 @@ def bounded_interval(parts: Parts, y: Array, bounds: tuple[float, float], level:
         skew = np.where(variance > 0.0, np.clip(skew, -SKEW_LIMIT * margin, SKEW_LIMIT * margin), 0.0)
         middle = parts.estimate + moved + skew
     return np.maximum(middle - margin, bottom), np.minimum(middle + margin, top)
-
-
-def _share(parts: Parts, chosen: npt.NDArray[np.bool_]) -> Array:
-    return np.asarray((parts.sample & chosen).sum(axis=1) / parts.n)
 
 
 def _freedom(parts: Parts, of_mean: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,7 +117,8 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
     np.fill_diagonal(tied, True)
     letters = [""] * runs
     shared = np.zeros_like(tied)
-    names = _letters()
+    numbers = (f"[{number}]" for number in itertools.count(len(string.ascii_letters) + 1))
+    names = itertools.chain(string.ascii_letters, numbers)
     for one, other in itertools.combinations_with_replacement(range(runs), 2):
         if not tied[one, other] or shared[one, other]:
             continue
@@ -130,12 +131,6 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
         for run in sorted(group):
             letters[order[run]] += name
     return letters
-
-
-def _letters() -> Iterator[str]:
-    """a to z, A to Z, then numbers in brackets."""
-    yield from string.ascii_letters
-    yield from (f"[{number}]" for number in itertools.count(len(string.ascii_letters) + 1))
 
 
 # With 50, a weight of 0.3 varies by about +-0.064 (one standard deviation), one of 0.05 by +-0.031.

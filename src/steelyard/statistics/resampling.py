@@ -105,8 +105,7 @@ def tally_signed_sums(columns: Array, vectors: SignVectors, tally: Callable[[Arr
     halves = np.hstack([upper, columns - upper * HALF]).astype(np.float32)
 
     def one_block(start: int) -> Counts:
-        sums = signed_sums(halves, vectors.bits(start, min(start + VECTORS_PER_BLOCK, vectors.count)))
-        return tally(sums)
+        return tally(signed_sums(halves, vectors.bits(start, min(start + VECTORS_PER_BLOCK, vectors.count))))
 
     counts = in_threads(one_block, range(0, vectors.count, VECTORS_PER_BLOCK))
     return np.asarray(np.sum(counts, axis=0))
@@ -251,11 +250,8 @@ def permutation_tests(
     rows = many_series(matrix)
     permutations = checked_count(permutations, "permutations")
     seed = checked_seed(seed)
-    if pairs is None:
-        differences = rows
-    else:
-        chosen = list(pairs)
-        differences = row_differences(rows, chosen)
+    chosen = list(pairs or ())
+    differences = rows if pairs is None else row_differences(rows, chosen)
     missing = np.isnan(differences)
     results: dict[int, TestResult] = {}
     for test, (row, absent) in enumerate(zip(differences, missing, strict=True)):
@@ -269,19 +265,17 @@ def permutation_tests(
             results[test] = result
     drawn = [test for test in range(len(differences)) if test not in results]
     if drawn:
-        involved = sorted({row for test in drawn for row in chosen[test]}) if pairs is not None else []
+        involved = sorted({row for test in drawn for row in chosen[test]}) if chosen else []
         if pairs is not None and len(involved) < len(drawn) and not missing[drawn].any():
             positions = {row: position for position, row in enumerate(involved)}
             terms = [(positions[chosen[test][0]], positions[chosen[test][1]]) for test in drawn]
             p_values = monte_carlo_p(np.nan_to_num(rows[involved]), terms, permutations, seed)
         else:
-            columns = np.nan_to_num(differences[drawn])
-            p_values = monte_carlo_p(columns, None, permutations, seed)
+            p_values = monte_carlo_p(np.nan_to_num(differences[drawn]), None, permutations, seed)
         for test, p in zip(drawn, p_values, strict=True):
             values = differences[test][~missing[test]]
-            left_out = int(missing[test].sum())
-            method = f"{permutations:,} permutations"
-            results[test] = TestResult(float(values.mean()), float(p), len(values), left_out, method)
+            counts = len(values), int(missing[test].sum())
+            results[test] = TestResult(float(values.mean()), float(p), *counts, f"{permutations:,} permutations")
     return [results[test] for test in range(len(differences))]
 
 

@@ -119,8 +119,7 @@ def discounted_gain(pool: SampledPool, k: int | None = None, hajek: bool = False
 
     Grades below 0 count as 0. hajek: as for `precision`.
     """
-    gains = np.nan_to_num(np.maximum(pool.grade, 0.0)) * _discounts(pool.rank)
-    return _total(pool, gains, k, hajek)
+    return _total(pool, np.nan_to_num(np.maximum(pool.grade, 0.0)) * _discounts(pool.rank), k, hajek)
 
 
 def stat_ap(pool: SampledPool, rel: float = 1) -> Array:
@@ -201,12 +200,10 @@ def _total(pool: SampledPool, values: Array, k: int | None, hajek: bool) -> Arra
     inside = (pool.rank > 0) & (pool.rank <= (k if k is not None else np.iinfo(np.int64).max))
     kept = np.where(inside, values, 0.0)
     if not hajek:
-        total: Array = (kept * pool.weight()).sum(axis=-1)
-        return total
+        return np.asarray((kept * pool.weight()).sum(axis=-1))
     members = (pool.members & inside).astype(np.float64)
     drawn = pool.drawn @ members.T
-    scaled: Array = (_ratio(members.sum(axis=1), drawn) * (kept @ members.T)).sum(axis=-1)
-    return scaled
+    return np.asarray((_ratio(members.sum(axis=1), drawn) * (kept @ members.T)).sum(axis=-1))
 
 
 def _discounts(rank: Ints) -> Array:
@@ -220,14 +217,11 @@ def _inverse(rank: Ints) -> Array:
 def _ratio(top: npt.ArrayLike, bottom: npt.ArrayLike) -> Array:
     """top / bottom, 0 where bottom is not positive."""
     above, below = np.broadcast_arrays(np.asarray(top, np.float64), np.asarray(bottom, np.float64))
-    ratio: Array = np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
-    return ratio
+    return np.asarray(np.divide(above, below, out=np.zeros(above.shape), where=below > 0))
 
 
 def _interpolated(table: Array, at: Array) -> Array:
-    place = np.clip(at, 0.0, len(table) - 1.0)
-    value: Array = np.interp(place, np.arange(len(table)), table)
-    return value
+    return np.asarray(np.interp(np.clip(at, 0.0, len(table) - 1.0), np.arange(len(table)), table))
 
 
 @dataclass(frozen=True, eq=False)
