@@ -212,26 +212,20 @@ class Coverage:
     def all_notes(self) -> list[Note]:
         """A note for every count that a reader should know, then the other notes."""
         policies = self.policies
-        notes: list[Note] = []
-        if self.missing:
-            notes.append(note("missing-queries", count=self.missing, policy=policies.missing))
-        if self.empty:
-            notes.append(note("empty-lists", count=self.empty, missing=policies.missing))
-        if self.without_judgments:
-            notes.append(note("queries-without-judgments", count=self.without_judgments))
-        if self.no_relevant:
-            notes.append(note("no-relevant-document", count=self.no_relevant, policy=policies.no_relevant))
-        if self.unjudged and self.documents:
-            repeats = self.repeated if policies.duplicates == "hold" else 0
-            documents, removed = self.documents - repeats, policies.unjudged == "remove"
-            about = {"documents": documents, "repeats": bool(repeats), "removed": removed}
-            notes.append(note("unjudged-documents", count=self.unjudged, **about))
-        if self.repeated:
-            held = policies.duplicates == "hold" and policies.unjudged == "keep"
-            notes.append(note("repeated-documents", count=self.repeated, held=held))
-        if self.tie_sensitive:
-            notes.append(note("tied-scores", count=self.tie_sensitive, ties=policies.ties))
-        return [*notes, *self.notes]
+        repeats = self.repeated if policies.duplicates == "hold" else 0
+        removed = policies.unjudged == "remove"
+        unjudged = {"documents": self.documents - repeats, "repeats": bool(repeats), "removed": removed}
+        held = policies.duplicates == "hold" and policies.unjudged == "keep"
+        counts: list[tuple[int, str, dict[str, Any]]] = [
+            (self.missing, "missing-queries", {"policy": policies.missing}),
+            (self.empty, "empty-lists", {"missing": policies.missing}),
+            (self.without_judgments, "queries-without-judgments", {}),
+            (self.no_relevant, "no-relevant-document", {"policy": policies.no_relevant}),
+            (self.documents and self.unjudged, "unjudged-documents", unjudged),
+            (self.repeated, "repeated-documents", {"held": held}),
+            (self.tie_sensitive, "tied-scores", {"ties": policies.ties}),
+        ]
+        return [*(note(code, count=count, **values) for count, code, values in counts if count), *self.notes]
 
     @property
     def head(self) -> str:

@@ -1,7 +1,5 @@
-"""Errors: every mistake of a user is a SteelyardError whose message states how to fix it.
-
-Every error a user can cause is a `SteelyardError`: its text says what was wrong, where,
-what was expected and what to do. The command line prints it and exits with 2.
+"""Errors: every mistake of a user is a SteelyardError. Its text says what was wrong, where, what was expected and what
+to do; the command line prints it and exits with 2.
 """
 
 from __future__ import annotations

@@ -248,33 +248,22 @@ class Lengths:
 
     def notes(self, measures: Mapping[str, Measure], depth: int | None) -> list[Note]:
         """A note on each precision whose cutoff is deeper than the longest list, and one on cutoffs below the cut."""
-        deeper = self._deeper(measures, depth)
-        return [
-            *(
-                note("lists-shorter-than-cutoff", measure=key, longest=self.longest, highest=self.longest / m.cutoff)
-                for key, m in measures.items()
-                if m.name == "P"
-                and m.parameters["denominator"] == "k"
-                and m.cutoff is not None
-                and m.cutoff > self.longest > 0
-            ),
-            *([note("cutoff-deeper-than-lists", measures=deeper, depth=depth or self.longest)] if deeper else []),
+        shorter = [
+            note("lists-shorter-than-cutoff", measure=key, longest=self.longest, highest=self.longest / m.cutoff)
+            for key, m in measures.items()
+            if m.name == "P"
+            and m.parameters["denominator"] == "k"
+            and m.cutoff is not None
+            and m.cutoff > self.longest > 0
         ]
-
-    def _deeper(self, measures: Mapping[str, Measure], depth: int | None) -> list[str]:
-        """The measures with a cutoff deeper than where the lists were cut, if relevant documents may be below.
-
-        The lists were cut at `depth`, or at the length of the longest list if at least half of them have it.
-        """
+        # The lists were cut at `depth`, or at the length of the longest list if at least half of them have it.
         seen = self.longest >= _SHORTEST_CUT and 2 * self.full >= self.lists
         cut = depth or (self.longest if seen else None)
         if cut is None or self.longest < cut or not self.unfound:
-            return []
-        return [
-            key
-            for key, m in measures.items()
-            if m.cutoff is not None and m.definition.cutoff_kind == "rank" and m.cutoff > cut
-        ]
+            return shorter
+        by_rank = {key: m.cutoff for key, m in measures.items() if m.definition.cutoff_kind == "rank"}
+        deeper = [key for key, cutoff in by_rank.items() if cutoff is not None and cutoff > cut]
+        return [*shorter, *([note("cutoff-deeper-than-lists", measures=deeper, depth=cut)] if deeper else [])]
 
 
 def missing_error(absent: Sequence[str], missing: int, queries: int, name: str) -> PolicyError:

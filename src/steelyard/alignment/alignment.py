@@ -413,16 +413,12 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
             first = _mapping_scores(table.mapping)
         else:
             first = _lists_of(table.table.head(FIRST_SCORES).select("query_id", "score").iter_rows())
-    return Aligned(
-        join(qrels, hits),
-        label or "run",
-        hits.run_only_queries,
-        hits.run_only_examples,
-        notes,
-        lambda other: align(qrels, run, other, name).alignment,
-        first,
-        ordered,
-    )
+
+    def again(other: Ordering) -> Alignment:
+        return align(qrels, run, other, name).alignment
+
+    run_only = hits.run_only_queries, hits.run_only_examples
+    return Aligned(join(qrels, hits), label or "run", *run_only, notes, again, first, ordered)
 
 
 def _lists_of(rows: Iterable[tuple[str, float | None]]) -> tuple[tuple[float, ...], ...]:

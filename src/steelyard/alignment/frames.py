@@ -66,7 +66,11 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges 
     if hits is not None:
         return hits
     table = run.table
-    query = _query_numbers(table, judged)
+    # The number of each row's query; -1 for a query without judgments.
+    columns = {"query_id": _texts(judged.query_ids), "query": np.arange(len(judged.query_ids))}
+    numbers = pl.DataFrame(columns, schema={"query_id": pl.String, "query": pl.Int64})
+    found = table.select("query_id").join(numbers, on="query_id", how="left", maintain_order="left")
+    query = found["query"].fill_null(-1).to_numpy()
     if np.any(query < 0):
         table, query = table.filter(pl.Series(query >= 0)), query[query >= 0]
     hits = scan_rows(query, table, judged, ordering, run.ordered, run.tokens, run.texts, ranges)
@@ -89,27 +93,22 @@ def _scan_native(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits | Non
     if not isinstance(found, tuple):
         return None
     hits = hits_from(found, judged, ordering)
-    return _with_empty(hits, run.empty, judged) if run.empty else hits
+    if not run.empty:
+        return hits
+    # Queries whose list is empty have no row.
+    number = {query: place for place, query in enumerate(judged.query_ids)}
+    answered = hits.answered.copy()
+    answered[[number[query] for query in run.empty if query in number]] = True
+    only = [query for query in run.empty if query not in number]
+    examples = (*hits.run_only_examples, *only)[:SHOWN_RUN_ONLY]
+    count = hits.run_only_queries + len(only)
+    return replace(hits, answered=answered, run_only_queries=count, run_only_examples=examples)
 
 
 def scores_of(table: pl.DataFrame) -> Floats:
     """The scores of a table, NaN where there are none."""
     score = table["score"]
     return np.ascontiguousarray((score.fill_null(np.nan) if score.null_count() else score).to_numpy())
-
-
-def _with_empty(hits: Hits, empty: Sequence[str], judged: JudgedDocs) -> Hits:
-    """The hits with the queries whose list is empty, which have no row."""
-    number = {query: place for place, query in enumerate(judged.query_ids)}
-    answered = hits.answered.copy()
-    answered[[number[query] for query in empty if query in number]] = True
-    only = [query for query in empty if query not in number]
-    return replace(
-        hits,
-        answered=answered,
-        run_only_queries=hits.run_only_queries + len(only),
-        run_only_examples=(*hits.run_only_examples, *only)[:SHOWN_RUN_ONLY],
-    )
 
 
 def scan_rows(
@@ -140,7 +139,11 @@ def scan_rows(
         removed = rows.only(again)
         rows, again = rows.only(~again), np.zeros(len(ranks) - len(repeats), dtype=np.bool_)
         ranks = rows.ranks()
-        repeat_query, repeat_rank = _first_places(removed, rows, ranks)
+        # The query of each removed repeat and the rank of its first occurrence, sorted.
+        places = pl.DataFrame({"query": rows.query, "doc_id": rows.documents(), "rank": ranks})
+        found = pl.DataFrame({"query": removed.query, "doc_id": removed.documents()})
+        found = found.join(places, on=["query", "doc_id"], how="left").sort("query", "rank")
+        repeat_query, repeat_rank = found["query"].to_numpy(), found["rank"].to_numpy()
     hits, doc = _judged_rows(rows, again, judged)
     order = np.lexsort((ranks[hits], rows.query[hits]))
     hits, doc = hits[order], doc[order]
@@ -196,14 +199,6 @@ def _ranked(
     return top_score, _Rows(query, order, docs, compared(scores, ordering), hashes, tokens)
 
 
-def _query_numbers(table: pl.DataFrame, judged: JudgedDocs) -> Ints:
-    """The number of each row's query; -1 for a query without judgments."""
-    columns = {"query_id": _texts(judged.query_ids), "query": np.arange(len(judged.query_ids))}
-    numbers = pl.DataFrame(columns, schema={"query_id": pl.String, "query": pl.Int64})
-    found = table.select("query_id").join(numbers, on="query_id", how="left", maintain_order="left")
-    return found["query"].fill_null(-1).to_numpy()
-
-
 def _texts(ids: Sequence[str]) -> list[str | None]:
     """Ids as a frame can hold them: one that has no UTF-8 form is in no frame."""
     try:
@@ -244,14 +239,6 @@ def _rows_among(hashes: Words, some: Words) -> Ints:
     maybe[some >> np.uint64(64 - bits)] = True
     rows = np.flatnonzero(maybe[hashes >> np.uint64(64 - bits)])
     return rows[np.isin(hashes[rows], some)]
-
-
-def _first_places(removed: _Rows, kept: _Rows, ranks: Ints) -> tuple[Ints, Ints]:
-    """The query of each removed repeat and the rank of its first occurrence, sorted."""
-    places = pl.DataFrame({"query": kept.query, "doc_id": kept.documents(), "rank": ranks})
-    found = pl.DataFrame({"query": removed.query, "doc_id": removed.documents()})
-    found = found.join(places, on=["query", "doc_id"], how="left").sort("query", "rank")
-    return found["query"].to_numpy(), found["rank"].to_numpy()
 
 
 def _judged_rows(rows: _Rows, again: Bools, judged: JudgedDocs) -> tuple[Ints, Ints]:

@@ -51,7 +51,11 @@ def verb_parser(
         if isinstance(each.about, Option):
             named.append((each, each.about))
         else:
-            _add_argument(parser, each, each.about)
+            many, one = _unwrapped(each.kind)
+            required = each.default is Parameter.empty
+            count = ("+" if required else "*") if many else (None if required else "?")
+            default, (metavar, help) = None if required else each.default, each.about
+            parser.add_argument(each.name, nargs=count, type=_reader(one), default=default, metavar=metavar, help=help)
     parser.settings = {each.name: (each, about) for each, about in named if about.setting}
     named = [(each, about) for each, about in named if not about.setting]
     if parser.settings:
@@ -244,20 +248,6 @@ _GROUPS = {
 _GROUPED = {name for names in _GROUPS.values() for name in names}
 LONGEST_GROUP = 9
 """Options that are not grouped."""
-
-
-def _add_argument(parser: Parser, each: Declared, about: Argument) -> None:
-    many, one = _unwrapped(each.kind)
-    required = each.default is Parameter.empty
-    count = ("+" if required else "*") if many else (None if required else "?")
-    parser.add_argument(
-        each.name,
-        nargs=count,
-        type=_reader(one),
-        default=None if required else each.default,
-        metavar=about.metavar,
-        help=about.help,
-    )
 
 
 def _add_option(parser: Parser, group: Any, each: Declared, about: Option, hidden: bool) -> None:

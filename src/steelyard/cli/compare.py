@@ -138,24 +138,6 @@ def compare(
     names, qrels_names = args.column_names(columns)
     given = [*([] if qrels is None else [RunFile(str(qrels))]), *(runs or [])]
     qrels = None if qrels is None else args.input_path(qrels)
-    if no_qrels:
-        chosen = {name: value for name, value in options.items() if value is not None}
-        if scores is not None:
-            raise UsageError("--no-qrels compares the lists of runs; leave out --scores.")
-        lists = compare_runs(
-            None,
-            _read_runs(given, names, None),
-            measure,
-            at=at,
-            baseline=baseline,
-            composite=composite,
-            by=by,
-            queries=queries,
-            predicted=labels.get("predicted"),
-            equivalence=equivalence,
-            **chosen,
-        )
-        return print_lists(lists, format, output)
     shared: dict[str, Any] = {
         "baseline": baseline,
         "test": test,
@@ -168,6 +150,13 @@ def compare(
         "seed": seed,
         "equivalence": equivalence,
     }
+    if no_qrels:
+        if scores is not None:
+            raise UsageError("--no-qrels compares the lists of runs; leave out --scores.")
+        used = {name: shared[name] for name in ("baseline", "composite", "by", "queries", "equivalence")}
+        used |= {"at": at, "predicted": labels.get("predicted")}
+        used |= {name: value for name, value in options.items() if value is not None}
+        return print_lists(compare_runs(None, _read_runs(given, names, None), measure, **used), format, output)
     known = None if dataset is None else dataset_named(dataset, judged=False)
     if scores is not None:
         if given:

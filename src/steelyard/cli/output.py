@@ -313,7 +313,12 @@ def bench_progress() -> Iterator[Progress]:
 
     Standard output is kept for the result.
     """
-    handler = _MessageHandler()
+
+    class Printer(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print_message(record.getMessage())
+
+    handler = Printer()
     log = logging.getLogger("steelyard.bench")
     log.addHandler(handler)
     try:
@@ -321,13 +326,6 @@ def bench_progress() -> Iterator[Progress]:
             yield progress
     finally:
         log.removeHandler(handler)
-
-
-class _MessageHandler(logging.Handler):
-    """Prints log records to stderr."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print_message(record.getMessage())
 
 
 @contextmanager

@@ -213,7 +213,7 @@ def _query_of(spans: list[Span], known: Collection[str], by_text: Mapping[str, s
     """The query of a trace."""
     for span in spans:
         for name in _QUERY_IDS:
-            if str(span.attributes.get(name)) in known:
+            if name in span.attributes and str(span.attributes[name]) in known:
                 return str(span.attributes[name])
     question = _question(spans)
     return by_text.get(_plain(question), question if question in known else None)

@@ -3,7 +3,7 @@
 `pool` makes one from runs and the judgments so far. Strategies:
 
 - `depth`: the first documents of every run, by best rank.
-- `mtf`, `bandit`: relevant documents first, by what the judgments so far say of the runs; see `adjudication`.
+- `mtf`, `bandit`: relevant documents first, by what the judgments so far say of the runs; see `candidates`.
 - `pair`: documents that decide which of two runs is better; see `candidates.pair_order`.
 - `sample`: drawn at random with known probabilities; see `sampling`.
 """

@@ -90,9 +90,8 @@ def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | f
             advice = _OTHER_TOOLS.get(name) or did_you_mean(name, known)
             raise MeasureError(f"{definition.name} has no parameter {name!r}; {takes}.{advice}")
         checked[name] = _value(definition.name, known[name], value)
-    given = tuple(
-        (p.name, checked[p.name]) for p in definition.parameters if checked.get(p.name, p.default) != p.default
-    )
+    set_to = ((p.name, p.default, checked.get(p.name, p.default)) for p in definition.parameters)
+    given = tuple((name, value) for name, default, value in set_to if value != default)
     return Measure(definition, given, _cutoff(definition, cutoff), frozenset(checked))
 
 
@@ -216,28 +215,25 @@ def _value(name: str, parameter: Parameter, value: Any) -> Any:
     if value is None or value == "None":
         if parameter.default is None:
             return None
-        raise MeasureError(f"{where}: expected {_expected(parameter)}.")
-    if parameter.kind in ("choice", "gain") and isinstance(value, str) and not value.startswith("{"):
+    elif parameter.kind in ("choice", "gain") and isinstance(value, str) and not value.startswith("{"):
         word = value[1:-1] if value[:1] in ("'", '"') and value[-1:] == value[:1] else value  # as ir_measures writes it
         if word in parameter.choices:
             return word
         raise MeasureError(f"{where}: expected {_expected(parameter)}.{did_you_mean(word, parameter.choices)}")
-    if parameter.kind in ("gain", "weights"):
-        pairs = _mapping(value, where)
-        if parameter.kind == "weights":
-            return tuple((str(parse(str(key))), _as_number(item, where)) for key, item in pairs)
-        return tuple(sorted((_as_number(key, where), _as_number(item, where)) for key, item in pairs))
-    if parameter.kind == "flag":
+    elif parameter.kind == "weights":
+        return tuple((str(parse(str(key))), _as_number(item, where)) for key, item in _mapping(value, where))
+    elif parameter.kind == "gain":
+        pairs = ((_as_number(key, where), _as_number(item, where)) for key, item in _mapping(value, where))
+        return tuple(sorted(pairs))
+    elif parameter.kind == "flag":
         if isinstance(value, bool) or str(value).lower() in ("true", "false"):
             return str(value).lower() == "true"
-        raise MeasureError(f"{where}: expected {_expected(parameter)}.")
-    if parameter.kind == "text":
+    elif parameter.kind == "text":
         return str(value)
-    if parameter.kind in ("number", "integer") and not isinstance(value, Mapping):
+    elif parameter.kind in ("number", "integer") and not isinstance(value, Mapping):
         number = _as_number(value, where)
-        if parameter.kind == "integer" and number != int(number):
-            raise MeasureError(f"{where}: expected {_expected(parameter)}.")
-        return int(number) if float(number).is_integer() else number
+        if parameter.kind == "number" or number == int(number):
+            return int(number) if float(number).is_integer() else number
     raise MeasureError(f"{where}: expected {_expected(parameter)}.")
 
 
@@ -256,9 +252,8 @@ def _mapping(value: Any, where: str) -> list[tuple[Any, Any]]:
     if isinstance(value, tuple):
         return list(value)
     text = str(value).strip()
-    if not (text.startswith("{") and text.endswith("}")):
-        raise MeasureError(f"{where}: expected a table as in {{1: 1, 2: 3}}.")
-    pairs = [_parts(part, ":") for part in _parts(text[1:-1], ",")]
+    inside = text[1:-1] if text.startswith("{") and text.endswith("}") else ""
+    pairs = [_parts(part, ":") for part in _parts(inside, ",")]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise MeasureError(f"{where}: expected a table as in {{1: 1, 2: 3}}.")
     return [(key.strip(), item.strip()) for key, item in pairs]

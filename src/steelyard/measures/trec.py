@@ -244,7 +244,13 @@ def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) 
     """Interpolated precision of every query at each level of recall."""
     relevant = a.grade >= rel
     query, found = a.query[relevant], a.running(relevant)[relevant].astype(np.int64)
-    best = _best_from(query, found / a.rank[relevant], found)
+    # The highest precision at each relevant document or any below it, query by query: the larger of each value and the
+    # one `step` below, for steps 1, 2, 4 ...
+    best, step, deepest = found / a.rank[relevant], 1, int(found.max(initial=0))
+    while step < deepest:
+        same = query[:-step] == query[step:]
+        best = np.append(np.where(same, np.maximum(best[:-step], best[step:]), best[:-step]), best[-step:])
+        step *= 2
     starts = starts_of(query, a.size)
     here, whole = np.diff(starts), a.relevant(rel)
     padded = np.append(best, 0.0)
@@ -256,19 +262,6 @@ def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) 
         wanted = np.maximum((nearest if rounding == "nearest" else _raised(documents)).astype(np.int64), 1)
         values.append(padded[np.where(wanted <= here, starts[:-1] + wanted - 1, len(best))])
     return values
-
-
-def _best_from(query: Ints, precision: Floats, found: Ints) -> Floats:
-    """The highest precision at each relevant document or any below it, query by query.
-
-    The larger of each value and the one `step` below, for steps 1, 2, 4 ..., within one query.
-    """
-    best, step, deepest = precision, 1, int(found.max(initial=0))
-    while step < deepest:
-        same = query[:-step] == query[step:]
-        best = np.append(np.where(same, np.maximum(best[:-step], best[step:]), best[:-step]), best[-step:])
-        step *= 2
-    return best
 
 
 def _levels(points: str) -> list[float]:

@@ -140,7 +140,9 @@ def complete_intervals(
     if n < 2:
         return [(math.nan, math.nan)] * len(data)
     if method == "t":
-        return student_intervals(data, level)
+        t = float(special.stdtrit(n - 1, 0.5 + level / 2.0))
+        margins = [(mean, t * deviation / math.sqrt(n)) for mean, deviation in map(mean_and_deviation, data)]
+        return [(mean - margin, mean + margin) for mean, margin in margins]
     if method == "percentile" and draws is None and n >= CLOSED_FORM_FROM:
         return closed_form_intervals(data, level)
     from steelyard.statistics.resampling import resampled_sums
@@ -192,18 +194,6 @@ def closed_form_intervals(data: Array, level: float) -> list[Interval]:
             quantile = x + skew * (x * x - 1.0) / (6.0 * math.sqrt(n)) + second / n
             ends.append(mean + math.sqrt(variance / n) * quantile)
         intervals.append((ends[0], ends[1]))
-    return intervals
-
-
-def student_intervals(data: Array, level: float) -> list[Interval]:
-    """Student's intervals: mean -+ t sd / sqrt(n)."""
-    n = data.shape[1]
-    t = float(special.stdtrit(n - 1, 0.5 + level / 2.0))
-    intervals = []
-    for row in data:
-        mean, deviation = mean_and_deviation(row)
-        margin = t * deviation / math.sqrt(n)
-        intervals.append((mean - margin, mean + margin))
     return intervals
 
 

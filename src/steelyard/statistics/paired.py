@@ -144,17 +144,13 @@ def paired_tests(
     if test == "bootstrap":
         return bootstrap_tests(rows, draws, seed)
     classical = {"t": t_test, "wilcoxon": wilcoxon_test, "sign": sign_test}
-    if test not in classical:
-        raise unknown_test(test)
+    name: str = test
+    if name in FAMILY_TESTS:
+        call = f"call statistics.{name.replace('-', '_')} with a matrix of runs x queries."
+        raise PolicyError(f"{name!r} tests all runs of a measure at once: {call}")
+    if name not in classical:
+        raise PolicyError(unknown_name("test", name, TESTS))
     return [classical[test](row) for row in rows]
-
-
-def unknown_test(test: str) -> PolicyError:
-    """The error for an unknown test, or for one that does not take differences."""
-    if test not in FAMILY_TESTS:
-        return PolicyError(unknown_name("test", test, TESTS))
-    call = f"call statistics.{test.replace('-', '_')} with a matrix of runs x queries."
-    return PolicyError(f"{test!r} tests all runs of a measure at once: {call}")
 
 
 def fall_tests(

@@ -251,7 +251,10 @@ def jackknife(pool: SampledPool, estimator: Estimator) -> Jackknifed:
             continue
         most = int(count.max())
         places = np.argsort(~(pool.drawn & inside), axis=-1, kind="stable")[..., :most]
-        without = estimator(SampledPool(pool.rank, pool.stratum, _leaving_out(pool.grade, places)))
+        # One copy of the grades per place of each draw, with that document not drawn: (places, ..., documents).
+        grades = np.repeat(pool.grade[None], most, axis=0)
+        np.put_along_axis(grades, np.moveaxis(places, -1, 0)[..., None], np.nan, axis=-1)
+        without = estimator(SampledPool(pool.rank, pool.stratum, grades))
         kept = np.moveaxis(np.arange(most) < count[..., None], -1, 0)
         mean = _ratio(np.where(kept, without, 0.0).sum(axis=0), count)
         spread = np.where(kept, (without - mean) ** 2, 0.0).sum(axis=0)
@@ -279,13 +282,6 @@ def bias_corrected(pool: SampledPool, estimator: Estimator) -> Jackknifed:
         return once
     twice = jackknife(pool, lambda fewer: jackknife(fewer, estimator).corrected).variance
     return replace(once, variance=np.where(np.isnan(twice), once.variance, (once.variance + twice) / 2.0))
-
-
-def _leaving_out(grade: Array, places: npt.NDArray[np.intp]) -> Array:
-    """One copy of the grades per place of each draw, with that document not drawn; shape (places, ..., documents)."""
-    copies = np.repeat(grade[None], places.shape[-1], axis=0)
-    np.put_along_axis(copies, np.moveaxis(places, -1, 0)[..., None], np.nan, axis=-1)
-    return copies
 
 
 def sampled_interval(
