@@ -11,15 +11,13 @@ estimate is multiple imputation (Rubin 1987):
    judged documents of both lists. The features are the logarithm of the document's rank in the one list and
    in the other (the length of the list + 1 where it is absent), and an effect of each query, which has a
    normal prior with mean 0 and variance `QUERY_VARIANCE`.
-2. `DRAWS` times, coefficients are drawn from their approximate posterior, and every unjudged document in
-   the first k of either list gets a grade drawn from its probabilities. A document that both runs return
-   has one grade in both. Newly relevant documents count in R and in the ideal list. The log-odds of all
-   unjudged documents are shifted by one amount per draw, normal with standard deviation `SHIFT`: unjudged
-   documents can differ from judged ones at the same ranks.
-3. The measure is computed for both runs with each set of grades, and the differences are combined by
-   Rubin's rules: the variance of the mean difference is the mean of the variances over queries plus
-   (1 + 1/DRAWS) times the variance between draws. The t test has Barnard and Rubin's (1999) degrees of
-   freedom.
+2. `DRAWS` times, coefficients are drawn from their approximate posterior, and every unjudged document in the first k of
+   either list gets a grade drawn from its probabilities. A document that both runs return has one grade in both. Newly
+   relevant documents count in R and in the ideal list. The log-odds of all unjudged documents are shifted by one amount
+   per draw, normal with standard deviation `SHIFT`: unjudged documents can differ from judged ones at the same ranks.
+3. The measure is computed for both runs with each set of grades, and the differences are combined by Rubin's rules: the
+   variance of the mean difference is the mean of the variances over queries plus (1 + 1/DRAWS) times the variance
+   between draws. The t test has Barnard and Rubin's (1999) degrees of freedom.
 4. The p-value is that of the test that was chosen. Tests of ranks and signs are computed with each set of
    grades, and their normal scores z are combined by Rubin's rules, with variance 1 within a draw (Licht 2010).
    For the permutation test, the bootstrap, max-T and Tukey's test, which are tests of the mean, z of the plain
@@ -103,10 +101,9 @@ def pooled(pair: PairedLists, depth: int, rel: float = 1.0) -> bool:
     - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`).
       Documents that were judged because they were returned are less relevant at lower ranks.
 
-    The first does not hold for qrels that list only relevant documents. The second does not hold for qrels that
-    add chosen non-relevant documents (cranfield: one per query, mostly near the top of the lists; hard
-    negatives). In both cases the judged documents say nothing about the relevance of unjudged ones at the same
-    ranks.
+    The first does not hold for qrels that list only relevant documents. The second does not hold for qrels that add
+    chosen non-relevant documents (cranfield: one per query, mostly near the top of the lists; hard negatives). In both
+    cases the judged documents say nothing about the relevance of unjudged ones at the same ranks.
     """
     for all_ranks in pair.ranks:
         there = np.isfinite(all_ranks)

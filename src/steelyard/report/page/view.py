@@ -27,8 +27,7 @@ from steelyard.comparison.failures import (
 )
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
 from steelyard.comparison.next_steps import next_steps
-from steelyard.comparison.overlap import outcomes
-from steelyard.comparison.pairs import Pair
+from steelyard.comparison.pairs import Pair, outcomes
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.dialects.explain import explain
 from steelyard.notes import in_short, sentence
