@@ -17,8 +17,7 @@ from steelyard.benchmark.config import Bench
 from steelyard.benchmark.documents import ReturnedTexts
 from steelyard.benchmark.folder import ACROSS_FILE, ResultFolder, load_result
 from steelyard.benchmark.result import BenchResult
-from steelyard.comparison.across import Across, Missing
-from steelyard.comparison.dataset_values import DatasetValues, dataset_values, measured_column
+from steelyard.comparison.across import Across, DatasetValues, Missing, dataset_values, measured_column
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import Column, column_named, label
 from steelyard.datasets import Dataset

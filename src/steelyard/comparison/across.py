@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -14,11 +14,13 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.checks import unknown_name
-from steelyard.comparison.dataset_values import DatasetValues, reverse
 from steelyard.comparison.leaderboard import NOT_BELOW, Verdict
-from steelyard.errors import InputError, PolicyError
+from steelyard.comparison.result import Comparison
+from steelyard.comparison.scores import Column, ScoreTable, label
+from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
+from steelyard.measures.grammar import parse
 from steelyard.notes import Note, note
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
@@ -43,6 +45,89 @@ MISSING: tuple[Missing, ...] = get_args(Missing)
 
 THESE, LIKE_THESE = "on these datasets", "on datasets like these"
 """The questions of the two tests."""
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetValues:
+    """One dataset: the mean of every run that was measured on it, with its interval where it has one.
+
+    `per_query` has one value per query and run, on the queries that all these runs have; it is empty for published
+    means. `verdicts` are those of every two runs on this dataset alone, for (run, baseline). `page` is its report page.
+    `others` has the means by other measures, by their labels.
+    """
+
+    name: str
+    means: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
+    per_query: Mapping[str, Floats] = field(default_factory=dict)
+    verdicts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    page: Path | None = None
+    timed_apart: bool = False
+    others: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def queries(self) -> int | None:
+        """The number of queries; None if it is not known."""
+        return next((len(values) for values in self.per_query.values()), None)
+
+    def with_published(self, means: Mapping[str, float]) -> DatasetValues:
+        """The dataset with the published means of more runs."""
+        twice = sorted(self.means.keys() & means.keys())
+        if twice:
+            raise InputError(
+                f"{self.name}: {listed(twice, SHOWN_NAMES)} has a value of its own and a published one; "
+                "give one of them another name."
+            )
+        return replace(self, means={**self.means, **means})
+
+
+def measured_column(comparison: Comparison, measure: str | None) -> tuple[ScoreTable, Column]:
+    """The score table and the column of a measure, by its label or its definition; the first one by default."""
+    columns = [(table, column) for table in comparison.score_tables for column in table.columns]
+    if measure is None:
+        return columns[0]
+    labels = {label(column.key, table.k): (table, column) for table, column in columns}
+    by_case = {name.lower(): found for name, found in labels.items()}
+    if measure.lower() in by_case:
+        return by_case[measure.lower()]
+    try:
+        spelled = parse(measure).spelled
+    except MeasureError:
+        spelled = ""
+    for table, column in columns:
+        if column.measure is not None and column.measure.spelled == spelled and table.k is None:
+            return table, column
+    raise MeasureError(unknown_name("measure", measure, labels))
+
+
+def dataset_values(
+    name: str, comparison: Comparison, table: ScoreTable, column: Column, page: Path | None
+) -> DatasetValues:
+    """The values of one dataset from its comparison; means, intervals and verdicts are those of the comparison."""
+    board = comparison.leaderboard_rows
+    rows = {row.run: row for row in board if row.k == table.k}
+    means = {run: rows[run].means[column.key] for run in table.runs if run in rows}
+    means = {run: mean for run, mean in means.items() if mean == mean}
+    values = table.compared(column.key)[[table.runs.index(run) for run in means]]
+    kept = values[:, ~np.isnan(values).any(axis=0)]
+    pairs = comparison.claims.every(column.key, table.k)
+    verdicts = {(pair.run, pair.baseline): pair.verdict for pair in pairs}
+    verdicts |= {(pair.baseline, pair.run): reverse(pair.verdict) for pair in pairs}
+    others = {
+        label(other.key, each.k): {row.run: row.means[other.key] for row in board if row.k == each.k}
+        for each in comparison.score_tables
+        for other in each.columns
+        if other is not column
+    }
+    apart = column.timed and not all(table.comparable(column, i, j) for i, j in combinations(range(len(table.runs)), 2))
+    intervals = {run: rows[run].intervals[column.key] for run in means}
+    per_query = dict(zip(means, kept, strict=True)) if column.averaged and not column.geometric else {}
+    return DatasetValues(name, means, intervals, per_query, verdicts, page, apart, others)
+
+
+def reverse(verdict: str) -> str:
+    """The verdict of the baseline compared with the run."""
+    return {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}.get(verdict, verdict)
 
 
 @dataclass(frozen=True)
@@ -221,13 +306,16 @@ class AcrossData:
         for run in self.order:
             absent = tuple(name for name, value in zip(self.names, self.values[run], strict=True) if math.isnan(value))
             refused = bool(absent) and self.missing == "refuse"
+            measured = [each for each in self.datasets if self.runs[run] in each.means]
+            by_query = [each.per_query[self.runs[run]] for each in measured if self.runs[run] in each.per_query]
+            whole_micro = not refused and len(by_query) == len(measured)
             rows.append(
                 AcrossRow(
                     run=self.runs[run],
                     macro=float(self.macro[run]),
                     these=these.get(run, nothing),
                     like_these=like.get(run, nothing),
-                    micro=math.nan if refused else self._micro(self.runs[run]),
+                    micro=float(np.concatenate(by_query).mean()) if whole_micro else math.nan,
                     wins=int(wins[run]),
                     mean_rank=math.nan if refused else float(np.nanmean(ranks[run])),
                     borda=float(counts[run]),
@@ -240,13 +328,6 @@ class AcrossData:
                 )
             )
         return tuple(rows)
-
-    def _micro(self, run: str) -> float:
-        """The mean over the queries of all datasets; NaN if a dataset has no values per query."""
-        measured = [each for each in self.datasets if run in each.means]
-        if not all(run in each.per_query for each in measured):
-            return math.nan
-        return float(np.concatenate([each.per_query[run] for each in measured]).mean())
 
     def _letters(self, tests: MacroTests | None, members: Sequence[int]) -> list[str]:
         """Letters: runs that share one are not significantly different; empty for runs that were not tested."""
@@ -263,9 +344,7 @@ class AcrossData:
     def _shared_means(self) -> Floats:
         """The macro means over the datasets that are tested."""
         places = list(self.compared[1])
-        if not places:
-            return np.full(len(self.runs), math.nan)
-        return np.asarray(self.values[:, places].mean(axis=1))
+        return np.asarray(self.values[:, places].mean(axis=1)) if places else np.full(len(self.runs), math.nan)
 
     @cached_property
     def tested_pairs(self) -> tuple[AcrossPair, ...]:
@@ -277,11 +356,9 @@ class AcrossData:
                 continue
             pairs = zip(tests.pairs, tests.differences, tests.p, tests.intervals, strict=True)
             for (i, j), difference, p, (low, high) in pairs:
-                outcome = self._outcome(difference, p, low, high, tests.reason)
-                found[name, members[i], members[j]] = outcome
-                found[name, members[j], members[i]] = replace(
-                    outcome, low=-high, high=-low, verdict=reverse(outcome.verdict)
-                )
+                verdict = self._verdict(difference, p, low, high)
+                found[name, members[i], members[j]] = Outcome(p, low, high, verdict, tests.reason)
+                found[name, members[j], members[i]] = Outcome(p, -high, -low, reverse(verdict), tests.reason)
         runs, ranks = self.compared[0], self.friedman
         by_rank = zip(ranks.pairs, ranks.nemenyi, strict=True) if ranks is not None else ()
         nemenyi = {frozenset((runs[i], runs[j])): p for (i, j), p in by_rank}
@@ -301,16 +378,14 @@ class AcrossData:
             for one, other in combinations(ranked, 2)
         )
 
-    def _outcome(self, difference: float, p: float, low: float, high: float, reason: str) -> Outcome:
+    def _verdict(self, difference: float, p: float, low: float, high: float) -> str:
         if math.isnan(p):
-            verdict = "not tested"
-        elif difference == 0.0 and low == high:
-            verdict = "equal"
-        elif not p < self.alpha:
-            verdict = "not significant"
-        else:
-            verdict = "better" if self._sign * difference > 0 else "worse"
-        return Outcome(p, low, high, verdict, reason)
+            return "not tested"
+        if difference == 0.0 and low == high:
+            return "equal"
+        if not p < self.alpha:
+            return "not significant"
+        return "better" if self._sign * difference > 0 else "worse"
 
     def _no_test(self, question: str, one: int, other: int) -> Outcome:
         """The outcome where there was no test, with the reason."""
@@ -382,12 +457,11 @@ class AcrossData:
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """Missing datasets, few datasets, and results that depend on one dataset."""
-        found = list(self.input_notes)
+        found, places, skipped = list(self.input_notes), self.compared[1], self.missing == "skip"
         absent = [(row.run, row.missing) for row in self.rows if row.missing]
         if absent:
-            found.append(note("across-missing", runs=absent, skipped=self.missing == "skip"))
-        places = self.compared[1]
-        if absent and self.missing == "skip":
+            found.append(note("across-missing", runs=absent, skipped=skipped))
+        if absent and skipped:
             shared = [self.names[place] for place in places]
             found.append(note("across-shared-datasets", shared=shared, datasets=len(self.datasets)))
         if self.like_these is not None and smallest_dataset_p(len(places)) * 2 >= self.alpha:
@@ -421,13 +495,15 @@ class AcrossData:
                 "missing=skip (--set missing=skip) averages over the datasets that each run has."
             )
         top = ranked[0]
-        score = f"macro mean {top.macro:.4f}"
         if len(ranked) == 1:
             return Verdict(f"{top.run} scores {top.macro:.4f} on {over} (macro mean); no other run to compare with.")
         pair = self.tested_pairs[0]
-        answers = [f"{_said(pair.these)} {THESE}", f"{_said(pair.like_these)} {LIKE_THESE}"]
-        lead = abs(top.macro - ranked[1].macro)
-        headline = f"{top.run} leads {pair.baseline} on {over} by {lead:.4f} ({score}): {', '.join(answers)}."
+        answers = [
+            f"{'significant' if test.verdict in ('better', 'worse') else test.verdict} {question}"
+            for question, test in ((THESE, pair.these), (LIKE_THESE, pair.like_these))
+        ]
+        lead = f"{abs(top.macro - ranked[1].macro):.4f} (macro mean {top.macro:.4f})"
+        headline = f"{top.run} leads {pair.baseline} on {over} by {lead}: {', '.join(answers)}."
         tied = [row.run for row in ranked[1:] if set(row.group) & set(top.group)]
         details = [f"{NOT_BELOW} {THESE}: {listed(tied, SHOWN_NAMES)}."] if tied else []
         best: dict[tuple[str, ...], list[str]] = {}
@@ -435,9 +511,8 @@ class AcrossData:
             runs = tuple(row.run for row in self.rows if row.values[name] == value)
             if top.run not in runs:
                 best.setdefault(runs, []).append(name)
-        details += [
-            f"Best on {listed(names, SHOWN_NAMES)}: {listed(runs, SHOWN_NAMES)}." for runs, names in best.items()
-        ]
+        for runs, names in best.items():
+            details.append(f"Best on {listed(names, SHOWN_NAMES)}: {listed(runs, SHOWN_NAMES)}.")
         return Verdict(headline, details, [top.run, *tied])
 
     @cached_property
@@ -475,20 +550,13 @@ class AcrossData:
     def pairs(self) -> pl.DataFrame:
         """One row per pair of runs: the difference of macro means, both tests, and the verdict on every dataset."""
         fields = ("p_adjusted", "low", "high", "verdict", "reason")
-        fixed = [
-            *("run", "baseline", "difference"),
-            *(f"{test}_{name}" for test in ("these", "like_these") for name in fields),
-            "nemenyi",
-        ]
+        of_tests = [f"{test}_{name}" for test in ("these", "like_these") for name in fields]
+        fixed = ["run", "baseline", "difference", *of_tests, "nemenyi"]
         names = [name if name not in fixed else f"dataset {name}" for name in self.names]
-        data = [
-            [
-                *(pair.run, pair.baseline, pair.difference),
-                *(getattr(test, name) for test in (pair.these, pair.like_these) for name in fields),
-                *(pair.nemenyi, *pair.datasets.values()),
-            ]
-            for pair in self.tested_pairs
-        ]
+        data = []
+        for pair in self.tested_pairs:
+            tests = [getattr(test, name) for test in (pair.these, pair.like_these) for name in fields]
+            data.append([pair.run, pair.baseline, pair.difference, *tests, pair.nemenyi, *pair.datasets.values()])
         types: dict[str, Any] = dict.fromkeys([*fixed, *names], pl.String)
         numbers = [name for name in fixed if name.endswith(("p_adjusted", "low", "high"))]
         types |= dict.fromkeys([*numbers, "difference", "nemenyi"], pl.Float64)
@@ -501,6 +569,8 @@ class Across(Documented, AcrossData):
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `across`."""
         names = {"these": "interval", "like_these": "like_interval"}
+        rows = [{names.get(name, name): value for name, value in vars(row).items()} for row in self.rows]
+        of_ranks = ("statistic", "p", "critical_difference")
         ranks, tests = self.friedman, {"these": self.these, "like_these": self.like_these}
         return {
             "steelyard": __version__,
@@ -512,13 +582,9 @@ class Across(Documented, AcrossData):
             "seed": self.seed,
             "queries": {each.name: each.queries for each in self.datasets},
             "verdict": self.verdict,
-            "table": [
-                plain_values({names.get(name, name): value for name, value in vars(row).items()}) for row in self.rows
-            ],
-            "pairs": [plain_values(asdict(pair)) for pair in self.tested_pairs],
-            "friedman": None
-            if ranks is None
-            else plain_values({name: getattr(ranks, name) for name in ("statistic", "p", "critical_difference")}),
+            "table": plain_values(rows),
+            "pairs": plain_values([asdict(pair) for pair in self.tested_pairs]),
+            "friedman": None if ranks is None else plain_values({name: getattr(ranks, name) for name in of_ranks}),
             "methods": {name: test.method for name, test in tests.items() if test is not None},
             "notes": [each.to_dict() for each in self.notes],
         }
@@ -536,8 +602,3 @@ class Across(Documented, AcrossData):
         """A matrix of runs and datasets with intervals, the tests and the notes; datasets link to their own pages."""
         page: str = looked_up("steelyard.report.across:across_page")(self, folder)
         return page
-
-
-def _said(outcome: Outcome) -> str:
-    """A verdict on the leader in a sentence."""
-    return "significant" if outcome.verdict in ("better", "worse") else outcome.verdict

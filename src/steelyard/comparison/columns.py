@@ -23,14 +23,9 @@ Form: TypeAlias = Literal["table", "summary", "markdown", "latex", "page", "fram
 FORMS: tuple[Form, ...] = ("table", "summary", "markdown", "latex", "page", "frame", "json")
 TABLES: tuple[Form, ...] = ("table", "summary", "markdown", "latex", "page")
 
-CACHED = "cached"
-"""What marks times that are from the cache of a bench."""
-
-FAILED = "FAILED"
-"""The heading of the number of queries that a run failed on."""
-
-NOT_MEASURED = "not measured"
-"""What a run has in place of its rank if its values mean nothing."""
+CACHED = "cached"  # What marks times that are from the cache of a bench.
+FAILED = "FAILED"  # The heading of the number of queries that a run failed on.
+NOT_MEASURED = "not measured"  # What a run has in place of its rank if its values mean nothing.
 
 
 @dataclass(frozen=True)
@@ -63,13 +58,10 @@ class BoardColumn:
 
 def columns_of(comparison: ComparisonData, form: Form) -> list[BoardColumn]:
     """The columns that a form shows, in their order."""
-    declared = (
-        column
-        for entry in COLUMNS
-        for column in ([entry] if isinstance(entry, BoardColumn) else entry(comparison))
-        if form in column.forms
-    )
-    return [column for column in declared if column.when(comparison)]
+    columns: list[BoardColumn] = []
+    for entry in COLUMNS:
+        columns += [entry] if isinstance(entry, BoardColumn) else entry(comparison)
+    return [column for column in columns if form in column.forms and column.when(comparison)]
 
 
 def board_rows(comparison: ComparisonData, form: Form) -> list[dict[str, Any]]:
@@ -83,22 +75,15 @@ def board_rows(comparison: ComparisonData, form: Form) -> list[dict[str, Any]]:
 
 # Measures
 
-_TITLES = {
-    "recall": "Average Recall",
-    "precision": "Average Precision",
-    "f1": "Average F1 Score",
-    "mrr": "Average MRR",
-    "hit_rate": "Average Hit Rate",
-    "ndcg": "Average nDCG",
-    "confusion": "Average Confusion Rate",
-}
+_TITLES = {"recall": "Recall", "precision": "Precision", "f1": "F1 Score", "mrr": "MRR", "hit_rate": "Hit Rate"}
+_TITLES |= {"ndcg": "nDCG", "confusion": "Confusion Rate"}
 
 
 def title(key: str, dialect: str) -> str:
     """The title of a measure's column: its key, or its name in the leaderboard dialect."""
     if key == COMPOSITE:
         return "Composite Score"
-    return _TITLES.get(key.lower(), key) if dialect == "leaderboard" else key
+    return f"Average {_TITLES[key.lower()]}" if dialect == "leaderboard" and key.lower() in _TITLES else key
 
 
 def measure_heading(column: Column) -> str:
@@ -114,11 +99,6 @@ def is_time(column: Column) -> bool:
 def scale_of(column: Column) -> float:
     """The factor of a measure's values in tables: times are shown in milliseconds."""
     return 1e3 if is_time(column) else 1.0
-
-
-def _measures(comparison: ComparisonData) -> Iterable[BoardColumn]:
-    """One column per measure."""
-    return (_measure_column(column, comparison.dialect) for column in comparison.score_tables[0].columns)
 
 
 def _measure_column(column: Column, dialect: str) -> BoardColumn:
@@ -241,11 +221,6 @@ def _times(comparison: ComparisonData, row: LeaderboardRow) -> str:
     return CACHED if row.run in comparison.cached_times else ""
 
 
-def _some_cached(comparison: ComparisonData) -> bool:
-    """Whether the times of some runs are cached, and those of others are not."""
-    return bool(comparison.cached_times) and bool(set(comparison.runs) - set(comparison.cached_times))
-
-
 COLUMNS: list[BoardColumn | Callable[[ComparisonData], Iterable[BoardColumn]]] = [
     BoardColumn("rank", lambda _, row: row.rank, forms=("table", "frame", "json")),
     BoardColumn(
@@ -264,7 +239,7 @@ COLUMNS: list[BoardColumn | Callable[[ComparisonData], Iterable[BoardColumn]]] =
     ),
     BoardColumn("k", lambda _, row: row.k, forms=("json",)),
     BoardColumn(COMPOSITE, lambda _, row: row.means.get(COMPOSITE), forms=("json",)),
-    _measures,
+    lambda comparison: [_measure_column(each, comparison.dialect) for each in comparison.score_tables[0].columns],
     BoardColumn("ranks", _rank_interval, forms=("table",)),
     BoardColumn("group", lambda _, row: row.group, forms=("table",)),
     BoardColumn(
@@ -285,7 +260,12 @@ COLUMNS: list[BoardColumn | Callable[[ComparisonData], Iterable[BoardColumn]]] =
         when=lambda comparison: comparison.cached_times,
         forms=("table", "markdown", "frame"),
     ),
-    BoardColumn("times", _times, when=_some_cached, forms=("summary",)),
+    BoardColumn(  # Where the times of some runs are cached, and those of others are not.
+        "times",
+        _times,
+        when=lambda comparison: comparison.cached_times and set(comparison.runs) - set(comparison.cached_times),
+        forms=("summary",),
+    ),
     BoardColumn(
         "failed",
         lambda comparison, row: comparison.failed.get(row.run, ""),

@@ -137,16 +137,14 @@ def compare(
     check_names(options, (*(compare.__kwdefaults__ or ()), *STATISTICS))
     runs = runs_of_frame(runs) if is_frame(runs) else runs
     if qrels is None:
-        _check_no_qrels(
-            measures=measures,
-            baseline=baseline,
-            composite=composite,
-            by=by,
-            queries=queries,
-            predicted=predicted,
-            equivalence=equivalence,
-            **options,
-        )
+        needing = {"measures": measures, "baseline": baseline, "composite": composite, "by": by, "queries": queries}
+        needing |= {"predicted": predicted, "equivalence": equivalence, **options}
+        if given := [name for name, value in needing.items() if value is not None]:
+            raise InputError(
+                f"without qrels the lists of the runs are compared, and {listed(given)} cannot be used; leave "
+                f"{worded(len(given), 'it', 'them')} out, or give qrels. `steelyard pool RUN RUN -o pool.jsonl` "
+                "selects documents to judge."
+            )
         if at is not None and len(at) != 1:
             raise InputError(f"without qrels runs are compared at one depth; got {listed(list(map(str, at)))}.")
         return compare_lists(runs) if at is None else compare_lists(runs, at[0])
@@ -157,7 +155,8 @@ def compare(
     runs = runs if isinstance(runs, Mapping) or predicted is None else list(runs)
     shared: dict[str, Any] = {"composite": composite, "at": at, "dialect": dialect, **options}
     evaluated = evaluate_runs(qrels, runs, measures, unmatched=unmatched, **shared)
-    sliced = None if by is None else (by, slice_values(queries, qrels, by, evaluated.source.qrels))
+    judged, tables = evaluated.source.qrels, evaluated.tables
+    sliced = None if by is None else (by, slice_values(queries, qrels, by, judged))
     predictions = None
     if predicted is not None:
         from steelyard.comparison.predicted import Predictions
@@ -165,9 +164,7 @@ def compare(
 
         other = evaluate_runs(predicted, runs, measures, unmatched="note", **shared)
         judge = judge_of(predicted)
-        predictions = Predictions.of(
-            evaluated.source.qrels, evaluated.tables, other.tables, judge, pool, plan, these_queries
-        )
+        predictions = Predictions.of(judged, tables, other.tables, judge, pool, plan, these_queries)
         evaluated = replace(
             evaluated,
             tables=predictions.human,
@@ -184,7 +181,7 @@ class EvaluatedRuns:
     """Runs that were evaluated to be compared.
 
     `tables` and `components` are as in Comparison, of the runs that were measured; `unmeasured` gives the reason for
-    each of the others. `coverage` and `source` have all runs. `rules`: the tables by each rule of `overlap`.
+    each of the others. `coverage` and `source` have all runs. `rules`: the tables by each rule of overlap.
     """
 
     tables: tuple[ScoreTable, ...]
@@ -257,7 +254,10 @@ def evaluate_runs(
     """
     dialect = dialect_of(dialect)
     chosen = resolve(dialect.policies, options)
-    shown = _shown_measures(measures, dialect)
+    named = ([] if measures is None else listed_measures(measures)) or list(dialect.measures)
+    if not named:
+        raise MeasureError("no measure given; name at least one, as in nDCG@10.")
+    shown = {str(text): text for text in dialect.expand(named)}
     weights = None if composite is None else read_weights(composite)
     numbers = (whole_number("a cutoff of `at`", k, 1, error=PolicyError) for k in at or ())
     cutoffs: list[int | None] = [*dict.fromkeys(numbers)] or [None]
@@ -287,27 +287,18 @@ def evaluate_runs(
         table, parts = _with_composite(whole, list(shown), weights)
         tables.append(table)
         components.append(parts)
+    # Measures with their own cutoff are the same in the rows of every `at`.
+    own = [key for key in shown if any(k and parsed[k, key].cutoff not in (None, k) for k in cutoffs)]
     return EvaluatedRuns(
         tables=tuple(tables),
         components=tuple(components),
         weights=weights,
         unmeasured={name: reason for name, reason in reasons.items() if reason is not None},
         coverage=coverage,
-        notes=tuple(_own_cutoffs(shown, parsed)),
+        notes=(note("measures-with-own-cutoff", measures=own),) if own else (),
         dialect=dialect.name,
         source=Source(judged, dict(zip(names, sources, strict=True)), dict(zip(names, lists, strict=True))),
     )
-
-
-def _check_no_qrels(**arguments: Any) -> None:
-    """Raise for arguments that need qrels."""
-    given = [name for name, value in arguments.items() if value is not None]
-    if given:
-        raise InputError(
-            f"without qrels the lists of the runs are compared, and {listed(given)} cannot be used; leave "
-            f"{worded(len(given), 'it', 'them')} out, or give qrels. `steelyard pool RUN RUN -o pool.jsonl` selects "
-            "documents to judge."
-        )
 
 
 @streams_read_once()
@@ -335,24 +326,12 @@ def compare_scores(
     options = options or TableOptions()
     whole, notes = read_score_table(source, keys, options, missing)
     shown = list(measures) if measures else [column.key for column in whole.columns if column.key != by]
-    plan = ComparisonPlan(**statistics, equivalence=equivalence).checked()
-    plan = plan.with_baseline(baseline, whole.runs)
+    plan = ComparisonPlan(**statistics, equivalence=equivalence).checked().with_baseline(baseline, whole.runs)
     table, components = _with_composite(whole, shown, weights)
     sliced = None
     if by is not None:
-        in_table = queries is None
-        sliced = by, query_column(source, by, options) if in_table else column_values(queries, by)
-    return Comparison.of(
-        score_tables=[table],
-        plan=plan,
-        weights=weights,
-        components=[components],
-        sliced=sliced,
-        coverage={},
-        notes=tuple(notes),
-        dialect="",
-        source=None,
-    )
+        sliced = by, query_column(source, by, options) if queries is None else column_values(queries, by)
+    return Comparison.of([table], plan, weights, [components], sliced, {}, tuple(notes), dialect="", source=None)
 
 
 def _evaluated(
@@ -363,8 +342,14 @@ def _evaluated(
     options: Options,
 ) -> Iterator[tuple[Any, Alignment, Scores]]:
     """Every run as it was passed, its lists joined with the qrels, and its scores of the measures at every cutoff."""
+    if isinstance(runs, (Run, str, Path)):
+        raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
     labelled = {label(key, k): measure for (k, key), measure in measures.items()}
-    for name, run in _named_runs(runs):
+    named: Iterable[tuple[str | None, Any]] = ((None, run) for run in runs)
+    if isinstance(runs, Mapping):
+        named = ((str(name), run) for name, run in runs.items())
+    for name, given in named:
+        run = readable_again(given)
         aligned = with_doubts(align(qrels, run, options.ordering, name), qrels, run)
         try:
             scores = scores_of(aligned, labelled, dialect, options)
@@ -373,51 +358,19 @@ def _evaluated(
         yield run, options.lists(aligned.alignment), scores
 
 
-def _named_runs(runs: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str | None, Any]]:
-    """The runs, each with its name in a mapping; None in a list."""
-    if isinstance(runs, (Run, str, Path)):
-        raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
-    if isinstance(runs, Mapping):
-        return ((str(name), readable_again(run)) for name, run in runs.items())
-    return ((None, readable_again(run)) for run in runs)
-
-
-def _shown_measures(
-    measures: str | Measure | Sequence[str | Measure] | None, dialect: Dialect
-) -> dict[str, str | Measure]:
-    """The measures keyed as they were written; those of the dialect where none is named."""
-    listed = [] if measures is None else listed_measures(measures)
-    listed = listed or list(dialect.measures)
-    if not listed:
-        raise MeasureError("no measure given; name at least one, as in nDCG@10.")
-    return {str(text): text for text in dialect.expand(listed)}
-
-
 def measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool) -> Measure:
     """A measure at a cutoff, where it takes one and has none."""
     if k is None and shown:
         return dialect.measure(text)
-    cutoff = DEFAULT_CUTOFF if k is None else k
+    cutoff, measure = DEFAULT_CUTOFF if k is None else k, dialect.measure(text)
     if not isinstance(text, str):
-        text = dialect.measure(text)
-        return text @ cutoff if text.cutoff is None and text.definition.cutoff != "none" else text
-    measure = dialect.measure(text)
+        return measure @ cutoff if measure.cutoff is None and measure.definition.cutoff != "none" else measure
     if k is None and measure.cutoff is not None:
         return measure
     try:
         return dialect.measure(f"{text}@{cutoff}")
     except MeasureError:
         return measure
-
-
-def _own_cutoffs(shown: Iterable[str], parsed: Mapping[tuple[int | None, str], Measure]) -> list[Note]:
-    """A note on measures that have their own cutoff and so are the same in the rows of every `at`."""
-    own = [
-        key
-        for key in shown
-        if any(k is not None and m.cutoff not in (None, k) for (k, text), m in parsed.items() if text == key)
-    ]
-    return [note("measures-with-own-cutoff", measures=own)] if own else []
 
 
 def _by_query(judged: Sequence[str], scores: Sequence[Scores], measures: int) -> tuple[tuple[str, ...], Floats]:
@@ -448,11 +401,7 @@ def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, 
     if queries is not None:
         return column_values(queries, by, derived)
     if derived is None:
-        raise InputError(
-            f"slicing by {by!r} needs the queries' columns: "
-            + in_words(
-                "queries=... (a mapping, frame or file; --set queries=FILE), or by='complexity'.",
-                "--set queries=FILE, or --by complexity.",
-            )
-        )
+        in_python = "queries=... (a mapping, frame or file; --set queries=FILE), or by='complexity'."
+        how = in_words(in_python, "--set queries=FILE, or --by complexity.")
+        raise InputError(f"slicing by {by!r} needs the queries' columns: {how}")
     return derived

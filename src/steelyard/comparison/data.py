@@ -18,8 +18,7 @@ from steelyard.checks import unknown_name
 from steelyard.comparison.judged import JudgedDocuments, Part, RowJudged, judged_rows, with_conventions
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, unmeasured_row, verdict_of
 from steelyard.comparison.movers import Mover, RankedLists, RunMovers, movers, movers_by_run
-from steelyard.comparison.overlap import Rules, by_every_rule
-from steelyard.comparison.pairs import Pair, PairTest, tested_pairs
+from steelyard.comparison.pairs import Pair, PairTest, Rules, by_every_rule, tested_pairs
 from steelyard.comparison.predicted import Predictions
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.slices import Slice
@@ -33,8 +32,7 @@ from steelyard.run import Run
 from steelyard.scores import settings_of
 from steelyard.statistics import Stability, rank_stability
 
-QUICK_TESTS = ("t", "wilcoxon", "sign", "tukey")
-"""Tests without random draws."""
+QUICK_TESTS = ("t", "wilcoxon", "sign", "tukey")  # Tests without random draws.
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Claims:
     when something shows them.
 
     orders: the runs of every table, best first. judged: the documents of the runs; None where they are unknown.
-    parts: the measures of every column, by its key and the cutoff of its table. rules: see `overlap`.
+    parts: the measures of every column, by its key and the cutoff of its table. rules: see `by_every_rule`.
     """
 
     tables: Sequence[ScoreTable]
@@ -90,31 +88,24 @@ class Claims:
     @cached_property
     def asked(self) -> list[Pair]:
         """Every run compared with the baseline or, without one, every two runs, on every measure."""
-        return self._decided(
-            [
-                PairTest(table, column, run, other)
-                for table, order in zip(self.tables, self.orders, strict=True)
-                for run, other in self._asked_couples(table, order)
-                for column in table.columns
-            ]
-        )
+        tests, baseline = [], self.plan.baseline
+        for table, order in zip(self.tables, self.orders, strict=True):
+            couples = list(combinations(order, 2))
+            if baseline is not None:
+                base = table.runs.index(baseline)
+                couples = [(run, base) for run in order if run != base]
+            tests += [PairTest(table, column, *both) for both in couples for column in table.columns]
+        return self._decided(tests)
 
     def every(self, key: str, k: int | None = None) -> list[Pair]:
         """Every two runs on a measure, the higher-ranked first; a pair with the baseline has it second."""
         if (key, k) not in self._every:
             table, order = next(each for each in zip(self.tables, self.orders, strict=True) if each[0].k == k)
-            column = table.columns[table.column(key)]
             known = {pair.names: pair for pair in self.asked if (pair.measure, pair.k) == (key, k)}
-            tests = [PairTest(table, column, run, other) for run, other in combinations(order, 2)]
+            tests = [PairTest(table, table.columns[table.column(key)], *both) for both in combinations(order, 2)]
             known |= {pair.names: pair for pair in self._decided([each for each in tests if each.names not in known])}
             self._every[key, k] = [known[each.names] for each in tests]
         return self._every[key, k]
-
-    def _asked_couples(self, table: ScoreTable, order: Sequence[int]) -> list[tuple[int, int]]:
-        if self.plan.baseline is None:
-            return list(combinations(order, 2))
-        base = table.runs.index(self.plan.baseline)
-        return [(run, base) for run in order if run != base]
 
     def _decided(self, tests: Sequence[PairTest]) -> list[Pair]:
         """The pairs of some families: tested, corrected and checked."""
@@ -220,20 +211,16 @@ class ComparisonData:
     @property
     def cached_times(self) -> tuple[str, ...]:
         """The runs whose times are from the cache, if times are shown."""
-        timed = any(column.timed for column in self.score_tables[0].columns)
-        return self.cached if timed else ()
+        return self.cached if any(column.timed for column in self.score_tables[0].columns) else ()
 
     @property
     def shown_rows(self) -> list[LeaderboardRow]:
         """The rows of the leaderboard; at every cutoff, those of the runs that were not measured come last."""
-        return [
-            row
-            for table in self.score_tables
-            for row in (
-                *(row for row in self.leaderboard_rows if row.k == table.k),
-                *(unmeasured_row(run, table) for run in self.unmeasured),
-            )
-        ]
+        rows = []
+        for table in self.score_tables:
+            rows += [row for row in self.leaderboard_rows if row.k == table.k]
+            rows += [unmeasured_row(run, table) for run in self.unmeasured]
+        return rows
 
     @property
     def keys(self) -> list[str]:
@@ -263,8 +250,7 @@ class ComparisonData:
     @property
     def run_order(self) -> list[str]:
         """The runs best first, at the first cutoff."""
-        first = self.score_tables[0].k
-        return [row.run for row in self.leaderboard_rows if row.k == first]
+        return [row.run for row in self.leaderboard_rows if row.k == self.score_tables[0].k]
 
     @property
     def verdict(self) -> Verdict:

@@ -25,11 +25,8 @@ from steelyard.statistics import adjust, best_of_p, fall_tests, mean_interval
 from steelyard.version import __version__
 from steelyard.wording import counted, listed
 
-BREAKING = ("corpus", "queries", "qrels")
-"""Fingerprints whose change breaks a line, as does another definition of the measure."""
-
-MOST_DRAWN = 1000
-"""Points of a line up to which the intervals are bootstrapped."""
+BREAKING = ("corpus", "queries", "qrels")  # Fingerprints whose change breaks a line, as another definition does.
+MOST_DRAWN = 1000  # Points of a line up to which the intervals are bootstrapped.
 
 
 @contextmanager
@@ -64,18 +61,14 @@ class Point:
 
     def mean(self, run: str, measure: str) -> float:
         """The recorded mean; NaN if there is none."""
-        means = (self.record["runs"].get(run) or {}).get("means") or {}
-        value = means.get(measure)
+        value = ((self.record["runs"].get(run) or {}).get("means") or {}).get(measure)
         return math.nan if value is None else float(value)
 
     def values(self, run: str, measure: str) -> dict[str, float]:
         """The value of every query that has one."""
         _, values = self.recorded(run, measure) or (math.nan, ())
-        return {
-            str(query): float(value)
-            for query, value in zip(self.record["queries"], values, strict=False)
-            if value is not None
-        }
+        pairs = zip(self.record["queries"], values, strict=False)
+        return {str(query): float(value) for query, value in pairs if value is not None}
 
     def recorded(self, run: str, measure: str) -> tuple[float, Sequence[float | None]] | None:
         """The mean and the values in the order of the queries, None for a query without one; None if there are none."""
@@ -173,9 +166,7 @@ class HistoryData:
         rows = [
             {
                 "time": step.point.time,
-                "commit": step.point.record.get("commit"),
-                "branch": step.point.record.get("branch"),
-                "dirty": step.point.record.get("dirty"),
+                **{name: step.point.record.get(name) for name in ("commit", "branch", "dirty")},
                 **{name: getattr(step, name) for name in _STEP},
                 "broken": ", ".join(step.broken),
             }
@@ -195,28 +186,23 @@ class HistoryData:
         The test is a one-sided paired t test, corrected for having chosen the best (`best_of_p`) and for the number of
         lines.
         """
-        rows, p_values = [], []
+        rows: list[list[Any]] = []
+        p_values = []
         for (dataset, measure, run), line in self.lines.items():
             since = max((place for place, step in enumerate(line) if step.broken), default=0)
             sign = -1.0 if column_named(measure).better == "less" else 1.0
             last, best = line[-1], max(line[since:], key=lambda step: sign * step.mean)
-            p_values.append(
-                math.nan
-                if last is best
-                else _best_p([step.point for step in line[since:]], best.point, sign, run, measure)
-            )
+            points = [step.point for step in line[since:]]
+            p_values.append(math.nan if last is best else _best_p(points, best.point, sign, run, measure))
             values = [last.mean, last.point.label, best.mean, best.point.label, last.mean - best.mean]
             rows.append([dataset, measure, run, *values])
-        adjusted = adjust(p_values).tolist() if p_values else []
-        different = "different from the best"
-        data = [
-            [*row, plain_values(p), "" if math.isnan(p) else different if p < self.alpha else "not significant"]
-            for row, p in zip(rows, adjusted, strict=True)
-        ]
+        for row, p in zip(rows, adjust(p_values).tolist() if p_values else [], strict=True):
+            verdict = "different from the best" if p < self.alpha else "not significant"
+            row += [plain_values(p), "" if math.isnan(p) else verdict]
         names = ["dataset", "measure", "run", "last", "last_at", "best", "best_at", "difference", "p_adjusted"]
         types: dict[str, Any] = dict.fromkeys([*names, "verdict"], pl.String)
         types |= dict.fromkeys(("last", "best", "difference", "p_adjusted"), pl.Float64)
-        return pl.DataFrame(data, schema=types, orient="row")
+        return pl.DataFrame(rows, schema=types, orient="row")
 
     def point(self, name: str, dataset: str | None = None) -> Point:
         """A point by its commit, or the first characters of it; `last` is the last one, `first` the first."""
@@ -249,16 +235,13 @@ class HistoryData:
         run = run or next(iter(other.record["runs"]))
         measure = measure or self.measures[0]
         if measure not in self.measures:
-            raise MeasureError(
-                f"{measure!r} is not in the history, which has "
-                f"{', '.join(self.measures)}.{did_you_mean(measure, self.measures)}"
-            )
+            known = f"{', '.join(self.measures)}.{did_you_mean(measure, self.measures)}"
+            raise MeasureError(f"{measure!r} is not in the history, which has {known}")
         for point in (one, other):
             if not point.values(run, measure):
                 raise InputError(f"run {run!r} has no values of {measure} at {point.label}.")
-        rows = self.moved(one, other, run, measure)
         schema = {"query_id": pl.String, "before": pl.Float64, "after": pl.Float64, "difference": pl.Float64}
-        return pl.DataFrame(rows[:most], schema=schema, orient="row")
+        return pl.DataFrame(self.moved(one, other, run, measure)[:most], schema=schema, orient="row")
 
     def moved(self, before: Point, after: Point, run: str, measure: str) -> list[tuple[str, float, float, float]]:
         """(query, before, after, difference) of every query that changed, the largest differences first."""
@@ -271,13 +254,11 @@ class HistoryData:
         """How many points there are, and the last significant change of every line that has one."""
         first = f"{counted(len(self.points), 'point')} from {self.points[0].time} to {self.points[-1].time} (UTC)"
         latest = {(step.dataset, step.measure, step.run): step for step in self.changed}
-        if not latest:
-            return f"{first}: no significant change."
         shown = [
             f"{step.change} of {step.measure} of {step.run} by {abs(step.difference):.4f} at {step.point.label}"
             for step in latest.values()
         ]
-        return f"{first}. Last significant changes: {listed(shown, 4)}."
+        return first + (f". Last significant changes: {listed(shown, 4)}." if shown else ": no significant change.")
 
 
 class History(Documented, HistoryData):
@@ -372,8 +353,8 @@ def _tested(series: _Series, run: str, measure: str) -> tuple[Floats, Floats, li
     points = series.points
     low, high, differences, p_values = (np.full(len(points), math.nan) for _ in range(4))
     broken: list[tuple[str, ...]] = [()] * len(points)
-    starts = _starts(series.kinds, list(map(len, series.values)))
-    for start, stop in pairwise([*starts, len(points)]):
+    changed = np.diff(np.array([series.kinds, list(map(len, series.values))]), axis=1).any(axis=0)
+    for start, stop in pairwise([0, *(np.flatnonzero(changed) + 1).tolist(), len(points)]):
         values = _matrix(series.values[start:stop])
         low[start:stop], high[start:stop] = _intervals(values, drawn=len(points) <= MOST_DRAWN)
         differences[start + 1 : stop], p_values[start + 1 : stop] = t_tests(np.diff(values, axis=0))
@@ -381,15 +362,10 @@ def _tested(series: _Series, run: str, measure: str) -> tuple[Floats, Floats, li
             before, after = points[start - 1], points[start]
             broken[start] = tuple(after.breaks(before, measure))
             if not broken[start]:
-                gap = _gap(before, after, run, measure)
+                was, now = before.values(run, measure), after.values(run, measure)
+                gap = np.array([value - was[query] for query, value in now.items() if query in was])
                 differences[start], p_values[start] = np.ravel(t_tests(gap[None, :]))
     return low, high, broken, differences, p_values
-
-
-def _starts(*columns: Sequence[int]) -> list[int]:
-    """The places where a number differs from the one before, with the first."""
-    changed = np.diff(np.array(columns), axis=1).any(axis=0)
-    return [0, *(np.flatnonzero(changed) + 1).tolist()]
 
 
 def _matrix(rows: Sequence[Sequence[float | None]]) -> Floats:
@@ -435,12 +411,6 @@ def _moments(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     deviations[n < 2] = math.nan
     # A deviation that is only rounding is 0, as in `mean_and_deviation`.
     return n, means, np.where(deviations <= 1e-14 * np.abs(means), 0.0, deviations)
-
-
-def _gap(before: Point, after: Point, run: str, measure: str) -> Floats:
-    """The differences on the queries that both points have."""
-    was, now = before.values(run, measure), after.values(run, measure)
-    return np.array([value - was[query] for query, value in now.items() if query in was])
 
 
 def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure: str) -> float:

@@ -7,7 +7,7 @@ frames themselves are joined, which gives the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,7 @@ MOST_RANKS = 100
 """Ranks of each list that the estimate reads; unjudged documents below count as not relevant."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SharedUnjudged:
+class SharedUnjudged(NamedTuple):
     """The unjudged documents that are in the lists of both runs: the query and the rank in each list."""
 
     query: Ints
@@ -39,8 +38,7 @@ class SharedUnjudged:
     rank_b: Ints
 
 
-@dataclass(frozen=True, eq=False)
-class JoinedLists:
+class JoinedLists(NamedTuple):
     """The documents of two runs, and the unjudged ones that both have."""
 
     pair: PairedLists
@@ -51,8 +49,7 @@ class JoinedLists:
 class RunLists:
     """The documents of a run for judged queries, each once, by query and rank; `grade` is NaN where it is unjudged.
 
-    `by_hash` are the rows in the order of their hashes, `hashes` the hashes in that order. `distinct`: no two are
-    equal.
+    `by_hash` are the rows in the order of their hashes, `hashes` the hashes in that order; `distinct`: all differ.
     """
 
     frame: pl.DataFrame
@@ -67,13 +64,12 @@ class RunLists:
     @classmethod
     def of(cls, rows: pl.DataFrame, qrels: Qrels) -> RunLists:
         """The lists of ranked rows: query_id, doc_id and rank."""
-        ids = qrels.judged.query_ids
-        numbers = pl.DataFrame(
-            {"query_id": ids, "query": np.arange(len(ids))}, schema={"query_id": pl.String, "query": pl.Int64}
-        )
+        ids = pl.Series("query_id", qrels.judged.query_ids, dtype=pl.String)
+        numbers = ids.to_frame().with_row_index("query").cast({"query": pl.Int64})
         joined = rows.drop_nulls("doc_id").join(numbers, on="query_id", maintain_order="left")
         frame = joined.select("query", "doc_id", pl.col("rank").cast(pl.Int64))
-        if not _in_order(frame["query"].to_numpy(), frame["rank"].to_numpy()):
+        step, down = np.diff(frame["query"].to_numpy()), np.diff(frame["rank"].to_numpy()) > 0
+        if not np.all((step > 0) | ((step == 0) & down)):
             frame = frame.sort("query", "rank")
         hashes = row_hashes(frame["doc_id"], frame["query"].to_numpy())
         by_hash = np.argsort(hashes)
@@ -86,15 +82,8 @@ class RunLists:
             schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
         )
         grade = frame.join(judged, on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
-        return cls(
-            frame,
-            frame["query"].to_numpy(),
-            frame["rank"].to_numpy(),
-            grade.fill_null(float("nan")).to_numpy(),
-            by_hash,
-            hashes[by_hash],
-            not _any_equal(hashes[by_hash]),
-        )
+        columns = frame["query"].to_numpy(), frame["rank"].to_numpy(), grade.fill_null(float("nan")).to_numpy()
+        return cls(frame, *columns, by_hash, hashes[by_hash], not _any_equal(hashes[by_hash]))
 
     def unjudged_to(self, depth: int) -> tuple[Words, Ints]:
         """The unjudged documents down to a rank: their hashes in order, and their rows."""
@@ -117,14 +106,11 @@ def _repeated(frame: pl.DataFrame, hashes: Words, by_hash: Ints) -> Bools:
 
 def count_unjudged(one: RunLists, two: RunLists, depth: int, size: int) -> int:
     """The number of unjudged documents that are in the first `depth` of either list."""
-    (hashes, rows), (others, other_rows) = one.unjudged_to(depth), two.unjudged_to(depth)
     if one.distinct and two.distinct:
-        if not len(hashes) or not len(others):
-            return len(hashes) + len(others)
-        at = np.minimum(np.searchsorted(others, hashes), len(others) - 1)
-        same = others[at] == hashes
-        if _confirmed(one, rows[same], two, other_rows[at[same]]):
-            return len(hashes) + len(others) - int(np.sum(same))
+        (hashes, rows), (others, other_rows) = one.unjudged_to(depth), two.unjudged_to(depth)
+        in_one, in_two = _matched(hashes, rows, others, other_rows)
+        if _confirmed(one, in_one, two, in_two):
+            return len(hashes) + len(others) - len(in_one)
     pair = join_frames(one, two, size).pair
     return int(np.sum(pair.unjudged & pair.within(depth)))
 
@@ -134,35 +120,40 @@ def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
 
     size: the number of queries.
     """
-    matched = _matched(one, two)
-    if matched is None:
+    if not (one.distinct and two.distinct):
+        return join_frames(one, two, size)
+    matched, others = _matched(one.hashes, one.by_hash, two.hashes, two.by_hash)
+    if not _confirmed(one, matched, two, others):
         return join_frames(one, two, size)
     rank_b = np.full(len(one.query), np.inf)
-    rank_b[matched[0]] = two.rank[matched[1]]
+    rank_b[matched] = two.rank[others]
     alone: Bools = np.ones(len(two.query), dtype=bool)
-    alone[matched[1]] = False
+    alone[others] = False
     both: Bools = np.isfinite(rank_b) & np.isnan(one.grade)
     shared = SharedUnjudged(one.query[both], one.rank[both], rank_b[both].astype(np.int64))
     first = (one.rank <= MOST_RANKS) | (rank_b <= MOST_RANKS)
     rest = np.flatnonzero(alone & (two.rank <= MOST_RANKS))
     query, other = one.query[first], two.query[rest]
     # Both parts are sorted by query: the place of a row follows from the number of rows of the other part before it.
-    counts, others = np.bincount(query, minlength=size), np.bincount(other, minlength=size)
-    place = np.arange(len(query)) + np.cumsum(others)[query]
+    counts, other_counts = np.bincount(query, minlength=size), np.bincount(other, minlength=size)
+    place = np.arange(len(query)) + np.cumsum(other_counts)[query]
     place_other = np.arange(len(other)) + (np.cumsum(counts) - counts)[other]
-    total = len(query) + len(other)
-    pair = PairedLists(
-        query=_merged(total, place, query, place_other, other),
-        ranks=np.array(
-            [
-                _merged(total, place, one.rank[first].astype(float), place_other, np.full(len(rest), np.inf)),
-                _merged(total, place, rank_b[first], place_other, two.rank[rest].astype(float)),
-            ]
-        ),
-        grade=_merged(total, place, one.grade[first], place_other, two.grade[rest]),
-        lengths=np.array([np.bincount(each.query, minlength=size) for each in (one, two)]).astype(np.int64),
-    )
-    return JoinedLists(pair, shared)
+
+    def merged(values: NDArray[_Number], others: NDArray[_Number]) -> NDArray[_Number]:
+        """The values of the two parts at their places."""
+        made: NDArray[Any] = np.empty(len(query) + len(other), dtype=values.dtype)
+        made[place], made[place_other] = values, others
+        return made
+
+    in_one = merged(one.rank[first].astype(float), np.full(len(rest), np.inf))
+    in_two = merged(rank_b[first], two.rank[rest].astype(float))
+    grade = merged(one.grade[first], two.grade[rest])
+    return JoinedLists(_paired(merged(query, other), [in_one, in_two], grade, one, two, size), shared)
+
+
+def _paired(query: Ints, ranks: list[Floats], grade: Floats, one: RunLists, two: RunLists, size: int) -> PairedLists:
+    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)]).astype(np.int64)
+    return PairedLists(query, np.array(ranks), grade, lengths)
 
 
 def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
@@ -176,25 +167,17 @@ def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     shared = SharedUnjudged(*(both_unjudged[name].to_numpy() for name in ("query", "rank", "rank_b")))
     first = both.filter((pl.col("rank") <= MOST_RANKS) | (pl.col("rank_b") <= MOST_RANKS))
     ranks = [first[name].cast(float).fill_null(float("inf")).to_numpy() for name in ("rank", "rank_b")]
-    pair = PairedLists(
-        query=first["query"].to_numpy().astype(np.int64),
-        ranks=np.array(ranks),
-        grade=first["grade"].fill_null(float("nan")).to_numpy(),
-        lengths=np.array([np.bincount(each.query, minlength=size) for each in (one, two)]).astype(np.int64),
-    )
-    return JoinedLists(pair, shared)
+    query, grade = first["query"].to_numpy().astype(np.int64), first["grade"].fill_null(float("nan")).to_numpy()
+    return JoinedLists(_paired(query, ranks, grade, one, two, size), shared)
 
 
-def _matched(one: RunLists, two: RunLists) -> tuple[Ints, Ints] | None:
-    """The rows of both runs with the same query and document; None where hashes do not tell."""
-    if not (one.distinct and two.distinct):
-        return None
-    if not len(two.hashes):
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    at = np.minimum(np.searchsorted(two.hashes, one.hashes), len(two.hashes) - 1)
-    same = two.hashes[at] == one.hashes
-    left, right = one.by_hash[same], two.by_hash[at[same]]
-    return (left, right) if _confirmed(one, left, two, right) else None
+def _matched(hashes: Words, rows: Ints, others: Words, other_rows: Ints) -> tuple[Ints, Ints]:
+    """The rows of both runs with the same hash; the hashes of each run are ascending and distinct."""
+    if not len(others):
+        return rows[:0], other_rows
+    at = np.minimum(np.searchsorted(others, hashes), len(others) - 1)
+    same = others[at] == hashes
+    return rows[same], other_rows[at[same]]
 
 
 def _confirmed(one: RunLists, rows: Ints, two: RunLists, others: Ints) -> bool:
@@ -202,20 +185,6 @@ def _confirmed(one: RunLists, rows: Ints, two: RunLists, others: Ints) -> bool:
     if not np.array_equal(one.query[rows], two.query[others]):
         return False
     return bool((one.frame["doc_id"].gather(rows) == two.frame["doc_id"].gather(others)).all())
-
-
-def _merged(
-    size: int, place: Ints, values: NDArray[_Number], other: Ints, others: NDArray[_Number]
-) -> NDArray[_Number]:
-    """The values of two parts at their places."""
-    made: NDArray[Any] = np.empty(size, dtype=values.dtype)
-    made[place], made[other] = values, others
-    return made
-
-
-def _in_order(query: Ints, rank: Ints) -> bool:
-    step = np.diff(query)
-    return bool(np.all((step > 0) | ((step == 0) & (np.diff(rank) > 0))))
 
 
 def _any_equal(ascending: Words) -> bool:
@@ -227,23 +196,17 @@ def pair_bounds(measure: Measure, a: Alignment, b: Alignment, shared: SharedUnju
 
     They are over the gradings of the unjudged documents that are in either list.
     """
-    return bounds_of(Case(measure, [a, b], _unjudged_in_either(a, b, shared), grade_levels(a)))
-
-
-def _unjudged_in_either(a: Alignment, b: Alignment, shared: SharedUnjudged) -> Unjudged:
-    """The unjudged documents that are in one list or in both, with their rank in each."""
     in_a, in_b = unjudged(a), unjudged(b)
-    place_a = _places(in_a, shared.query, shared.rank_a)
-    place_b = _places(in_b, shared.query, shared.rank_b)
     rank_b = np.full(len(in_a.query), ABSENT)
-    rank_b[place_a] = shared.rank_b
+    rank_b[_places(in_a, shared.query, shared.rank_a)] = shared.rank_b
     only_b = np.ones(len(in_b.query), dtype=bool)
-    only_b[place_b] = False
+    only_b[_places(in_b, shared.query, shared.rank_b)] = False
     query = np.concatenate([in_a.query, in_b.query[only_b]])
     order = np.argsort(query, kind="stable")
     ranks_a = np.concatenate([in_a.ranks[0], np.full(int(only_b.sum()), ABSENT)])
     ranks_b = np.concatenate([rank_b, in_b.ranks[0][only_b]])
-    return Unjudged(query[order], (ranks_a[order], ranks_b[order]), a.size)
+    either = Unjudged(query[order], (ranks_a[order], ranks_b[order]), a.size)
+    return bounds_of(Case(measure, [a, b], either, grade_levels(a)))
 
 
 def _places(docs: Unjudged, query: Ints, rank: Ints) -> Ints:

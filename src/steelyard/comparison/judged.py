@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -102,10 +102,6 @@ class Conventions:
     drawn: tuple[float, float] | None = None
     checked: bool = True
 
-    def of_pair(self) -> dict[str, Any]:
-        """The fields that a Pair shows."""
-        return {key: value for key, value in vars(self).items() if key not in ("bound_p", "drawn", "checked")}
-
     def negated(self) -> Conventions:
         """The conventions of the pair with the runs in the other order."""
 
@@ -135,38 +131,29 @@ class GradedLists:
     def __init__(self, lists: JoinedLists, noise: Noise) -> None:
         self.lists = lists
         self._noise = noise
-        self._alignments: dict[tuple[int, bool], tuple[Alignment, Alignment]] = {}
-        self._pooled: dict[tuple[int, float], bool] = {}
+        self._alignments: dict[tuple[int, bool], Sequence[Alignment]] = {}
+        self.pooled = cache(partial(pooled, lists.pair))
 
     @cached_property
     def _draws(self) -> GradeDraws:
         return GradeDraws(self.lists.pair, self._noise)
 
-    def pooled(self, depth: int, rel: float) -> bool:
-        """Whether the qrels were pooled, by the first `depth` documents."""
-        if (depth, rel) not in self._pooled:
-            self._pooled[depth, rel] = pooled(self.lists.pair, depth, rel)
-        return self._pooled[depth, rel]
-
     def values(self, part: Part, sides: tuple[Alignment, Alignment], depth: int) -> tuple[Floats, Floats]:
         """A measure of both runs, draws x queries; drawn grades down to a depth."""
         if is_fixed(part.measure):
             first, second = (np.tile(values(part.measure, a), (DRAWS, 1)) for a in sides)
-        else:
-            drawn = self._drawn(sides, depth, reads_zeros(part.measure))
-            first, second = (values(part.measure, a).reshape(DRAWS, -1) for a in drawn)
-        return first, second
-
-    def _drawn(self, sides: tuple[Alignment, Alignment], depth: int, zeros: bool) -> tuple[Alignment, Alignment]:
-        """Both runs with the drawn grades; documents graded 0 only where a measure reads them, as most grades are 0."""
+            return first, second
+        # Documents graded 0 only where a measure reads them, as most grades are 0.
+        zeros = reads_zeros(part.measure)
         if (depth, zeros) not in self._alignments:
             pair = self.lists.pair
             wanted = pair.unjudged & pair.within(depth)
             ranks = [np.where(np.isfinite(r[wanted]), r[wanted], ABSENT).astype(np.int64) for r in pair.ranks]
             docs = Unjudged(pair.query[wanted], (ranks[0], ranks[1]), sides[0].size)
-            first, second = graded_draws(sides, docs, self._draws.numbers(wanted), self._draws.levels, zeros)
-            self._alignments[depth, zeros] = first, second
-        return self._alignments[depth, zeros]
+            drawn = graded_draws(sides, docs, self._draws.numbers(wanted), self._draws.levels, zeros)
+            self._alignments[depth, zeros] = drawn
+        first, second = (values(part.measure, a).reshape(DRAWS, -1) for a in self._alignments[depth, zeros])
+        return first, second
 
 
 @dataclass(eq=False)
@@ -185,7 +172,6 @@ class JudgedDocuments:
     test: str = "t"
     bounded: int = 0
     without_bounds: int = 0
-    _lists: dict[str, RunLists] = field(default_factory=dict, repr=False)
     _pairs: dict[tuple[str, str], GradedLists] = field(default_factory=dict, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -202,8 +188,11 @@ class JudgedDocuments:
             kept = a.grade >= 0
             judged, positives = int(np.sum(a.judged.grade >= 0)), int(np.sum(a.judged.grade >= level))
             edge = find_edge(a.query[kept], a.rank[kept].astype(np.float64), a.grade[kept] >= level, judged, positives)
+            if edge is None:
+                continue
             others = [other for run, other in self.alignments.items() if run != name]
-            if edge is not None and not (others and all(_judged_to(other, edge.depth) for other in others)):
+            first = [(np.sum(b.rank <= edge.depth), np.minimum(b.retrieved, edge.depth).sum()) for b in others]
+            if not others or any(judged_there != returned for judged_there, returned in first):
                 found[name] = edge
         smallest = min((edge.depth for edge in found.values()), default=0)
         return {name: edge for name, edge in found.items() if edge.depth == smallest}
@@ -245,11 +234,9 @@ class JudgedDocuments:
         graded_parts = [part for part in parts if not is_fixed(part.measure)]
         if not graded_parts:
             return None
-        deepest = max(graded_parts, key=lambda part: rank_cutoff(part.measure) or ABSENT)
-        shares = self._once(
-            ("share", run, deepest.measure), lambda: judged_share(deepest.measure, self.alignments[run])
-        )
-        answered = self.alignments[run].answered & (self.alignments[run].retrieved > 0)
+        a, deepest = self.alignments[run], max(graded_parts, key=lambda part: rank_cutoff(part.measure) or ABSENT)
+        shares = self._once(("share", run, deepest.measure), lambda: judged_share(deepest.measure, a))
+        answered = a.answered & (a.retrieved > 0)
         answered = answered if kept is None else answered & kept
         return float(shares[answered].mean()) if answered.any() else None
 
@@ -319,30 +306,26 @@ class JudgedDocuments:
         elif not decisive(known):
             self.without_bounds += 1
             return known
-        bounds = _if_computable(lambda: self._bounds(parts, a, b, self._lists_of(run, baseline).lists, kept))
-        if bounds is not None:
-            low, high = (float(np.nanmean(end)) for end in bounds)
-            known = replace(known, bound_low=low, bound_high=high, bound_p=self._bound_p(*bounds))
-        return known
-
-    def _bound_p(self, low: Floats, high: Floats) -> float | None:
-        """The larger p-value of the lowest and of the highest differences; None if they have different signs."""
-        if not np.nanmean(low) * np.nanmean(high) > 0:
-            return None
-        test = cast(PairedTest, self.test if self.test in RANK_TESTS else "t")
-        return max(result.p for result in paired_tests(np.array([low, high]), test))
+        ends = _if_computable(lambda: self._bounds(parts, a, b, self._lists_of(run, baseline).lists, kept))
+        if ends is None:
+            return known
+        low, high = (float(np.nanmean(end)) for end in ends)
+        p = None
+        if low * high > 0:
+            test = cast(PairedTest, self.test if self.test in RANK_TESTS else "t")
+            p = max(result.p for result in paired_tests(np.array(ends), test))
+        return replace(known, bound_low=low, bound_high=high, bound_p=p)
 
     def _condensed(self, parts: Sequence[Part], run: str, baseline: str, kept: Bools) -> Estimate:
         """The difference with condensed lists."""
-        one, other = (
-            _combined(parts, [self._condensed_values(part.measure, name) for part in parts]) for name in (run, baseline)
-        )
-        return _tested(_column(parts), one[None, kept], other[None, kept], self.test)
 
-    def _condensed_values(self, measure: Measure, run: str) -> Floats:
-        a = self.alignments[run]
-        lists = self._once(("condensed", run), lambda: a if a.judged_only else a.without_unjudged())
-        return self._once(("condensed", run, measure), lambda: values(measure, lists))
+        def measured(measure: Measure, run: str) -> Floats:
+            a = self.alignments[run]
+            lists = self._once(("condensed", run), lambda: a if a.judged_only else a.without_unjudged())
+            return self._once(("condensed", run, measure), lambda: values(measure, lists))
+
+        sides = (_combined(parts, [measured(part.measure, name) for part in parts]) for name in (run, baseline))
+        return _tested(parts, [side[None, kept] for side in sides], self.test)
 
     def _once(self, key: Hashable, compute: Callable[[], Result]) -> Result:
         """What `compute` returns, computed once per key: runs are in many pairs."""
@@ -357,9 +340,8 @@ class JudgedDocuments:
         level = self.options.rel if self.options.rel is not None else 1.0
         if not drawn.pooled(depth, level):
             return None
-        parts_of_both = [drawn.values(part, (a, b), depth) for part in parts]
-        sides = [_combined(parts, [both[side] for both in parts_of_both])[:, kept] for side in (0, 1)]
-        return _tested(_column(parts), sides[0], sides[1], self.test)
+        sides = zip(*(drawn.values(part, (a, b), depth) for part in parts), strict=True)
+        return _tested(parts, [_combined(parts, side)[:, kept] for side in sides], self.test)
 
     def _bounds(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: JoinedLists, kept: Bools
@@ -380,12 +362,13 @@ class JudgedDocuments:
 
     def _top(self, run: str) -> RunLists:
         """The lists of a run, down to the depth that is measured."""
-        if run not in self._lists:
+
+        def read() -> RunLists:
             rows = ranked_rows(self.source(run), self.options.ordering)
-            if self.options.depth is not None:
-                rows = rows.filter(pl.col("rank") <= self.options.depth)
-            self._lists[run] = RunLists.of(rows, self.qrels)
-        return self._lists[run]
+            depth = self.options.depth
+            return RunLists.of(rows if depth is None else rows.filter(pl.col("rank") <= depth), self.qrels)
+
+        return self._once(("lists", run), read)
 
     def _lists_of(self, run: str, baseline: str) -> GradedLists:
         if (run, baseline) not in self._pairs:
@@ -411,8 +394,9 @@ def _column(parts: Sequence[Part]) -> Column:
     return Column("", measure=parts[0].measure if len(parts) == 1 else None)
 
 
-def _tested(column: Column, run: Floats, baseline: Floats, chosen: str) -> Estimate:
+def _tested(parts: Sequence[Part], sides: Sequence[Floats], chosen: str) -> Estimate:
     """The difference of two runs, from their values, draws x queries; p of the chosen test if it is one of ranks."""
+    column, (run, baseline) = _column(parts), sides
     gaps = column.tested(run) - column.tested(baseline)
     test = combined_test(gaps)
     means = np.nanmean(gaps, axis=1) if gaps.size else np.zeros(1)
@@ -422,8 +406,8 @@ def _tested(column: Column, run: Floats, baseline: Floats, chosen: str) -> Estim
     if not column.geometric:
         return test
     reference = float(np.mean([column.mean(row) for row in baseline]))
-    ends = [column.change(end, reference) for end in (test.low, test.high)]
-    return replace(test, difference=column.change(test.difference, reference), low=ends[0], high=ends[1])
+    difference, low, high = (column.change(end, reference) for end in (test.difference, test.low, test.high))
+    return replace(test, difference=difference, low=low, high=high)
 
 
 def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
@@ -431,24 +415,13 @@ def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
     if len(parts) == 1 and not parts[0].inverted:
         return found[0]
     total = sum(part.weight for part in parts)
-    return np.asarray(
-        sum(
-            part.weight / total * (1 - value if part.inverted else value)
-            for part, value in zip(parts, found, strict=True)
-        )
-    )
-
-
-def _judged_to(a: Alignment, depth: int) -> bool:
-    """Whether every document that a run returned to a depth is judged."""
-    return int(np.sum(a.rank <= depth)) == int(np.minimum(a.retrieved, depth).sum())
+    values = [1 - value if part.inverted else value for part, value in zip(parts, found, strict=True)]
+    return np.asarray(sum(part.weight / total * value for part, value in zip(parts, values, strict=True)))
 
 
 UNDECIDED = "Undecided: significant only if unjudged documents are not relevant."
-"""The sentence of an undecided pair."""
-
 UNCHECKED = "Undecided: the lists are too long to check whether the difference depends on unjudged documents."
-"""The sentence of a pair that was not checked."""
+"""The sentences of a pair that is undecided, and of one that was not checked."""
 
 
 def parts_of(column: Column, components: ScoreTable | None, weights: Mapping[str, float] | None) -> list[Part]:
@@ -473,17 +446,15 @@ def with_conventions(
     place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
     made = []
     for pair in pairs:
-        table = next(table for table in tables if table.k == pair.k)
         found = parts.get((pair.measure, pair.k), [])
         if not found:
             made.append(pair)
             continue
-        column = next(column for column in table.columns if column.key == pair.measure)
-        tested = column.tested(table.compared(pair.measure))
+        table = next(table for table in tables if table.k == pair.k)
+        tested = table.columns[table.column(pair.measure)].tested(table.compared(pair.measure))
         gap = tested[table.runs.index(pair.run)] - tested[table.runs.index(pair.baseline)]
-        both = ~np.isnan(gap)
         kept = np.zeros(len(place), dtype=bool)
-        kept[[place[query] for query, there in zip(table.queries, both.tolist(), strict=True) if there]] = True
+        kept[[place[query] for query in compress(table.queries, (~np.isnan(gap)).tolist())]] = True
         claimed = pair.verdict in ("better", "worse") or pair.equivalent is not None
 
         def decisive(known: Conventions, pair: Pair = pair, gap: Floats = gap) -> bool:
@@ -495,19 +466,16 @@ def with_conventions(
         conventions = judged.conventions(found, pair.run, pair.baseline, kept, claimed, decisive)
         conventions = by_test(plan.test, pair.p, pair.difference, conventions, gap)
         verdict = _verdict(pair, conventions, plan, judged)
-        equivalent = pair.equivalent if _shows_equivalence(pair, verdict, conventions, judged) else None
+        low, high, equivalent = conventions.imputed_low, conventions.imputed_high, pair.equivalent
+        if verdict == "undecided" or {pair.run, pair.baseline} & set(judged.edges):
+            equivalent = None  # It depends on unjudged documents.
+        elif equivalent is not None and low is not None and high is not None:
+            equivalent = equivalent if within_margin(low, high, equivalent) else None
         if verdict == "undecided":
             pair = replace(pair, stars="", sentence=UNDECIDED if conventions.checked else UNCHECKED)
-        made.append(replace(pair, verdict=verdict, equivalent=equivalent, **conventions.of_pair()))
+        shown = {key: value for key, value in vars(conventions).items() if key not in ("bound_p", "drawn", "checked")}
+        made.append(replace(pair, verdict=verdict, equivalent=equivalent, **shown))
     return made
-
-
-def _shows_equivalence(pair: Pair, verdict: str, conventions: Conventions, judged: JudgedDocuments) -> bool:
-    """Whether a claim of equivalence does not depend on unjudged documents."""
-    if pair.equivalent is None or verdict == "undecided" or {pair.run, pair.baseline} & set(judged.edges):
-        return False
-    low, high = conventions.imputed_low, conventions.imputed_high
-    return low is None or high is None or within_margin(low, high, pair.equivalent)
 
 
 def by_test(test: str, p: float, difference: float, conventions: Conventions, gap: Floats) -> Conventions:
@@ -530,21 +498,20 @@ def _verdict(pair: Pair, conventions: Conventions, plan: ComparisonPlan, judged:
         return pair.verdict
     # The p-values are corrected by the same factor as that of the plain test.
     factor = pair.p_adjusted / pair.p if pair.p > 0 else 1.0
-    if _confirmed(pair, conventions.bound_low, conventions.bound_p, factor, plan):
+
+    def confirmed(difference: float | None, p: float | None) -> bool:
+        """Whether a difference has the sign of the pair and is significant."""
+        if difference is None or p is None:
+            return False
+        return p * factor < plan.alpha and (difference > 0) == (pair.difference > 0)
+
+    if confirmed(conventions.bound_low, conventions.bound_p):
         return pair.verdict  # Whatever the unjudged documents are.
     if not conventions.checked or (pair.run if pair.verdict == "better" else pair.baseline) in judged.edges:
         return "undecided"
     if conventions.imputed is None or conventions.imputed_p is None:
         return pair.verdict
-    confirmed = _confirmed(pair, conventions.imputed, conventions.imputed_p, factor, plan)
-    return pair.verdict if confirmed else "undecided"
-
-
-def _confirmed(pair: Pair, difference: float | None, p: float | None, factor: float, plan: ComparisonPlan) -> bool:
-    """Whether a difference has the sign of the pair and is significant."""
-    if difference is None or p is None:
-        return False
-    return p * factor < plan.alpha and (difference > 0) == (pair.difference > 0)
+    return pair.verdict if confirmed(conventions.imputed, conventions.imputed_p) else "undecided"
 
 
 def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
@@ -554,18 +521,18 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
     if undecided:
         first = undecided[0]
         notes.append(note("undecided", pairs=len(undecided), **first.named, documents=first.unjudged))
-    known = [(pair, pair.judged_run, pair.judged_baseline) for pair in pairs]
-    shared = [(pair, one, other) for pair, one, other in known if one is not None and other is not None]
-    shares = [share for _, *both in known for share in both if share is not None]
     if judged.without_bounds:
         notes.append(note("differences-without-bounds", count=judged.without_bounds))
     if judged.edges:
         return notes
-    if judged.relevant_only and shares and min(shares) < 1:
+    known = [(pair, pair.judged_run, pair.judged_baseline) for pair in pairs]
+    some_unjudged = any(share is not None and share < 1 for _, *both in known for share in both)
+    if judged.relevant_only and some_unjudged:
         notes.append(note("relevant-documents-only"))
-    elif not judged.judged_by_rank and shares and min(shares) < 1:
+    elif some_unjudged and not judged.judged_by_rank:
         notes.append(note("documents-chosen"))
     elif not judged.relevant_only and not undecided:
+        shared = [(pair, one, other) for pair, one, other in known if one is not None and other is not None]
         pair, one, other = max(shared, key=lambda each: abs(each[1] - each[2]), default=(None, 0.0, 0.0))
         if pair is not None and abs(one - other) > 0.1:
             notes.append(note("judged-unevenly", **pair.named, shares=[one, other]))
@@ -596,7 +563,7 @@ def judged_rows(
         for run, row in zip(table.runs, table.compared(first), strict=True):
             own = set(compress(table.queries, (~np.isnan(row)).tolist()))
             kept = np.array([query in own for query in judged.qrels.judged.query_ids], dtype=bool)
-            shares = {key: judged.share(each, run, kept) for key, each in parts.items() if each}
+            shares = {key: judged.share(each, run, kept) for key, each in parts.items()}
             known = {key: share for key, share in shares.items() if share is not None}
             bounds = judged.value_bounds(parts[first], run, kept) if first in known else None
             made[run, table.k] = RowJudged(known, bounds)

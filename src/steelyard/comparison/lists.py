@@ -84,15 +84,13 @@ class ListComparison(Documented):
     def tables(self) -> list[Table]:
         """The runs, and the pairs."""
         timed = any(row.latency is not None for row in self.runs)
-        columns = ["run", "queries", "documents per query", *(["median latency ms"] if timed else [])]
-        rows: list[list[Cell]] = [[row.run, row.queries, row.documents] for row in self.runs]
-        if timed:
-            for cells, row in zip(rows, self.runs, strict=True):
-                cells.append(None if row.latency is None else row.latency * 1e3)
-        pairs: list[list[Cell]] = [
-            [p.run, p.other, p.queries, p.overlap, p.rbo, p.tau, p.same_first] for p in self.tested
-        ]
+        columns = ["run", "queries", "documents per query", "median latency ms"][: 4 if timed else 3]
+        rows: list[list[Cell]] = []
+        for row in self.runs:
+            latency = None if row.latency is None else row.latency * 1e3
+            rows.append([row.run, row.queries, row.documents, *([latency] if timed else [])])
         heads = ["run", "other run", "queries", f"overlap@{self.depth}", "RBO", "tau", "same first"]
+        pairs: list[list[Cell]] = [list(vars(pair).values()) for pair in self.tested]
         return [Table(columns, rows), *([Table(heads, pairs, keys=2)] if pairs else [])]
 
     def document(self) -> Document:
@@ -110,8 +108,8 @@ class ListComparison(Documented):
             "qrels": None,
             "depth": self.depth,
             "rbo_p": RBO_P,
-            "runs": [plain_values(asdict(row)) for row in self.runs],
-            "pairs": [plain_values(asdict(pair)) for pair in self.tested],
+            "runs": plain_values([asdict(row) for row in self.runs]),
+            "pairs": plain_values([asdict(pair) for pair in self.tested]),
         }
 
 
@@ -127,27 +125,27 @@ def compare_lists(
     (0.5, 1.0)
     """
     depth = whole_number("depth", depth, 1, error=PolicyError)
-    named = (
-        [Run.of(run, name=name) for name, run in runs.items()] if isinstance(runs, Mapping) else [*map(Run.of, runs)]
-    )
+    given = runs.items() if isinstance(runs, Mapping) else ((None, run) for run in runs)
+    named = [Run.of(run, name=name) for name, run in given]
     if not named:
         raise InputError("no run to compare; expected at least one.")
     names = distinct_names([run.name for run in named], [None] * len(named))
-    lists = [_lists(run) for run in named]
-    rows = tuple(
-        RunListing(
-            run=name,
-            queries=len(found),
-            documents=float(np.mean([len(each) for each in found.values()])) if found else 0.0,
-            latency=float(np.median(list(run.seconds.values()))) if run.seconds else None,
-        )
-        for name, run, found in zip(names, named, lists, strict=True)
-    )
-    pairs = tuple(
-        _pair(names[i], names[j], lists[i], lists[j], depth, require_shared)
-        for i, j in combinations(range(len(named)), 2)
-    )
-    return ListComparison(rows, pairs, depth)
+    lists = dict(zip(names, map(_lists, named), strict=True))
+    rows = []
+    for (name, found), run in zip(lists.items(), named, strict=True):
+        documents = float(np.mean([len(each) for each in found.values()])) if found else 0.0
+        latency = float(np.median(list(run.seconds.values()))) if run.seconds else None
+        rows.append(RunListing(name, len(found), documents, latency))
+    pairs = []
+    for one, two in combinations(names, 2):
+        shared = [query for query in lists[one] if query in lists[two]]
+        if require_shared and not shared:
+            raise InputError(
+                f"runs {one!r} and {two!r} have no query in common; check that they answer the same queries."
+            )
+        both = [(lists[one][query], lists[two][query]) for query in shared]
+        pairs.append(ListPair(one, two, len(shared), *_agreement(both, depth)))
+    return ListComparison(tuple(rows), tuple(pairs), depth)
 
 
 def _lists(run: Run) -> dict[str, list[str]]:
@@ -158,33 +156,22 @@ def _lists(run: Run) -> dict[str, list[str]]:
     return {query: found.get(query, []) for query in run.queries}
 
 
-def _pair(
-    run: str,
-    other: str,
-    one: Mapping[str, Sequence[str]],
-    two: Mapping[str, Sequence[str]],
-    depth: int,
-    require_shared: bool,
-) -> ListPair:
+def _agreement(lists: Sequence[tuple[Sequence[str], Sequence[str]]], depth: int) -> list[float]:
+    """The mean overlap, RBO, tau, and share of equal first documents of pairs of lists; NaN without any."""
     from steelyard.statistics.agreement import kendall_tau, rbo_lists
 
-    shared = [query for query in one if query in two]
-    if not shared and not require_shared:
-        return ListPair(run, other, 0, *[float("nan")] * 4)
-    if not shared:
-        raise InputError(
-            f"runs {run!r} and {other!r} have no query in common; check that they answer the same queries."
-        )
+    if not lists:
+        return [float("nan")] * 4
     values = []
-    for query in shared:
-        a, b = one[query][:depth], two[query][:depth]
+    for one, two in lists:
+        a, b = one[:depth], two[:depth]
         longest = max(len(a), len(b))
         overlap = len(set(a) & set(b)) / longest if longest else 1.0
         first = float(a[:1] == b[:1])
         place = {doc: rank for rank, doc in enumerate(b)}
         ranks = [place[doc] for doc in a if doc in place]
         tau = float(kendall_tau([range(len(ranks))], [ranks])[0]) if len(ranks) > 1 else float("nan")
-        values.append((overlap, rbo_lists(one[query], two[query], RBO_P), tau, first))
+        values.append((overlap, rbo_lists(one, two, RBO_P), tau, first))
     table = np.array(values)
     means = table.mean(axis=0) if np.isnan(table[:, 2]).all() else np.nanmean(table, axis=0)
-    return ListPair(run, other, len(shared), *map(float, means))
+    return [float(mean) for mean in means]

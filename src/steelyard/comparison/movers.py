@@ -15,8 +15,7 @@ from steelyard.lazy import polars as pl
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
-_NOT_RETRIEVED = 10**9
-"""The rank of a document that a run did not retrieve."""
+_NOT_RETRIEVED = 10**9  # The rank of a document that a run did not retrieve.
 
 
 def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
@@ -102,19 +101,10 @@ def movers_by_run(
         order = np.argsort(-np.abs(gain), kind="stable")
         lost, won = order[gain[order] < 0], order[gain[order] > 0]
         chosen = [*lost[:most].tolist(), *won[:most].tolist()]
-        queries = _movers(table, column.key, (run, base), lists(name), chosen)
+        queries = tuple(_movers(table, column.key, (run, base), lists(name), chosen))
         cut = len(lost[:most])
-        by_run.append(
-            RunMovers(
-                run=name,
-                baseline=baseline,
-                measure=column.key,
-                queries_lost=len(lost),
-                queries_won=len(won),
-                lost=tuple(queries[:cut]),
-                won=tuple(queries[cut:]),
-            )
-        )
+        of_run = (name, baseline, column.key, len(lost), len(won))
+        by_run.append(RunMovers(*of_run, lost=queries[:cut], won=queries[cut:]))
     return by_run
 
 

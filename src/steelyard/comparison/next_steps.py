@@ -19,20 +19,11 @@ from steelyard.comparison.slices import slice_labels
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note, sentence
 
-MOST = 4
-"""Steps that are given."""
-
-FASTER = 1.5
-"""A run that is tied with the leader is worth naming if it is at least this many times faster."""
-
-BUDGET = 40
-"""Documents that a step suggests to judge."""
-
-MOST_TIMES = 10
-"""More queries are suggested if at most this many times the present number are needed."""
-
-FEWEST = 5
-"""A slice with fewer queries than this is not suggested."""
+MOST = 4  # Steps that are given.
+FASTER = 1.5  # A run that is tied with the leader is worth naming if it is at least this many times faster.
+BUDGET = 40  # Documents that a step suggests to judge.
+MOST_TIMES = 10  # More queries are suggested if at most this many times the present number are needed.
+FEWEST = 5  # A slice with fewer queries than this is not suggested.
 
 
 @dataclass(frozen=True)
@@ -65,9 +56,12 @@ def next_steps(
     rows = [row for row in rows if row.run not in controls]
     if not rows:
         return []
-    times = _times(comparison) if seconds is None else dict(seconds)
+    table = comparison.score_tables[0]
+    timed = [place for place, column in enumerate(table.columns) if column.timed and column.measure]
+    if seconds is None:
+        seconds = dict(zip(table.runs, table.means()[:, timed[0]].tolist(), strict=True)) if timed else {}
     finders: tuple[Callable[[], NextStep | None], ...] = (
-        partial(_leader, comparison, rows, times),
+        partial(_leader, comparison, rows, seconds),
         partial(_slice, comparison, rows, columns or {}),
         partial(_judge, comparison, rows),
         partial(_more_queries, comparison, rows),
@@ -75,15 +69,6 @@ def next_steps(
     )
     found = (find() for find in finders)
     return list(islice((step for step in found if step is not None), most))
-
-
-def _times(comparison: ComparisonData) -> dict[str, float]:
-    """The mean seconds per query, where times were measured."""
-    table = comparison.score_tables[0]
-    timed = [place for place, column in enumerate(table.columns) if column.timed and column.measure]
-    if not timed:
-        return {}
-    return dict(zip(table.runs, table.means()[:, timed[0]].tolist(), strict=True))
 
 
 def _leader(comparison: ComparisonData, rows: list[LeaderboardRow], seconds: Mapping[str, float]) -> NextStep | None:
@@ -150,15 +135,9 @@ def _slices(
 
 def _judge(comparison: ComparisonData, rows: list[LeaderboardRow]) -> NextStep | None:
     """The unjudged documents that an undecided difference depends on, or that the first two runs differ in."""
-    measure = comparison.keys[0]
-    undecided = [
-        pair
-        for pair in comparison.tested_pairs
-        if pair.verdict == "undecided"
-        and (pair.measure, pair.k) == (measure, rows[0].k)
-        and pair.unjudged
-        and {pair.run, pair.baseline} <= {row.run for row in rows}
-    ]
+    first, runs = (comparison.keys[0], rows[0].k), {row.run for row in rows}
+    pairs = [pair for pair in comparison.tested_pairs if (pair.measure, pair.k) == first and pair.names <= runs]
+    undecided = [pair for pair in pairs if pair.verdict == "undecided" and pair.unjudged]
     if undecided:
         run, other = undecided[0].run, undecided[0].baseline
     elif len(rows) > 1 and rows[1].run in comparison.verdict.tied:
@@ -196,9 +175,7 @@ def _unjudged(comparison: ComparisonData, run: str, other: str, depth: int) -> i
 
 def _more_queries(comparison: ComparisonData, rows: list[LeaderboardRow]) -> NextStep | None:
     """How many queries the first two runs would need."""
-    if len(rows) < 2:
-        return None
-    pair = comparison.leading_pair
+    pair = comparison.leading_pair if len(rows) > 1 else None
     if pair is None or pair.verdict != "not significant" or pair.needed is None:
         return None
     if not pair.queries < pair.needed <= MOST_TIMES * pair.queries:
@@ -213,13 +190,10 @@ def _all_miss(comparison: ComparisonData) -> NextStep | None:
     qualities = [column for column in table.columns if column.better == "more" and column.measure]
     if not qualities:
         return None
-    values = table.of(qualities[0].key)
-    missed = np.all(values == 0, axis=0)
-    source = comparison.source
-    if source is not None:
-        a = next(iter(source.alignments.values()))
-        total = a.judged_per_query(a.judged.grade > 0)
-        counts = dict(zip(a.queries, total.tolist(), strict=True))
+    missed = np.all(table.of(qualities[0].key) == 0, axis=0)
+    if comparison.source is not None:
+        a = next(iter(comparison.source.alignments.values()))
+        counts = dict(zip(a.queries, a.judged_per_query(a.judged.grade > 0).tolist(), strict=True))
         missed &= np.array([counts.get(query, 0) > 0 for query in table.queries], dtype=bool)
     count = int(missed.sum())
     if not count:

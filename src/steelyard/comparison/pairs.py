@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isnan
 from typing import Any, NamedTuple, cast
@@ -35,10 +35,7 @@ from steelyard.statistics.corrections import Correction, interval_level, margin_
 from steelyard.statistics.paired import PairedTest
 
 NOT_TOGETHER = "the times were not measured together, by turns in one bench, so the load of the machine may differ"
-"""Why times are not tested."""
-
-NOT_SIGNIFICANT = ("not significant", "equal", "not tested")
-"""Verdicts of pairs without a significant difference."""
+NOT_SIGNIFICANT = ("not significant", "equal", "not tested")  # Verdicts of pairs without a significant difference.
 
 
 def no_test_sentence(reason: str) -> str:
@@ -50,16 +47,15 @@ def no_test_sentence(reason: str) -> str:
 class Pair:
     """One run compared with another on one measure, on the queries that every run has a value for.
 
-    `k` is the cutoff of the row, where there are rows for several. `p_adjusted` is corrected for the pairs tested
-    on the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant,
-    undecided (significant, but it depends on unjudged documents), equal (no difference on any query) or not tested;
-    different where test and means disagree on the direction, higher or lower where the measure has no better direction.
-    `low` and `high` are the interval of the difference, for measures that are averaged: 95% at an alpha of 0.05, and
-    corrected as `p_adjusted` is (for Holm's correction at the Bonferroni level). `smallest` is the smallest difference
-    that so many queries detect with 80% power at that level, `needed` the number of queries that the observed
-    difference needs, and `sentence` states both. `equivalent` is the comparison's margin of equivalence if the interval
-    lies within it, and that does not depend on unjudged documents. The fields from `judged_run` on are those of
-    `judged.Conventions`.
+    `k` is the cutoff of the row, where there are rows for several. `p_adjusted` is corrected for the pairs tested on
+    the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant, undecided
+    (significant, but it depends on unjudged documents), equal (no difference on any query) or not tested; different
+    where test and means disagree on the direction, higher or lower where the measure has no better direction. `low` and
+    `high` are the interval of the difference, for measures that are averaged: 95% at an alpha of 0.05, and corrected as
+    `p_adjusted` is (for Holm's correction at the Bonferroni level). `smallest` is the smallest difference that so many
+    queries detect with 80% power at that level, `needed` the number of queries that the observed difference needs, and
+    `sentence` states both. `equivalent` is the comparison's margin of equivalence if the interval lies within it, and
+    that does not depend on unjudged documents. The fields from `judged_run` on are those of `judged.Conventions`.
     """
 
     run: str
@@ -129,15 +125,9 @@ class Pair:
 
     def power(self, scale: float = 1.0) -> PowerResult:
         """What so many queries can detect, with the differences multiplied by a factor."""
-        significant = self.verdict not in NOT_SIGNIFICANT
-        return PowerResult(
-            n=self.queries,
-            difference=self.difference * scale,
-            deviation=math.nan,
-            smallest=self.smallest * scale,
-            needed=self.needed,
-            significant=significant if self.queries > 1 else None,
-        )
+        significant = self.verdict not in NOT_SIGNIFICANT if self.queries > 1 else None
+        difference, smallest = self.difference * scale, self.smallest * scale
+        return PowerResult(self.queries, difference, math.nan, smallest, self.needed, significant)
 
     def disagrees(self, alpha: float) -> bool:
         """Whether the interval excludes 0 and p is not below alpha, or the other way round."""
@@ -157,15 +147,12 @@ def tested_pairs(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[Pair]:
     outcomes = _outcomes(tests, plan)
     alone = [number for number, each in enumerate(outcomes) if each.margin is None]
     gaps = np.array([each.tested_gap for each in tests])
-    intervals = [
-        (float(np.nanmean(gap)) - each.margin, float(np.nanmean(gap)) + each.margin)
-        if each.margin is not None and not isnan(each.margin)
-        else (math.nan, math.nan)
-        for gap, each in zip(gaps, outcomes, strict=True)
-    ]
-    for number, interval in zip(alone, mean_intervals(gaps[alone], 1 - plan.alpha, seed=plan.seed), strict=True):
-        intervals[number] = interval
-    return [_pair(*each, plan) for each in zip(tests, outcomes, intervals, strict=True)]
+    intervals = dict(zip(alone, mean_intervals(gaps[alone], 1 - plan.alpha, seed=plan.seed), strict=True))
+    for number, (gap, each) in enumerate(zip(gaps, outcomes, strict=True)):
+        if each.margin is not None:
+            mean = math.nan if isnan(each.margin) else float(np.nanmean(gap))
+            intervals[number] = mean - each.margin, mean + each.margin
+    return [_pair(each, outcomes[number], intervals[number], plan) for number, each in enumerate(tests)]
 
 
 def p_matrix(runs: Sequence[str], pairs: Iterable[Pair]) -> Floats:
@@ -238,17 +225,18 @@ def _outcomes(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcome]
             outcomes |= zip(numbers, _joint_test([tests[number] for number in numbers], plan), strict=True)
         return [outcomes[number] for number in range(len(tests))]
     gaps = np.array([each.tested_gap for each in tests])
-    draws = plan.permutations_used or 1
+    draws, correction = plan.permutations_used or 1, cast(Correction, plan.correction)
     results = paired_tests(gaps, cast(PairedTest, plan.test), draws, draws, plan.seed)
-    correction = cast(Correction, plan.correction)
     for numbers in families.values():
         p_values = np.array([results[number].p for number in numbers])
         adjusted = adjust(p_values, correction)
         level = plan.alpha * interval_level(adjusted, correction, plan.alpha)
         for number, p, q in zip(numbers, p_values.tolist(), adjusted.tolist(), strict=True):
             reason = results[number].reason if tests[number].comparable else NOT_TOGETHER
-            alone = level == plan.alpha and not _mostly_tied(gaps[number])
-            margin = None if alone else student_margin(gaps[number], level)
+            counts = tally(gaps[number])
+            # Where few queries decide, Student's interval is the better one, by simulation.
+            tied = counts.ties >= MOSTLY_TIED * (counts.wins + counts.ties + counts.losses)
+            margin = None if level == plan.alpha and not tied else student_margin(gaps[number], level)
             outcomes[number] = _Outcome(p, q, reason, level, margin)
     return [outcomes[number] for number in range(len(tests))]
 
@@ -257,8 +245,7 @@ def _joint_test(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcom
     """One test of all pairs of a measure."""
     if not all(each.comparable for each in tests):
         return [_Outcome(math.nan, math.nan, NOT_TOGETHER, plan.alpha, math.nan)] * len(tests)
-    first = tests[0]
-    values = first.column.tested(first.table.compared(first.column.key))
+    values = tests[0].column.tested(tests[0].table.compared(tests[0].column.key))
     couples = [(each.run, each.baseline) for each in tests]
     joint_test = tukey if plan.test == "tukey" else max_t
     result = joint_test(values, plan.permutations_used or 1, plan.seed, couples, plan.alpha)
@@ -273,14 +260,13 @@ def _pair(each: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
     paired = ~np.isnan(gap)
     mine, theirs = (column.mean(values[paired]) for values in each.values)
     counts = tally(column.worth(gap))
-    low, high = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
-    low, high = column.within_range(low), column.within_range(high)
+    ends = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
+    low, high = map(column.within_range, ends)
     significant = bool(outcome.adjusted < plan.alpha)
     own_p = outcome.p if plan.test in RANK_TESTS else None
     power = power_analysis(each.tested_gap, alpha=outcome.level, significant=significant, p=own_p)
-    power = replace(
-        power, difference=column.change(power.difference, theirs), smallest=column.change(power.smallest, theirs)
-    )
+    difference, smallest = column.change(power.difference, theirs), column.change(power.smallest, theirs)
+    power = replace(power, difference=difference, smallest=smallest)
     return Pair(
         run=table.runs[each.run],
         baseline=table.runs[each.baseline],
@@ -341,30 +327,22 @@ def untested_notes(tested: Sequence[Pair]) -> list[Note]:
     for pair in tested:
         if pair.p != pair.p:
             reasons.setdefault(pair.reason, []).append(pair)
-    return [each for reason, pairs in reasons.items() for each in _untested(reason, pairs, tested)]
-
-
-def _untested(reason: str, pairs: Sequence[Pair], tested: Sequence[Pair]) -> list[Note]:
     measures = list(dict.fromkeys(pair.label for pair in tested))
-    whole = [m for m in measures if all(pair in pairs for pair in tested if pair.label == m)]
-    if len(whole) == len(measures):
-        one = len({(pair.run, pair.baseline) for pair in tested}) == 1
-        return [note("not-tested", pairs=[_names_of(pairs[0])] if one else [], measures=[], reason=reason)]
-    notes = [note("not-tested", pairs=[], measures=whole, reason=reason)] if whole else []
-    measures_of: dict[str, list[str]] = {}
-    for pair in pairs:
-        if pair.label not in whole:
-            measures_of.setdefault(_names_of(pair), []).append(pair.label)
-    pairs_of_measures: dict[tuple[str, ...], list[str]] = {}
-    for names, labels in measures_of.items():
-        pairs_of_measures.setdefault(tuple(labels), []).append(names)
-    return notes + [
-        note("not-tested", pairs=names, measures=labels, reason=reason) for labels, names in pairs_of_measures.items()
-    ]
-
-
-def _names_of(pair: Pair) -> str:
-    return f"{pair.run} vs {pair.baseline}"
+    notes = []
+    for reason, pairs in reasons.items():
+        whole = [m for m in measures if all(pair in pairs for pair in tested if pair.label == m)]
+        measures_of: dict[str, list[str]] = {}
+        for pair in pairs:
+            if pair.label not in whole:
+                measures_of.setdefault(f"{pair.run} vs {pair.baseline}", []).append(pair.label)
+        where: dict[tuple[str, ...], list[str]] = {tuple(whole): []} if whole else {}
+        for names, labels in measures_of.items():
+            where.setdefault(tuple(labels), []).append(names)
+        if len(whole) == len(measures):
+            one = len({(pair.run, pair.baseline) for pair in tested}) == 1
+            where = {(): [f"{pairs[0].run} vs {pairs[0].baseline}"] if one else []}
+        notes += [note("not-tested", pairs=names, measures=list(of), reason=reason) for of, names in where.items()]
+    return notes
 
 
 def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]:
@@ -376,19 +354,12 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
     disagreeing.sort(key=lambda pair: (pair.p_adjusted < plan.alpha, labels.index(pair.label)))
     several = sum(pair.label == tested[0].label for pair in tested) > 1
     correction = plan.corrected_by if several or plan.test in FAMILY_TESTS else "none"
-    return [
-        note(
-            "interval-and-p-disagree",
-            pairs=[
-                (pair.run, pair.baseline, pair.label, shown_p(pair.p_adjusted), pair.p_adjusted < plan.alpha)
-                for pair in disagreeing
-            ],
-            test=plan.test,
-            correction=correction,
-            alpha=plan.alpha,
-            intervals=plan.intervals_are(several),
-        )
+    pairs = [
+        (pair.run, pair.baseline, pair.label, shown_p(pair.p_adjusted), pair.p_adjusted < plan.alpha)
+        for pair in disagreeing
     ]
+    how = {"test": plan.test, "correction": correction, "alpha": plan.alpha}
+    return [note("interval-and-p-disagree", pairs=pairs, **how, intervals=plan.intervals_are(several))]
 
 
 MOST_RATIO = 1.5
@@ -396,12 +367,6 @@ MOST_RATIO = 1.5
 
 MOSTLY_TIED = 0.8
 """The share of tied queries from which intervals of a mean difference are known to be too narrow."""
-
-
-def _mostly_tied(gap: Floats) -> bool:
-    """Whether few queries decide: Student's interval is then the better one, by simulation."""
-    counts = tally(gap)
-    return counts.ties >= MOSTLY_TIED * (counts.wins + counts.ties + counts.losses)
 
 
 def assumption_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]:
@@ -419,9 +384,64 @@ def assumption_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]
                 ratio, wide, narrow = spreads[-1][0] / spreads[0][0], spreads[-1][1:], spreads[0][1:]
                 values = {"measure": measure, "wide": wide, "narrow": narrow, "ratio": ratio, "alpha": plan.alpha}
                 notes.append(note("unequal-spread", **values))
-    tied = [pair for pair in tested if pair.wins + pair.losses and pair.ties >= MOSTLY_TIED * pair.queries]
-    tied = [pair for pair in tied if not isnan(pair.low)]
-    if tied:
+    decided = [pair for pair in tested if pair.wins + pair.losses and not isnan(pair.low)]
+    if tied := [pair for pair in decided if pair.ties >= MOSTLY_TIED * pair.queries]:
         most = max(tied, key=lambda pair: pair.ties / pair.queries)
         notes.append(note("mostly-tied", pairs=len(tied), ties=most.ties, queries=most.queries, **most.named))
     return notes
+
+
+# Verdicts on chunkers that depend on how much of a passage a chunk must contain to be relevant. A span that a chunk
+# boundary splits counts by one of three rules: a chunk must contain any of it, a majority, or the whole. Which chunker
+# is better can depend on the rule, so every pair is tested by all three; one on whose verdict they differ is undecided.
+
+DEPENDS = "depends on how much of a passage a chunk must contain"
+"""How the reason of such a pair starts; the difference by each rule follows."""
+
+Rules = Mapping[str, Sequence[ScoreTable]]
+"""The score tables by each rule; the rule of the bench is one of them."""
+
+
+def by_every_rule(pairs: Sequence[Pair], tests: Sequence[PairTest], rules: Rules, plan: ComparisonPlan) -> list[Pair]:
+    """The pairs; undecided, with the difference by each rule, where the rules do not agree on the verdict."""
+    found = {}
+    for rule, tables in rules.items():
+        at = {table.k: table for table in tables}
+        found[rule] = tested_pairs([replace(each, table=at[each.table.k]) for each in tests], plan)
+    made = []
+    for place, pair in enumerate(pairs):
+        own = {rule: others[place] for rule, others in found.items()}
+        if len({"not significant" if each.verdict == "equal" else each.verdict for each in own.values()}) > 1:
+            reason = dependence({rule: f"{p.difference:+.4f}{p.stars.removeprefix('ns')}" for rule, p in own.items()})
+            sentence = f"Undecided: {reason}."
+            pair = replace(pair, verdict="undecided", stars="", equivalent=None, reason=reason, sentence=sentence)
+        made.append(pair)
+    return made
+
+
+def dependence(outcomes: Mapping[str, str]) -> str:
+    """The reason why something is undecided, with the outcome by each rule.
+
+    >>> dependence({"any": "+0.1610***", "whole": "-0.4530***"})
+    'depends on how much of a passage a chunk must contain (any +0.1610***, whole -0.4530***)'
+    """
+    return f"{DEPENDS} ({', '.join(f'{rule} {outcome}' for rule, outcome in outcomes.items())})"
+
+
+def outcomes(reason: str) -> str:
+    """The outcomes by each rule in a reason of `dependence`; empty for other reasons.
+
+    >>> outcomes(dependence({"any": "+0.1610***", "whole": "-0.4530***"}))
+    'any +0.1610***, whole -0.4530***'
+    """
+    return reason.removeprefix(f"{DEPENDS} (").removesuffix(")") if reason.startswith(DEPENDS) else ""
+
+
+def overlap_notes(pairs: Sequence[Pair]) -> list[Note]:
+    """A note on the pairs that depend on the rule; it names the first."""
+    depending = [pair for pair in pairs if pair.reason.startswith(DEPENDS)]
+    if not depending:
+        return []
+    first = depending[0]
+    measures = list(dict.fromkeys(pair.label for pair in depending))
+    return [note("depends-on-overlap", pairs=len(depending), measures=measures, **first.named, reason=first.reason)]

@@ -89,13 +89,11 @@ class Predictions:
             raise PolicyError(
                 f"predicted= has its own test, and test={plan.test} cannot be used with it; leave the test out."
             )
-        summaries = [column.key for column in human[0].columns if not column.averaged or column.geometric]
-        if summaries:
+        if summaries := [column.key for column in human[0].columns if not column.averaged or column.geometric]:
             raise InputError(
                 f"{listed(summaries)} cannot be estimated from predicted judgments: not a mean over queries."
             )
-        if human[0].runs != predicted[0].runs:
-            unknown = sorted(set(human[0].runs) ^ set(predicted[0].runs))
+        if unknown := sorted(set(human[0].runs) ^ set(predicted[0].runs)):
             raise InputError(
                 f"{listed(unknown)} cannot be measured with both the human and the predicted judgments; leave "
                 f"{worded(len(unknown), 'it', 'them')} out."
@@ -129,8 +127,8 @@ class Predictions:
         """The estimate of every table, measure and run."""
         return [
             [
-                prediction_powered(each.human, each.predicted, _bounds(column), weight=each.weight, finite=each.finite)
-                for column, each in zip(table.columns, series, strict=True)
+                prediction_powered(*each[:2], bounds, weight=each.weight, finite=each.finite)
+                for bounds, each in zip(map(_bounds, table.columns), series, strict=True)
             ]
             for table, series in zip(self.human, self._series, strict=True)
         ]
@@ -168,9 +166,8 @@ class Predictions:
                 share = interval_level(adjusted, plan.correction, plan.alpha)  # type: ignore[arg-type]
                 found = series.differences(runs, 1 - plan.alpha * share)
                 means = [each.estimate for each in self.estimates[number][place]]
-                gaps = series.human
                 for at, (i, j), each, p in zip(chosen, runs, found, adjusted.tolist(), strict=True):
-                    gap = gaps[i] - gaps[j]
+                    gap = series.human[i] - series.human[j]
                     by_test = verdict_of_test(column, each.estimate, gap[~np.isnan(gap)], p, plan)
                     winner = {"better": made[at].run, "worse": made[at].baseline}.get(by_test)
                     left = max((gone[run] for run in (made[at].run, made[at].baseline) if run in gone), default=None)
@@ -202,14 +199,9 @@ class Predictions:
         made = []
         for row in rows:
             run = table.runs.index(row.run)
-            each = {column.key: found[place][run] for place, column in enumerate(table.columns)}
-            made.append(
-                replace(
-                    row,
-                    means={key: one.estimate for key, one in each.items()},
-                    intervals={key: (one.low, one.high) for key, one in each.items()},
-                )
-            )
+            own = {column.key: each[run] for column, each in zip(table.columns, found, strict=True)}
+            means = {key: one.estimate for key, one in own.items()}
+            made.append(replace(row, means=means, intervals={key: (one.low, one.high) for key, one in own.items()}))
         return made
 
     def _unjudged(self, judged: JudgedDocuments | None, parts: Sequence[Part]) -> dict[str, Unjudged]:

@@ -8,18 +8,16 @@ The test. Let k be the last rank of a judged document. If one judged document is
 below 2 or above `MAX_DEPTH`, there is no edge. Otherwise the expected number of judged documents below rank k,
 under a smooth decay, is the sum of:
 
-- Relevant documents. The gap of a relevant document is its rank minus that of the relevant document before
-  it in the list. Gaps follow a zeta distribution, P(gap = g) proportional to g^-s, with s fitted by maximum
-  likelihood. A document below k would have had a gap larger than the ranks that were left, and the
-  probabilities of that are added up. In a perfect run all gaps are 1, so that nothing is expected below k,
-  however many relevant documents a query has.
+- Relevant documents. The gap of a relevant document is its rank minus that of the relevant document before it in the
+  list. Gaps follow a zeta distribution, P(gap = g) proportional to g^-s, with s fitted by maximum likelihood. A
+  document below k would have had a gap larger than the ranks that were left, and the probabilities of that are added
+  up. In a perfect run all gaps are 1, so that nothing is expected below k, however many relevant documents a query has.
 - Documents judged not relevant. Their ranks follow a zeta distribution; the probabilities of a rank below k
   are added up.
-- Full queries. In a full query all of the first k documents are judged, and no other document is. With a
-  constant rate, a query that has j judged documents has no further one with probability
-  h = queries / judged documents. Each full query adds -log(h). Some datasets limit the number of relevant
-  documents per query themselves. Therefore this part counts only if the two parts above are at least
-  `OWN_EVIDENCE`, which a perfect or nearly perfect run does not reach.
+- Full queries. In a full query all of the first k documents are judged, and no other document is. With a constant rate,
+  a query that has j judged documents has no further one with probability h = queries / judged documents. Each full
+  query adds -log(h). Some datasets limit the number of relevant documents per query themselves. Therefore this part
+  counts only if the two parts above are at least `OWN_EVIDENCE`, which a perfect or nearly perfect run does not reach.
 
 With an expectation of E documents, the probability that there is none is exp(-E). The run is flagged if this is
 at most `LEVEL`.

@@ -16,12 +16,13 @@ from steelyard.comparison.columns import board_rows
 from steelyard.comparison.data import Claims, ComparisonData, Source, judged_documents
 from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
-from steelyard.comparison.overlap import Rules, overlap_notes
 from steelyard.comparison.pairs import (
     Pair,
     PairTest,
+    Rules,
     assumption_notes,
     disagreement_notes,
+    overlap_notes,
     tested_pairs,
     untested_notes,
 )
@@ -72,7 +73,7 @@ class Comparison(Documented, ComparisonData):
         """Rank, test and slice the values. `sliced` is a column's name and its value for every query.
 
         With `predictions`, the tables have the human-judged queries, and ranks and tests are corrected. `rules`: see
-        `overlap`.
+        `pairs.by_every_rule`.
         """
         first = score_tables[0]
         about_queries = shared_query_notes(score_tables)
@@ -93,6 +94,7 @@ class Comparison(Documented, ComparisonData):
             rows = [predictions.rows(number, each) for number, each in enumerate(rows)]
         scaled = predictions is None and dialect == "steelyard"
         options = next((covered.policies for covered in coverage.values()), None)
+        geometric = [label(each.key, table.k) for table in score_tables for each in table.columns if each.geometric]
         slices = slices_of(first, *sliced) if sliced is not None else []
         return cls(
             score_tables=tuple(score_tables),
@@ -109,7 +111,7 @@ class Comparison(Documented, ComparisonData):
                 *notes,
                 *(() if predictions is None else predictions.notes(judged, parts)),
                 *about_queries,
-                *_geometric_notes(score_tables, pairs),
+                *([note("geometric-means-tested", measures=geometric)] if geometric and pairs else []),
                 *overlap_notes(pairs),
                 *disagreement_notes(pairs, plan),
                 *assumption_notes(pairs, plan),
@@ -135,8 +137,8 @@ class Comparison(Documented, ComparisonData):
     @cached_property
     def pairs(self) -> pl.DataFrame:
         """One row per pair of runs and measure: difference, p, stars, interval, effect, wins, ties, losses, power."""
-        types: dict[str, Any] = {"str": str, "float": float, "int": int, "int | None": int, "float | None": float}
-        schema = {each.name: types[str(each.type)] for each in fields(Pair)}
+        types: dict[str, Any] = {"str": str, "float": float, "int": int}
+        schema = {each.name: types[str(each.type).removesuffix(" | None")] for each in fields(Pair)}
         rows = [[getattr(pair, name) for name in schema] for pair in self.tested_pairs]
         return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -197,8 +199,8 @@ class Comparison(Documented, ComparisonData):
             return {}
         known = {name: known_by(run) for name, run in self.source.runs.items()}
         runs = {name: each for name, each in known.items() if each is not None}
-        judged = known_by(self.source.qrels)
-        return {**({"judgments": judged} if judged else {}), **({"runs": runs} if runs else {})}
+        inputs = {"judgments": known_by(self.source.qrels), "runs": runs}
+        return {name: value for name, value in inputs.items() if value}
 
     def to_json(self, movers: int = 0) -> str:
         """The JSON of `compare`; p-values are unrounded."""
@@ -259,12 +261,6 @@ class Comparison(Documented, ComparisonData):
         return chart
 
 
-def _geometric_notes(tables: Sequence[ScoreTable], pairs: Sequence[Pair]) -> list[Note]:
-    """A note on how geometric means are tested."""
-    measures = [label(column.key, table.k) for table in tables for column in table.columns if column.geometric]
-    return [note("geometric-means-tested", measures=measures)] if measures and pairs else []
-
-
 STRICTER = 2.0
 """The lowest relevant grade of TREC's Deep Learning tracks, in which grade 1 is 'related'."""
 
@@ -294,17 +290,14 @@ def _scale_notes(
         values[number, 0] = np.where(known, [found.get(query, np.nan) for query in table.queries], np.nan)
     other = replace(table, columns=(replace(column, measure=stricter),), values=values)
     tests = [PairTest(other, other.columns[0], *map(table.runs.index, (pair.run, pair.baseline))) for pair in asked]
+    same = {"equal", "not significant"}
     changed = [
         (now, then)
         for now, then in zip(asked, tested_pairs(tests, plan), strict=True)
-        if now.verdict != "undecided" and _outcome(now) != _outcome(then)
+        if now.verdict not in ("undecided", then.verdict) and not {now.verdict, then.verdict} <= same
     ]
     if not changed:
         return []
     now, then = changed[0]
     highest, after = float(grades.max()), {"then": then.verdict, "difference": then.difference}
     return [note("relevance-level-decides", pairs=len(changed), highest=highest, **after, **now.named, now=now.verdict)]
-
-
-def _outcome(pair: Pair) -> str:
-    return "not significant" if pair.verdict == "equal" else pair.verdict

@@ -12,9 +12,8 @@ ceiling(retrieve) nDCG@10 >= 0.80              any of them for a stage of a benc
 from __future__ import annotations
 
 import math
-import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,7 +21,7 @@ from typing import Literal
 from steelyard.errors import InputError, nearest, problem_report
 from steelyard.wording import worded
 
-FORMS = (
+FORMS = (  # As messages show them.
     "MEASURE >= NUMBER",
     "MEASURE >= baseline - NUMBER",
     "MEASURE not worse than baseline by NUMBER",
@@ -32,10 +31,7 @@ FORMS = (
     "MEASURE[column=value] >= NUMBER",
     "ceiling(STAGE) MEASURE >= NUMBER",
 )
-"""The forms of a rule, as messages show them."""
-
-TOLERANCE = 1e-12
-"""Two numbers whose relative difference is below this are equal up to rounding."""
+TOLERANCE = 1e-12  # Two numbers whose relative difference is below this are equal up to rounding.
 
 _TESTED = re.compile(r"no\s+significant\s+(drop|rise)\s+in\s+(.+)", re.IGNORECASE)
 _MARGIN = re.compile(
@@ -47,12 +43,6 @@ _COMPARED = re.compile(r"(.*?)\s*(>=|<=|>|<)\s*([^<>]*)")
 _BASELINE = re.compile(r"(?:the\s+)?baseline(?:\s*([-+])\s*(.+))?", re.IGNORECASE)
 _CEILING = re.compile(r"ceiling ?\(((?:[^()]|\([^()]*\))+)\) ?(\S.*)", re.IGNORECASE)
 _COMMENT = re.compile(r"(^|\s)#(\s.*)?$")
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
 
 
 @dataclass(frozen=True)
@@ -103,7 +93,7 @@ class Rule:
             return False
         if abs(value - bound) <= TOLERANCE * max(1.0, abs(bound)):
             return self.operator in (">=", "<=")
-        return _OPERATORS[self.operator](value, bound)
+        return value > bound if self.operator.startswith(">") else value < bound
 
 
 def not_worse(low: float, high: float, margin: float, better: str) -> bool:
@@ -119,32 +109,35 @@ def within_margin(low: float, high: float, margin: float) -> bool:
 def parse_rule(text: str) -> Rule:
     """The rule of a text, or an error that shows how rules are written."""
     line = " ".join(str(text).split())
-    tested = _TESTED.fullmatch(line)
-    if tested:
-        kind: Literal["drop", "rise"] = "rise" if tested.group(1).lower() == "rise" else "drop"
-        measure, column, value = _subject(tested.group(2), line)
-        return Rule(line, kind, measure, column=column, value=value)
-    within = _MARGIN.fullmatch(line)
-    if within:
-        measure, column, value = _subject(within.group(1), line)
-        margin = _number(within.group(3), line, "a number")
+    if tested := _TESTED.fullmatch(line):
+        measure, column, value = _subject(tested[2], line)
+        return Rule(line, "rise" if tested[1].lower() == "rise" else "drop", measure, column=column, value=value)
+    if within := _MARGIN.fullmatch(line):
+        measure, column, value = _subject(within[1], line)
+        margin = _number(within[3], line, "a number")
         if margin <= 0:
             raise _unknown(line, f"the margin {margin:g} is not above 0")
-        how: Literal["not worse", "equivalent"] = "not worse" if within.group(2) else "equivalent"
-        return Rule(line, how, measure, number=margin, column=column, value=value)
+        kind: Literal["not worse", "equivalent"] = "not worse" if within[2] else "equivalent"
+        return Rule(line, kind, measure, number=margin, column=column, value=value)
     compared = _COMPARED.fullmatch(line)
+    if compared is None and not line:
+        raise _unknown(line, "it is empty")
     if compared is None:
-        raise _unknown(line, f"it has no known form; the nearest is `{_nearest_form(line)}`" if line else "it is empty")
-    if compared.group(1).endswith("="):
+        # Numbers and the measure are replaced as in the forms.
+        words = ["NUMBER" if re.fullmatch(r"[-+]?[\d.]+%?", word) else word for word in line.split()]
+        words[-1 if words[0].lower() == "no" else 0] = "MEASURE"
+        form = nearest(" ".join(words), FORMS, most=1, cutoff=0.0)[0]
+        raise _unknown(line, f"it has no known form; the nearest is `{form}`")
+    if compared[1].endswith("="):
         raise _unknown(line, "expected >=, <=, > or <")
-    measure, column, value = _subject(compared.group(1), line)
-    bound = compared.group(3).replace("−", "-").strip()
+    measure, column, value = _subject(compared[1], line)
+    bound = compared[3].replace("−", "-").strip()
     moving = _BASELINE.fullmatch(bound)
     if moving is None:
-        return Rule(line, "threshold", measure, compared.group(2), _number(bound, line), column=column, value=value)
+        return Rule(line, "threshold", measure, compared[2], _number(bound, line), column, value)
     sign, offset = moving.groups()
     number = 0.0 if sign is None else _number(offset, line) * (-1 if sign == "-" else 1)
-    return Rule(line, "baseline", measure, compared.group(2), number, column=column, value=value)
+    return Rule(line, "baseline", measure, compared[2], number, column, value)
 
 
 def parse_rules(texts: Iterable[str | Rule], where: str = "the rules") -> list[Rule]:
@@ -172,20 +165,16 @@ def read_rules(path: str | Path) -> list[Rule]:
         raise InputError(
             f"{path}: the rules cannot be read ({error}); expected a text file with one rule per line."
         ) from None
-    lines_by_number = {number: _COMMENT.sub("", line).strip() for number, line in enumerate(lines, 1)}
     rules, problems = [], []
-    for number, text in lines_by_number.items():
+    for number, line in enumerate(lines, 1):
         try:
+            text = _COMMENT.sub("", line).strip()
             rules += [parse_rule(text)] if text else []
         except InputError as error:
             problems.append(f"line {number}: {error}")
     if problems:
-        raise InputError(
-            problem_report(
-                f"{path}: {len(problems):,} of its lines {worded(len(problems), 'is not a rule', 'are not rules')}:",
-                problems,
-            )
-        )
+        what = f"{len(problems):,} of its lines {worded(len(problems), 'is not a rule', 'are not rules')}"
+        raise InputError(problem_report(f"{path}: {what}:", problems))
     if not rules:
         raise InputError(f"{path} has no rule; write one per line, as in nDCG@10 >= 0.40.")
     return rules
@@ -215,13 +204,6 @@ def _checked_ceiling(measure: str, line: str) -> str:
     if re.match(r"ceiling\b", measure, re.IGNORECASE) and not _CEILING.fullmatch(measure):
         raise _unknown(line, f"{measure!r} needs a stage and a measure, as in ceiling(retrieve) nDCG@10")
     return measure
-
-
-def _nearest_form(line: str) -> str:
-    """The form of a rule that is nearest to a text: its numbers and its measure are replaced as in the forms."""
-    words = ["NUMBER" if re.fullmatch(r"[-+]?[\d.]+%?", word) else word for word in line.split()]
-    words[-1 if words[0].lower() == "no" else 0] = "MEASURE"
-    return nearest(" ".join(words), FORMS, most=1, cutoff=0.0)[0]
 
 
 def _number(text: str, line: str, expected: str = "a number, `baseline` or `baseline - NUMBER`") -> float:

@@ -29,9 +29,7 @@ from steelyard.safe_text import CSV_QUOTED
 from steelyard.wording import counted, in_words
 
 COMPOSITE = "composite"
-
-_LARGEST_EXPONENT = 700.0
-"""exp of a larger number is not finite."""
+_LARGEST_EXPONENT = 700.0  # exp of a larger number is not finite.
 
 
 def label(key: str, k: int | None) -> str:
@@ -125,11 +123,10 @@ class ScoreTable:
 
     def column(self, key: str) -> int:
         """The position of a measure."""
-        for place, column in enumerate(self.columns):
-            if column.key == key:
-                return place
         keys = [column.key for column in self.columns]
-        raise MeasureError(f"{key!r} was not measured; expected one of {', '.join(keys)}.{did_you_mean(key, keys)}")
+        if key not in keys:
+            raise MeasureError(f"{key!r} was not measured; expected one of {', '.join(keys)}.{did_you_mean(key, keys)}")
+        return keys.index(key)
 
     def of(self, key: str) -> Floats:
         """One measure's values, runs x queries, on all queries."""
@@ -175,12 +172,11 @@ class ScoreTable:
         """The table with the weighted mean of some measures as its first column."""
         total = sum(weights.values())
         composite = np.zeros((len(self.runs), len(self.queries)))
+        parts = {key: self.columns[self.column(key)] for key in weights}
         for key, weight in weights.items():
-            values = self.of(key)
-            less = self.columns[self.column(key)].better == "less"
-            composite += weight * (1 - values if less else values) / total
+            composite += weight * (1 - self.of(key) if parts[key].better == "less" else self.of(key)) / total
         values = np.concatenate([composite[:, None, :], self.values], axis=1)
-        of_times = any(self.columns[self.column(key)].timed for key in weights)
+        of_times = any(column.timed for column in parts.values())
         return replace(self, columns=(Column(COMPOSITE, of_times=of_times), *self.columns), values=values)
 
     def only(self, keys: Sequence[str]) -> ScoreTable:
@@ -194,14 +190,12 @@ def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
     groups: dict[tuple[tuple[str, tuple[str, ...]], ...], list[tuple[ScoreTable, str]]] = {}
     every = [(table, column.key) for table in tables for column in table.columns]
     for table, key in every:
-        lacking = table.lacking(key)
-        if lacking:
+        if lacking := table.lacking(key):
             groups.setdefault(tuple(lacking.items()), []).append((table, key))
     notes = []
     for lacks, where in groups.items():
         table, key = where[0]
-        shared = int((~np.isnan(table.compared(key))).any(axis=0).sum())
-        queries = int((~np.isnan(table.of(key))).any(axis=0).sum())
+        shared, queries = (int((~np.isnan(each)).any(axis=0).sum()) for each in (table.compared(key), table.of(key)))
         counts = [(run, len(gone), gone[:4]) for run, gone in lacks]
         if not shared and where[0] == every[0]:
             missing = ", ".join(f"{run} has none for {gone:,}" for run, gone, _ in counts)
@@ -249,7 +243,20 @@ def read_weights(source: Mapping[str, float] | str | Path) -> dict[str, float]:
         return _checked(source, "the composite")
     if str(source) == "default":
         return dict(DEFAULT_WEIGHTS)
-    return _checked(_read_weights_file(Path(source)), str(source))
+    path = Path(source)
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path}: the weights cannot be read ({error}); expected a YAML or JSON file of measure: weight."
+        ) from None
+    with reading(path):
+        weights = json.loads(text) if path.suffix == ".json" else load_yaml(text)
+    if isinstance(weights, Mapping) and isinstance(weights.get("weights"), Mapping):
+        weights = weights["weights"]
+    if not isinstance(weights, Mapping):
+        raise InputError(f"{path}: expected a table of measure and weight, as in `nDCG@10: 0.5`.")
+    return _checked(weights, str(source))
 
 
 def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
@@ -270,26 +277,7 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
     return checked
 
 
-def _read_weights_file(path: Path) -> Mapping[str, Any]:
-    """The weights in a YAML or JSON file."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: the weights cannot be read ({error}); expected a YAML or JSON file of measure: weight."
-        ) from None
-    with reading(path):
-        weights = json.loads(text) if path.suffix == ".json" else load_yaml(text)
-    if isinstance(weights, Mapping) and isinstance(weights.get("weights"), Mapping):
-        weights = weights["weights"]
-    if not isinstance(weights, Mapping):
-        raise InputError(f"{path}: expected a table of measure and weight, as in `nDCG@10: 0.5`.")
-    return weights
-
-
-BLOCK = "query and repetition"
-"""The column of the blocks: a query in one repetition."""
-
+BLOCK = "query and repetition"  # The column of the blocks: a query in one repetition.
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
 _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
 
@@ -329,8 +317,7 @@ def read_score_table(
         averaged = options.repeats == "average"
         notes.append(note("repetitions", count=frame[repeat].n_unique(), column=repeat, averaged=averaged))
         if averaged:
-            means = [pl.col(key).mean() for key in keys]
-            frame = frame.group_by([run, query], maintain_order=True).agg(means)
+            frame = frame.group_by([run, query], maintain_order=True).agg(pl.col(keys).mean())
         else:
             block = pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)])
             frame = frame.with_columns(block.alias(BLOCK))
@@ -352,8 +339,7 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
             f"{', '.join(frame.columns)}, or the queries' columns "
             f"({in_words('queries=...', '--set queries=FILE')}).{did_you_mean(column, frame.columns)}"
         )
-    frame = frame.with_columns(pl.col(query).cast(pl.String))
-    values = frame.select(query, column).unique(maintain_order=True)
+    values = frame.with_columns(pl.col(query).cast(pl.String)).select(query, column).unique(maintain_order=True)
     repeated = values.filter(pl.col(query).is_duplicated())
     if repeated.height:
         name = repeated[query][0]
@@ -381,14 +367,9 @@ def _filled(frame: pl.DataFrame, run: str, query: str, keys: list[str], missing:
     if len(holes):
         shown = [f"run {runs[r]!r}, query {queries[q]!r}, {keys[m]}" for r, m, q in holes[:10].tolist()]
         if missing == "error":
-            raise PolicyError(
-                problem_report(
-                    f"{counted(len(holes), 'value is', 'values are')} missing from the score table (missing=error):",
-                    shown,
-                    "Fill them in, or choose missing=zero or missing=skip.",
-                    total=len(holes),
-                )
-            )
+            what = f"{counted(len(holes), 'value is', 'values are')} missing from the score table (missing=error):"
+            advice = "Fill them in, or choose missing=zero or missing=skip."
+            raise PolicyError(problem_report(what, shown, advice, total=len(holes)))
         notes.append(note("missing-values", count=len(holes), policy=missing, first=shown[0]))
         if missing == "zero":
             values = np.nan_to_num(values, nan=0.0)
@@ -416,9 +397,8 @@ def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: 
             f"{', '.join(frame.columns)}.{did_you_mean(named, frame.columns)}"
         )
     lower = {column.lower(): column for column in frame.columns}
-    for name in usual:
-        if name in lower:
-            return lower[name]
+    if known := [lower[name] for name in usual if name in lower]:
+        return known[0]
     raise InputError(
         f"no column of the score table is known to name the {what}; its columns are {', '.join(frame.columns)}. "
         f"Name it with {option}."
@@ -454,9 +434,9 @@ def _wide(
 
 def _by_query(blocks: ScoreTable, query_of: Sequence[str]) -> ScoreTable:
     """The mean of every query over the repetitions that are compared: the repetitions of a query are one cluster."""
-    queries = tuple(dict.fromkeys(query_of))
-    place = {query: number for number, query in enumerate(queries)}
-    places = np.array([place[query] for query in query_of])
+    place: dict[str, int] = {}
+    places = np.array([place.setdefault(query, len(place)) for query in query_of])
+    queries = tuple(place)
     order = np.argsort(places, kind="stable")
     starts = np.searchsorted(places[order], np.arange(len(queries)))
     values = blocks._compared[:, :, order]
@@ -489,12 +469,7 @@ def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
     """Raise where two rows are of the same run and query (and measure)."""
     repeated = frame.group_by(ids, maintain_order=True).len().filter(pl.col("len") > 1)
     if repeated.height:
-        raise InputError(
-            problem_report(
-                f"{counted(repeated.height, 'query occurs', 'queries occur')} more than once for one run in the score "
-                "table:",
-                [f"run {row[0]!r}, query {row[1]!r}" for row in repeated.head(10).rows()],
-                "Keep one row each, or name the column that numbers the repetitions (--set columns=repeat=NAME).",
-                total=repeated.height,
-            )
-        )
+        what = f"{counted(repeated.height, 'query occurs', 'queries occur')} more than once for one run"
+        first = [f"run {row[0]!r}, query {row[1]!r}" for row in repeated.head(10).rows()]
+        advice = "Keep one row each, or name the column that numbers the repetitions (--set columns=repeat=NAME)."
+        raise InputError(problem_report(f"{what} in the score table:", first, advice, total=repeated.height))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,7 @@ from steelyard.statistics import tally
 COMPLEXITY = "complexity"
 """The derived slice: simple up to 3 relevant documents, medium 4 to 6, complex above."""
 
-
-FEW = 30
-"""A slice with fewer queries than this is small: a different ranking there may be noise."""
-
+FEW = 30  # A slice with fewer queries than this is small: a different ranking there may be noise.
 _ROUNDING = 1e-12
 
 
@@ -61,10 +59,8 @@ class Slice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-        means = {
-            run: {key: None if mean != mean else mean for key, mean in row.items()} for run, row in self.means.items()
-        }
-        return {**asdict(self), "means": means}
+        plain = {run: {key: m if m == m else None for key, m in row.items()} for run, row in self.means.items()}
+        return {**asdict(self), "means": plain}
 
 
 def complexity(qrels: Qrels) -> dict[str, str]:
@@ -87,21 +83,11 @@ def slices_of(table: ScoreTable, column: str, values: Mapping[str, object]) -> l
     slices = []
     for value in in_order(labels):
         part = table.where(np.array([label == value for label in labels]))
-        order = order_of(part)
-        means = {
-            run: {c.key: float(m) for c, m in zip(table.columns, row, strict=True)}
-            for run, row in zip(table.runs, part.means(), strict=True)
-        }
-        slices.append(
-            Slice(
-                column=column,
-                value=value,
-                queries=len(part.queries),
-                means=means,
-                order=tuple(table.runs[run] for run in order),
-                reverses=_reversal(part, overall),
-            )
-        )
+        keys = [each.key for each in table.columns]
+        rows = (dict(zip(keys, row, strict=True)) for row in part.means().tolist())
+        means = dict(zip(table.runs, rows, strict=True))
+        order = tuple(table.runs[run] for run in order_of(part))
+        slices.append(Slice(column, value, len(part.queries), means, order, _reversal(part, overall)))
     return slices
 
 
@@ -124,24 +110,13 @@ def _reversal(part: ScoreTable, overall: Sequence[int]) -> Reversal | None:
     values = part.compared(first.key)
     means = [first.mean(row) for row in values]
     worth = first.worth(np.array(means))
-    reversed_pairs = [
-        (worse, better)
-        for place, better in enumerate(overall)
-        for worse in overall[place + 1 :]
-        if worth[worse] - worth[better] > _ROUNDING
-    ]
-    if not reversed_pairs:
+    pairs = [(worse, better) for better, worse in combinations(overall, 2) if worth[worse] - worth[better] > _ROUNDING]
+    if not pairs:
         return None
-    above, below = reversed_pairs[0]
+    above, below = pairs[0]
     counts = tally(first.worth(values[above] - values[below]))
-    return Reversal(
-        above=part.runs[above],
-        below=part.runs[below],
-        difference=means[above] - means[below],
-        wins=counts.wins,
-        losses=counts.losses,
-        pairs=len(reversed_pairs),
-    )
+    difference = means[above] - means[below]
+    return Reversal(part.runs[above], part.runs[below], difference, counts.wins, counts.losses, len(pairs))
 
 
 def reversal_notes(slices: Sequence[Slice], measure: str, runs: int) -> list[Note]:
@@ -152,16 +127,8 @@ def reversal_notes(slices: Sequence[Slice], measure: str, runs: int) -> list[Not
     rows = [
         (cut.value, r.above, r.below, r.difference, cut.queries, r.wins, r.losses, r.pairs) for cut, r in reversed_in
     ]
-    return [
-        note(
-            "ranking-differs-in-slices",
-            measure=measure,
-            column=slices[0].column,
-            slices=rows,
-            pairs=runs * (runs - 1) // 2,
-            few=any(cut.queries < FEW for cut, _ in reversed_in),
-        )
-    ]
+    values = {"measure": measure, "column": slices[0].column, "slices": rows, "pairs": runs * (runs - 1) // 2}
+    return [note("ranking-differs-in-slices", **values, few=any(cut.queries < FEW for cut, _ in reversed_in))]
 
 
 def column_values(source: object, column: str, otherwise: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -175,20 +142,17 @@ def column_values(source: object, column: str, otherwise: Mapping[str, object] |
         rows = [row for row in source.values() if isinstance(row, Mapping)]
         if not rows:
             return dict(source)
-        known = dict.fromkeys(key for row in rows for key in row)
-        if column not in known:
-            return _otherwise(column, list(known), otherwise)
-        return {query: row.get(column) for query, row in source.items()}
-    frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
-    own = [name for name in ("_id", "id") if name in frame.columns]
-    ids = own[0] if own else find_name(frame.columns, "query_id")
-    assert ids is not None
-    if column not in frame.columns:
-        return _otherwise(column, frame.columns, otherwise)
-    return dict(zip(frame[ids].cast(pl.String).to_list(), frame[column].to_list(), strict=True))
-
-
-def _otherwise(column: str, known: Sequence[str], otherwise: Mapping[str, object] | None) -> dict[str, object]:
+        known = list(dict.fromkeys(key for row in rows for key in row))
+        if column in known:
+            return {query: row.get(column) for query, row in source.items()}
+    else:
+        frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+        known = frame.columns
+        own = [name for name in ("_id", "id") if name in known]
+        ids = own[0] if own else find_name(known, "query_id")
+        assert ids is not None
+        if column in known:
+            return dict(zip(frame[ids].cast(pl.String).to_list(), frame[column].to_list(), strict=True))
     if otherwise is not None:
         return dict(otherwise)
     raise InputError(

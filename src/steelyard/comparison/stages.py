@@ -9,6 +9,7 @@ the ordering add up to the loss of the pipeline.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,10 +20,9 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
 from steelyard.alignment.frames import token_counts
-from steelyard.alignment.hits import Floats, Ints
+from steelyard.alignment.hits import Floats
 from steelyard.alignment.ranking import ranked_rows
 from steelyard.checks import text_value
-from steelyard.comparison.calls import LIST, calls_of, calls_table, joined
 from steelyard.comparison.compare import slice_values
 from steelyard.comparison.slices import column_values, in_order, slice_labels
 from steelyard.comparison.testing import ComparisonPlan
@@ -48,14 +48,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 NEVER, BELOW, DELIVERED = "never retrieved", "below the cutoff", "delivered"
-ORDERING = "ordering"
-"""What the last list loses because its documents are not in ideal order."""
-
-BUDGET = "budget"
-"""The stage of a measure with a budget of tokens: it cuts the last list."""
-
-NOTHING = 1e-9
-"""A loss below this is rounding."""
+ORDERING = "ordering"  # What the last list loses because its documents are not in ideal order.
+BUDGET = "budget"  # The stage of a measure with a budget of tokens: it cuts the last list.
+CALLS, LIST = "calls", "list"
+NOTHING = 1e-9  # A loss below this is rounding.
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +63,10 @@ class StagesData:
     target_fates: one row per target (without targets: per relevant document) with its query, its fate, and the best
     rank of its documents in each stage. moves: per step, relevant documents that entered and left the first k.
     added: per step, relevant documents that no stage before has. below_depth: per step, the lost targets that were
-    ranked deeper than the list that it returned. own: per parallel
-    stage, its ceiling and what the joint ceiling would lose without it. unit: 'target' or 'relevant document'.
-    run: the run of a bench, if it is one; others: the other runs of that bench that have stages. lists: what its stages
-    before the last one returned, and with a budget all of them. reads: what each stage read.
-    calls: for stages with several calls per question, one row per stage and call (see `calls_table`).
+    ranked deeper than the list that it returned. own: per parallel stage, its ceiling and what the joint ceiling would
+    lose without it. unit: 'target' or 'relevant document'. run: the run of a bench, if it is one; others: the other
+    runs of that bench that have stages. lists: what its stages before the last one returned, and with a budget all of
+    them. reads: what each stage read. calls: for stages with several calls per question, see `calls_table`.
     """
 
     measure: Measure
@@ -118,15 +113,13 @@ class StagesData:
         lost_intervals, intervals = mean_intervals(self.losses), mean_intervals(self.ceilings)
         targets = [self.fates[NEVER], *(self.fates[f"lost in {step}"] for step in self.steps[1:]), self.fates[BELOW]]
         rows: list[dict[str, Any]] = []
-        for place, part in enumerate(self.parts):
-            low, high = lost_intervals[place]
-            row = {"stage": part, "lost": float(self.losses[place].mean()), "low": low, "high": high}
-            row["targets_lost"] = targets[place]
+        for place, (part, (low, high), lost) in enumerate(zip(self.parts, lost_intervals, targets, strict=True)):
+            row: dict[str, Any] = {"stage": part, "lost": float(self.losses[place].mean()), "targets_lost": lost}
+            row |= {"low": low, "high": high}
             if place < len(self.steps):
-                lifted, pushed = self.moves[place] or (None, None)
-                ends = dict(zip(("ceiling_low", "ceiling_high"), intervals[place], strict=True))
-                row |= {"ceiling": float(self.ceilings[place].mean()), **ends}
-                row |= {"value": float(self.values[place].mean()), "lifted": lifted, "pushed": pushed}
+                row["ceiling_low"], row["ceiling_high"] = intervals[place]
+                row["lifted"], row["pushed"] = self.moves[place] or (None, None)
+                row |= {"ceiling": float(self.ceilings[place].mean()), "value": float(self.values[place].mean())}
                 row |= {"below_depth": self.below_depth[place], "added": self.added[place]}
             rows.append(plain_values(row))
         return rows
@@ -158,17 +151,14 @@ class StagesData:
         """One row per value of the column of `by`: the queries, the best value, what each part lost, and the value."""
         if self.sliced is None:
             return None
-        column, values = self.sliced
-        labels = slice_labels(self.queries, values)
+        labels = slice_labels(self.queries, self.sliced[1])
         rows = []
         for value in in_order(labels):
             chosen = np.array([label == value for label in labels])
+            row = {self.sliced[0]: value, "queries": int(chosen.sum()), "best": float(self.best[chosen].mean())}
             lost = self.losses[:, chosen].mean(axis=1).tolist()
-            rows.append(
-                {column: value, "queries": int(chosen.sum()), "best": float(self.best[chosen].mean())}
-                | {f"lost {part}": each for part, each in zip(self.parts, lost, strict=True)}
-                | {"value": float(self.values[-1][chosen].mean())}
-            )
+            row |= {f"lost {part}": each for part, each in zip(self.parts, lost, strict=True)}
+            rows.append({**row, "value": float(self.values[-1][chosen].mean())})
         return pl.DataFrame(rows)
 
     @cached_property
@@ -178,16 +168,12 @@ class StagesData:
         order = np.argsort(-means, kind="stable")
         if not means[order[0]] > NOTHING:
             return f"Nothing to gain: {self.measure} is {self.value:.4f}, and {self.best.mean():.4f} is the best value."
-        most, total, gained = means[order[0]], means[means > 0].sum(), -means[means < -NOTHING].sum()
-        of = f"of the {total:.2f} lost{f'; {gained:.2f} gained back' if gained else ''}"
-        top, second = (self.parts[place] for place in order[:2])
-        tests = paired_tests(self.losses[order[0]] - self.losses[order[1:]])
-        if all(test.p < self.alpha for test in tests):
+        gained = -means[means < -NOTHING].sum()
+        of = f"of the {means[means > 0].sum():.2f} lost{f'; {gained:.2f} gained back' if gained else ''}"
+        (top, most), (second, less) = ((self.parts[place], means[place]) for place in order[:2])
+        if all(test.p < self.alpha for test in paired_tests(self.losses[order[0]] - self.losses[order[1:]])):
             return f"Work on: {top} ({most:.2f} {of})"
-        return (
-            f"No stage loses significantly more than the others: {top} ({most:.2f}) and {second} "
-            f"({means[order[1]]:.2f} {of})"
-        )
+        return f"No stage loses significantly more than the others: {top} ({most:.2f}) and {second} ({less:.2f} {of})"
 
     def difference(self, other: StagesData) -> pl.DataFrame:
         """Which stage explains the difference to another pipeline with the same stages: one row per part of the loss.
@@ -207,10 +193,10 @@ class StagesData:
         mine, theirs = map(list, zip(*shared, strict=True))
         gains = np.vstack([other.losses[:, theirs] - self.losses[:, mine], self.best[mine] - other.best[theirs]])
         gains = gains if np.abs(gains[-1]).max() > NOTHING else gains[:-1]
-        ends, p_values = mean_intervals(gains), adjust([test.p for test in paired_tests(gains)]).tolist()
-        names = (*self.parts, "best")[: len(gains)]
+        p_values = adjust([test.p for test in paired_tests(gains)]).tolist()
         schema = {"stage": pl.String, **dict.fromkeys(("gained", "low", "high", "p_adjusted"), pl.Float64)}
-        rows = zip(names, gains.mean(axis=1).tolist(), ends, p_values, strict=True)
+        names = (*self.parts, "best")[: len(gains)]
+        rows = zip(names, gains.mean(axis=1).tolist(), mean_intervals(gains), p_values, strict=True)
         return pl.DataFrame([(name, gain, *end, p) for name, gain, end, p in rows], schema=schema, orient="row")
 
 
@@ -233,13 +219,9 @@ class Stages(Documented, StagesData):
             "ordering": self.ordering,
         }
         if self.own:
-            data["parallel"] = [
-                {"stage": name, "ceiling": ceiling, "adds": adds} for name, (ceiling, adds) in self.own.items()
-            ]
-        if self.calls is not None:
-            data["calls"] = self.calls.to_dicts()
-        if self.slices is not None:
-            data["slices"] = self.slices.to_dicts()
+            data["parallel"] = [{"stage": name, "ceiling": own[0], "adds": own[1]} for name, own in self.own.items()]
+        frames = {"calls": self.calls, "slices": self.slices}
+        data |= {name: frame.to_dicts() for name, frame in frames.items() if frame is not None}
         return {**plain_values(data), "notes": [note.to_dict() for note in self.notes]}
 
     def data_table(self) -> Table:
@@ -308,8 +290,7 @@ def stages(
     if isinstance(stages, (str, Path)) and not _is_result(qrels):
         from steelyard.io.spans import read_spans
 
-        texts = {} if queries is None else column_values(queries, "text")
-        questions = {query: str(text) for query, text in texts.items()}
+        questions = {} if queries is None else {q: str(text) for q, text in column_values(queries, "text").items()}
         stages, read = read_spans(Path(stages), set(judged_qrels(qrels).queries), questions)
     if not isinstance(stages, Mapping):
         of_bench: Stages = looked_up("steelyard.benchmark.folder:stages_of")(
@@ -390,13 +371,64 @@ def stages(
     )
 
 
+def calls_of(stage: Any) -> list[Any] | None:
+    """The runs of the calls of a stage, given as {"calls": [run, run]}; None if it has none.
+
+    >>> calls_of({"calls": [{"q1": ["a"]}, {"q1": ["b"]}]})
+    [{'q1': ['a']}, {'q1': ['b']}]
+    >>> calls_of({"q1": ["a"]}) is None
+    True
+    """
+    calls = stage.get(CALLS) if isinstance(stage, Mapping) and set(stage) <= {CALLS, LIST} else None
+    if not isinstance(calls, Sequence) or not calls or any(isinstance(each, str) for each in calls):
+        return None
+    return list(calls)
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """The lists of several runs one after the other, every document once."""
+    tables = [run.table.select("query_id", "doc_id") for run in runs]
+    table = pl.concat(tables).unique(maintain_order=True).with_columns(score=pl.lit(None, pl.Float64))
+    return Run.from_table(table, ordered=True)
+
+
+def calls_table(calls: Mapping[str, Sequence[Run]], judged: Qrels, level: float | None) -> pl.DataFrame:
+    """One row per stage and call.
+
+    queries: those that made this call. recall: the share of the relevant documents that this call and those before it
+    returned, the mean over the queries with a relevant document. added: what this call adds to it. nothing_new: queries
+    whose call returned no document that an earlier one did not; no_relevant: no such relevant document.
+    """
+    grade = pl.col("grade")
+    relevant = judged.frame.drop_nulls("doc_id").filter(grade > 0 if level is None else grade >= level)
+    relevant = relevant.select("query_id", "doc_id").unique()
+    sizes = relevant.group_by("query_id").len("relevant")
+    rows: list[tuple[Any, ...]] = []
+    for stage, runs in calls.items():
+        tables = [run.table.select("query_id", "doc_id").unique() for run in runs]
+        numbered = pl.concat([table.with_columns(call=pl.lit(n)) for n, table in enumerate(tables, start=1)])
+        first = numbered.group_by("query_id", "doc_id").agg(pl.col("call").min())
+        found = first.join(relevant, on=["query_id", "doc_id"]).group_by("query_id", "call").len("found")
+        shares = found.join(sizes, on="query_id").with_columns(share=pl.col("found") / pl.col("relevant"))
+        recall = 0.0
+        for number, run in enumerate(runs, start=1):
+            new, useful, its = (each.filter(pl.col("call") == number) for each in (first, found, shares))
+            made = set(run.queries)
+            added = math.fsum(its["share"]) / max(1, sizes.height)
+            recall += added
+            useless = len(made - set(new["query_id"])), len(made - set(useful["query_id"]))
+            rows.append((stage, number, len(made), recall, added, *useless))
+    schema: dict[str, Any] = {"stage": pl.String, "call": pl.Int64, "queries": pl.Int64}
+    schema |= {"recall": pl.Float64, "added": pl.Float64, "nothing_new": pl.Int64, "no_relevant": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def _is_result(source: Any) -> bool:
     """Whether a source is the result of a bench, or its folder."""
-    if not isinstance(source, (str, Path)):
-        return not isinstance(source, (Mapping, Qrels)) and isinstance(
-            getattr(source, "folder", getattr(source, "path", None)), Path
-        )
-    return Path(source).name == "result.json" or (Path(source) / "result.json").is_file()
+    if isinstance(source, (str, Path)):
+        return Path(source).name == "result.json" or (Path(source) / "result.json").is_file()
+    folder = getattr(source, "folder", getattr(source, "path", None))
+    return isinstance(folder, Path) and not isinstance(source, (Mapping, Qrels))
 
 
 def check_splits(key: str, measure: Measure) -> None:
@@ -420,10 +452,9 @@ def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) ->
     if ORDERING in names:
         raise InputError(f"{ORDERING!r} cannot be the name of a stage: it is the loss of the last list's order.")
     named = {name for read in inputs.values() for name in read}
+    if unknown := [name for name in [*inputs, *named] if name not in names]:
+        raise InputError(f"inputs: there is no stage {unknown[0]!r}.{did_you_mean(unknown[0], names)}")
     reads: dict[str, tuple[str, ...]] = {}
-    for name in [*inputs, *named]:
-        if name not in names:
-            raise InputError(f"inputs: there is no stage {name!r}.{did_you_mean(name, names)}")
     for place, name in enumerate(names):
         alone = place == 0 or names[place - 1] in named
         reads[name] = tuple(inputs[name]) if name in inputs else () if alone else (names[place - 1],)
@@ -452,10 +483,9 @@ class Plan:
         reads = stage_inputs(names, inputs)
         live = tuple(name for name in names if not reads[name])
         steps = [(" + ".join(live), live)]
-        waiting = [name for name in names if reads[name]]
-        while waiting:
-            done = waiting.pop(0)
-            needed = {other for name in waiting for other in reads[name]}
+        later = [name for name in names if reads[name]]
+        for place, done in enumerate(later, start=1):
+            needed = {other for name in later[place:] for other in reads[name]}
             live = (*(name for name in live if name in needed), done)
             steps.append((done, live))
         return cls(names, reads, tuple(steps))
@@ -539,8 +569,7 @@ def _within(run: Run, budget: int, options: Options) -> Run:
     counts = token_counts(rows["doc_id"], run.tokens)
     rows = rows if counts is None else rows.with_columns(counts)
     kept = rows.filter(pl.col("tokens").cum_sum().over("query_id") <= budget)
-    table = kept.select("query_id", "doc_id", score=pl.lit(None, pl.Float64))
-    return Run.from_table(table, ordered=True)
+    return Run.from_table(kept.select("query_id", "doc_id", score=pl.lit(None, pl.Float64)), ordered=True)
 
 
 def _of_targets(
@@ -556,17 +585,25 @@ def _of_targets(
     pairs = np.flatnonzero(targets.grade > 0 if level is None else targets.grade >= level)
     doc, (kept, target) = targets.doc[pairs], np.unique(targets.target[pairs], return_inverse=True)
     relevant, query = np.unique(doc), targets.query[kept]
-    k = np.finfo(np.float64).max  # Documents that are not in a list have the rank infinity.
-    if measure.cutoff is not None and measure.definition.cutoff_kind == "rank":
-        k = measure.cutoff
-    ranks = {name: _ranks(a) for name, a in lists.items()}
+
+    def best_of(take: np.ufunc, values: Any, otherwise: float) -> Any:
+        """The smallest or largest value of the documents of each target."""
+        found = np.full(len(kept), otherwise, dtype=values.dtype)
+        take.at(found, target, values[doc])
+        return found
+
+    by_rank = measure.cutoff is not None and measure.definition.cutoff_kind == "rank"
+    k = measure.cutoff if by_rank else np.finfo(np.float64).max  # Documents that are not in a list have rank infinity.
+    ranks = {name: np.full(len(a.judged.query), np.inf) for name, a in lists.items()}
+    for name, a in lists.items():
+        ranks[name][a.doc] = a.rank
     fate = np.zeros(len(judged.judged.doc_ids), dtype=np.int64)
     is_relevant, added = np.isin(np.arange(len(fate)), relevant), []
     for number, state in enumerate(states, start=1):
         added.append(int(np.sum(is_relevant[state.doc] & (fate[state.doc] == 0))) if number > 1 else None)
         fate[state.doc] = number
     fate[ranks[plan.names[-1]] <= k] = len(states) + 1
-    fates = _best_of(np.maximum, fate[doc], target, len(kept), 0)
+    fates = best_of(np.maximum, fate, 0)
     names = [NEVER, *(f"lost in {step}" for step, _ in plan.steps[1:]), BELOW, DELIVERED]
     counts = np.bincount(fates, minlength=len(names)).tolist()
     moves: list[tuple[int, int] | None] = [None]
@@ -575,35 +612,15 @@ def _of_targets(
         before = np.min([ranks[name] for name in plan.reads[step]], axis=0)
         was, now = before[relevant] <= k, ranks[step][relevant] <= k
         moves.append((int(np.sum(now & ~was)), int(np.sum(was & ~now))))
-        first = _best_of(np.minimum, before[doc], target, len(kept), np.inf)
+        first = best_of(np.minimum, before, np.inf)
         below.append(int(np.sum((fates == number) & (first > lists[step].retrieved[query]))))
-    ids = judged.judged.query_ids
-    columns: dict[str, Any] = {
-        "query_id": pl.Series([ids[each] for each in query.tolist()], dtype=pl.String),
-        "target": pl.Series([targets.name[each] for each in kept.tolist()], dtype=pl.String),
-        "fate": pl.Series([names[each] for each in fates.tolist()], dtype=pl.String),
+    parts = {"query_id": (judged.judged.query_ids, query), "target": (targets.name, kept), "fate": (names, fates)}
+    columns = {
+        name: pl.Series([texts[each] for each in places.tolist()], dtype=pl.String)
+        for name, (texts, places) in parts.items()
     }
     for name, each in ranks.items():
-        found = _best_of(np.minimum, each[doc], target, len(kept), np.inf).tolist()
+        found = best_of(np.minimum, each, np.inf).tolist()
         columns[f"rank {name}"] = pl.Series([None if r == np.inf else int(r) for r in found], dtype=pl.Int64)
-    return {
-        "fates": dict(zip(names, counts, strict=True)),
-        "target_fates": pl.DataFrame(columns),
-        "moves": moves,
-        "added": added,
-        "below_depth": below,
-    }
-
-
-def _ranks(a: Alignment) -> Floats:
-    """The rank of every judged document; infinite where it is not in the list."""
-    ranks = np.full(len(a.judged.query), np.inf)
-    ranks[a.doc] = a.rank
-    return ranks
-
-
-def _best_of(take: np.ufunc, values: Any, target: Ints, size: int, otherwise: float) -> Any:
-    """The smallest or largest value of the documents of each target."""
-    found = np.full(size, otherwise, dtype=values.dtype)
-    take.at(found, target, values)
-    return found
+    of_steps = {"moves": moves, "added": added, "below_depth": below}
+    return {"fates": dict(zip(names, counts, strict=True)), "target_fates": pl.DataFrame(columns), **of_steps}

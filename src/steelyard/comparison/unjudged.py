@@ -11,15 +11,13 @@ estimate is multiple imputation (Rubin 1987):
    judged documents of both lists. The features are the logarithm of the document's rank in the one list and
    in the other (the length of the list + 1 where it is absent), and an effect of each query, which has a
    normal prior with mean 0 and variance `QUERY_VARIANCE`.
-2. `DRAWS` times, coefficients are drawn from their approximate posterior, and every unjudged document in
-   the first k of either list gets a grade drawn from its probabilities. A document that both runs return
-   has one grade in both. Newly relevant documents count in R and in the ideal list. The log-odds of all
-   unjudged documents are shifted by one amount per draw, normal with standard deviation `SHIFT`: unjudged
-   documents can differ from judged ones at the same ranks.
-3. The measure is computed for both runs with each set of grades, and the differences are combined by
-   Rubin's rules: the variance of the mean difference is the mean of the variances over queries plus
-   (1 + 1/DRAWS) times the variance between draws. The t test has Barnard and Rubin's (1999) degrees of
-   freedom.
+2. `DRAWS` times, coefficients are drawn from their approximate posterior, and every unjudged document in the first k of
+   either list gets a grade drawn from its probabilities. A document that both runs return has one grade in both. Newly
+   relevant documents count in R and in the ideal list. The log-odds of all unjudged documents are shifted by one amount
+   per draw, normal with standard deviation `SHIFT`: unjudged documents can differ from judged ones at the same ranks.
+3. The measure is computed for both runs with each set of grades, and the differences are combined by Rubin's rules: the
+   variance of the mean difference is the mean of the variances over queries plus (1 + 1/DRAWS) times the variance
+   between draws. The t test has Barnard and Rubin's (1999) degrees of freedom.
 4. The p-value is that of the test that was chosen. Tests of ranks and signs are computed with each set of
    grades, and their normal scores z are combined by Rubin's rules, with variance 1 within a draw (Licht 2010).
    For the permutation test, the bootstrap, max-T and Tukey's test, which are tests of the mean, z of the plain
@@ -58,9 +56,8 @@ LOWEST_Z = -2.0
 class PairedLists:
     """The documents of two ranked lists per query, one entry per document in either list.
 
-    `query` is the number of its query; `ranks` (2 x documents) its rank in each list, from 1, infinite where
-    it is absent; `grade` its grade, NaN where it is unjudged. `lengths` (2 x queries) is how many documents
-    each list has.
+    `query` is the number of its query; `ranks` (2 x documents) its rank in each list, from 1, infinite where it is
+    absent; `grade` its grade, NaN where it is unjudged. `lengths` (2 x queries) is how many documents each list has.
     """
 
     query: Ints
@@ -104,28 +101,22 @@ def pooled(pair: PairedLists, depth: int, rel: float = 1.0) -> bool:
     - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`).
       Documents that were judged because they were returned are less relevant at lower ranks.
 
-    The first does not hold for qrels that list only relevant documents. The second does not hold for qrels that
-    add chosen non-relevant documents (cranfield: one per query, mostly near the top of the lists; hard
-    negatives). In both cases the judged documents say nothing about the relevance of unjudged ones at the same
-    ranks.
+    The first does not hold for qrels that list only relevant documents. The second does not hold for qrels that add
+    chosen non-relevant documents (cranfield: one per query, mostly near the top of the lists; hard negatives). In both
+    cases the judged documents say nothing about the relevance of unjudged ones at the same ranks.
     """
-    return any(_pooled_in(rank, pair.grade, depth, rel) for rank in pair.ranks)
-
-
-def _pooled_in(rank: Floats, grade: Floats, depth: int, rel: float) -> bool:
-    """`pooled`, in one of the two runs."""
-    there = np.isfinite(rank)
-    rank, grade = rank[there].astype(np.int64), grade[there]
-    last = int(rank.max(initial=0))
-    unjudged, not_relevant, relevant = (
-        np.bincount(rank[kept], minlength=last + 1)
-        for kept in (np.isnan(grade), (grade >= 0) & (grade < rel), grade >= rel)
-    )
-    judged, unknown = (np.cumsum(counts)[1 : depth + 1] for counts in (not_relevant, unjudged))
-    share = judged / np.maximum(judged + unknown, 1)
-    if not np.any((judged >= FEWEST_JUDGED) & (share >= LOWEST_SHARE)):
-        return False
-    return _rank_sum(not_relevant, relevant) >= LOWEST_Z
+    for all_ranks in pair.ranks:
+        there = np.isfinite(all_ranks)
+        rank, grade = all_ranks[there].astype(np.int64), pair.grade[there]
+        unjudged, not_relevant, relevant = (
+            np.bincount(rank[kept], minlength=int(rank.max(initial=0)) + 1)
+            for kept in (np.isnan(grade), (grade >= 0) & (grade < rel), grade >= rel)
+        )
+        judged, unknown = (np.cumsum(counts)[1 : depth + 1] for counts in (not_relevant, unjudged))
+        enough = (judged >= FEWEST_JUDGED) & (judged / np.maximum(judged + unknown, 1) >= LOWEST_SHARE)
+        if np.any(enough) and _rank_sum(not_relevant, relevant) >= LOWEST_Z:
+            return True
+    return False
 
 
 def _rank_sum(these: Ints, others: Ints) -> float:
@@ -175,12 +166,15 @@ class GradeDraws:
     """
 
     def __init__(self, pair: PairedLists, noise: Noise) -> None:
-        known = ~pair.unjudged
-        queries = pair.lengths.shape[1]
-        self._pair = pair
-        self._noise = noise
-        self.levels = _levels(pair.grade[known])
-        self._features = _features(pair)
+        known, queries = ~pair.unjudged, pair.lengths.shape[1]
+        self._pair, self._noise = pair, noise
+        self.levels = np.unique(pair.grade[known])
+        if len(self.levels) > MOST_LEVELS:
+            shares = np.linspace(0, 1, MOST_LEVELS)
+            self.levels = np.unique(np.quantile(pair.grade[known], shares, method="lower"))
+        # 1 and the logarithm of the rank in each list; an absent document ranks behind the last one.
+        last = pair.lengths[:, pair.query] + 1.0
+        self._features = np.column_stack([np.ones(len(pair.query)), *np.log(np.minimum(pair.ranks, last))])
         self._features[:, 1:] -= self._features[known, 1:].mean(axis=0)
         self._models = [
             _fit(self._features[known], pair.query[known], queries, pair.grade[known] >= level)
@@ -195,45 +189,27 @@ class GradeDraws:
         unjudged = self._pair.unjudged
         new = wanted & ~self._known
         if new.any():
-            self._drawn[new[unjudged]] = self._of_new(new)
+            thresholds, features = self._thresholds[new[unjudged]], self._features[new]
+            drawn = np.zeros(thresholds.shape, dtype=np.uint8)
+            reached = np.ones(thresholds.shape, dtype=bool)
+            for model in self._models:
+                coefficients, effects = model.drawn(self._noise)
+                odds = features[:, 1:] @ coefficients
+                odds += effects[self._pair.query[new]]
+                # A level is reached if the level below is and its log-odds are above the document's threshold.
+                reached &= thresholds < odds
+                drawn += reached
+            self._drawn[new[unjudged]] = drawn
             self._known |= new
         return np.ascontiguousarray(self._drawn[wanted[unjudged]].T)
-
-    def _of_new(self, wanted: Bools) -> NDArray[np.uint8]:
-        """A level is reached if the level below is and its log-odds are above the document's threshold."""
-        thresholds = self._thresholds[wanted[self._pair.unjudged]]
-        features, query = self._features[wanted], self._pair.query[wanted]
-        drawn = np.zeros(thresholds.shape, dtype=np.uint8)
-        reached = np.ones(thresholds.shape, dtype=bool)
-        for model in self._models:
-            coefficients, effects = model.drawn(self._noise)
-            odds = features[:, 1:] @ coefficients
-            odds += effects[query]
-            reached &= thresholds < odds
-            drawn += reached
-        return drawn
-
-
-def _levels(grades: Floats) -> Floats:
-    """The distinct grades, lowest first; quantiles of them where they are many."""
-    levels = np.unique(grades)
-    if len(levels) <= MOST_LEVELS:
-        return levels
-    return np.unique(np.quantile(grades, np.linspace(0, 1, MOST_LEVELS), method="lower"))
-
-
-def _features(pair: PairedLists) -> Floats:
-    """1 and the logarithm of the rank in each list; an absent document ranks behind the last one."""
-    last = pair.lengths[:, pair.query] + 1.0
-    return np.column_stack([np.ones(len(pair.query)), *np.log(np.minimum(pair.ranks, last))])
 
 
 @dataclass(frozen=True, eq=False)
 class _Model:
     """A logistic regression with query effects: its mode, and the blocks of its Hessian.
 
-    `precision` is that of the coefficients with the query effects integrated out, `cross` (queries x
-    coefficients) and `query_precision` the blocks of the query effects.
+    `precision` is that of the coefficients with the query effects integrated out, `cross` (queries x coefficients) and
+    `query_precision` the blocks of the query effects.
     """
 
     coefficients: Floats
@@ -256,10 +232,8 @@ class _Model:
 
 def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
     """Newton's method; the query effects are eliminated, so that a step costs one pass over the documents."""
-    width = features.shape[1]
-    penalty = np.full(width, RIDGE)
-    penalty[0] = 1e-3
-    coefficients, effects = np.zeros(width), np.zeros(queries)
+    penalty = np.array([1e-3, *[RIDGE] * (features.shape[1] - 1)])
+    coefficients, effects = np.zeros(len(penalty)), np.zeros(queries)
     for _ in range(25):
         mean = 0.5 * (1.0 + np.tanh(0.5 * (features @ coefficients + effects[query])))
         weight = np.maximum(mean * (1 - mean), 1e-6)

@@ -120,7 +120,10 @@ def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[st
     >>> documents, pool.rank.tolist()
     (['b', 'a'], [[2, 1], [1, 0]])
     """
-    firsts = [_without_repeats(listed) for listed in lists]
+    firsts: list[dict[str, float]] = [{} for _ in lists]
+    for first, listed in zip(firsts, lists, strict=True):
+        for doc, score in listed:
+            first.setdefault(doc, score)
     documents = sorted({doc for first in firsts for doc in first}, reverse=True)
     rank = np.zeros((len(lists), len(documents)), dtype=np.int64)
     value = np.full((len(lists), len(documents)), np.nan)
@@ -130,13 +133,6 @@ def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[st
         rank[column, positions] = np.arange(1, len(positions) + 1)
         value[column, positions] = list(first.values())
     return documents, CandidatePool(np.zeros(1, dtype=np.int64), rank, value)
-
-
-def _without_repeats(listed: Sequence[tuple[str, float]]) -> dict[str, float]:
-    first: dict[str, float] = {}
-    for doc, score in listed:
-        first.setdefault(doc, score)
-    return first
 
 
 @dataclass(frozen=True)
@@ -165,8 +161,12 @@ def pool_runs(runs: Sequence[Run], scores: bool) -> PooledRuns:
     A repeated document counts at its best rank, and the ranks below it move up.
     """
     tables = [run.table.select("query_id", "doc_id", "score") for run in runs]
-    if scores:
-        _check_scores(runs, tables)
+    for column, table in enumerate(tables):
+        if scores and table["score"].null_count():
+            raise InputError(
+                f"{label(runs, column)} has ranked ids without scores, and this method needs scores. Use a method on "
+                "ranks (rrf, borda, isr, rbc, condorcet), or norm='rank', which scores a document by its rank."
+            )
     return _pool_native(runs, tables) or _pool(runs, tables)
 
 
@@ -178,10 +178,8 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
         return None
     rank = np.zeros((len(runs), total), dtype=np.int64)
     value, rows = np.empty((len(runs), total)), np.empty(total, dtype=np.int64)
-    columns = [
-        (table["query_id"], table["doc_id"], scores_of(table), run.ordered)
-        for run, table in zip(runs, tables, strict=True)
-    ]
+    pairs = zip(runs, tables, strict=True)
+    columns = [(table["query_id"], table["doc_id"], scores_of(table), run.ordered) for run, table in pairs]
     found = native.pool_frames(columns, rank, value, rows)
     if found is None:
         return None
@@ -197,14 +195,9 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
     empty = list(dict.fromkeys(query for run in runs for query in run.empty if query not in known))
     counts = np.frombuffer(answered, np.int64).tolist()
     counts = [count + len(run.empty) for count, run in zip(counts, runs, strict=True)]
-    return PooledRuns(
-        queries=queries,
-        docs=pl.concat([table["doc_id"] for table in tables]),
-        rows=rows[:size],
-        pool=pool,
-        empty=empty,
-        notes=(*notes, *_missing_notes(runs, counts, len(queries) + len(empty))),
-    )
+    notes += _missing_notes(runs, counts, len(queries) + len(empty))
+    docs = pl.concat([table["doc_id"] for table in tables])
+    return PooledRuns(queries, docs, rows[:size], pool, empty, tuple(notes))
 
 
 def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
@@ -233,7 +226,9 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
         start = here.stop
         score, rows, value = table["score"].fill_null(np.nan).to_numpy(), candidate[here], pool.value[column]
         if run.ordered:
-            order = _in_own_order(query[here], rows)
+            # By query, in the order of the run, without repeats.
+            order = np.argsort(query[here], kind="stable")
+            order = order[np.sort(np.unique(rows[order], return_index=True)[1])]
             placed = rows[order]
             value[placed] = score[order]
             same = np.diff(pool.query[placed]) == 0
@@ -254,23 +249,6 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
         empty=[query_id for query_id in every_query if query_id not in answered],
         notes=(*notes, *_missing_notes(runs, [len(run.queries) for run in runs], len(every_query))),
     )
-
-
-def _in_own_order(query: Ints, rows: Ints) -> Ints:
-    """The rows of a run by query, in the order of the run, without repeats."""
-    order = np.argsort(query, kind="stable")
-    first = np.zeros(len(order), dtype=bool)
-    first[np.unique(rows[order], return_index=True)[1]] = True
-    return order[first]
-
-
-def _check_scores(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> None:
-    for column, table in enumerate(tables):
-        if table["score"].null_count():
-            raise InputError(
-                f"{label(runs, column)} has ranked ids without scores, and this method needs scores. Use a method on "
-                "ranks (rrf, borda, isr, rbc, condorcet), or norm='rank', which scores a document by its rank."
-            )
 
 
 def _missing_notes(runs: Sequence[Run], answered: Sequence[int], queries: int) -> list[Note]:
@@ -304,9 +282,6 @@ class JudgedPool:
 
     def alignment(self, score: Floats) -> Alignment:
         """The alignment of the fused run with these scores, ranked as in `evaluate`."""
-        return join(self.qrels, self._hits(score))
-
-    def _hits(self, score: Floats) -> Hits:
         order = self.pool.best_first(score)
         rank, query = self.pool.ranks(order), self.query[order]
         above = np.concatenate([[True], (np.diff(score[order]) != 0) | (np.diff(query) != 0)])[: len(order)]
@@ -318,7 +293,7 @@ class JudgedPool:
         top = np.full(len(self.answered), np.nan)
         top[query[rank == 1]] = score[order[rank == 1]]
         nothing = np.zeros(0, dtype=np.int64)
-        return Hits(
+        hits = Hits(
             retrieved=np.bincount(query, minlength=len(self.answered)),
             answered=self.answered,
             top_score=top,
@@ -330,6 +305,7 @@ class JudgedPool:
             repeat_query=nothing,
             repeat_rank=nothing,
         )
+        return join(self.qrels, hits)
 
 
 def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
@@ -340,13 +316,9 @@ def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
     pool, kept = pooled.pool.of_queries(position >= 0)
     query = position[position >= 0][pool.query]
     listed = pl.DataFrame({"query": query, "doc_id": pooled.documents(kept)})
-    known = pl.DataFrame(
-        {
-            "query": np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)),
-            "doc_id": pl.Series(list(judged.doc_ids), dtype=pl.String),
-            "doc": np.arange(len(judged.doc_ids)),
-        }
-    )
+    query_of = np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts))
+    docs = pl.Series(list(judged.doc_ids), dtype=pl.String)
+    known = pl.DataFrame({"query": query_of, "doc_id": docs, "doc": np.arange(len(docs))})
     doc = listed.join(known, on=["query", "doc_id"], how="left", maintain_order="left")["doc"]
     answered = np.zeros(len(judged.query_ids), dtype=np.bool_)
     answered[position[position >= 0]] = True

@@ -29,11 +29,10 @@ def fuse(
 ) -> Run:
     """Fuse runs: one list per query, from the lists of all runs.
 
-    `runs` are two or more Runs, paths, mappings or frames. `method` is one of rrf (k=60), combsum,
-    wsum, combmnz, combanz, combmax, combmin, combmed, borda, isr, logn-isr (sigma=0.01), rbc (phi=0.8)
-    and condorcet. Methods on scores normalise each list first: `norm` is min-max (the default), max, sum, z,
-    rank or none. `weights` (rrf, wsum, borda, isr, logn-isr, rbc, condorcet) are one per run; a run of
-    weight 0 is not used. `depth` cuts the fused lists.
+    `runs` are two or more Runs, paths, mappings or frames. `method` is one of rrf (k=60), combsum, wsum, combmnz,
+    combanz, combmax, combmin, combmed, borda, isr, logn-isr (sigma=0.01), rbc (phi=0.8) and condorcet. Methods on
+    scores normalise each list first: `norm` is min-max (the default), max, sum, z, rank or none. `weights` (rrf, wsum,
+    borda, isr, logn-isr, rbc, condorcet) are one per run; a run of weight 0 is not used. `depth` cuts the fused lists.
 
     The fused run has scores; equal ones are ordered by the tie policy of `evaluate`. A query that is missing from
     some runs is fused from the others, and `notes` has the number of such queries.
@@ -69,12 +68,7 @@ def read_runs(runs: Sequence[Any] | Mapping[str, Any]) -> list[Run]:
 
 
 def fused_run(
-    runs: Sequence[Run],
-    pooled: PooledRuns,
-    score: Floats,
-    name: str,
-    notes: tuple[Note, ...] = (),
-    depth: int | None = None,
+    runs: Sequence[Run], pooled: PooledRuns, score: Floats, name: str, notes: tuple[Note, ...], depth: int | None = None
 ) -> Run:
     """The run of the fused scores; candidates with a score of NaN are left out."""
     order = pooled.pool.best_first(score)
@@ -84,20 +78,11 @@ def fused_run(
     counts = pooled.pool.counts(order)
     query = np.repeat(np.arange(len(counts)), counts)
     empty = [*pooled.empty, *(q for q, count in zip(pooled.queries, counts.tolist(), strict=True) if not count)]
-    rows = pl.DataFrame(
-        {
-            "query_id": pl.Series(pooled.queries, dtype=pl.String).gather(query),
-            "doc_id": pooled.documents(order),
-            "score": score[order],
-        }
-    )
+    queries = pl.Series(pooled.queries, dtype=pl.String).gather(query)
+    rows = pl.DataFrame({"query_id": queries, "doc_id": pooled.documents(order), "score": score[order]})
     unanswered = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
-    fused = Run(
-        pl.concat([rows, unanswered], how="diagonal"),
-        name=name,
-        tokens=_merged([run.tokens for run in runs]),
-        texts=_merged([run.texts for run in runs]),
-    )
+    tokens, texts = _merged([run.tokens for run in runs]), _merged([run.texts for run in runs])
+    fused = Run(pl.concat([rows, unanswered], how="diagonal"), name=name, tokens=tokens, texts=texts)
     # The rows are in the order of `frame` already.
     fused.__dict__["frame"] = rows.select("query_id", "doc_id", pl.Series("rank", rank), "score")
     fused.notes = notes

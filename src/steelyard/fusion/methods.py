@@ -67,8 +67,7 @@ def borda(pool: CandidatePool, weights: Floats) -> Floats:
     """
     candidates = np.repeat(pool.candidates, pool.candidates)
     shared = np.repeat((pool.candidates - pool.lengths + 1) / 2, pool.candidates, axis=1)
-    points = np.where(pool.found, candidates - pool.rank + 1, shared)
-    return _summed(weights, points)
+    return _summed(weights, np.where(pool.found, candidates - pool.rank + 1, shared))
 
 
 def isr(pool: CandidatePool, weights: Floats) -> Floats:
@@ -116,9 +115,8 @@ def _inverse_squares(pool: CandidatePool, weights: Floats) -> Floats:
 
 def _of_ranks(pool: CandidatePool, worth: Callable[[Floats], Floats]) -> Floats:
     """The value of each candidate's rank in each list; 0 if the list does not contain it."""
-    deepest = int(pool.rank.max(initial=0))
-    table = np.concatenate([[0.0], worth(np.arange(1.0, deepest + 1))])
-    return table[pool.rank]
+    ranks = np.arange(1.0, int(pool.rank.max(initial=0)) + 1)
+    return np.concatenate([[0.0], worth(ranks)])[pool.rank]
 
 
 def _summed(weights: Floats, parts: Floats) -> Floats:
@@ -198,12 +196,9 @@ class Recipe:
 
     def settings(self) -> dict[str, Any]:
         """As keyword arguments of `fuse`."""
-        chosen: dict[str, Any] = {"method": self.method.name}
-        if self.norm is not None:
-            chosen["norm"] = self.norm
-        if self.weights is not None:
-            chosen["weights"] = list(self.weights)
-        return {**chosen, **dict(self.parameters)}
+        weights = None if self.weights is None else list(self.weights)
+        chosen = {"method": self.method.name, "norm": self.norm, "weights": weights, **dict(self.parameters)}
+        return {name: value for name, value in chosen.items() if value is not None}
 
     def __str__(self) -> str:
         parts = [f"{name}={value:g}" for name, value in self.parameters]
@@ -294,10 +289,8 @@ def _weights(method: Method, weights: Sequence[float] | None, lists: int) -> tup
     except (TypeError, ValueError):
         raise InputError(f"weights are {weights!r}; expected one number per run, as in [0.7, 0.3].") from None
     if len(given) != lists:
-        raise InputError(
-            f"{counted(len(given), 'weight')} for {counted(lists, 'run')}; expected one per run, in the order of "
-            "the runs."
-        )
+        counts = f"{counted(len(given), 'weight')} for {counted(lists, 'run')}"
+        raise InputError(f"{counts}; expected one per run, in the order of the runs.")
     if not all(0 <= weight < float("inf") for weight in given):
         raise InputError(f"weights are {list(given)}; expected finite numbers, none below 0.")
     if not any(given):

@@ -16,7 +16,7 @@ from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import evaluate
-from steelyard.fusion.candidates import CandidatePool, JudgedPool, PooledRuns, judged_pool, pool_runs
+from steelyard.fusion.candidates import CandidatePool, JudgedPool, judged_pool, pool_runs
 from steelyard.fusion.fuse import fused_name, fused_run, read_runs
 from steelyard.fusion.methods import Method, Recipe, method_named, recipe
 from steelyard.fusion.normalise import NORMS, normalise
@@ -44,8 +44,7 @@ PARAMETERS: dict[str, tuple[float, ...]] = {
 SCORE_NORMS = tuple(name for name in NORMS if name != "none")
 SIMPLEX = "simplex"
 MOST_WEIGHTS = 300
-SAME_DIGITS = 12
-"""Scores that agree to this many decimals are equally good."""
+SAME_DIGITS = 12  # Scores that agree to this many decimals are equally good.
 
 
 @dataclass(frozen=True)
@@ -62,12 +61,11 @@ class Fold:
 class Tuned:
     """The result of `tune`.
 
-    `held_out` is the score to report: every query is scored with parameters chosen without it. `tuned_on` is
-    the score of the final parameters on the queries that they were chosen on, and `optimism` is the difference.
-    `run` has the lists behind `held_out`; queries that are not in the qrels are fused with the final
-    parameters. `settings` are the final parameters, chosen on all queries, as keyword arguments of `fuse`.
-    `values` has the value of every query for the held-out fused run, the method with its defaults, and each run
-    that was fused.
+    `held_out` is the score to report: every query is scored with parameters chosen without it. `tuned_on` is the score
+    of the final parameters on the queries that they were chosen on, and `optimism` is the difference. `run` has the
+    lists behind `held_out`; queries that are not in the qrels are fused with the final parameters. `settings` are the
+    final parameters, chosen on all queries, as keyword arguments of `fuse`. `values` has the value of every query for
+    the held-out fused run, the method with its defaults, and each run that was fused.
     """
 
     method: str
@@ -134,12 +132,8 @@ class Tuned:
             "settings": self.settings,
             "stability": self.stability,
             "folds": [
-                {
-                    "queries": len(fold.queries),
-                    "settings": fold.chosen.settings(),
-                    "tuned_on": fold.tuned_on,
-                    "held_out": fold.held_out,
-                }
+                {"queries": len(fold.queries), "settings": fold.chosen.settings()}
+                | {"tuned_on": fold.tuned_on, "held_out": fold.held_out}
                 for fold in self.folds
             ],
             "scores": dict(self.scores),
@@ -158,8 +152,7 @@ class Tuned:
         return "\n".join(
             [
                 f"{self.measure} of {self.method} over {counted(len(self.queries), 'query', 'queries')} in "
-                f"{len(self.folds)} folds, "
-                f"{counted(self.tried, 'setting')} tried",
+                f"{len(self.folds)} folds, {counted(self.tried, 'setting')} tried",
                 *(f"  {label:<{width}}  {score:.4f}  {about}".rstrip() for label, score, about in rows),
                 f"  final parameters: {self.final} (also chosen for {agreed} of {len(self.folds)} folds)",
                 *(
@@ -201,7 +194,11 @@ def tune(
     >>> tuned.settings["weights"], tuned.held_out, tuned.optimism, tuned.stability
     ([4.0, 1.0], 1.0, 0.0, 1.0)
     """
-    runs, qrels, measure = read_runs(runs), Qrels.of(qrels), _measure(measure, rel)
+    runs, qrels, measure = read_runs(runs), Qrels.of(qrels), with_rel(parse(str(measure)), rel)
+    if measure.definition.better == "neither":
+        raise MeasureError(
+            f"{measure} is better neither higher nor lower, so it cannot be tuned for; use another, such as nDCG@10."
+        )
     settings, default = _settings(runs, method, grid)
     pooled = pool_runs(runs, any(setting.reads_scores for setting in settings))
     judged = judged_pool(qrels, pooled)
@@ -216,6 +213,13 @@ def tune(
         unique = run.name if run.name not in values else f"{run.name} ({number})"
         with shown_otherwise():
             values[unique] = evaluate(qrels, run, measure).values(measure)
+    # Every query is fused with the choice for its fold; queries that are not in the qrels with the final choice.
+    choice_of = dict(zip(qrels.queries, np.array(chosen)[fold].tolist(), strict=True))
+    choices = np.array([choice_of.get(query, final) for query in pooled.queries], dtype=np.int64)
+    score = np.full(pooled.pool.size, np.nan)
+    for choice in np.unique(choices):
+        part, kept = pooled.pool.of_queries(choices == choice)
+        score[kept] = trials.settings[choice].scores(part)
     return Tuned(
         method=default.method.name,
         measure=str(measure),
@@ -228,7 +232,7 @@ def tune(
         scores={run_name: summary(measure, row) for run_name, row in values.items()},
         values=values,
         queries=qrels.queries,
-        run=_held_out_run(runs, pooled, qrels, fold, trials, [*chosen, final], label),
+        run=fused_run(runs, pooled, score, label, pooled.notes),
         better=measure.definition.better,
         notes=(*pooled.notes, *trials.notes),
     )
@@ -272,15 +276,6 @@ class _Trials:
         )
 
 
-def _measure(measure: str | Measure, rel: float | None) -> Measure:
-    parsed = with_rel(parse(str(measure)), rel)
-    if parsed.definition.better == "neither":
-        raise MeasureError(
-            f"{parsed} is better neither higher nor lower, so it cannot be tuned for; use another, such as nDCG@10."
-        )
-    return parsed
-
-
 def _folds(judged: JudgedPool, folds: int, seed: int) -> Ints:
     """The fold of every query of the qrels, by the seed; the order of the queries does not matter."""
     queries = judged.qrels.queries
@@ -302,9 +297,7 @@ def _try(
     settings: Sequence[Recipe], judged: JudgedPool, measure: Measure, lenient: bool, progress: Progress | None
 ) -> _Trials:
     """The values of every setting. Lenient: a normalisation that is an error for these scores is left out."""
-    tried: list[Recipe] = []
-    rows: list[Floats] = []
-    notes: list[Note] = []
+    tried, rows, notes = [], [], []
     pools: dict[str | None, CandidatePool | None] = {None: judged.pool}
     for number, setting in enumerate(settings):
         if progress is not None:
@@ -333,25 +326,6 @@ def _values(score: Floats, judged: JudgedPool, measure: Measure) -> Floats:
         ) from error
 
 
-def _held_out_run(
-    runs: Sequence[Run],
-    pooled: PooledRuns,
-    qrels: Qrels,
-    fold: Ints,
-    trials: _Trials,
-    choices: Sequence[int],
-    name: str,
-) -> Run:
-    """Every query fused with the choice for its fold; queries that are not in the qrels with the last, final choice."""
-    fold_of = dict(zip(qrels.queries, fold.tolist(), strict=True))
-    setting = np.array([choices[fold_of.get(query, -1)] for query in pooled.queries], dtype=np.int64)
-    score = np.full(pooled.pool.size, np.nan)
-    for choice in np.unique(setting):
-        part, kept = pooled.pool.of_queries(setting == choice)
-        score[kept] = trials.settings[choice].scores(part)
-    return fused_run(runs, pooled, score, name, pooled.notes)
-
-
 def recipes(method: str, runs: int, grid: Mapping[str, Any] | None = None) -> list[Recipe]:
     """Every combination of the grid; the method's default first, if it is one of them.
 
@@ -363,19 +337,22 @@ def recipes(method: str, runs: int, grid: Mapping[str, Any] | None = None) -> li
     [{'method': 'rbc', 'phi': 0.8}, {'method': 'rbc', 'phi': 0.5}]
     """
     chosen = method_named(method)
-    axes = _default_grid(chosen, runs) if grid is None else _checked_grid(chosen, runs, grid)
+    axes: dict[str, Sequence[Any]] = {name: PARAMETERS[name] for name in chosen.defaults}
+    if grid is not None:
+        axes = _checked_grid(chosen, runs, grid)
+    elif chosen.norm is not None:
+        axes["norm"] = SCORE_NORMS
+    if grid is None and chosen.weighted and not chosen.defaults:
+        axes["weights"] = simplex(runs)
     settings = [recipe(runs, chosen.name, **dict(zip(axes, values, strict=True))) for values in product(*axes.values())]
     default = recipe(runs, chosen.name)
-    return sorted(dict.fromkeys(settings), key=lambda setting: not _is_default(setting, default))
 
+    def is_other(setting: Recipe) -> bool:
+        """Whether a setting is not the method's default; equal weights are the same as none."""
+        equal = setting.weights is None or len(set(setting.weights)) == 1
+        return not equal or (setting.norm, setting.parameters) != (default.norm, default.parameters)
 
-def _default_grid(method: Method, runs: int) -> dict[str, Sequence[Any]]:
-    axes: dict[str, Sequence[Any]] = {name: PARAMETERS[name] for name in method.defaults}
-    if method.norm is not None:
-        axes["norm"] = SCORE_NORMS
-    if method.weighted and not method.defaults:
-        axes["weights"] = simplex(runs)
-    return axes
+    return sorted(dict.fromkeys(settings), key=is_other)
 
 
 def simplex(runs: int, steps: int | None = None) -> list[tuple[float, ...]]:
@@ -413,9 +390,3 @@ def _checked_grid(method: Method, runs: int, grid: Mapping[str, Any]) -> dict[st
             raise InputError(f"the grid's {name} is {values!r}; expected a list of values to try.")
         axes[name] = values
     return axes
-
-
-def _is_default(setting: Recipe, default: Recipe) -> bool:
-    """Whether a setting is the method's default; equal weights are the same as none."""
-    equal = setting.weights is None or len(set(setting.weights)) == 1
-    return equal and (setting.norm, setting.parameters) == (default.norm, default.parameters)
