@@ -93,10 +93,9 @@ def _every_name(dialect: Dialect, grades: Sequence[int]) -> Iterator[tuple[str, 
             for chosen in product(*(_choices(name, spelled, grades) for name in names)):
                 values = dict(zip(names, chosen, strict=True))
                 yield filled(pattern, values), parse(filled(spelled, values))
-    known = definitions()
-    own = dialect.defaults if dialect.names else [name for name in known if name not in _NOT_OF_LISTS]
+    own = dialect.defaults if dialect.names else [name for name in definitions() if name not in _NOT_OF_LISTS]
     for name in own:
-        definition = known[name]
+        definition = definitions()[name]
         without = [] if definition.cutoff == "required" else [name]
         cutoffs = [] if definition.cutoff == "none" else [f"{name}@{cutoff}" for cutoff in _cutoffs(definition)]
         for text in (*without, *cutoffs):

@@ -108,9 +108,8 @@ class Dialect:
         own = {folded(pattern): spelled for pattern, spelled in self.names.items() if "{" not in pattern}
         if folded(name) in own:
             measure = parse(own[folded(name)])
-            return build(
-                measure.definition, {**dict(measure.given), **parameters}, measure.cutoff if cutoff is None else cutoff
-            )
+            cutoff = measure.cutoff if cutoff is None else cutoff
+            return build(measure.definition, {**dict(measure.given), **parameters}, cutoff)
         try:
             definition, implied, suffix = find(name, name_text)
         except MeasureError:
@@ -139,10 +138,8 @@ class Dialect:
         """The measures, with names of sets and lists of cutoffs replaced by their members."""
         listed: list[str | Measure] = []
         for text in measures:
-            if isinstance(text, str):
-                listed += self.sets.get(text) or self._at_each_cutoff(text) or [text]
-            else:
-                listed.append(text)
+            members = (self.sets.get(text) or self._at_each_cutoff(text)) if isinstance(text, str) else []
+            listed += members or [text]
         return list(dict.fromkeys(listed))
 
     def reads_texts(self, measures: Sequence[str | Measure]) -> bool:
@@ -191,17 +188,13 @@ def _named(name: str) -> Dialect:
 
 
 def _match(pattern: str, text: str) -> dict[str, str] | None:
-    """The values of the placeholders of a name pattern, or None if the text does not match it.
-
-    Blanks after commas are ignored.
-    """
+    """The placeholders' values in a text of a name pattern, ignoring blanks after commas; None if it does not match."""
     text = re.sub(r",\s+", ",", text)
     if "{" not in pattern:
         return {} if pattern.lower() == text.lower() else None
-    parts = re.split(r"\{(\w+)\}", pattern)
     expression = "".join(
         f"(?P<{part}>{_PLACEHOLDERS.get(part, _NUMBER)})" if odd % 2 else re.escape(part)
-        for odd, part in enumerate(parts)
+        for odd, part in enumerate(re.split(r"\{(\w+)\}", pattern))
     )
     found = re.fullmatch(expression, text, re.IGNORECASE)
     return found.groupdict() if found else None
@@ -225,8 +218,5 @@ def filled(pattern: str, values: Mapping[str, str]) -> str:
 
 def list_dialects() -> Listing[Dialect]:
     """Every dialect: its name, description, metric names and source."""
-    return Listing(
-        dict(dialects()),
-        ("dialect", "what", "names", "source"),
-        lambda d: (d.name, d.about, ", ".join(d.names), d.source),
-    )
+    columns = ("dialect", "what", "names", "source")
+    return Listing(dict(dialects()), columns, lambda d: (d.name, d.about, ", ".join(d.names), d.source))

@@ -37,26 +37,24 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     found = chosen.measure(measure)
     definition = found.definition
     formula, clauses, edges = sections(definition)
-    parts: dict[str, Any] = {
-        "measure": str(measure),
-        "dialect": chosen.name,
-        "means": found.spelled,
-        "what": definition.headline,
-        "formula": formula,
-        "clauses": _in_force(found, clauses),
-    }
+    of = {}
     if "of" in found.parameters:
         inner = parse(found.parameters["of"])
         inner_formula, inner_clauses, _ = sections(inner.definition)
         headline = f"{inner.name}: {inner.definition.headline}"
-        parts["of"] = [headline, *inner_formula, *_in_force(inner, inner_clauses)]
+        of = {"of": [headline, *inner_formula, *_in_force(inner, inner_clauses)]}
+    policies = chosen.options_of(found).meanings().items()
     return Explanation(
         {
-            **parts,
+            "measure": str(measure),
+            "dialect": chosen.name,
+            "means": found.spelled,
+            "what": definition.headline,
+            "formula": formula,
+            "clauses": _in_force(found, clauses),
+            **of,
             "edge_cases": edges,
-            "policies": [
-                f"{name}={value}: {text}" for name, (value, text) in chosen.options_of(found).meanings().items()
-            ],
+            "policies": [f"{name}={value}: {text}" for name, (value, text) in policies],
             "range": _properties(definition),
             "aliases": list(definition.aliases),
             "source": definition.cites,
@@ -74,12 +72,9 @@ def _text(parts: dict[str, Any]) -> str:
         if part == "clauses" and "of" in parts:
             lines += ["", parts["of"][0], *(f"  {line}" for line in parts["of"][1:])]
     lines += ["", parts["range"]]
-    if parts["aliases"]:
-        lines.append(f"Also called {', '.join(parts['aliases'])}.")
-    if parts["source"]:
-        lines.append(f"Source: {parts['source']}.")
-    if parts["dialect_source"]:
-        lines.append(f"Source of the dialect: {parts['dialect_source']}.")
+    last = {"Also called": ", ".join(parts["aliases"]), "Source:": parts["source"]}
+    last["Source of the dialect:"] = parts["dialect_source"]
+    lines += [f"{start} {text}." for start, text in last.items() if text]
     return "\n".join(line.rstrip() for line in lines)
 
 

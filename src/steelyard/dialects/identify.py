@@ -38,10 +38,6 @@ class Printed(NamedTuple):
     value: float
     half: float
 
-    def fits(self, value: float) -> bool:
-        """Whether a value rounds to the number."""
-        return abs(value - self.value) <= max(self.half * (1 + 1e-9), SAME)
-
 
 def printed_as(value: str | float) -> list[Printed]:
     """The numbers that a printed number can mean: itself, and a share if it is or may be a percentage."""
@@ -65,7 +61,8 @@ def printed_as(value: str | float) -> list[Printed]:
 class Means:
     """The mean of the run under any reading. The run is joined with the qrels once per ordering that can matter.
 
-    `grades` are the grades above 1 in the qrels: possible values of `rel`.
+    `grades` are the grades above 1 in the qrels: possible values of `rel`. `refusals` has why the run cannot be
+    measured under some policies.
     """
 
     def __init__(self, qrels: Qrels, run: Run | str | Path) -> None:
@@ -74,7 +71,7 @@ class Means:
         self._lists: dict[tuple[Ordering, str, bool], Alignment] = {}
         self._without: dict[tuple[Ordering, str, float | None], Bools] = {}
         self._means: dict[tuple[Ordering, str, Measure], dict[tuple[str, str], float]] = {}
-        self._refusals: dict[str, None] = {}
+        self.refusals: dict[str, None] = {}
         self._tie_shares: dict[float, float] = {}
         first = align(qrels, run, Ordering(single=True))
         a = self._first = first.alignment
@@ -89,11 +86,6 @@ class Means:
         if not self._tied:
             self._aligned[self._ordering(Options())] = first
 
-    @property
-    def refused(self) -> tuple[str, ...]:
-        """Why the run cannot be measured under some policies."""
-        return tuple(self._refusals)
-
     def mean(self, reading: Reading) -> float | None:
         """The value of a reading over all queries; None if it cannot be computed."""
         options = reading.options
@@ -106,20 +98,16 @@ class Means:
 
     def other_policies(self, reading: Reading) -> Iterator[tuple[Reading, str]]:
         """The reading with one policy changed, for each that can matter to this run, and the changed policy."""
-        choices: dict[str, tuple[Any, ...]] = {}
-        if not self._answered.all():
-            choices["missing"] = ("zero", "skip")
-        if self._barren.any():
-            choices["no_relevant"] = ("zero", "skip")
-        if self._tied:
-            choices["ties"] = ("docid-desc", "docid-asc", "stable", "expected")
-        if self._repeated:
-            choices["duplicates"] = ("hold", "collapse")
-        if self._unjudged:
-            choices["unjudged"] = ("keep", "remove")
-        for policy, others in choices.items():
+        choices: dict[str, tuple[bool, tuple[Any, ...]]] = {
+            "missing": (not self._answered.all(), ("zero", "skip")),
+            "no_relevant": (bool(self._barren.any()), ("zero", "skip")),
+            "ties": (self._tied, ("docid-desc", "docid-asc", "stable", "expected")),
+            "duplicates": (self._repeated, ("hold", "collapse")),
+            "unjudged": (self._unjudged, ("keep", "remove")),
+        }
+        for policy, (matters, others) in choices.items():
             for value in others:
-                if value != getattr(reading.options, policy):
+                if matters and value != getattr(reading.options, policy):
                     options = replace(reading.options, **{policy: value})
                     yield replace(reading, options=options), f"{policy}={value}"
 
@@ -144,10 +132,9 @@ class Means:
 
     def _under_each_policy(self, ordering: Ordering, unjudged: str, measure: Measure) -> dict[tuple[str, str], float]:
         """The mean of a measure by the policies for missing queries and for queries without a relevant document."""
-        aligned = self._joined(ordering)
-        if aligned is None:
+        a = self._measured(ordering, unjudged, reads_zeros(measure))
+        if a is None:
             return {}
-        a = self._measured(aligned, ordering, unjudged, reads_zeros(measure))
         try:
             row = values(measure, a, expected=ordering.ties == "expected")
         except MeasureError:
@@ -165,22 +152,20 @@ class Means:
             ("skip", "skip"): summary(measure, skipping[self._answered]),
         }
 
-    def _measured(self, aligned: Aligned, ordering: Ordering, unjudged: str, zeros: bool) -> Alignment:
+    def _measured(self, ordering: Ordering, unjudged: str, zeros: bool) -> Alignment | None:
         """The lists; without documents of grade 0 if a measure does not need them, which saves most of the time."""
-        if (ordering, unjudged, zeros) not in self._lists:
-            options = resolve({"duplicates": ordering.duplicates, "unjudged": unjudged}, {})
-            lists = options.lists(aligned.alignment)
-            self._lists[ordering, unjudged, zeros] = lists if zeros else lists.without_zeros()
-        return self._lists[ordering, unjudged, zeros]
-
-    def _joined(self, ordering: Ordering) -> Aligned | None:
         if ordering not in self._aligned:
             try:
                 self._aligned[ordering] = align(self._qrels, self._run, ordering)
             except PolicyError as error:
-                self._refusals[f"duplicates={ordering.duplicates} was left out: {error}"] = None
+                self.refusals[f"duplicates={ordering.duplicates} was left out: {error}"] = None
                 self._aligned[ordering] = None
-        return self._aligned[ordering]
+        aligned = self._aligned[ordering]
+        if aligned is not None and (ordering, unjudged, zeros) not in self._lists:
+            options = resolve({"duplicates": ordering.duplicates, "unjudged": unjudged}, {})
+            lists = options.lists(aligned.alignment)
+            self._lists[ordering, unjudged, zeros] = lists if zeros else lists.without_zeros()
+        return self._lists.get((ordering, unjudged, zeros))
 
 
 SHOWN = 10
@@ -246,17 +231,13 @@ class Identification:
     @property
     def frame(self) -> pl.DataFrame:
         """One row per definition and dialect, the matches first."""
-        columns = {"match": pl.Boolean, "value": pl.Float64}
         texts = dict.fromkeys(("dialect", "name", "means", "but", "clauses"), pl.String)
-        return pl.DataFrame(
-            [
-                (found in self.matches, found.value, *name, found.but, "; ".join(map(_instead, found.clauses)))
-                for found in (*self.matches, *self.nearest)
-                for name in found.names
-            ],
-            schema={**columns, **texts},
-            orient="row",
-        )
+        rows = [
+            (found in self.matches, found.value, *name, found.but, "; ".join(map(_instead, found.clauses)))
+            for found in (*self.matches, *self.nearest)
+            for name in found.names
+        ]
+        return pl.DataFrame(rows, schema={"match": pl.Boolean, "value": pl.Float64, **texts}, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the command line writes them to JSON."""
@@ -274,8 +255,7 @@ class Identification:
         number = f"{self.value} of run {self.run!r}"
         tried = f"of {self.tried:,} tried"
         if self.matches:
-            count = len(self.matches)
-            give = counted(count, "definition gives it", "definitions give it")
+            give = counted(len(self.matches), "definition gives it", "definitions give it")
             first = self.matches[0]
             but = f", but {first.but}" if first.but else ""
             likeliest = f"most likely {first.names[0].name} of {first.names[0].dialect}{but}"
@@ -326,13 +306,8 @@ def _instead(clause: Instead) -> str:
 
 
 def _plain(match: Match) -> dict[str, Any]:
-    return {
-        "value": match.value,
-        "names": [name._asdict() for name in match.names],
-        "but": match.but,
-        "clauses": [clause._asdict() for clause in match.clauses],
-        "chance": match.chance,
-    }
+    names, clauses = ([each._asdict() for each in listed] for listed in (match.names, match.clauses))
+    return {**vars(match), "names": names, "clauses": clauses}
 
 
 def identify(
@@ -387,15 +362,9 @@ def identify(
         for measure in other_parameters(reading.measure, means.grades):
             found.add(replace(reading, measure=measure), str(measure), parent=reading)
     matches = found.matches()
-    return Identification(
-        run=means.name,
-        value=str(value),
-        tried=found.tried,
-        chance=found.chance(),
-        matches=matches,
-        nearest=() if matches else found.nearest(),
-        refused=means.refused,
-    )
+    nearest = () if matches else found.nearest()
+    refused = tuple(means.refusals)
+    return Identification(means.name, str(value), found.tried, found.chance(), matches, nearest, refused)
 
 
 class _Group(NamedTuple):
@@ -452,39 +421,29 @@ class _Search:
             total += (len(given) + left_out) / (highest / (2 * half) + 1)
         return min(1.0, total)
 
-    def nearest(self, most: int = 5) -> tuple[Match, ...]:
-        """The definitions with the values nearest to the number."""
+    def nearest(self) -> tuple[Match, ...]:
+        """The five definitions with the values nearest to the number."""
 
         def gap(group: _Group) -> float:
             return min(abs(group.value - printed.value) for printed in self.printed)
 
-        by_gap = sorted(self._groups.values(), key=gap)
-        return tuple(self._match(group) for group in by_gap[:most])
+        return tuple(self._match(group) for group in sorted(self._groups.values(), key=gap)[:5])
 
     def within(self, reading: Reading, change: float) -> bool:
         """Whether a reading fits if its value changes by at most so much."""
         value = self.means.mean(reading)
-        return value is not None and any(
-            abs(value - printed.value) <= printed.half + change + SAME for printed in self.printed
-        )
+        return value is not None and any(abs(value - given) <= half + change + SAME for given, half in self.printed)
 
     def _fits(self, value: float) -> bool:
-        return any(printed.fits(value) for printed in self.printed)
+        """Whether a value rounds to the number."""
+        return any(abs(value - printed) <= max(half * (1 + 1e-9), SAME) for printed, half in self.printed)
 
     def _match(self, group: _Group) -> Match:
-        reading = min((r for r, _ in group.readings), key=lambda r: r.measure.cutoff or np.inf)
-        return Match(
-            value=group.value,
-            names=tuple(
-                dict.fromkeys(
-                    Name(each.dialect, name, str(each.measure))
-                    for each, name in sorted(group.readings, key=lambda one: _unlikely_reading(one[0]))
-                )
-            ),
-            but=group.but,
-            clauses=tuple(self._clauses(reading, group.value)),
-            chance=self.chance(_unlikeliness(group)),
-        )
+        likeliest_first = sorted(group.readings, key=lambda one: _unlikely_reading(one[0]))
+        names = dict.fromkeys(Name(each.dialect, name, str(each.measure)) for each, name in likeliest_first)
+        lowest = min((reading for reading, _ in group.readings), key=lambda reading: reading.measure.cutoff or np.inf)
+        clauses = tuple(self._clauses(lowest, group.value))
+        return Match(group.value, tuple(names), group.but, clauses, self.chance(_unlikeliness(group)))
 
     def _clauses(self, reading: Reading, value: float) -> Iterator[Instead]:
         """The clauses without which, one at a time, the value would be different."""

@@ -96,9 +96,7 @@ class Reconciliation:
         """Plain values, as the command line writes them to JSON."""
         return {
             "run": self.run,
-            "values": [
-                dict(zip(("metric", "dialect", "means", "value"), row, strict=True)) for row in self.frame.rows()
-            ],
+            "values": self.frame.to_dicts(),
             "disagreements": [
                 {
                     "metric": d.metric,
@@ -119,16 +117,10 @@ class Reconciliation:
         for metric, readings in self.readings.items():
             width = max(map(len, readings))
             lines.append(f"{metric} of run {self.run!r}")
-            lines += [
-                f"  {name:<{width}}  {self.values[metric][name]:.6f}  {r.measure}" for name, r in readings.items()
-            ]
-            disagreements = [d for d in self.disagreements if d.metric == metric]
-            if not disagreements:
-                lines.append("  All agree.")
-            for disagreement in disagreements:
-                values = self.values[metric]
-                lines += _lines(disagreement, values[disagreement.right] - values[disagreement.left])
-            lines.append("")
+            values = self.values[metric]
+            lines += [f"  {name:<{width}}  {values[name]:.6f}  {r.measure}" for name, r in readings.items()]
+            found = [line for d in self.disagreements if d.metric == metric for line in _lines(d, values)]
+            lines += [*(found or ["  All agree."]), ""]
         return "\n".join(lines).rstrip()
 
     __repr__ = __str__
@@ -194,23 +186,20 @@ def _disagreement(metric: str, left: Reading, right: Reading, table: _RunValues,
     if not len(differing):
         return None
     changes = one_clause_changed(left, right)
-    switched = {name: table.values(reading) for name, _, reading in changes}
+    effects = {}
+    for name, _, reading in changes:
+        changed = table.values(reading)
+        effects[name] = np.where(np.isnan(ours) != np.isnan(changed), np.inf, np.nan_to_num(np.abs(changed - ours)))
     mean = table.mean(left)
     clauses = [Clause(name, *shown, effect=table.mean(reading) - mean) for name, shown, reading in changes]
     clauses.sort(key=lambda clause: -abs(clause.effect))
     worst = differing[np.argsort(-gap[differing], kind="stable")][:most]
     queries = []
     for query in worst.tolist():
-        effects = {name: _change(ours[query], changed[query]) for name, changed in switched.items()}
-        named = sorted((name for name, effect in effects.items() if effect > SAME), key=lambda name: -effects[name])
-        queries.append(
-            QueryDifference(
-                query=table.qrels.judged.query_ids[query],
-                left=_plain(ours[query]),
-                right=_plain(theirs[query]),
-                clauses=tuple(named) or ("several clauses together",),
-            )
-        )
+        causes = {name: effect[query] for name, effect in effects.items() if effect[query] > SAME}
+        left_value, right_value = (None if np.isnan(one[query]) else float(one[query]) for one in (ours, theirs))
+        why = tuple(sorted(causes, key=lambda name: -causes[name])) or ("several clauses together",)
+        queries.append(QueryDifference(table.qrels.judged.query_ids[query], left_value, right_value, why))
     return Disagreement(metric, left.dialect, right.dialect, tuple(clauses), tuple(queries), len(differing))
 
 
@@ -219,8 +208,7 @@ def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[s
     changed: list[tuple[str, tuple[str, str], Reading]] = []
     ours, theirs = left.measure, right.measure
     if ours.definition is not theirs.definition:
-        shown = (str(ours), str(theirs))
-        changed.append(("measure", shown, replace(left, measure=theirs)))
+        changed.append(("measure", (str(ours), str(theirs)), replace(left, measure=theirs)))
     else:
         for name, value in theirs.parameters.items():
             mine = ours.parameters[name]
@@ -238,8 +226,9 @@ def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[s
     return changed
 
 
-def _lines(disagreement: Disagreement, gap: float) -> list[str]:
+def _lines(disagreement: Disagreement, values: dict[str, float]) -> list[str]:
     left, right = disagreement.left, disagreement.right
+    gap = values[right] - values[left]
     lines = [f"  {left} and {right} differ on {counted(disagreement.differing, 'query', 'queries')}:"]
     without_effect = []
     for clause in disagreement.clauses:
@@ -260,16 +249,6 @@ def _lines(disagreement: Disagreement, gap: float) -> list[str]:
         why = ", ".join(query.clauses)
         lines.append(f"    query {query.query!r}: {_shown(query.left)} and {_shown(query.right)}, because of {why}")
     return lines
-
-
-def _change(before: float, after: float) -> float:
-    if np.isnan(before) != np.isnan(after):
-        return float("inf")
-    return 0.0 if np.isnan(before) else abs(float(after - before))
-
-
-def _plain(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _shown(value: float | None) -> str:

@@ -56,18 +56,25 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
         {
             "chunk_id": _ids(frame, ids, "chunk_id"),
             "doc_id": _ids(frame, found["doc_id"] or ids, "doc_id"),
-            "start": _whole(frame, found["start"], "start"),
-            "end": _whole(frame, found["end"], "end"),
-            "text": _texts(frame, found["text"]),
-            "page": _labels(frame, found["page"]),
+            **{role: _values(frame, found[role], role) for role in ("start", "end", "text", "page")},
         }
     )
-    _check_unique(table)
+    twice = table["chunk_id"].filter(table["chunk_id"].is_duplicated()).unique(maintain_order=True).to_list()
+    if twice:
+        headline = f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:"
+        advice = "Give every chunk its own id; the document of a chunk is its doc_id."
+        raise InputError.of_problems(headline, list(map(repr, twice)), advice)
     table = table.with_columns(parent=_parents(table, frame, parent or found["parent"]))
     _check_offsets(table)
     if documents is not None:
         _check_texts(table, documents)
-    return _whole_documents(table)
+    # A chunk without offsets that is alone in its document is the whole document.
+    alone = pl.col("start").is_null() & pl.col("doc_id").is_unique()
+    length = pl.coalesce(pl.col("text").str.len_chars().cast(pl.Int64), pl.lit(np.iinfo(np.int32).max, pl.Int64))
+    return table.with_columns(
+        start=pl.when(alone).then(pl.lit(0, pl.Int64)).otherwise(pl.col("start")),
+        end=pl.when(alone).then(length).otherwise(pl.col("end")),
+    )
 
 
 def overlapping_chunks(table: pl.DataFrame) -> int:
@@ -87,21 +94,15 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
             {"chunk_id": chunk, **value} if isinstance(value, Mapping) else value
             for chunk, value in zip(ids, values, strict=True)
         ]
-    if (
-        isinstance(chunks, Iterable)
-        and not isinstance(chunks, (str, bytes))
-        and not hasattr(chunks, "columns")
-        and not hasattr(chunks, "collect")
-    ):
+    is_frame = hasattr(chunks, "columns") or hasattr(chunks, "collect")
+    if isinstance(chunks, Iterable) and not isinstance(chunks, (str, bytes)) and not is_frame:
         rows = [vars(row) if is_dataclass(row) else row for row in chunks]
         bad = next((row for row in rows if not isinstance(row, Mapping)), None)
         if bad is not None:
             raise InputError(f"a chunk is {kind_of(bad)}; expected a dict with chunk_id, doc_id, start, end and text.")
         names = dict.fromkeys(str(name) for row in rows for name in row)
         used = [name for name in names if any(name in known for known in _NAMES.values())]
-        return pl.DataFrame(
-            {name: pl.Series(name, [row.get(name) for row in rows], strict=False) for name in used or names}
-        )
+        return pl.DataFrame({name: pl.Series([row.get(name) for row in rows], strict=False) for name in used or names})
     return as_polars(chunks)
 
 
@@ -112,53 +113,32 @@ def _ids(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
         raise InputError.of_problems(f"{counted(len(rows), 'chunk has', 'chunks have')} no {role}:", rows, "Name them.")
     if not (series.dtype.is_integer() or series.dtype in (pl.String, pl.Categorical, pl.Enum)):
         raise InputError(f"column {column!r} ({role}) holds {series.dtype}; expected text or whole numbers.")
-    ids: pl.Series = series.cast(pl.String).alias(role)
+    ids: pl.Series = series.cast(pl.String)
     return ids
 
 
-def _whole(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
+def _values(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
+    """The values of a role: whole numbers, of a text or a page text; null if there is no column."""
     if column is None:
-        return pl.Series(role, [None] * frame.height, dtype=pl.Int64)
+        return pl.Series([None] * frame.height, dtype=pl.String if role in ("text", "page") else pl.Int64)
     series = frame[column]
+    if role == "text" and series.dtype not in (pl.String, pl.Null):
+        raise InputError(f"column {column!r} of the chunks holds {series.dtype}; expected text.")
+    if role in ("text", "page"):
+        # Whole numbers in a float column (as in pandas, where values are missing) have no point.
+        series = series.fill_nan(None).cast(pl.Int64) if series.dtype.is_float() else series
+        texts: pl.Series = series.cast(pl.String)
+        return texts
     wrong = InputError(f"column {column!r} ({role}) of the chunks holds {series.dtype} that is not whole numbers.")
     if series.dtype.is_nested():
         raise wrong
     try:
-        numbers: pl.Series = series.cast(pl.Int64, strict=True).alias(role)
+        numbers: pl.Series = series.cast(pl.Int64, strict=True)
     except pl.exceptions.PolarsError:
         raise wrong from None
     if series.dtype.is_float() and not (numbers == series).fill_null(True).all():
         raise InputError(f"column {column!r} ({role}) of the chunks holds fractions; expected whole numbers.")
     return numbers
-
-
-def _texts(frame: pl.DataFrame, column: str | None) -> pl.Series:
-    if column is None:
-        return pl.Series("text", [None] * frame.height, dtype=pl.String)
-    series = frame[column]
-    if series.dtype not in (pl.String, pl.Null):
-        raise InputError(f"column {column!r} of the chunks holds {series.dtype}; expected text.")
-    texts: pl.Series = series.cast(pl.String).alias("text")
-    return texts
-
-
-def _labels(frame: pl.DataFrame, column: str | None) -> pl.Series:
-    """Pages as text; whole numbers in a float column (as in pandas, where values are missing) without a point."""
-    if column is None:
-        return pl.Series("page", [None] * frame.height, dtype=pl.String)
-    series = frame[column]
-    if series.dtype.is_float():
-        series = series.fill_nan(None).cast(pl.Int64)
-    labels: pl.Series = series.cast(pl.String).alias("page")
-    return labels
-
-
-def _check_unique(table: pl.DataFrame) -> None:
-    twice = table["chunk_id"].filter(table["chunk_id"].is_duplicated()).unique(maintain_order=True).to_list()
-    if twice:
-        headline = f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:"
-        advice = "Give every chunk its own id; the document of a chunk is its doc_id."
-        raise InputError.of_problems(headline, list(map(repr, twice)), advice)
 
 
 def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> pl.Series:
@@ -194,21 +174,17 @@ def _check_offsets(table: pl.DataFrame) -> None:
     longer = (pl.col("end") - pl.col("start")) != pl.col("length")
     bad = known.filter(half | reversed_ | longer)
     if bad.height:
-        raise _offsets_error(
-            bad.height, [_offset_problem(row) for row in bad.head(SHOWN_PROBLEMS).iter_rows(named=True)]
-        )
+        shown = bad.head(SHOWN_PROBLEMS).iter_rows(named=True)
+        raise _offsets_error(bad.height, [_offset_problem(row) for row in shown])
 
 
 def _offset_problem(row: Mapping[str, Any]) -> str:
-    where = f"chunk {row['chunk_id']!r} of document {row['doc_id']!r}"
-    if row["start"] is None or row["end"] is None:
+    where, start, end = f"chunk {row['chunk_id']!r} of document {row['doc_id']!r}", row["start"], row["end"]
+    if start is None or end is None:
         return f"{where} has a start or an end, not both"
-    if row["end"] < row["start"] or row["start"] < 0:
-        return f"{where}: characters {row['start']} to {row['end']} are not a span"
-    return (
-        f"{where}: characters {row['start']} to {row['end']} are {row['end'] - row['start']}, and its text has "
-        f"{row['length']}"
-    )
+    if end < start or start < 0:
+        return f"{where}: characters {start} to {end} are not a span"
+    return f"{where}: characters {start} to {end} are {end - start}, and its text has {row['length']}"
 
 
 def _offsets_error(total: int, problems: list[str]) -> InputError:
@@ -240,17 +216,6 @@ def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:
                 problems.append(f"chunk {chunk!r}: {problem}")
     if total:
         raise _offsets_error(total, problems)
-
-
-def _whole_documents(table: pl.DataFrame) -> pl.DataFrame:
-    """A chunk without offsets that is alone in its document is the whole document."""
-    alone = pl.col("start").is_null() & pl.col("doc_id").is_unique()
-    end = (
-        pl.when(alone)
-        .then(pl.coalesce(pl.col("text").str.len_chars().cast(pl.Int64), pl.lit(np.iinfo(np.int32).max, pl.Int64)))
-        .otherwise(pl.col("end"))
-    )
-    return table.with_columns(start=pl.when(alone).then(pl.lit(0, pl.Int64)).otherwise(pl.col("start")), end=end)
 
 
 # Roll-up: a run of chunks as a run of their documents, parents or pages

@@ -57,16 +57,9 @@ class Alternative:
     @property
     def kind(self) -> str:
         """Its most specific condition: span, fact, hash, page, parent, document or chunk."""
-        if self.is_span:
-            return "span"
-        conditions = (
-            ("fact", self.fact),
-            ("hash", self.hash),
-            ("page", self.page),
-            ("parent", self.parent),
-            ("document", self.doc_id),
-        )
-        return next((name for name, value in conditions if value is not None), "chunk")
+        conditions = {"span": self.start, "fact": self.fact, "hash": self.hash, "page": self.page}
+        conditions |= {"parent": self.parent, "document": self.doc_id}
+        return next((name for name, value in conditions.items() if value is not None), "chunk")
 
     @property
     def algorithm(self) -> str:
@@ -78,9 +71,9 @@ class Alternative:
             return f"characters {self.start:,} to {self.end:,} of document {self.doc_id!r}"
         if self.fact is not None:
             return f"fact {one_line(self.fact)!r}"
-        named = (("chunk", self.chunk_id), ("parent", self.parent), ("document", self.doc_id))
-        parts = [f"{what} {value!r}" for what, value in (*named, ("page", self.page), ("hash", self.hash)) if value]
-        return " and ".join(parts)
+        named = {"chunk": self.chunk_id, "parent": self.parent, "document": self.doc_id}
+        named |= {"page": self.page, "hash": self.hash}
+        return " and ".join(f"{what} {value!r}" for what, value in named.items() if value)
 
 
 _NAMES = {
@@ -149,21 +142,17 @@ def _check_span(fields: dict[str, Any]) -> None:
         raise InputError("a span has a start and an end; one of them is missing")
     for name in ("start", "end"):
         number = fields[name]
-        if isinstance(number, float) and number.is_integer():
-            number = int(number)
-        if not is_whole(number):
+        if not is_whole(number) and not (isinstance(number, float) and number.is_integer()):
             raise InputError(f"{name} is {number!r}, not a whole number of characters")
         fields[name] = int(number)
     start, end = fields["start"], fields["end"]
     if "doc_id" not in fields:
         raise InputError(f"the span {start} to {end} names no document (doc_id)")
+    where = f"the span {start} to {end} of document {fields['doc_id']!r}"
     if start < 0:
-        raise InputError(
-            f"the span {start} to {end} of document {fields['doc_id']!r} is out of range: it starts below 0"
-        )
+        raise InputError(f"{where} is out of range: it starts below 0")
     if end <= start:
-        kind = "empty" if end == start else "reversed"
-        raise InputError(f"the span {start} to {end} of document {fields['doc_id']!r} is {kind}")
+        raise InputError(f"{where} is {'empty' if end == start else 'reversed'}")
 
 
 def _check_fact_and_hash(fields: dict[str, Any]) -> None:
@@ -248,8 +237,7 @@ def _query_evidence(query: str, value: Any, null: bool, problems: list[str]) -> 
         problems.append(f"query {query!r}: {kind_of(given_targets)}, not a list of targets")
         return QueryEvidence()
     if not _is_list(given_distractors):
-        kind = kind_of(given_distractors)
-        problems.append(f"query {query!r}: its distractors are {kind}, not a list of dicts")
+        problems.append(f"query {query!r}: its distractors are {kind_of(given_distractors)}, not a list of dicts")
         return QueryEvidence()
     if not given_targets and not given_distractors and not null:
         problems.append(f"query {query!r}: no evidence, and not marked null (null=[...], or None for its list)")

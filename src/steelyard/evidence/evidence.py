@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -47,12 +48,11 @@ def _conditions(corpus: Any) -> dict[str, dict[str, Any]] | None:
 class Evidence:
     """Each query's targets, each with the alternatives that satisfy it, independent of the chunking.
 
-    A mapping of query id to targets; a target is a dict, or a list of dicts of which any one is
-    enough. The conditions of one dict must all hold: `doc_id`, `parent`, `page`, `start` and `end`
-    (characters of `doc_id`), `fact` (with a `share` of its words), `hash`, `chunk_id`; `grade` is the
-    grade for satisfying it, 1 by default. A query without evidence is named in `null`, or has None.
-    With a grade below 0, or under `distractors` beside `targets`, a dict is a distractor: a chunk that
-    meets it and satisfies no target of the query is known to mislead.
+    A mapping of query id to targets; a target is a dict, or a list of dicts of which any one is enough. The conditions
+    of one dict must all hold: `doc_id`, `parent`, `page`, `start` and `end` (characters of `doc_id`), `fact` (with a
+    `share` of its words), `hash`, `chunk_id`; `grade` is the grade for satisfying it, 1 by default. A query without
+    evidence is named in `null`, or has None. With a grade below 0, or under `distractors` beside `targets`, a dict is a
+    distractor: a chunk that meets it and satisfies no target of the query is known to mislead.
 
     >>> span, fact = {"doc_id": "book", "start": 4, "end": 11}, {"fact": "weighs  gold"}
     >>> evidence = Evidence({"q1": [[span], [fact, {"doc_id": "d7"}]]})
@@ -124,16 +124,14 @@ class Evidence:
         def condition(doc: int, grade: float) -> dict[str, Any]:
             if conditions is None:
                 return {"doc_id": names[doc], "grade": grade}
-            if names[doc] not in conditions:
-                raise InputError(
-                    f"document {names[doc]!r} is judged and is not in the corpus; its text cannot be a fact."
-                )
-            return {**conditions[names[doc]], "grade": grade}
+            name = names[doc]
+            if name not in conditions:
+                raise InputError(f"document {name!r} is judged and is not in the corpus; its text cannot be a fact.")
+            return {**conditions[name], "grade": grade}
 
         targets: dict[str, dict[int, list[dict[str, Any]]]] = {query: {} for query in judged.queries}
         distractors: dict[str, list[dict[str, Any]]] = {query: [] for query in judged.queries}
-        listed = zip(pairs.doc.tolist(), pairs.target.tolist(), pairs.grade.tolist(), strict=True)
-        for doc, target, grade in listed:
+        for doc, target, grade in zip(pairs.doc.tolist(), pairs.target.tolist(), pairs.grade.tolist(), strict=True):
             if grade > 0:
                 query = judged.queries[pairs.query[target]]
                 targets[query].setdefault(target, []).append(condition(doc, grade))
@@ -141,13 +139,11 @@ class Evidence:
             query = judged.queries[judged.doc_query[doc]]
             distractors[query].append(condition(doc, float(judged.grades[doc])))
         zeros = int(np.sum(judged.grades == 0))
-        made = cls(
-            {
-                query: {"targets": list(own.values()) or None, "distractors": distractors[query]}
-                for query, own in targets.items()
-            },
-            notes=[note("grade-0-dropped", count=zeros)] if zeros else [],
-        )
+        both = {
+            query: {"targets": list(own.values()) or None, "distractors": distractors[query]}
+            for query, own in targets.items()
+        }
+        made = cls(both, notes=[note("grade-0-dropped", count=zeros)] if zeros else [])
         made._facts_are_documents = any(one.kind == "fact" for one in made.alternatives.alternative)
         return made
 
@@ -166,13 +162,12 @@ class Evidence:
     ) -> Qrels:
         """The evidence as qrels for these chunks.
 
-        `chunks` are dicts or a frame with chunk_id, doc_id, start, end, text (and page, parent), as far
-        as the evidence needs them, or a mapping of id to text. `overlap` decides when a span that is
-        split by a chunk boundary counts: any character of it, a majority, or the whole. `share` is how
-        much of a fact's words must be there, in order; 1 requires the whole fact. White space and
-        Unicode forms do not matter; `case` decides whether case does, and spaces='removed' removes
-        white space altogether. `parent` is a column, a function of the chunk id, or a pattern whose
-        first group is the parent. With `documents` spans and chunks are checked against their texts.
+        `chunks` are dicts or a frame with chunk_id, doc_id, start, end, text (and page, parent), as far as the evidence
+        needs them, or a mapping of id to text. `overlap` decides when a span that is split by a chunk boundary counts:
+        any character of it, a majority, or the whole. `share` is how much of a fact's words must be there, in order; 1
+        requires the whole fact. White space and Unicode forms do not matter; `case` decides whether case does, and
+        spaces='removed' removes white space altogether. `parent` is a column, a function of the chunk id, or a pattern
+        whose first group is the parent. With `documents` spans and chunks are checked against their texts.
 
         Qrels made from spans keep the ranges of spans and chunks, for `SpanR`, `SpanP` and `SpanIoU`, which need
         no rule. These count characters; with unit='token' tokens of the `documents`, of a `tokenizer` as in
@@ -279,11 +274,9 @@ class Evidence:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        kinds = {"span": 0, "fact": 0, "hash": 0, "page": 0, "parent": 0, "document": 0, "chunk": 0}
-        for alternative in self.alternatives.alternative:
-            kinds[alternative.kind] += not alternative.is_distractor
-        plural = {"hash": "hashes"}
-        by_kind = [counted(n, kind, plural.get(kind, "")) for kind, n in kinds.items() if n]
+        found = Counter(one.kind for one in self.alternatives.alternative if not one.is_distractor)
+        kinds = ("span", "fact", "hash", "page", "parent", "document", "chunk")
+        by_kind = [counted(found[kind], kind, "hashes" if kind == "hash" else "") for kind in kinds if found[kind]]
         null, distractors = len(self.null_queries), sum(map(len, self.distractors.values()))
         parts = [
             counted(len(self._by_query), "query", "queries"),

@@ -152,7 +152,8 @@ class _Exact:
             self._whole[fact].append(place)
         self._by_piece: dict[str, list[str]] = defaultdict(list)
         for fact in self._whole:
-            self._by_piece[_piece(fact)].append(fact)
+            middle = max(0, (len(fact) - PIECE) // 2)  # The starts of facts are more often equal.
+            self._by_piece[fact[middle : middle + PIECE]].append(fact)
         self._pieces = list(self._by_piece)
 
     def find(self, texts: Sequence[str]) -> Pairs:
@@ -168,12 +169,6 @@ class _Exact:
                         fact += self._whole[whole]
                         text += [row] * len(self._whole[whole])
         return np.array(fact, dtype=np.int64), np.array(text, dtype=np.int64)
-
-
-def _piece(fact: str) -> str:
-    """The middle of a fact: the starts are more often equal."""
-    middle = max(0, (len(fact) - PIECE) // 2)
-    return fact[middle : middle + PIECE]
 
 
 class _Partial:
@@ -204,13 +199,10 @@ class _Partial:
 
     def _candidates(self, fact: Sequence[str], needed: int, holders: dict[str, Ints]) -> list[int]:
         """The texts with so many of the rarest words that they may contain the fact."""
-        if not needed:
-            return []
         least = min(needed, RARE)
         rarest = sorted((holders[word] for word in fact if word in holders), key=len)
-        absent = len(fact) - len(rarest)
-        chosen = rarest[: max(0, len(fact) - needed + least - absent)]
-        if not chosen:
+        chosen = rarest[: max(0, len(rarest) - needed + least)]
+        if not needed or not chosen:
             return []
         texts, counts = np.unique(np.concatenate(chosen), return_counts=True)
         candidates: list[int] = texts[counts >= least].tolist()

@@ -90,14 +90,9 @@ def project(
     rows, unfound = _relevant_rows(queries, every, (at[~wrong], chunk[~wrong]), chunks)
     wrong_rows, both = _distractor_rows(every, (at[wrong], chunk[wrong]), chunks, rows)
     qrels = Qrels.from_rows([*rows, *wrong_rows], queries)
-    lost_distractors = _rows_frame(
-        [
-            (every.query[place], str(every.alternative[place]))
-            for place in np.setdiff1d(np.flatnonzero(distractor), at).tolist()
-        ],
-        "query_id",
-        "what",
-    )
+    nowhere = np.setdiff1d(np.flatnonzero(distractor), at).tolist()
+    lost_rows = [(every.query[place], str(every.alternative[place])) for place in nowhere]
+    lost_distractors = _rows_frame(lost_rows, "query_id", "what")
     overlapping = overlapping_chunks(chunks)
     all_notes = (
         *notes,
@@ -161,10 +156,8 @@ def _check_spans(every: Alternatives, documents: Mapping[str, str]) -> None:
         elif one.end is not None and one.end > len(text):
             problems.append(f"{where} is out of range: the document has {len(text):,}")
         elif one.content is not None and normalised(text[one.start : one.end]) != normalised(one.content):
-            problems.append(
-                f"{where} is {one_line(text[one.start : one.end], 30)!r}, but its content is "
-                f"{one_line(one.content, 30)!r}"
-            )
+            there, expected = one_line(text[one.start : one.end], 30), one_line(one.content, 30)
+            problems.append(f"{where} is {there!r}, but its content is {expected!r}")
     if problems:
         count = counted(len(problems), "span does not match its document", "spans do not match their documents")
         advice = "Fix the offsets, or pass the documents for which they were made."
@@ -178,10 +171,10 @@ def _codes(values: Sequence[str | None], column: pl.Series) -> tuple[Ints, Ints]
     """Values and a column as numbers, equal where they are equal; -1 for a value that is not in the column."""
     unique = column.unique(maintain_order=True).drop_nulls()
     place = pl.DataFrame({"value": unique, "code": pl.Series(range(len(unique)), dtype=pl.Int64)})
-    columns = column.rename("value").to_frame().join(place, on="value", how="left", maintain_order="left")["code"]
-    searched = pl.DataFrame({"value": pl.Series(list(values), dtype=pl.String)}).join(
-        place, on="value", how="left", maintain_order="left"
-    )["code"]
+    searched, columns = (
+        pl.DataFrame({"value": each}).join(place, on="value", how="left", maintain_order="left")["code"]
+        for each in (pl.Series(list(values), dtype=pl.String), column)
+    )
     return searched.fill_null(-1).to_numpy(), columns.fill_null(-2).to_numpy()
 
 
@@ -293,10 +286,8 @@ def _relevant_rows(
     place, chunk = pairs
     number = {query: at for at, query in enumerate(queries)}
     stride = max(every.target, default=0) + 1
-    code = np.array(
-        [number[query] * stride + target for query, target in zip(every.query, every.target, strict=True)],
-        dtype=np.int64,
-    )
+    codes = [number[query] * stride + target for query, target in zip(every.query, every.target, strict=True)]
+    code = np.array(codes, dtype=np.int64)
     grade = np.array([one.grade for one in every.alternative])
     unique, inverse = np.unique(code[place] * chunks.height + chunk, return_inverse=True)
     best: Floats = np.zeros(len(unique))
@@ -309,16 +300,14 @@ def _relevant_rows(
     ]
     missing: dict[int, list[int]] = {}
     found = set(target.tolist())
-    for at, own in enumerate(code.tolist()):
+    for at, own in enumerate(codes):
         if own not in found and every.target[at]:
             missing.setdefault(own, []).append(at)
+    unfound = []
     for own, places in missing.items():
-        query, label = queries[own // stride], str(own % stride)
-        rows.append((query, f"{_PLACEHOLDER}:{query}:{label}", float(grade[places].max()), label))
-    unfound = [
-        (queries[own // stride], own % stride, " or ".join(str(every.alternative[at]) for at in places))
-        for own, places in missing.items()
-    ]
+        query, label = queries[own // stride], own % stride
+        rows.append((query, f"{_PLACEHOLDER}:{query}:{label}", float(grade[places].max()), str(label)))
+        unfound.append((query, label, " or ".join(str(every.alternative[at]) for at in places)))
     return rows, _rows_frame(unfound, "query_id", "target", "what")
 
 
@@ -333,9 +322,7 @@ def _distractor_rows(
         pair = (every.query[place], name)
         worst[pair] = min(worst.get(pair, 0.0), every.alternative[place].grade)
     answering = {(query, name) for query, name, _, _ in relevant} if worst else set()
-    rows: list[Row] = [
-        (query, name, grade, None) for (query, name), grade in worst.items() if (query, name) not in answering
-    ]
+    rows: list[Row] = [(*pair, grade, None) for pair, grade in worst.items() if pair not in answering]
     return rows, len(worst) - len(rows)
 
 

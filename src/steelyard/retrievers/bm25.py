@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.datasets.packed import PackedIds, PackedTexts
+from steelyard.datasets.packed import PackedTexts
 from steelyard.errors import InputError
 from steelyard.io.files import required_file
 from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_corpus, checked_index, checked_queries
@@ -180,26 +180,21 @@ class BM25(Declared):
         """Index a corpus, or the file of one (corpus.jsonl, or its folder); a second call replaces the first index."""
         ids: Sequence[str]
         if isinstance(corpus, (str, Path)):
-            found, ids = self._file_postings(Path(corpus))
+            path = required_file(Path(corpus), "corpus.jsonl") if Path(corpus).is_dir() else Path(corpus)
+            found, packed = self._with_token_errors(lambda: file_postings(path, self._tokenize))
+            if repeats := packed.repeats():
+                raise InputError(
+                    f"{counted(len(repeats), 'document id occurs', 'document ids occur')} again, the first is "
+                    f"{packed[repeats[0][0]]!r}; remove the documents that repeat an id.",
+                    path,
+                )
+            ids = packed
         else:
             documents = checked_corpus(corpus, self.label)
             found = self._with_token_errors(lambda: text_postings(documents.texts, self._tokenize))
             ids = documents.ids
         self._index, self._ids, self._file = self._weighted(found), ids, None
         return self
-
-    def _file_postings(self, path: Path) -> tuple[Postings, PackedIds]:
-        path = required_file(path, "corpus.jsonl") if path.is_dir() else path
-        found: Postings
-        ids: PackedIds
-        found, ids = self._with_token_errors(lambda: file_postings(path, self._tokenize))
-        if repeats := ids.repeats():
-            raise InputError(
-                f"{counted(len(repeats), 'document id occurs', 'document ids occur')} again, the first is "
-                f"{ids[repeats[0][0]]!r}; remove the documents that repeat an id.",
-                path,
-            )
-        return found, ids
 
     def save(self, path: str | Path) -> None:
         """Write the index to a file, with the settings. A file at the path is replaced."""

@@ -67,8 +67,7 @@ class Hybrid(Declared):
         base.checked_index(self._documents, self.label)
         listed = base.checked_queries(queries, k, self.label)
         answers = [part.retrieve(listed, max(k, self.depth)) for part in self.parts]
-        settings = self._recipe.settings()
-        names = [part.label for part in self.parts]
+        settings, names = self._recipe.settings(), [part.label for part in self.parts]
         return [
             Staged(fuse_lists(lists, **settings)[:k], "fuse", list(zip(names, lists, strict=True)))
             for lists in zip(*answers, strict=True)
@@ -192,14 +191,14 @@ class Rerank:
 
 
 def _scorer(score: Any, label: str) -> Scorer:
-    if isinstance(score, str):
-        if score.startswith("cross-encoder:"):
-            from steelyard.retrievers.embeddings import cross_encoder
+    if isinstance(score, str) and score.startswith("cross-encoder:"):
+        from steelyard.retrievers.embeddings import cross_encoder
 
-            return _of_pairs(cross_encoder(score.partition(":")[2], label))
+        score = cross_encoder(score.partition(":")[2], label)
+    elif isinstance(score, str):
         score = load_target(score, label)
     if hasattr(score, "predict"):
-        return _of_pairs(score)
+        return lambda query, texts: score.predict([(query, text) for text in texts])
     if callable(score):
         found: Scorer = score
         return found
@@ -207,7 +206,3 @@ def _scorer(score: Any, label: str) -> Scorer:
         f"{label}: the scorer is {kind_of(score)}; expected a callable (query, texts) -> scores, a cross-encoder, "
         "or `package.module:function`."
     )
-
-
-def _of_pairs(encoder: Any) -> Scorer:
-    return lambda query, texts: encoder.predict([(query, text) for text in texts])

@@ -64,7 +64,8 @@ def passing(
         raw = [doc.encode("utf-8", "surrogatepass") for doc in ids]
         kept = np.array([int.from_bytes(sha256(doc).digest()[:8], "big") / 2**64 for doc in raw]) < given
     elif isinstance(metadata, Mapping):
-        kept = np.array([_has_values(metadata[doc], given) for doc in ids])
+        wanted = {field: value if isinstance(value, list) else [value] for field, value in given.items()}
+        kept = np.array([all(metadata[doc].get(field) in each for field, each in wanted.items()) for doc in ids])
         hint = "" if kept.any() else _fields(metadata, given)
     else:
         raise RetrieverError(
@@ -74,11 +75,6 @@ def passing(
     if not kept.any():
         raise RetrieverError(f"{label}: no document passes the filter {given!r}.{hint}")
     return kept
-
-
-def _has_values(fields: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    lists = {field: value if isinstance(value, list) else [value] for field, value in wanted.items()}
-    return all(fields.get(field) in values for field, values in lists.items())
 
 
 def _fields(metadata: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> str:
@@ -173,10 +169,17 @@ class Dense(Declared):
         """Index a corpus; a second call replaces the first index."""
         documents = base.checked_corpus(corpus, self.label)
         self._kept = passing(corpus, documents.ids, self.filter, self.label)
-        given = None
-        if self._given_vectors is not None:
-            in_order = _in_order(self._given_vectors, documents, self.label)
-            given = _matrix(in_order, len(documents), self.label, "document")
+        given = self._given_vectors
+        if isinstance(given, Mapping):
+            missing = [doc for doc in documents.ids if doc not in given]
+            if missing:
+                raise RetrieverError(
+                    f"{self.label}: {counted(len(missing), 'document has', 'documents have')} no vector, the first "
+                    f"{missing[0]!r}; `vectors` needs one for every document of the corpus."
+                )
+            given = [given[doc] for doc in documents.ids]
+        if given is not None:
+            given = _matrix(given, len(documents), self.label, "document")
         self._embedded = shared_vectors(
             self._identity(documents), documents.texts, lambda: self._computed(documents, given), self._restorer()
         )
@@ -278,8 +281,7 @@ class Dense(Declared):
             model = identity_of(model, None)
         chosen: dict[str, Any] = {"retriever": "dense", "model": model}
         if self.model == "lsa":
-            chosen["dimensions"] = self.dimensions
-            chosen["tokenizer"] = describe_tokenizer(self.tokenizer)
+            chosen |= {"dimensions": self.dimensions, "tokenizer": describe_tokenizer(self.tokenizer)}
         if self._given_vectors is not None:
             chosen["vectors"] = _digest(self._given_vectors)
         return chosen
@@ -310,18 +312,17 @@ def read_vectors(path: Path, key: str, label: str) -> Any:
 
 def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, folder: str | Path | None) -> Embedder:
     if isinstance(model, str):
-        if _is_target(model):
-            found: Embedder = instantiated(load_target(model, label, folder), label)
-            return found
-        return embedding_model(model, label)
+        if not _is_target(model):
+            return embedding_model(model, label)
+        found: Embedder = instantiated(load_target(model, label, folder), label)
+        return found
     if isinstance(model, Mapping):
-        known = model
 
         def look_up(texts: Sequence[str]) -> npt.ArrayLike:
             for text in texts:
-                if text not in known:
+                if text not in model:
                     raise RetrieverError(f"{label}: the mapping in `model` has no vector for {text[:60]!r}.")
-            return np.array([known[text] for text in texts])
+            return np.array([model[text] for text in texts])
 
         return look_up
     if callable(model):
@@ -330,18 +331,6 @@ def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, f
         f"{label}: the model is {kind_of(model)}; expected a name, a callable from texts to vectors, "
         "or a mapping of text to vector."
     )
-
-
-def _in_order(given: Mapping[str, npt.ArrayLike] | npt.ArrayLike, documents: CheckedCorpus, label: str) -> Any:
-    if not isinstance(given, Mapping):
-        return given
-    missing = [doc for doc in documents.ids if doc not in given]
-    if missing:
-        raise RetrieverError(
-            f"{label}: {counted(len(missing), 'document has', 'documents have')} no vector, the first "
-            f"{missing[0]!r}; `vectors` needs one for every document of the corpus."
-        )
-    return [given[doc] for doc in documents.ids]
 
 
 def _matrix(vectors: Any, rows: int, label: str, what: str = "text") -> npt.NDArray[np.floating[Any]]:
@@ -353,15 +342,11 @@ def _matrix(vectors: Any, rows: int, label: str, what: str = "text") -> npt.NDAr
             f"{label}: the vectors are not a matrix of numbers; expected one per {what}, all of one length."
         ) from None
     if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
+        got = f"{counted(rows, 'text')} resulted in an array of shape {matrix.shape}"
         if what == "document":
-            raise RetrieverError(
-                f"{label}: `vectors` has the shape {matrix.shape}, and the corpus {counted(rows, what)}; expected one "
-                f"row per document in the order of the corpus, ({rows}, n)."
-            )
-        raise RetrieverError(
-            f"{label}: {counted(rows, 'text')} resulted in an array of shape {matrix.shape}; expected one row per "
-            f"text, ({rows}, n)."
-        )
+            what += " in the order of the corpus"
+            got = f"`vectors` has the shape {matrix.shape}, and the corpus {counted(rows, 'document')}"
+        raise RetrieverError(f"{label}: {got}; expected one row per {what}, ({rows}, n).")
     for first, rows_of_block in _row_blocks(matrix):
         finite = np.isfinite(rows_of_block).all(axis=1)
         if not finite.all():

@@ -102,8 +102,7 @@ def _right_vectors(matrix: Any, dimensions: int) -> Floats:
 def _by_gram_matrix(matrix: Any, dimensions: int) -> Floats:
     """The same from the eigenvectors of the smaller Gram matrix, which is faster for small matrices."""
     tall = matrix.shape[0] > matrix.shape[1]
-    square = (matrix.T @ matrix if tall else matrix @ matrix.T).toarray()
-    values, vectors = np.linalg.eigh(square)
+    values, vectors = np.linalg.eigh((matrix.T @ matrix if tall else matrix @ matrix.T).toarray())
     kept = np.flatnonzero(values > 1e-12 * values[-1])[::-1][:dimensions]
     leading = vectors[:, kept]
     return leading if tall else (matrix.T @ leading) / np.sqrt(values[kept])
@@ -224,9 +223,7 @@ def embedding_model(name: str, label: str) -> Embedder:
         return MiniLM(Path(str(file)).parent / "model")
     kind, _, folder = name.partition(":")
     if kind == "sentence-transformers" and folder:
-        path = _folder(folder, label)
-        library = package("sentence_transformers", "sentence-transformers", label)
-        encoder = library.SentenceTransformer(str(path), local_files_only=True)
+        encoder = _local_model("SentenceTransformer", folder, label)
         return lambda texts: encoder.encode(list(texts), show_progress_bar=False)
     raise unknown(label, "model", name, MODELS)
 
@@ -234,9 +231,7 @@ def embedding_model(name: str, label: str) -> Embedder:
 def cross_encoder(folder: str, label: str) -> Any:
     """A cross-encoder of sentence-transformers from a local folder."""
     _stay_offline()
-    path = _folder(folder, label)
-    found = package("sentence_transformers", "sentence-transformers", label)
-    return found.CrossEncoder(str(path), local_files_only=True)
+    return _local_model("CrossEncoder", folder, label)
 
 
 def _stay_offline() -> None:
@@ -244,13 +239,14 @@ def _stay_offline() -> None:
         os.environ.setdefault(switch, "1")
 
 
-def _folder(folder: str, label: str) -> Path:
+def _local_model(kind: str, folder: str, label: str) -> Any:
     path = Path(folder).expanduser()
     if not path.is_dir():
         raise RetrieverError(
             f"{label}: the folder {folder!r} does not exist; a model is read from a local folder, never downloaded."
         )
-    return path
+    library = package("sentence_transformers", "sentence-transformers", label)
+    return getattr(library, kind)(str(path), local_files_only=True)
 
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
@@ -326,15 +322,14 @@ def shared_vectors(
     known = _SHARED.get(key)
     if known is not None:
         return known
-    folder = _FOLDER.get() if restore is not None else None
-    found = None
-    if folder is not None and restore is not None:
-        stored = _read(folder / f"{key}{_SUFFIX}", len(texts))
-        found = None if stored is None else restore(*stored)
-    if found is None:
+    folder = _FOLDER.get()
+    if folder is None or restore is None:
         found = compute()
-        if folder is not None:
-            _write(folder / f"{key}{_SUFFIX}", found)
+    elif (stored := _read(folder / f"{key}{_SUFFIX}", len(texts))) is not None:
+        found = restore(*stored)
+    else:
+        found = compute()
+        _write(folder / f"{key}{_SUFFIX}", found)
     _SHARED[key] = found
     return found
 
@@ -347,8 +342,7 @@ def _read(path: Path, rows: int) -> tuple[Vectors, dict[str, npt.NDArray[Any]]] 
             if sum(entry.file_size for entry in file.zip.infolist()) > path.stat().st_size:
                 return None
             arrays = {name: file[name] for name in file.files}
-        stored = arrays.pop(_DIGEST)
-        if not np.array_equal(stored, _digest(arrays)):
+        if not np.array_equal(arrays.pop(_DIGEST), _digest(arrays)):
             return None
         vectors = arrays.pop("vectors")
         path.touch()

@@ -117,21 +117,19 @@ class IndexFile:
     def _check(self) -> None:
         """Compute the checksums of the mapped arrays; those that cannot be read remain unchecked."""
         for name, entry in list(self._unchecked.items()):
-            first = entry["first"]
-            last = first + entry["count"] * np.dtype(entry["type"]).itemsize
+            last = entry["first"] + entry["count"] * np.dtype(entry["type"]).itemsize
             checksum = 0
-            for start in range(first, last, _PIECE):
-                checksum = crc32(self._piece(start, min(start + _PIECE, last)), checksum)
+            for start in range(entry["first"], last, _PIECE):
+                size = min(_PIECE, last - start)
+                # Windows has no pread, and does not let anyone truncate a mapped file.
+                by_map = not hasattr(os, "pread")
+                piece = self._map[start : start + size] if by_map else os.pread(self._descriptor, size, start)
+                if len(piece) < size:
+                    raise changed(self.path)
+                checksum = crc32(piece, checksum)
             if checksum != entry["crc32"]:
                 self._wrong = name
             self._unchecked.pop(name, None)
-
-    def _piece(self, first: int, last: int) -> bytes:
-        """Bytes of the file. Windows has no pread, and does not let anyone truncate a mapped file."""
-        piece = os.pread(self._descriptor, last - first, first) if hasattr(os, "pread") else self._map[first:last]
-        if len(piece) < last - first:
-            raise changed(self.path)
-        return piece
 
     def read(self) -> SavedIndex:
         """The index; an InputError if the file is not one, or is damaged. The check of the postings is started."""
@@ -192,7 +190,10 @@ def write_index(path: Path, index: SavedIndex) -> None:
         "id_bytes": np.frombuffer(id_bytes, np.uint8),
         "id_ends": id_ends,
     }
-    arrays = {name: np.ascontiguousarray(array, _stored(name, array)) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        kinds = _TYPES[name]
+        stored = next((kind for kind in kinds if np.dtype(kind).itemsize == array.dtype.itemsize), kinds[0])
+        arrays[name] = np.ascontiguousarray(array, stored)
     header: dict[str, Any] = {
         "version": _VERSION,
         "steelyard": __version__,
@@ -204,28 +205,19 @@ def write_index(path: Path, index: SavedIndex) -> None:
         name: {"type": array.dtype.str, "count": len(array), "crc32": crc32(array.data)}
         for name, array in arrays.items()
     }
-    text, length = _laid_out(header, entries, arrays)
+    # The place of every array, and the length of the file.
+    header_size = _START + len(json.dumps({**header, "length": 2**63, "arrays": entries})) + 40 * len(entries)
+    length = -(-header_size // _ALIGNED) * _ALIGNED
+    for name, array in arrays.items():
+        entries[name]["first"] = length
+        length += -(-array.nbytes // _ALIGNED) * _ALIGNED
+    text = json.dumps({**header, "length": length, "arrays": entries}).encode()
     with written_atomically(path) as file:
         file.write(_MAGIC + len(text).to_bytes(8, "little") + sha256(text).digest() + text)
         for name, array in arrays.items():
             file.write(bytes(entries[name]["first"] - file.tell()))
             file.write(array.data)
         file.write(bytes(length - file.tell()))
-
-
-def _stored(name: str, array: Array) -> str:
-    """The type of an array in the file."""
-    return next((kind for kind in _TYPES[name] if np.dtype(kind).itemsize == array.dtype.itemsize), _TYPES[name][0])
-
-
-def _laid_out(header: dict[str, Any], entries: dict[str, Any], arrays: Mapping[str, Array]) -> tuple[bytes, int]:
-    """The header with the place of every array, and the length of the file."""
-    header_size = _START + len(json.dumps({**header, "length": 2**63, "arrays": entries})) + 40 * len(entries)
-    place = -(-header_size // _ALIGNED) * _ALIGNED
-    for name, array in arrays.items():
-        entries[name]["first"] = place
-        place += -(-array.nbytes // _ALIGNED) * _ALIGNED
-    return json.dumps({**header, "length": place, "arrays": entries}).encode(), place
 
 
 def _index_of(header: Mapping[str, Any], arrays: Mapping[str, Array], path: Path) -> SavedIndex:

@@ -46,10 +46,10 @@ _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "postgres-fts": ("adapters.postgres", "PostgresFts", {}),
     "pgvector": ("adapters.postgres", "PgVector", {}),
     "lancedb": ("adapters.lancedb", "LanceDB", {}),
-    "chroma": ("adapters.chroma", "Chroma", {}),
+    "chroma": ("adapters.vector_stores", "Chroma", {}),
     "faiss": ("adapters.faiss", "Faiss", {}),
-    "milvus": ("adapters.milvus", "Milvus", {}),
-    "qdrant": ("adapters.qdrant", "Qdrant", {}),
+    "milvus": ("adapters.vector_stores", "Milvus", {}),
+    "qdrant": ("adapters.vector_stores", "Qdrant", {}),
     "tantivy": ("adapters.lexical", "Tantivy", {}),
     "bm25s": ("adapters.lexical", "BM25S", {}),
     "pyterrier": ("adapters.libraries", "PyTerrier", {}),
@@ -190,32 +190,21 @@ def list_retrievers() -> Listing[Entry]:
     ('seed=0', 'name')
     """
     entries = {name: _entry(name) for name in retriever_names()}
-    entries[RUN] = Entry(
-        name=RUN,
-        what="A finished run, in any format that can be read.",
-        settings=("path (needed)", "name"),
-        extra="",
-        about="path: the file, relative to the folder of bench.yaml.\nname: its label in tables.",
-    )
-    return Listing(
-        entries,
-        ("retriever", "what", "settings", "extra"),
-        lambda entry: (entry.name, entry.what, ", ".join(entry.settings), entry.extra),
-    )
+    about = "path: the file, relative to the folder of bench.yaml.\nname: its label in tables."
+    what = "A finished run, in any format that can be read."
+    entries[RUN] = Entry(RUN, what, ("path (needed)", "name"), "", about)
+    columns = ("retriever", "what", "settings", "extra")
+    return Listing(entries, columns, lambda each: (each.name, each.what, ", ".join(each.settings), each.extra))
 
 
 def _entry(name: str) -> Entry:
     cls, preset = class_of(name)
     first, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("\n")
     implied = ", ".join(f"{key}={value}" for key, value in preset.items())
-    settings = [p for p in inspect.signature(cls).parameters.values() if p.name not in preset]
-    return Entry(
-        name=name,
-        what=f"{first} Here {implied}." if implied else first,
-        settings=tuple(map(_setting, settings)),
-        extra=getattr(cls, "extra", ""),
-        about=f"{settings_text(cls)}\n\n{rest.partition('>>>')[0].strip()}".strip(),
-    )
+    settings = tuple(_setting(p) for p in inspect.signature(cls).parameters.values() if p.name not in preset)
+    what = f"{first} Here {implied}." if implied else first
+    about = f"{settings_text(cls)}\n\n{rest.partition('>>>')[0].strip()}".strip()
+    return Entry(name, what, settings, getattr(cls, "extra", ""), about)
 
 
 def _setting(parameter: inspect.Parameter) -> str:

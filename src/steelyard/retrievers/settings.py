@@ -167,27 +167,17 @@ def _declared_settings(cls: type) -> dict[str, Setting]:
     attributes: dict[str, Any] = {}
     for base in cls.__mro__:
         attributes = {**attributes, **{name: value for name, value in vars(base).items() if name not in attributes}}
-    found = [
-        replace(
-            value,
-            help=value.help or USUAL_HELP[value.alias or attribute],
-            attribute=attribute,
-            types=_types(hint),
-            optional=type(None) in get_args(hint),
-        )
-        for attribute, value in attributes.items()
-        if isinstance(value, Setting)
-        for hint in [hints[attribute]]
-    ]
+    found = []
+    for attribute, value in attributes.items():
+        if isinstance(value, Setting):
+            hint, help = hints[attribute], value.help or USUAL_HELP[value.alias or attribute]
+            members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            types = tuple(member for member in members if member is not type(None))
+            optional = type(None) in get_args(hint)
+            found.append(replace(value, help=help, attribute=attribute, types=types, optional=optional))
     # The target is the first, so that it can be given by position and as `name: target` in bench.yaml.
     in_order = sorted(found, key=lambda declared: declared.name != "target")
     return {declared.name: declared for declared in in_order}
-
-
-def _types(hint: Any) -> tuple[Any, ...]:
-    """The members of a union, without None."""
-    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return tuple(member for member in members if member is not type(None))
 
 
 def check_names(name: str, chosen: Iterable[str], allowed: Iterable[str]) -> None:

@@ -163,7 +163,11 @@ class SwarmRerank(GraphRetriever):
     def _set_up(self) -> None:
         super()._set_up()
         chosen = {field.name: getattr(self, field.name) for field in fields(Moves)}
-        self.moves = Moves(**{**chosen, "leap_when": _reasons(self.leap_when, self.label)})
+        listed = (self.leap_when,) if isinstance(self.leap_when, str) else tuple(self.leap_when)
+        for reason in listed:
+            if reason not in (*REASONS, ALWAYS):
+                raise unknown(self.label, "reason to leap", reason, (*REASONS, ALWAYS))
+        self.moves = Moves(**{**chosen, "leap_when": listed})
         if not (self.votes or self.quality or self.dense):
             raise RetrieverError(f"{self.label}: votes, quality and dense are all 0; give one of them a weight.")
 
@@ -195,11 +199,3 @@ class SwarmRerank(GraphRetriever):
                 added += self.votes * votes(edges, likeness, candidate_fit, draws, self.moves)
             np.put_along_axis(scores, chosen, np.take_along_axis(scores, chosen, axis=1) + added, axis=1)
         return scores
-
-
-def _reasons(leap_when: str | Sequence[str], label: str) -> tuple[str, ...]:
-    listed = (leap_when,) if isinstance(leap_when, str) else tuple(leap_when)
-    for reason in listed:
-        if reason not in (*REASONS, ALWAYS):
-            raise unknown(label, "reason to leap", reason, (*REASONS, ALWAYS))
-    return listed

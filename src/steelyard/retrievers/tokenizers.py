@@ -32,6 +32,10 @@ _FIXED = {
 _REGION_PREFIXES = ("gener", "commun", "arsen", "past", "univers", "later", "emerg", "organ", "inter")
 _KEPT_BEFORE_EED = ("succ", "proc", "exc")
 _KEPT_BEFORE_ING = ("even", "cann", "inn", "earr", "herr", "out")
+# A y that is a consonant, at the start or after a vowel; it becomes a capital.
+_CONSONANT_Y = re.compile("(^|[aeiouy])y")
+# A short last syllable: consonant, vowel, consonant (not w, x or y); or only vowel, consonant.
+_SHORT_END = re.compile(r"\A[aeiouy][^aeiouy]\Z|past\Z|[^aeiouy][aeiouy][^aeiouywxY]\Z")
 
 _STEP_2 = {
     "tional": "tion", "enci": "ence", "anci": "ance", "abli": "able", "entli": "ent", "izer": "ize",
@@ -59,8 +63,11 @@ def stem(word: str) -> str:
         return _FIXED[word]
     if len(word) < 3:
         return word
-    word = _consonant_y(word.removeprefix("'"))
-    r1, r2 = _regions(word)
+    word = _CONSONANT_Y.sub(r"\1Y", word.removeprefix("'"))
+    prefix = next((prefix for prefix in _REGION_PREFIXES if word.startswith(prefix)), None)
+    # The starts of the regions R1 and R2: each after the first consonant that follows a vowel.
+    r1 = len(prefix) if prefix else _after_vowel_and_consonant(word, 0)
+    r2 = _after_vowel_and_consonant(word, r1)
     word = _plural(word)
     word = _past_or_progressive(word, r1)
     if len(word) > 2 and word[-1] in "yY" and word[-2] not in _VOWELS:
@@ -71,48 +78,11 @@ def stem(word: str) -> str:
     return _last_letter(word, r1, r2).replace("Y", "y")
 
 
-def _consonant_y(word: str) -> str:
-    """The word with every y that is a consonant, at the start or after a vowel, as a capital."""
-    if "y" not in word:
-        return word
-    letters = list(word)
-    for at, letter in enumerate(letters):
-        if letter == "y" and (at == 0 or letters[at - 1] in _VOWELS):
-            letters[at] = "Y"
-    return "".join(letters)
-
-
-def _regions(word: str) -> tuple[int, int]:
-    """The starts of the regions R1 and R2: each after the first consonant that follows a vowel."""
-    prefix = next((prefix for prefix in _REGION_PREFIXES if word.startswith(prefix)), None)
-    r1 = len(prefix) if prefix else _after_vowel_and_consonant(word, 0)
-    return r1, _after_vowel_and_consonant(word, r1)
-
-
 def _after_vowel_and_consonant(word: str, at: int) -> int:
     for position in range(at + 1, len(word)):
         if word[position] not in _VOWELS and word[position - 1] in _VOWELS:
             return position + 1
     return len(word)
-
-
-def _has_vowel(part: str) -> bool:
-    return not _VOWELS.isdisjoint(part)
-
-
-def _ends_short(word: str) -> bool:
-    """Whether the last syllable is short: consonant, vowel, consonant (not w, x or y); or only vowel, consonant."""
-    if len(word) == 2:
-        return word[0] in _VOWELS and word[1] not in _VOWELS
-    if word.endswith("past"):
-        return True
-    return (
-        len(word) > 2
-        and word[-1] not in _VOWELS
-        and word[-1] not in "wxY"
-        and word[-2] in _VOWELS
-        and word[-3] not in _VOWELS
-    )
 
 
 def _longest(word: str, endings: tuple[str, ...] | dict[str, str]) -> str | None:
@@ -126,7 +96,7 @@ def _plural(word: str) -> str:
         return word[:-2]
     if word.endswith(("ied", "ies")):
         return word[:-2] if len(word) > 4 else word[:-1]
-    if word.endswith("s") and not word.endswith(("ss", "us")) and _has_vowel(word[:-2]):
+    if word.endswith("s") and not word.endswith(("ss", "us")) and not _VOWELS.isdisjoint(word[:-2]):
         return word[:-1]
     return word
 
@@ -143,13 +113,13 @@ def _past_or_progressive(word: str, r1: int) -> str:
             return before[0] + "ie"
         if before in _KEPT_BEFORE_ING:
             return word
-    if not _has_vowel(before):
+    if _VOWELS.isdisjoint(before):
         return word
     if before.endswith(("at", "bl", "iz")):
         return before + "e"
     if before.endswith(_DOUBLES):
         return before if len(before) == 3 and before[0] in "aeo" else before[:-1]
-    return before + "e" if len(before) == r1 and _ends_short(before) else before
+    return before + "e" if len(before) == r1 and _SHORT_END.search(before) else before
 
 
 def _replaced(word: str, endings: dict[str, str], start: int, fits: Callable[[str, str], bool]) -> str:
@@ -167,11 +137,9 @@ def _fits_step_2(ending: str, before: str) -> bool:
 
 def _last_letter(word: str, r1: int, r2: int) -> str:
     before = word[:-1]
-    if word.endswith("e") and (len(before) >= r2 or (len(before) >= r1 and not _ends_short(before))):
-        return before
-    if word.endswith("ll") and len(before) >= r2:
-        return before
-    return word
+    in_r2 = word.endswith(("e", "ll")) and len(before) >= r2
+    after_long = word.endswith("e") and len(before) >= r1 and not _SHORT_END.search(before)
+    return before if in_r2 or after_long else word
 
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
@@ -267,13 +235,8 @@ def ngrams(n: int = 2) -> Tokenizer:
     return tokenize
 
 
-_NAMED: dict[str, Tokenizer] = {
-    "default": default,
-    "auto": default,
-    "words": words,
-    "whitespace": whitespace,
-    "ngrams": ngrams(2),
-}
+_NAMED: dict[str, Tokenizer] = {"default": default, "auto": default, "words": words, "whitespace": whitespace}
+_NAMED["ngrams"] = ngrams(2)
 
 
 def tokenizer_of(tokenizer: str | Tokenizer, label: str) -> Tokenizer:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from hashlib import sha256
 from itertools import islice
 from numbers import Integral, Real
@@ -80,9 +80,7 @@ def walk(value: Any, steps: Sequence[str | int]) -> Any:
     >>> walk({"metadata": {"source": "d7"}}, ["metadata", "source"])
     'd7'
     """
-    for step in steps:
-        value = step_into(value, step)
-    return value
+    return reduce(step_into, steps, value)
 
 
 def every(value: Any, steps: Sequence[str | int]) -> Iterator[Any]:
@@ -119,8 +117,7 @@ def keys_of(value: Any) -> str:
     if not value:
         return "no keys"
     shown = []
-    for key in list(value)[:_SHOWN]:
-        inner = value[key]
+    for key, inner in islice(value.items(), _SHOWN):
         within = f" ({', '.join(map(str, list(inner)[:_SHOWN]))})" if isinstance(inner, Mapping) and inner else ""
         shown.append(f"{key}{within}")
     return ", ".join(shown) + (", ..." if len(value) > _SHOWN else "")
@@ -183,10 +180,7 @@ class DocIds:
         self.keep = keep
 
     def learn(self, corpus: Mapping[str, str]) -> None:
-        """Keep a hash of every text of a corpus, if ids are found by text.
-
-        Without a corpus, a document without an id gets one that is made from its text.
-        """
+        """Keep a hash of every text of a corpus, if ids are found by text; without a corpus, make ids from texts."""
         self._makes_ids = not corpus
         if self.setting == HASH:
             self._by_text = _by_text(corpus, self._label) if corpus else {}
@@ -203,13 +197,18 @@ class DocIds:
 
     def keep_text(self, doc: str, document: Any) -> None:
         """Pass the text of a document to `keep`, if it has one."""
-        text = self._text_of(document) if self.keep is not None else None
-        if self.keep is not None and text is not None:
+        if self.keep is not None and (text := self._text_of(document)) is not None:
             self.keep(doc, text, document)
 
     def _id_of(self, document: Any, where: str) -> str:
         if self.setting == HASH:
-            return self._by_its_text(document, where)
+            text = self._text_of(document)
+            if text is None and self._by_text is not None:
+                raise RetrieverError(
+                    f"{self._label}: `id: hash` needs the text of {where}, but it has {keys_of(document)}; "
+                    "set `text` to the path of its text."
+                )
+            return self.of_text(text, where)
         if len(self._seen) < SEEN:
             self._seen.append(document)
         for way in self._ways:
@@ -237,7 +236,10 @@ class DocIds:
         'metadata.source'
         """
         found = Counter(
-            setting for document in self._seen for setting, value in _fields(document) if _text(value) in corpus
+            setting
+            for document in self._seen
+            for setting, value in _fields(document)
+            if isinstance(value, (str, int, UUID)) and not isinstance(value, bool) and str(value) in corpus
         )
         for setting, count in found.most_common(1):
             if setting != self.setting and 2 * count > len(self._seen):
@@ -278,15 +280,6 @@ class DocIds:
         if not isinstance(text, str):
             raise RetrieverError(f"{self._label}: the text of {where} is {text!r}; expected text.")
         return self._by_text.get(_digest(text)) or made_id(text)
-
-    def _by_its_text(self, document: Any, where: str) -> str:
-        text = self._text_of(document)
-        if text is not None or self._by_text is None:
-            return self.of_text(text, where)
-        raise RetrieverError(
-            f"{self._label}: `id: hash` needs the text of {where}, but it has {keys_of(document)}; "
-            "set `text` to the path of its text."
-        )
 
 
 def made_id(text: str) -> str:
@@ -356,11 +349,6 @@ def _fields(document: Any) -> Iterator[tuple[str, Any]]:
     yield from ((str(key), value) for key, value in own.items() if not str(key).startswith("__"))
 
 
-def _text(value: Any) -> str | None:
-    """A value as the text of an id; None if it cannot be one."""
-    return str(value) if isinstance(value, (str, int, UUID)) and not isinstance(value, bool) else None
-
-
 def _digest(text: str) -> bytes:
     return sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
 
@@ -398,12 +386,13 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     plain = _plain_list(answer[:k] if type(answer) is list else answer, label, where)
     if plain is not None:
         return plain
-    found: list[tuple[str, float | None]] = []
     items = list(islice(_items(answer, label, where), k))
-    for rank, item in enumerate(items, 1):
-        found.append(_pair(item, ids, score, label, f"document {rank} of {where}"))
-    distances = bool(items) and score == SCORE_NAMES[0] and _has_distance(items[0])
-    return without_distances(with_scores(found)) if distances else with_scores(found)
+    found = with_scores(
+        [_pair(item, ids, score, label, f"document {rank} of {where}") for rank, item in enumerate(items, 1)]
+    )
+    if not items or score != SCORE_NAMES[0] or isinstance(items[0], (str, tuple, list)):
+        return found
+    return without_distances(found) if _usual_score(items[0])[0] in DISTANCE_NAMES else found
 
 
 def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: int, score: str) -> Ranked:
@@ -469,10 +458,7 @@ def read_lists(found: Any, label: str, query: str, k: int, keep: Keep | None = N
 
 
 def _plain_list(answer: Any, label: str, where: str) -> Ranked | None:
-    """A list of ids, or of pairs of an id and a finite number, as text: the usual results, read at once.
-
-    None for any other result.
-    """
+    """A list of ids, or of pairs of an id and a finite number: the usual results, read at once; None for another."""
     kinds = set(map(type, answer)) if type(answer) is list else set()
     if kinds == {str}:
         docs, scores = answer, [1 / rank for rank in range(1, len(answer) + 1)]
@@ -536,17 +522,18 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
             read_score(value, label, f"document {doc!r} of {where}")
         return sorted(answer.items(), key=lambda pair: -pair[1])
     ids: Any = answer.get("ids")
-    if _is_list(ids) and len(ids) == 1 and _is_list(ids[0]):
-        return _items_of_chroma(answer)
     scores: Any = answer.get("scores")
-    texts: Any = next((answer[name] for name in ("texts", "documents") if _is_list(answer.get(name))), None)
-    if _is_list(ids) and texts is not None and len(texts) == len(ids) == len(ids if scores is None else scores):
-        known = {"id": ids, "text": texts, **({} if scores is None else {"score": scores})}
-        return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
-    if _is_list(ids) and scores is None and _is_list(answer.get("distances")):
-        pairs = zip(ids, answer["distances"], strict=False)
-        return [{"id": doc, "distance": distance} for doc, distance in pairs]
+    if _is_list(ids) and len(ids) == 1 and _is_list(ids[0]):
+        # The answer of Chroma to one query; a column that was not asked for is None.
+        names = {"ids": "id", "distances": "distance", "metadatas": "metadata", "documents": "text"}
+        return _records({name: answer[key][0] for key, name in names.items() if answer.get(key) is not None})
     if _is_list(ids):
+        texts: Any = next((answer[name] for name in ("texts", "documents") if _is_list(answer.get(name))), None)
+        if texts is not None and len(texts) == len(ids) == len(ids if scores is None else scores):
+            return _records({"id": ids, "text": texts, **({} if scores is None else {"score": scores})})
+        if scores is None and _is_list(answer.get("distances")):
+            pairs = zip(ids, answer["distances"], strict=False)
+            return [{"id": doc, "distance": distance} for doc, distance in pairs]
         if scores is None:
             return list(ids)
         if not _is_list(scores) or len(scores) != len(ids):
@@ -563,10 +550,7 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
     )
 
 
-def _items_of_chroma(answer: Mapping[Any, Any]) -> list[dict[str, Any]]:
-    """Records of the answer of Chroma to one query; a column that was not asked for is None."""
-    names = {"ids": "id", "distances": "distance", "metadatas": "metadata", "documents": "text"}
-    columns = {name: answer[key][0] for key, name in names.items() if answer.get(key) is not None}
+def _records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -583,12 +567,12 @@ def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[s
         document, value = item
         doc = ids.plain(document, where) if isinstance(document, (str, Integral)) else ids.of(document, where)
         return doc, read_score(value, label, where)
-    return ids.of(item, where), read_score(_score_of(item, score, label), label, where)
-
-
-def _has_distance(document: Any) -> bool:
-    """Whether a document has a distance and no score."""
-    return not isinstance(document, (str, tuple, list)) and _usual_score(document)[0] in DISTANCE_NAMES
+    doc = ids.of(item, where)
+    try:
+        value = _usual_score(item)[1] if score == SCORE_NAMES[0] else walk(item, steps_of(score, label))
+    except MissingError as missing:
+        raise RetrieverError(f"{label}: the score {score!r} of a document: {missing}.") from None
+    return doc, read_score(value, label, where)
 
 
 def _usual_score(document: Any) -> tuple[str, Any]:
@@ -596,12 +580,3 @@ def _usual_score(document: Any) -> tuple[str, Any]:
     fields = document.get if isinstance(document, Mapping) else partial(getattr, document)
     names = (*SCORE_NAMES, *DISTANCE_NAMES)
     return next(((name, value) for name in names if (value := fields(name, None)) is not None), ("", None))
-
-
-def _score_of(document: Any, score: str, label: str) -> Any:
-    if score == SCORE_NAMES[0]:
-        return _usual_score(document)[1]
-    try:
-        return walk(document, steps_of(score, label))
-    except MissingError as missing:
-        raise RetrieverError(f"{label}: the score {score!r} of a document: {missing}.") from None

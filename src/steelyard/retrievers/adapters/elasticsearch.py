@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -64,11 +64,19 @@ class Elasticsearch(Wrapped):
             base = self.target.rstrip("/") + (f"/{index}" if index else "")
             service = JsonService(f"{base}/_search", label, body, self.headers, self.timeout, self.retries)
             self._identity = {"target": service.shown, "version": self.version}
-            self._search = service.ask
+            self._search: Callable[[str, int], Any] = service.ask
         else:
             client = instantiated(load_target(self.target, self.retriever, self.folder), label)
-            self._search = _client_search(client, index, from_environment(body, label, RetrieverError), label)
-            self._identity = {**identity_of(self.target, self.version)}
+            if not hasattr(client, "search"):
+                raise RetrieverError(
+                    f"{label}: {kind_of(client)} has no `search`; expected a URL, or a client of Elasticsearch or "
+                    "OpenSearch."
+                )
+            if index is None:
+                raise RetrieverError(f"{label}: a client needs `index`, the name of the index to search.")
+            sent = from_environment(body, label, RetrieverError)
+            self._search = lambda query, k: client.search(index=index, body=filled(sent, query, k))
+            self._identity = identity_of(self.target, self.version)
         self._identity["query"] = body
         self._ids = DocIds(self.id, label, f"_source.{self.field}")
 
@@ -87,13 +95,3 @@ class Elasticsearch(Wrapped):
             what = "timed out in the cluster" if answer.get("timed_out") else f"failed on {failed} shards"
             raise RetrieverError(f"{self.label}: the search {what}; its list would be incomplete.")
         return hits["hits"]
-
-
-def _client_search(client: Any, index: str | None, body: Mapping[str, Any], label: str) -> Any:
-    if not hasattr(client, "search"):
-        raise RetrieverError(
-            f"{label}: {kind_of(client)} has no `search`; expected a URL, or a client of Elasticsearch or OpenSearch."
-        )
-    if index is None:
-        raise RetrieverError(f"{label}: a client needs `index`, the name of the index to search.")
-    return lambda query, k: client.search(index=index, body=filled(body, query, k))

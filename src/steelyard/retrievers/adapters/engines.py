@@ -107,18 +107,14 @@ class Engine(Wrapped):
         ids = self._row_ids
         if ids is None:
             return super().read(queries, answers, k)
-        return [
-            [(ids[position], self._finite(score, ids[position], query)) for position, score in answer]
-            for query, answer in zip(queries, answers, strict=True)
-        ]
-
-    def _finite(self, score: float, doc: str, query: str) -> float:
-        if not math.isfinite(score):
-            raise RetrieverError(
-                f"{self.label}: the score of {doc!r} for {query[:60]!r} is {score}; expected a finite number. "
-                "A vector of zeros, as of a query without a known word, has no cosine."
-            )
-        return float(score)
+        for query, answer in zip(queries, answers, strict=True):
+            for position, score in answer:
+                if not math.isfinite(score):
+                    raise RetrieverError(
+                        f"{self.label}: the score of {ids[position]!r} for {query[:60]!r} is {score}; expected a "
+                        "finite number. A vector of zeros, as of a query without a known word, has no cosine."
+                    )
+        return [[(ids[position], float(score)) for position, score in answer] for answer in answers]
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
@@ -148,9 +144,8 @@ class Engine(Wrapped):
         except Exception as error:
             if not self._existing:
                 raise
-            raise RetrieverError(
-                masked(f"{self.label}: {self._identity.get('target')}: {error_text(error)}")
-            ) from error
+            target = self._identity.get("target")
+            raise RetrieverError(masked(f"{self.label}: {target}: {error_text(error)}")) from error
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
         """Index the documents by their positions; `kept` tells which of them the filter keeps."""
@@ -189,8 +184,7 @@ class VectorEngine(Engine):
             raise RetrieverError(
                 f"{self.label}: an existing collection needs `model`, the model that made its vectors, so that "
                 "questions are embedded by the same one: a name of sentence-transformers, or "
-                "`package.module:attribute` of a "
-                "function from texts to vectors."
+                "`package.module:attribute` of a function from texts to vectors."
             )
         if self.of is None:
             model = "lsa" if self.model is None else self.model

@@ -7,10 +7,11 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 from urllib.request import Request
 
 from steelyard.ids import kind_of
@@ -104,10 +105,8 @@ class JsonService:
         remember_settings({"target": url, "body": body})
         self.shown = masked(_without_user(url))
         self.headers = checked_headers(headers, label)
-        self._label = label
+        self._label, self._timeout, self._retries = label, timeout, retries
         self._body = from_environment(body, label, RetrieverError)
-        self._timeout = timeout
-        self._retries = retries
         complete = str(from_environment(url, label, RetrieverError))
         self._url = _without_user(complete)
         self._user = _basic(complete)
@@ -172,22 +171,16 @@ def host_of(url: Any, label: str) -> str:
     >>> host_of("http://localhost:9200/passages", "http")
     'localhost:9200'
     """
-    parts = _parts(url) if isinstance(url, str) else None
+    parts = None
+    with suppress(ValueError):  # of a host or a port that is not valid
+        if isinstance(url, str):
+            _ = urlsplit(_VARIABLE.sub("0", url)).port
+            parts = urlsplit(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.netloc:
         raise RetrieverError(
             f"{label}: `target` is {masked_settings(url)!r}; expected a URL, as in http://localhost:8000/search?q={{query}}&k={{k}}."
         )
     return parts.netloc.rpartition("@")[2]
-
-
-def _parts(url: str) -> SplitResult | None:
-    """The parts of a URL; None if its host or port is not valid."""
-    try:
-        parts = urlsplit(_VARIABLE.sub("0", url))
-        _ = parts.port
-    except ValueError:
-        return None
-    return urlsplit(url)
 
 
 def _without_user(url: str) -> str:
@@ -323,9 +316,9 @@ class Http(Wrapped):
 
     def _keep(self, answer: Any, docs: Sequence[str], texts: Sequence[Any]) -> None:
         """Keep the texts of the documents: those at the path `text`, or in the records that have the ids."""
-        path = self._paths["id"]
-        if self._ids.keep is None or (not texts and path is None):
+        if self._ids.keep is None:
             return
+        path = self._paths["id"]
         records = [{"text": text} for text in texts]
         if not texts and path is not None and path[-1] != EVERY:
             records = list(documents.every(answer, path[: len(path) - path[::-1].index(EVERY)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from steelyard.retrievers.adapters.base import LibraryRetriever, in_stages, with_depth
@@ -40,11 +41,9 @@ class LangChain(LibraryRetriever):
             base, compressor = self._object.base_retriever, self._object.base_compressor
             steps = getattr(compressor, "transformers", None) or [compressor]
             return in_stages(lambda query: base.invoke(query), [(step, _compressor_call(step)) for step in steps])
-        if self.own_k:
-            return lambda query: self._object.invoke(query)
-        if self._takes_k:
+        if self._takes_k and not self.own_k:
             return lambda query: self._object.invoke(query, k=k)
-        retriever = with_depth(self._object, ["k"], k)
+        retriever = self._object if self.own_k else with_depth(self._object, ["k"], k)
         return lambda query: retriever.invoke(query)
 
 
@@ -108,14 +107,12 @@ class LlamaIndex(LibraryRetriever):
         search: Callable[[str], Any] = retriever.retrieve
         if engine is None:
             return search
-        return in_stages(search, [(step, _postprocessor_call(step)) for step in self._object._node_postprocessors])
+        from llama_index.core.schema import QueryBundle
 
+        def postprocessed(step: Any, nodes: list[Any], query: str) -> Any:
+            return step.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
 
-def _postprocessor_call(step: Any) -> Callable[[list[Any], str], Any]:
-    """The call of a postprocessor."""
-    from llama_index.core.schema import QueryBundle
-
-    return lambda nodes, query: step.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
+        return in_stages(search, [(step, partial(postprocessed, step)) for step in self._object._node_postprocessors])
 
 
 _QUERY_INPUTS = ("query", "text")

@@ -7,7 +7,6 @@ import re
 import tempfile
 import warnings
 import weakref
-from collections.abc import Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -79,15 +78,14 @@ class _Postgres(Engine):
         if self._connected is None:
             # An existing table is read only, also by functions in `where`. These are the defaults of the session, and
             # not of a transaction, since every statement is a transaction of its own.
-            milliseconds = max(1, int(1000 * self.timeout))
-            target = f"-c statement_timeout={milliseconds} -c default_transaction_read_only=on"
-            address = self._address or private_server()
+            options = "-c statement_timeout=0"
+            if self._existing:
+                milliseconds = max(1, int(1000 * self.timeout))
+                options = f"-c statement_timeout={milliseconds} -c default_transaction_read_only=on"
+            address, seconds = self._address or private_server(), max(1, round(self.timeout))
             try:
                 self._connected = self._psycopg.connect(
-                    address,
-                    autocommit=True,
-                    connect_timeout=max(1, round(self.timeout)),
-                    options=target if self._existing else "-c statement_timeout=0",
+                    address, autocommit=True, connect_timeout=seconds, options=options
                 )
                 weakref.finalize(self, self._connected.close)
             except self._psycopg.Error as error:
@@ -138,8 +136,7 @@ class _Postgres(Engine):
         if definition:
             self._run(self._sql(f"create index on {{table}} using {definition}", table=self._table))
         self._run(self._sql("analyze {table}", table=self._table))
-        size = self._run("select pg_total_relation_size(%s::regclass)", (self._table,))
-        self._bytes = size.fetchone()[0]
+        self._bytes = self._run("select pg_total_relation_size(%s::regclass)", (self._table,)).fetchone()[0]
 
 
 class PostgresFts(_Postgres):
@@ -265,8 +262,7 @@ class PgVector(_Postgres, VectorEngine):
                 f"{self.label}: the database does not have the extension pgvector, which Steelyard does not install: "
                 "run `create extension vector` in it."
             )
-        names = {"ef_search": "hnsw.ef_search", "probes": "ivfflat.probes"}
-        for key, variable in names.items():
+        for key, variable in {"ef_search": "hnsw.ef_search", "probes": "ivfflat.probes"}.items():
             if key in self._parameters:
                 self._run("select '[1]'::vector")  # Loads pgvector, which knows these variables.
                 self._run(f"set {variable} = {self._parameters[key]}")
@@ -308,10 +304,11 @@ def _place_for_server(program: Path) -> Path:
     """
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     folders = [Path(tempfile.gettempdir()).resolve(), *OPEN_TO_ALL]
-    closed: list[Path] = []
+    closed: list[Path] = []  # that not everyone may read and enter
     for folder in folders:
         if folder.is_dir() and os.access(folder, os.W_OK) and len(os.fsencode(folder)) <= _LONGEST:
-            closed = _closed([*reversed(folder.parents), folder, *program.parents]) if root else []
+            changed = [*reversed(folder.parents), folder, *program.parents] if root else []
+            closed = [each for each in changed if each.is_dir() and each.stat().st_mode & 0o055 != 0o055]
             if not closed:
                 return folder
     if closed:
@@ -320,11 +317,6 @@ def _place_for_server(program: Path) -> Path:
             "not change: run the bench as another user, or give `target`, the URL of a server."
         )
     return folders[0]
-
-
-def _closed(folders: Sequence[Path]) -> list[Path]:
-    """The folders that not everyone may read and enter."""
-    return [folder for folder in folders if folder.is_dir() and folder.stat().st_mode & 0o055 != 0o055]
 
 
 def _text(error: Exception) -> str:

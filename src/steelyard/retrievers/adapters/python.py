@@ -117,9 +117,7 @@ class Caller:
         arguments: Mapping[str, Any] | None = None,
         timeout: float | None = None,
     ) -> None:
-        self._function = function
-        self._label = label
-        self._concurrency = concurrency
+        self._function, self._label, self._concurrency = function, label, concurrency
         self._arguments = dict(arguments or {})
         signature = _signature(function)
         parameters = list(signature.parameters.values()) if signature is not None else []
@@ -127,7 +125,16 @@ class Caller:
         self._k = _k_parameter(parameters, self._arguments)
         self._loop: Loop | None = None
         self._limit = TimeLimit(timeout, label)
-        self._check_call()
+        positional, keywords = self._call_arguments("", 1)
+        try:
+            if signature is not None:
+                signature.bind(*positional, **keywords)
+        except TypeError as error:
+            name = getattr(function, "__name__", "the call")
+            raise RetrieverError(
+                f"{label}: {name}{signature} cannot be called: {error}; expected {name}(queries, k) for a list "
+                f"of queries, or {name}(query, k) for one; other parameters need a default."
+            ) from None
 
     def __call__(self, queries: Sequence[str], k: int) -> list[Any]:
         """One raw result per query."""
@@ -161,20 +168,6 @@ class Caller:
             return (query, k), self._arguments
         return (query,), {self._k: k, **self._arguments}
 
-    def _check_call(self) -> None:
-        """Raise an error if the function cannot be called for queries."""
-        signature = _signature(self._function)
-        positional, keywords = self._call_arguments("", 1)
-        try:
-            if signature is not None:
-                signature.bind(*positional, **keywords)
-        except TypeError as error:
-            name = getattr(self._function, "__name__", "the call")
-            raise RetrieverError(
-                f"{self._label}: {name}{signature} cannot be called: {error}; expected {name}(queries, k) for a list "
-                f"of queries, or {name}(query, k) for one; other parameters need a default."
-            ) from None
-
     def _finished(self, results: list[Any], times: float | None = 1) -> list[Any]:
         """The results, with awaitables awaited, each within `times` the limit."""
         if not any(inspect.isawaitable(result) for result in results):
@@ -196,19 +189,19 @@ class Caller:
         )
 
 
-def method_of(found: Any, label: str, names: Sequence[str] = _METHODS) -> Callable[..., Any]:
-    """The callable of a target: a function itself, or the first of these methods of an object."""
-    methods = [] if inspect.isroutine(found) else [getattr(found, name, None) for name in names]
+def method_of(found: Any, label: str) -> Callable[..., Any]:
+    """The callable of a target: a function itself, or the first of the usual methods of an object."""
+    methods = [] if inspect.isroutine(found) else [getattr(found, name, None) for name in _METHODS]
     for method in (*methods, found):
         if callable(method):
             return cast("Callable[..., Any]", method)
     if callable(getattr(found, "index", None)):
         raise RetrieverError(
-            f"{label}: {kind_of(found)} has index but none of {', '.join(names)}; "
+            f"{label}: {kind_of(found)} has index but none of {', '.join(_METHODS)}; "
             "expected retrieve(queries, k) beside index(corpus)."
         )
     raise RetrieverError(
-        f"{label}: {kind_of(found)} cannot be called and has none of {', '.join(names)}; "
+        f"{label}: {kind_of(found)} cannot be called and has none of {', '.join(_METHODS)}; "
         "expected a function, a class, or an object with one of them."
     )
 
@@ -258,8 +251,7 @@ def _k_parameter(parameters: Sequence[inspect.Parameter], given: Mapping[str, An
     for position, parameter in enumerate(parameters):
         if position and parameter.name in K_NAMES and parameter.name not in given:
             return "" if parameter.kind == inspect.Parameter.POSITIONAL_ONLY else parameter.name
-    if len(parameters) > 1 and parameters[1].name not in given:
-        second = parameters[1]
-        if second.kind in positional and second.default is inspect.Parameter.empty:
+    for second in parameters[1:2]:
+        if second.name not in given and second.kind in positional and second.default is inspect.Parameter.empty:
             return ""
     return None

@@ -38,12 +38,10 @@ class _Sqlite(Engine):
 
     def _set_up(self) -> None:
         super()._set_up()
-        if self._existing:
-            self._database = self._path("database")
-            self._check_columns()
-
-    def _check_columns(self) -> None:
-        """Raise for a table or a column that does not exist: SQLite takes an unknown name in quotes for a text."""
+        if not self._existing:
+            return
+        self._database = self._path("database")
+        # A table or a column that does not exist: SQLite takes an unknown name in quotes for a text.
         try:
             cursor = self._client.execute(f"select * from {quoted(str(self.table))} limit 0")
         except self._driver.Error as error:
@@ -53,8 +51,7 @@ class _Sqlite(Engine):
         for setting_name in ("id", "column"):
             column = getattr(self, setting_name, "rowid")
             if column not in columns and (setting_name, column) != ("id", HASH):
-                named = unknown_name(f"column in `{setting_name}`", column, columns)
-                raise RetrieverError(f"{self.label}: {named}")
+                raise RetrieverError(f"{self.label}: {unknown_name(f'column in `{setting_name}`', column, columns)}")
 
     def _open(self) -> Any:
         """A connection that cannot write to the database and leaves no file beside it."""
@@ -124,8 +121,7 @@ class SqliteFts(_Sqlite):
                 connection.execute(
                     f"create virtual table documents using fts5(text, content='', tokenize={quoted(self.tokenizer)})"
                 )
-                rows = enumerate(documents.texts)
-                connection.executemany("insert into documents(rowid, text) values (?, ?)", rows)
+                connection.executemany("insert into documents(rowid, text) values (?, ?)", enumerate(documents.texts))
                 connection.execute("insert into documents(documents) values ('optimize')")
         except sqlite3.Error as error:
             raise RetrieverError(f"{self.label}: SQLite could not index the corpus: {error}.") from None
@@ -205,5 +201,4 @@ def _driver_with_extensions(label: str) -> Any:
 
 def quoted(name: str) -> str:
     """A name in SQL."""
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
+    return '"' + name.replace('"', '""') + '"'

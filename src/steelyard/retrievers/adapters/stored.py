@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError, SteelyardError
 from steelyard.io.dataset_files import DOCUMENT_IDS, find_column
-from steelyard.retrievers.adapters.chroma import Chroma
 from steelyard.retrievers.adapters.engines import Engine, text_column
 from steelyard.retrievers.adapters.lancedb import LanceDB
 from steelyard.retrievers.adapters.postgres import PostgresFts
-from steelyard.retrievers.adapters.qdrant import Qdrant
 from steelyard.retrievers.adapters.sqlite import SqliteFts, quoted
+from steelyard.retrievers.adapters.vector_stores import Chroma, Qdrant
 from steelyard.retrievers.dense import Dense
 from steelyard.safe_text import error_text
 
@@ -35,15 +34,6 @@ class _QdrantDocuments(Qdrant):
         return None
 
 
-_CLASSES: dict[str, type[Engine]] = {
-    "postgres": PostgresFts,
-    "sqlite": SqliteFts,
-    "lancedb": LanceDB,
-    "chroma": _ChromaDocuments,
-    "qdrant": _QdrantDocuments,
-}
-
-
 def stored_documents(store: str, settings: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
     """The documents of a database, as records with `_id`, `text` and, if it is named, `title`.
 
@@ -60,13 +50,11 @@ def stored_documents(store: str, settings: Mapping[str, Any], folder: Path) -> I
     chosen.pop("title", None)
     if store == "lancedb":
         chosen["search"] = "text"
-    cls = _CLASSES[store]
+    cls, read = _STORES[store]
     label = f"the corpus in {store}"
     known = {"folder": str(folder)} if "folder" in cls.declared else {}
-    read = {"postgres": _postgres, "sqlite": _sqlite, "lancedb": _lancedb, "chroma": _chroma, "qdrant": _qdrant}
     try:
-        engine = cls(**{"target": settings[store], "name": label, **known, **chosen})
-        yield from read[store](engine, columns)
+        yield from read(cls(**{"target": settings[store], "name": label, **known, **chosen}), columns)
     except SteelyardError:
         raise
     except Exception as error:  # Each database has its own for a table that is not there, or a server that is down.
@@ -143,3 +131,12 @@ def _qdrant(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]
             yield {**payload, "_id": engine._ids.of(point, "a point"), "text": payload[text] if text else ""}
         if place is None:
             return
+
+
+_STORES: dict[str, tuple[type[Engine], Callable[[Any, Mapping[str, Any]], Iterator[dict[str, Any]]]]] = {
+    "postgres": (PostgresFts, _postgres),
+    "sqlite": (SqliteFts, _sqlite),
+    "lancedb": (LanceDB, _lancedb),
+    "chroma": (_ChromaDocuments, _chroma),
+    "qdrant": (_QdrantDocuments, _qdrant),
+}

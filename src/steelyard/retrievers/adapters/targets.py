@@ -89,14 +89,11 @@ def list_hint(error: BaseException, arguments: Any) -> str:
     Its argument n is a list, [3, 4], and is passed unchanged
     to try one value after the other, write `arguments: [{n: 3}, {n: 4}]`.
     """
-    lists = (
-        {key: value for key, value in arguments.items() if isinstance(value, list)}
-        if isinstance(arguments, Mapping)
-        else {}
-    )
+    given = arguments.items() if isinstance(arguments, Mapping) else ()
+    lists = [(key, value) for key, value in given if isinstance(value, list)]
     if not isinstance(error, TypeError) or "list" not in error_text(error) or not lists:
         return ""
-    key, values = next(iter(lists.items()))
+    key, values = lists[0]
     each = ", ".join(f"{{{key}: {value}}}" for value in values)
     return (
         f"Its argument {key} is a list, {values!r}, and is passed unchanged; "
@@ -153,7 +150,14 @@ def _module(name: str, label: str, folder: Path) -> ModuleType:
     folder = folder.resolve()
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    _refuse_other_module(name.split(".")[0], label, folder)
+    # Another module of the same name that is already loaded would be used by Python instead.
+    top = name.split(".")[0]
+    here = [path for path in (folder / f"{top}.py", folder / top / "__init__.py") if path.is_file()]
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    if here and loaded and Path(loaded).resolve() not in [path.resolve() for path in here]:
+        raise RetrieverError(
+            f"{label}: module {top!r} is already loaded from {loaded}, so {here[0]} cannot be loaded; rename one."
+        )
     try:
         return run_user_code(lambda: import_module(name))
     except UserCodeError as failure:
@@ -168,25 +172,15 @@ def _module(name: str, label: str, folder: Path) -> ModuleType:
         ) from None
 
 
-def _refuse_other_module(top: str, label: str, folder: Path) -> None:
-    """Raise an error if another module of the same name is already loaded, which Python would use instead."""
-    here = [path for path in (folder / f"{top}.py", folder / top / "__init__.py") if path.is_file()]
-    loaded = getattr(sys.modules.get(top), "__file__", None)
-    if here and loaded and Path(loaded).resolve() not in [path.resolve() for path in here]:
-        raise RetrieverError(
-            f"{label}: module {top!r} is already loaded from {loaded}, so {here[0]} cannot be loaded; rename one."
-        )
-
-
 def _modules(name: str, folder: Path) -> list[str]:
     """The names of the modules in the same package as a missing one."""
-    parent, _, _ = name.rpartition(".")
+    parent, dot, _ = name.rpartition(".")
     spec = find_spec(parent) if parent else None
     folders = [Path(found) for found in (spec.submodule_search_locations or [])] if spec else [folder]
-    prefix = f"{parent}." if parent else ""
-    names = {path.stem for each in folders for path in each.glob("*.py")}
+    names = set() if parent else set(sys.modules)
+    names |= {path.stem for each in folders for path in each.glob("*.py")}
     names |= {path.parent.name for each in folders for path in each.glob("*/*.py")}
-    return sorted(f"{prefix}{found}" for found in names | (set(sys.modules) if not parent else set()))
+    return sorted(f"{parent}{dot}{found}" for found in names)
 
 
 def _importable_name(target: Any) -> str | None:
