@@ -1,0 +1,126 @@
+"""Chroma: nearest neighbours of the vectors of a corpus in memory, or an existing collection."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
+from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
+from steelyard.retrievers.base import CheckedCorpus, RetrieverError
+from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.embeddings import Vectors
+from steelyard.retrievers.settings import setting
+
+
+class Chroma(VectorEngine):
+    """Approximate nearest neighbours (hnsw) in Chroma.
+
+    Scores are cosines for the corpus, and minus the distance for a target. Without `model`, a target is searched by the
+    embedding function of its collection.
+    """
+
+    retriever = extra = "chroma"
+    module = "chromadb"
+    labelled_by = ("name", "collection")
+
+    target: Any = setting(
+        "a client, the URL of a server, the folder of an existing database, or `package.module:attribute`, with "
+        "`collection`; nothing is written to it",
+        default=None,
+        key=None,
+        kw_only=False,
+    )
+    m: int = setting(default=16, low=1, only="corpus")
+    ef_construction: int = setting(default=100, low=1, only="corpus")
+    ef_search: int = setting(default=100, low=1, only="corpus")
+    collection: str | None = setting(default=None, only="target", needed=True)
+    where: Mapping[str, Any] | None = setting("filter of Chroma, as in {year: 2020}", default=None, only="target")
+    id: str = setting(
+        "path to the id: `id` is Chroma's; `metadata.KEY` a key of its metadata; or `hash`",
+        default="id",
+        only="target",
+        key=None,
+    )
+    api_key: str | None = setting(default=None, only="target", key=None)
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._bytes = 0
+        self._filter = {PASSES: True} if self.filter is not None else dict(self.where) if self.where else None
+        if self._existing:
+            self._key = opened({"api_key": self.api_key}, self.label)["api_key"]
+            self._address = opened(self.target, self.label) if isinstance(self.target, str) else self.target
+
+    def _target_identity(self) -> dict[str, Any]:
+        return super()._target_identity() if isinstance(self.target, str) else identity_of(self.target, self.version)
+
+    def size_in_bytes(self) -> int:
+        """The vectors of the corpus; the memory of the graph is not known."""
+        return self._bytes + super().size_in_bytes()
+
+    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
+        assert vectors is not None
+        client = self._package.EphemeralClient(self._settings_of_client())
+        name = f"steelyard-{uuid4().hex}"
+        graph = {"max_neighbors": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
+        shape = {"hnsw": {"space": "cosine", **graph}}
+        collection = client.create_collection(name, embedding_function=None, configuration=shape)
+        weakref.finalize(self, client.delete_collection, name)
+        step = client.get_max_batch_size()
+        for first in range(0, len(documents), step):
+            rows = range(first, min(first + step, len(documents)))
+            passes = None if kept is None else [{PASSES: bool(kept[row])} for row in rows]
+            collection.add(ids=list(map(str, rows)), embeddings=vectors[rows.start : rows.stop], metadatas=passes)
+        self._client, self._bytes = collection, vectors.nbytes
+
+    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
+        wanted = ["distances", "metadatas", "documents"] if self._existing else ["distances"]
+        asked = {"query_texts": [query]} if vector is None else {"query_embeddings": vector[None, :]}
+        answer = self._client.query(**asked, n_results=k, where=self._filter, include=wanted)
+        if self._existing:
+            return answer
+        pairs = zip(answer["ids"][0], answer["distances"][0], strict=True)
+        return [(int(position), 1 - distance) for position, distance in pairs]
+
+    def _vector_source(self) -> Dense | None:
+        own = self._existing and self.of is None and self.model is None and self.vectors is None
+        return None if own else super()._vector_source()
+
+    def _open(self) -> Any:
+        client = self._target_client()
+        if self._source is not None:
+            return client.get_collection(self.collection, embedding_function=None)
+        collection = client.get_collection(self.collection)
+        if collection.configuration.get("embedding_function") is None:
+            raise RetrieverError(
+                f"{self.label}: the collection has no embedding function of its own; set `model`, the model that made "
+                "its vectors."
+            )
+        return collection
+
+    def _target_client(self) -> Any:
+        target = self._address
+        if not isinstance(target, str):
+            return target
+        if "://" in target:
+            address = urlsplit(target)
+            return self._package.HttpClient(
+                host=address.hostname,
+                port=address.port or (443 if address.scheme == "https" else 8000),
+                ssl=address.scheme == "https",
+                headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
+                settings=self._settings_of_client(),
+            )
+        if ":" in target and not (Path(self.folder or ".") / target).is_dir():
+            return instantiated(load_target(target, self.label, self.folder), self.label)
+        # Chroma writes to its files whenever a collection is opened and searched, and has no way to only read them.
+        copy = private_copy(self._path("database in", target), self)
+        return self._package.PersistentClient(str(copy), self._settings_of_client())
+
+    def _settings_of_client(self) -> Any:
+        return self._package.config.Settings(anonymized_telemetry=False)
