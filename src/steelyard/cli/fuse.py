@@ -11,8 +11,7 @@ from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, Setting, UsageError
 from steelyard.cli.output import Format, emit, print_message, print_messages, progress_bar, with_progress, write
 from steelyard.fusion.fuse import fuse as fuse_runs
-from steelyard.fusion.methods import METHODS
-from steelyard.fusion.normalise import NORMS
+from steelyard.fusion.methods import METHODS, NORMS
 from steelyard.fusion.tune import Tuned
 from steelyard.fusion.tune import tune as tune_fusion
 from steelyard.io.trec import run_bytes

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -43,8 +43,7 @@ from steelyard.wording import SHOWN_NAMES, counted, listed
 Missing = Literal["refuse", "skip"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 
-THESE, LIKE_THESE = "on these datasets", "on datasets like these"
-"""The questions of the two tests."""
+THESE, LIKE_THESE = "on these datasets", "on datasets like these"  # The questions of the two tests.
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,10 +447,8 @@ class AcrossData:
             return {}
         table = self._sign * self.values[np.ix_(runs, places)]
         first = int(np.argmax(table.mean(axis=1)))
-        leaders = {
-            self.names[place]: int(np.argmax(np.delete(table, at, axis=1).mean(axis=1)))
-            for at, place in enumerate(places)
-        }
+        without = (int(np.argmax(np.delete(table, at, axis=1).mean(axis=1))) for at in range(len(places)))
+        leaders = {self.names[place]: run for place, run in zip(places, without, strict=True)}
         return {name: self.runs[runs[run]] for name, run in leaders.items() if run != first}
 
     @cached_property
@@ -575,11 +572,7 @@ class Across(Documented, AcrossData):
         return {
             "steelyard": __version__,
             "datasets": list(self.names),
-            "measure": self.measure,
-            "missing": self.missing,
-            "borda_rule": self.borda_rule,
-            "alpha": self.alpha,
-            "seed": self.seed,
+            **{name: getattr(self, name) for name in ("measure", "missing", "borda_rule", "alpha", "seed")},
             "queries": {each.name: each.queries for each in self.datasets},
             "verdict": self.verdict,
             "table": plain_values(rows),
@@ -595,10 +588,8 @@ class Across(Documented, AcrossData):
 
     def document(self) -> Document:
         """The means and ranks, the value on every dataset, the pairs and the notes."""
-        document: Document = looked_up("steelyard.report.across:across_document")(self)
-        return document
+        return cast(Document, looked_up("steelyard.report.across:across_document")(self))
 
     def _page(self, folder: Path | None) -> str:
         """A matrix of runs and datasets with intervals, the tests and the notes; datasets link to their own pages."""
-        page: str = looked_up("steelyard.report.across:across_page")(self, folder)
-        return page
+        return cast(str, looked_up("steelyard.report.across:across_page")(self, folder))

@@ -66,11 +66,8 @@ def columns_of(comparison: ComparisonData, form: Form) -> list[BoardColumn]:
 
 def board_rows(comparison: ComparisonData, form: Form) -> list[dict[str, Any]]:
     """The rows of the leaderboard by the headings of a form."""
-    columns = columns_of(comparison, form)
-    return [
-        {column.heading(form): column.cell(comparison, row, form) for column in columns}
-        for row in comparison.shown_rows
-    ]
+    columns, rows = columns_of(comparison, form), comparison.shown_rows
+    return [{column.heading(form): column.cell(comparison, row, form) for column in columns} for row in rows]
 
 
 # Measures

@@ -214,19 +214,11 @@ def compare_evaluated(
         baseline = files[0] if baseline not in names and len(files) == 1 else baseline
         plan = plan.with_baseline(baseline, names)
         plan = plan if baseline in measured else replace(plan, baseline=None)
+    unmeasured = [note("run-not-measured", run=run, reason=why) for run, why in runs.unmeasured.items()]
+    unmeasured += [note("baseline-not-measured", run=baseline)] if baseline in runs.unmeasured else []
     return Comparison.of(
-        score_tables=runs.tables,
-        plan=plan,
-        weights=runs.weights,
-        components=runs.components,
-        sliced=sliced,
-        coverage=runs.coverage,
-        notes=(
-            *(note("run-not-measured", run=run, reason=why) for run, why in runs.unmeasured.items()),
-            *([note("baseline-not-measured", run=baseline)] if baseline in runs.unmeasured else []),
-            *notes,
-            *runs.notes,
-        ),
+        *(runs.tables, plan, runs.weights, runs.components, sliced, runs.coverage),
+        notes=(*unmeasured, *notes, *runs.notes),
         dialect=runs.dialect,
         source=runs.source,
         unmeasured=runs.unmeasured,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -285,13 +285,11 @@ class History(Documented, HistoryData):
 
     def document(self) -> Document:
         """One table per dataset and measure, and the last and the best values."""
-        document: Document = looked_up("steelyard.report.history:history_document")(self)
-        return document
+        return cast(Document, looked_up("steelyard.report.history:history_document")(self))
 
     def _page(self, folder: Path | None) -> str:
         """Every measure over time, drawn."""
-        page: str = looked_up("steelyard.report.history:history_page")(self)
-        return page
+        return cast(str, looked_up("steelyard.report.history:history_page")(self))
 
 
 @dataclass(eq=False, slots=True)
@@ -439,10 +437,7 @@ def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure
 _STEP = ("dataset", "measure", "run", "mean", "low", "high", "difference", "p_adjusted", "change")
 """The fields of a step that are columns of the table."""
 
-_SCHEMA: dict[str, Any] = {
-    **dict.fromkeys(("time", "commit", "branch"), str),
-    "dirty": bool,
-    **dict.fromkeys(("dataset", "measure", "run"), str),
-    **dict.fromkeys(("mean", "low", "high", "difference", "p_adjusted"), float),
-    **dict.fromkeys(("change", "broken"), str),
-}
+_SCHEMA: dict[str, Any] = {"time": str, "commit": str, "branch": str, "dirty": bool}
+_SCHEMA |= dict.fromkeys(("dataset", "measure", "run"), str)
+_SCHEMA |= dict.fromkeys(("mean", "low", "high", "difference", "p_adjusted"), float)
+_SCHEMA |= dict.fromkeys(("change", "broken"), str)

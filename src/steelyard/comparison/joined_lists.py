@@ -26,8 +26,7 @@ from steelyard.qrels import Qrels
 Words: TypeAlias = NDArray[np.uint64]
 _Number = TypeVar("_Number", bound=np.generic)
 
-MOST_RANKS = 100
-"""Ranks of each list that the estimate reads; unjudged documents below count as not relevant."""
+MOST_RANKS = 100  # Ranks of each list that the estimate reads; unjudged documents below count as not relevant.
 
 
 class SharedUnjudged(NamedTuple):
@@ -161,9 +160,8 @@ def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     frames = [each.frame.with_columns(grade=pl.Series(each.grade).fill_nan(None)) for each in (one, two)]
     both = frames[0].join(frames[1], on=["query", "doc_id"], how="full", coalesce=True, suffix="_b")
     both = both.with_columns(grade=pl.coalesce("grade", "grade_b")).sort("query", "rank", "rank_b")
-    both_unjudged = both.filter(
-        pl.col("grade").is_null() & pl.col("rank").is_not_null() & pl.col("rank_b").is_not_null()
-    )
+    unjudged_in_both = pl.col("grade").is_null() & pl.col("rank").is_not_null() & pl.col("rank_b").is_not_null()
+    both_unjudged = both.filter(unjudged_in_both)
     shared = SharedUnjudged(*(both_unjudged[name].to_numpy() for name in ("query", "rank", "rank_b")))
     first = both.filter((pl.col("rank") <= MOST_RANKS) | (pl.col("rank_b") <= MOST_RANKS))
     ranks = [first[name].cast(float).fill_null(float("inf")).to_numpy() for name in ("rank", "rank_b")]

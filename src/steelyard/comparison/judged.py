@@ -56,9 +56,7 @@ Result = TypeVar("Result")
 FIRST, POOL_DEPTH, NEARLY_ALL = 3, 10, 0.9
 """Documents were judged by rank if the first 3 of a run, or 10 per query, are judged, in nearly all cases (90%)."""
 
-ALL_JUDGED = 0.995
-"""A judged share that is shown as 100%: judged shares and bounds are not shown from here on."""
-
+ALL_JUDGED = 0.995  # A judged share that is shown as 100%: judged shares and bounds are not shown from here on.
 MOST_DOCUMENTS = 5_000_000
 """Documents of two runs' lists up to which bounds of the difference and estimates are computed."""
 

@@ -63,22 +63,16 @@ def leaderboard_rows(
     tested = np.stack([column.tested(table.compared(column.key)) for column in table.columns], axis=1)
     flat = tested.reshape(-1, len(table.queries))
     ends = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(table.runs), len(table.columns), 2)
-    return [
-        LeaderboardRow(
-            rank=rank,
-            run=table.runs[run],
-            k=table.k,
-            group=groups[run],
-            rank_low=1 + int(better[run]),
-            rank_high=len(table.runs) - int(worse[run]),
-            means={column.key: float(m) for column, m in zip(table.columns, means[run], strict=True)},
-            intervals={
-                column.key: (column.mean_of(low), column.mean_of(high)) if column.averaged else None
-                for column, (low, high) in zip(table.columns, ends[run].tolist(), strict=True)
-            },
-        )
-        for rank, run in enumerate(order, start=1)
-    ]
+    rows, keys = [], [column.key for column in table.columns]
+    for rank, run in enumerate(order, start=1):
+        intervals = {
+            column.key: (column.mean_of(low), column.mean_of(high)) if column.averaged else None
+            for column, (low, high) in zip(table.columns, ends[run].tolist(), strict=True)
+        }
+        ranks = 1 + int(better[run]), len(table.runs) - int(worse[run])
+        own_means = dict(zip(keys, means[run].tolist(), strict=True))
+        rows.append(LeaderboardRow(rank, table.runs[run], table.k, groups[run], *ranks, own_means, intervals))
+    return rows
 
 
 def unmeasured_row(run: str, table: ScoreTable) -> LeaderboardRow:
@@ -173,11 +167,7 @@ def verdict_of(
         headline = f"{listed(equal)} {both} {score} on {what}: no difference on any query."
         return Verdict(headline, tied=equal, unmeasured=unmeasured, labels=labels)
     second = rest[0]
-    of_top = {
-        pair.baseline if pair.run == top.run else pair.run: pair
-        for pair in pairs
-        if top.run in (pair.run, pair.baseline)
-    }
+    of_top = {run: pair for pair in pairs if top.run in pair.names for run in pair.names - {top.run}}
     lead_pair = of_top[second.run]
     difference = abs(lead_pair.difference)
     undecided = {run for run, pair in of_top.items() if pair.verdict == "undecided"}
@@ -209,15 +199,8 @@ def verdict_of(
     if others_undecided:
         why = "the overlap rule" if any(of_top[run].reason for run in others_undecided) else "unjudged documents"
         details.append(f"Undecided ({why}): {listed(others_undecided, SHOWN_NAMES)}.")
-    lead = Lead(
-        leaders=tuple(equal),
-        second=second.run,
-        measure=what,
-        difference=difference,
-        score=float(top.means[key]),
-        significant=second.run not in tied and second.run not in undecided,
-        outcomes=tuple(f"{outcome}{equivalent}" for outcome in outcomes),
-    )
-    return Verdict(
-        f"{headline}: {lead.outcomes[0]}.", details, [*equal, *tied], others_undecided, unmeasured, lead, labels
-    )
+    significant = second.run not in tied and second.run not in undecided
+    told = tuple(f"{outcome}{equivalent}" for outcome in outcomes)
+    lead = Lead(tuple(equal), second.run, what, difference, float(top.means[key]), significant, told)
+    headline = f"{headline}: {told[0]}."
+    return Verdict(headline, details, [*equal, *tied], others_undecided, unmeasured, lead, labels)

@@ -19,9 +19,7 @@ from steelyard.report.tables import Cell, Table
 from steelyard.run import Run
 from steelyard.version import __version__
 
-RBO_P = 0.9
-"""The persistence of rank-biased overlap: the first ten ranks have 86% of its weight."""
-
+RBO_P = 0.9  # The persistence of rank-biased overlap: the first ten ranks have 86% of its weight.
 NO_QRELS = "No qrels: the runs cannot be ranked. The tables show how far their lists agree."
 POOL_ADVICE = " `steelyard pool RUN RUN -o pool.jsonl` selects documents to judge."
 
@@ -70,11 +68,9 @@ class ListComparison(Documented):
         if not compared:
             return NO_QRELS + self.advice
         least = min(compared, key=lambda pair: pair.overlap)
-        return (
-            f"{least.run} and {least.other} share {least.overlap:.0%} of their first {self.depth} documents"
-            f"{', the least of all pairs' if len(compared) > 1 else ''}. "
-            f"{NO_QRELS}{self.advice}"
-        )
+        most = ", the least of all pairs" if len(compared) > 1 else ""
+        shared = f"{least.overlap:.0%} of their first {self.depth} documents"
+        return f"{least.run} and {least.other} share {shared}{most}. {NO_QRELS}{self.advice}"
 
     @cached_property
     def pairs(self) -> pl.DataFrame:

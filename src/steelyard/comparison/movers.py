@@ -128,10 +128,8 @@ def _document_moves(lists: RankedLists, queries: Sequence[str]) -> dict[str, lis
     moves: dict[str, list[DocumentMove]] = {}
     for query in queries:
         start, end = judged.starts[place[query] : place[query] + 2].tolist()
-        known = [
-            DocumentMove(doc, grade, before.get((query, doc)), after.get((query, doc)))
-            for doc, grade in zip(judged.doc_ids[start:end], grades[start:end].tolist(), strict=True)
-        ]
+        of_query = zip(judged.doc_ids[start:end], grades[start:end].tolist(), strict=True)
+        known = [DocumentMove(doc, grade, before.get((query, doc)), after.get((query, doc))) for doc, grade in of_query]
         changed = [move for move in known if move.before != move.after]
         moves[query] = sorted(changed, key=_weight, reverse=True)
     return moves

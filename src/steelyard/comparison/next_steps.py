@@ -160,13 +160,10 @@ def _unjudged(comparison: ComparisonData, run: str, other: str, depth: int) -> i
     source, options = comparison.source, comparison.options
     if source is None or source.chunked or options is None:
         return 0
-    tops = [
-        ranked_rows(source.run(name), options.ordering)
-        .filter(pl.col("rank") <= depth)
-        .select("query_id", "doc_id")
-        .unique()
-        for name in (run, other)
-    ]
+    tops = []
+    for name in (run, other):
+        top = ranked_rows(source.run(name), options.ordering).filter(pl.col("rank") <= depth)
+        tops.append(top.select("query_id", "doc_id").unique())
     judged = source.qrels.frame.select("query_id", "doc_id").unique()
     known = judged.select("query_id").unique()
     once = pl.concat(tops).group_by("query_id", "doc_id").len().filter(pl.col("len") == 1)

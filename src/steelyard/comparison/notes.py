@@ -5,8 +5,7 @@ from __future__ import annotations
 from steelyard.notes import Texts, declare, examples
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
-SHOWN_PAIRS = 10
-"""Pairs that a note names; it counts the others."""
+SHOWN_PAIRS = 10  # Pairs that a note names; it counts the others.
 
 
 def _compared_on_shared_queries(

@@ -365,8 +365,7 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
 MOST_RATIO = 1.5
 """The ratio of standard deviations above which Tukey's test is known to call equal runs different too often."""
 
-MOSTLY_TIED = 0.8
-"""The share of tied queries from which intervals of a mean difference are known to be too narrow."""
+MOSTLY_TIED = 0.8  # The share of tied queries from which intervals of a mean difference are known to be too narrow.
 
 
 def assumption_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]:
@@ -398,8 +397,7 @@ def assumption_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]
 DEPENDS = "depends on how much of a passage a chunk must contain"
 """How the reason of such a pair starts; the difference by each rule follows."""
 
-Rules = Mapping[str, Sequence[ScoreTable]]
-"""The score tables by each rule; the rule of the bench is one of them."""
+Rules = Mapping[str, Sequence[ScoreTable]]  # The score tables by each rule; the rule of the bench is one of them.
 
 
 def by_every_rule(pairs: Sequence[Pair], tests: Sequence[PairTest], rules: Rules, plan: ComparisonPlan) -> list[Pair]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -208,36 +208,30 @@ class Comparison(Documented, ComparisonData):
 
     def summary(self, width: int = 80) -> str:
         """The comparison in short, as the command line prints it: the verdict, one table and warnings."""
-        text: str = looked_up("steelyard.report.summary:summary_text")(self, width)
-        return text
+        return cast(str, looked_up("steelyard.report.summary:summary_text")(self, width))
 
     def to_text(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
         """The verdict, the tables and the notes as plain text; `movers` and `texts` as in `to_markdown`."""
-        text: str = looked_up("steelyard.report.comparison:comparison_text")(self, movers, texts)
-        return text
+        return cast(str, looked_up("steelyard.report.comparison:comparison_text")(self, movers, texts))
 
     def to_markdown(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
         """The leaderboard with its composite explained, the pairs, the slices and the notes.
 
         With `movers`, that many of the queries that every run lost and won by most, with their `texts` by id.
         """
-        text: str = looked_up("steelyard.report.comparison:comparison_markdown")(self, movers, texts)
-        return text
+        return cast(str, looked_up("steelyard.report.comparison:comparison_markdown")(self, movers, texts))
 
     def to_latex(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
         """Booktabs tables: the means with stars, the pairs, the slices and the `movers`; the notes as comments."""
-        text: str = looked_up("steelyard.report.comparison:comparison_latex")(self, movers, texts)
-        return text
+        return cast(str, looked_up("steelyard.report.comparison:comparison_latex")(self, movers, texts))
 
     def document(self) -> Document:
         """The verdict, every table and the remarks, as notebooks show them."""
-        document: Document = looked_up("steelyard.report.comparison:comparison_document")(self)
-        return document
+        return cast(Document, looked_up("steelyard.report.comparison:comparison_document")(self))
 
     def data_table(self) -> Table:
         """One row per run (and cutoff): `leaderboard`, the differences from the baseline, and the slices' means."""
-        table: Table = looked_up("steelyard.report.comparison:comparison_values")(self)
-        return table
+        return cast(Table, looked_up("steelyard.report.comparison:comparison_values")(self))
 
     def to_html(
         self, path: str | Path | None = None, dataset: Dataset | None = None, *, everything: bool = False
@@ -257,12 +251,10 @@ class Comparison(Documented, ComparisonData):
 
         measure: one of the leaderboard, as `nDCG@10`; default the one that ranks the runs. Needs the extra `report`.
         """
-        chart: LayerChart = looked_up("steelyard.report.charts.plots:comparison_plot")(self, measure)
-        return chart
+        return cast("LayerChart", looked_up("steelyard.report.charts.plots:comparison_plot")(self, measure))
 
 
-STRICTER = 2.0
-"""The lowest relevant grade of TREC's Deep Learning tracks, in which grade 1 is 'related'."""
+STRICTER = 2.0  # The lowest relevant grade of TREC's Deep Learning tracks, in which grade 1 is 'related'.
 
 
 def _scale_notes(

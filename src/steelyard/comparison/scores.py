@@ -218,19 +218,11 @@ def column_named(key: str) -> Column:
     return Column(key, measure.definition.better if measure.definition.better == "less" else "more")
 
 
-DEFAULT_WEIGHTS = {
-    "recall": 0.05,
-    "precision": 0.05,
-    "f1": 0.4,
-    "mrr": 0.05,
-    "hit_rate": 0.3,
-    "ndcg": 0.05,
-    "confusion": 0.1,
-}
+DEFAULT_WEIGHTS = {"recall": 0.05, "precision": 0.05, "f1": 0.4, "mrr": 0.05, "hit_rate": 0.3, "ndcg": 0.05}
+DEFAULT_WEIGHTS["confusion"] = 0.1
 """The weights of the default composite: mostly F1 and hit rate; a tenth for not returning distractors."""
 
-DEFAULT_CUTOFF = 10
-"""The cutoff of the components where the comparison has no cutoffs."""
+DEFAULT_CUTOFF = 10  # The cutoff of the components where the comparison has no cutoffs.
 
 
 def read_weights(source: Mapping[str, float] | str | Path) -> dict[str, float]:

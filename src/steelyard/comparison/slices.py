@@ -23,9 +23,7 @@ from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.statistics import tally
 
-COMPLEXITY = "complexity"
-"""The derived slice: simple up to 3 relevant documents, medium 4 to 6, complex above."""
-
+COMPLEXITY = "complexity"  # The derived slice: simple up to 3 relevant documents, medium 4 to 6, complex above.
 FEW = 30  # A slice with fewer queries than this is small: a different ranking there may be noise.
 _ROUNDING = 1e-12
 
@@ -98,10 +96,9 @@ def slice_labels(queries: Sequence[str], values: Mapping[str, object]) -> list[s
 
 def in_order(labels: Sequence[str]) -> list[str]:
     """The different labels: complexity from simple to complex, anything else by name, 'not given' last."""
-    sizes = ["simple", "medium", "complex"]
-    return sorted(
-        set(labels), key=lambda label: (label == "not given", sizes.index(label) if label in sizes else 0, label)
-    )
+
+    rank = {size: number for number, size in enumerate(("simple", "medium", "complex"))}
+    return sorted(set(labels), key=lambda label: (label == "not given", rank.get(label, 0), label))
 
 
 def _reversal(part: ScoreTable, overall: Sequence[int]) -> Reversal | None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -230,20 +230,16 @@ class Stages(Documented, StagesData):
 
     def document(self) -> Document:
         """The verdict, the stages and the slices."""
-        document: Document = looked_up("steelyard.report.stages:stages_document")(self)
-        return document
+        return cast(Document, looked_up("steelyard.report.stages:stages_document")(self))
 
     def _page(self, folder: Path | None) -> str:
         """The flow of the targets from stage to stage, the table, and the queries of every fate."""
-        page: str = looked_up("steelyard.report.stages:stages_page")(self)
-        return page
+        return cast(str, looked_up("steelyard.report.stages:stages_page")(self))
 
 
-_SCHEMA: dict[str, Any] = {
-    "stage": str,
-    **dict.fromkeys(("ceiling", "value", "lost", "low", "high", "ceiling_low", "ceiling_high"), float),
-    **dict.fromkeys(("targets_lost", "below_depth", "lifted", "pushed", "added"), int),
-}
+_SCHEMA: dict[str, Any] = {"stage": str}
+_SCHEMA |= dict.fromkeys(("ceiling", "value", "lost", "low", "high", "ceiling_low", "ceiling_high"), float)
+_SCHEMA |= dict.fromkeys(("targets_lost", "below_depth", "lifted", "pushed", "added"), int)
 
 
 def stages(
@@ -293,10 +289,8 @@ def stages(
         questions = {} if queries is None else {q: str(text) for q, text in column_values(queries, "text").items()}
         stages, read = read_spans(Path(stages), set(judged_qrels(qrels).queries), questions)
     if not isinstance(stages, Mapping):
-        of_bench: Stages = looked_up("steelyard.benchmark.folder:stages_of")(
-            qrels, stages, measure, by=by, queries=queries, alpha=alpha, **options
-        )
-        return of_bench
+        of_bench = looked_up("steelyard.benchmark.folder:stages_of")
+        return cast(Stages, of_bench(qrels, stages, measure, by=by, queries=queries, alpha=alpha, **options))
     dialect, chosen, named = prepare("nDCG@10" if measure is None else measure, dialect, options)
     if chosen.missing != "zero" or chosen.depth is not None:
         raise PolicyError("`missing` and `depth` do not apply to stages: a list that a stage lacks is an empty list.")
@@ -616,8 +610,7 @@ def _of_targets(
         below.append(int(np.sum((fates == number) & (first > lists[step].retrieved[query]))))
     parts = {"query_id": (judged.judged.query_ids, query), "target": (targets.name, kept), "fate": (names, fates)}
     columns = {
-        name: pl.Series([texts[each] for each in places.tolist()], dtype=pl.String)
-        for name, (texts, places) in parts.items()
+        name: pl.Series([ids[each] for each in at.tolist()], dtype=pl.String) for name, (ids, at) in parts.items()
     }
     for name, each in ranks.items():
         found = best_of(np.minimum, each, np.inf).tolist()

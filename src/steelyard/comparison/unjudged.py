@@ -176,10 +176,8 @@ class GradeDraws:
         last = pair.lengths[:, pair.query] + 1.0
         self._features = np.column_stack([np.ones(len(pair.query)), *np.log(np.minimum(pair.ranks, last))])
         self._features[:, 1:] -= self._features[known, 1:].mean(axis=0)
-        self._models = [
-            _fit(self._features[known], pair.query[known], queries, pair.grade[known] >= level)
-            for level in self.levels[1:]
-        ]
+        features, query, grade = self._features[known], pair.query[known], pair.grade[known]
+        self._models = [_fit(features, query, queries, grade >= level) for level in self.levels[1:]]
         self._thresholds = noise.thresholds(int(pair.unjudged.sum()))
         self._drawn = np.zeros(self._thresholds.shape, dtype=np.uint8)
         self._known = np.zeros(len(pair.query), dtype=bool)
@@ -286,8 +284,7 @@ def combined_test(differences: Floats) -> Estimate:
     return Estimate(difference, p, difference - reach, difference + reach)
 
 
-RANK_TESTS = ("wilcoxon", "sign")
-"""Tests that are not of the mean difference."""
+RANK_TESTS = ("wilcoxon", "sign")  # Tests that are not of the mean difference.
 
 
 def combined_rank_test(differences: Floats, test: str) -> float:

@@ -11,6 +11,11 @@ from steelyard.measures.grammar import Measure, as_text, parse
 from steelyard.measures.registry import SHARED_CLAUSES, TARGET_CLAUSES, Definition
 
 _CLAUSE = re.compile(r"(\w+)(?:=(\{.*?\}|[^:]+))?: (.*)", re.DOTALL)
+_SUMMED = {
+    "mean": "averaged over queries",
+    "sum": "summed over queries",
+    "geometric": "geometric mean over queries (values below 0.00001 count as 0.00001)",
+}
 
 
 class Explanation(str):
@@ -44,6 +49,9 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
         headline = f"{inner.name}: {inner.definition.headline}"
         of = {"of": [headline, *inner_formula, *_in_force(inner, inner_clauses)]}
     policies = chosen.options_of(found).meanings().items()
+    better = {"more": "Higher is better.", "less": "Lower is better.", "neither": "A count, neither good nor bad."}
+    low, high = as_text(definition.low), as_text(definition.high)
+    how = _SUMMED.get(definition.summary, f"aggregated over queries according to `{definition.summary}`")
     return Explanation(
         {
             "measure": str(measure),
@@ -55,7 +63,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
             **of,
             "edge_cases": edges,
             "policies": [f"{name}={value}: {text}" for name, (value, text) in policies],
-            "range": _properties(definition),
+            "range": f"Range {low} to {high}; {how}. {better[definition.better]}",
             "aliases": list(definition.aliases),
             "source": definition.cites,
             "dialect_source": chosen.source,
@@ -127,14 +135,3 @@ def _in_force(measure: Measure, clauses: list[tuple[str, str | None, str]]) -> l
             if parameter == name and (choice is None or choice == as_text(value) or table):
                 lines.append(f"{name}={as_text(value)}: {text}")
     return lines
-
-
-def _properties(definition: Definition) -> str:
-    better = {"more": "Higher is better.", "less": "Lower is better.", "neither": "A count, neither good nor bad."}
-    summed = {
-        "mean": "averaged over queries",
-        "sum": "summed over queries",
-        "geometric": "geometric mean over queries (values below 0.00001 count as 0.00001)",
-    }
-    how = summed.get(definition.summary, f"aggregated over queries according to `{definition.summary}`")
-    return f"Range {as_text(definition.low)} to {as_text(definition.high)}; {how}. {better[definition.better]}"

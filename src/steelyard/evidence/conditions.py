@@ -126,7 +126,16 @@ def alternative_of(source: Any, distractor: bool = False) -> Alternative:
         if name in fields and not isinstance(fields[name], str):
             raise InputError(f"{name} is {kind_of(fields[name])}, not text")
     _check_span(fields)
-    _check_fact_and_hash(fields)
+    if "fact" in fields and not normalised(fields["fact"]):
+        raise InputError("a fact is empty")
+    if "share" in fields:
+        share = fields["share"]
+        if "fact" not in fields or isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+            raise InputError(f"share is {share!r}; expected a share of a fact's words above 0 and up to 1")
+    if "hash" in fields:
+        fields["hash"] = fields["hash"].lower().rpartition(":")[2]
+        if len(fields["hash"]) not in _DIGESTS or set(fields["hash"]) - set("0123456789abcdef"):
+            raise InputError(f"hash {fields['hash']!r} is not a sha256, sha1 or md5 in hexadecimal digits")
     fields["grade"] = _grade(fields, distractor)
     if not set(fields) - {"grade", "share"}:
         raise InputError("a dict without a condition")
@@ -153,19 +162,6 @@ def _check_span(fields: dict[str, Any]) -> None:
         raise InputError(f"{where} is out of range: it starts below 0")
     if end <= start:
         raise InputError(f"{where} is {'empty' if end == start else 'reversed'}")
-
-
-def _check_fact_and_hash(fields: dict[str, Any]) -> None:
-    if "fact" in fields and not normalised(fields["fact"]):
-        raise InputError("a fact is empty")
-    if "share" in fields:
-        share = fields["share"]
-        if "fact" not in fields or isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
-            raise InputError(f"share is {share!r}; expected a share of a fact's words above 0 and up to 1")
-    if "hash" in fields:
-        fields["hash"] = fields["hash"].lower().rpartition(":")[2]
-        if len(fields["hash"]) not in _DIGESTS or set(fields["hash"]) - set("0123456789abcdef"):
-            raise InputError(f"hash {fields['hash']!r} is not a sha256, sha1 or md5 in hexadecimal digits")
 
 
 def _grade(fields: dict[str, Any], distractor: bool) -> float:

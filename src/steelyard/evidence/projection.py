@@ -94,10 +94,16 @@ def project(
     lost_rows = [(every.query[place], str(every.alternative[place])) for place in nowhere]
     lost_distractors = _rows_frame(lost_rows, "query_id", "what")
     overlapping = overlapping_chunks(chunks)
+    # Facts in no chunk: those that no document has either, and those that a chunk boundary splits.
+    unknown = lost.filter(~pl.col("in_document").fill_null(False))
+    some = unknown.select("query_id", "fact").head(SHOWN_PROBLEMS).iter_rows()
+    shown = [f"{one_line(fact)!r} (query {query!r})" for query, fact in some]
+    where = "chunk" if documents is None else "document"
     all_notes = (
         *notes,
         *_notes("spans-split", split.height, overlap=overlap),
-        *_fact_notes(lost, documents is not None),
+        *_notes("facts-not-found", unknown.height, where=where, facts=shown),
+        *_notes("facts-split", lost.height - unknown.height),
         *_notes("targets-not-found", unfound.height),
         *_notes("chunks-overlap", overlapping, chunks=chunks.height),
         *_notes("distractors-not-found", lost_distractors.height, distractors=int(distractor.sum())),
@@ -324,20 +330,6 @@ def _distractor_rows(
     answering = {(query, name) for query, name, _, _ in relevant} if worst else set()
     rows: list[Row] = [(*pair, grade, None) for pair, grade in worst.items() if pair not in answering]
     return rows, len(worst) - len(rows)
-
-
-def _fact_notes(lost: pl.DataFrame, with_documents: bool) -> list[Note]:
-    """Facts in no chunk: those that no document has either, and those that a chunk boundary splits."""
-    nowhere = lost.filter(~pl.col("in_document").fill_null(False))
-    shown = [
-        f"{one_line(fact)!r} (query {query!r})"
-        for query, fact in nowhere.select("query_id", "fact").head(SHOWN_PROBLEMS).iter_rows()
-    ]
-    where = "document" if with_documents else "chunk"
-    return [
-        *_notes("facts-not-found", nowhere.height, where=where, facts=shown),
-        *_notes("facts-split", lost.height - nowhere.height),
-    ]
 
 
 def _notes(code: str, count: int, **values: Any) -> list[Note]:

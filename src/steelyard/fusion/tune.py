@@ -18,8 +18,7 @@ from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import evaluate
 from steelyard.fusion.candidates import CandidatePool, JudgedPool, judged_pool, pool_runs
 from steelyard.fusion.fuse import fused_name, fused_run, read_runs
-from steelyard.fusion.methods import Method, Recipe, method_named, recipe
-from steelyard.fusion.normalise import NORMS, normalise
+from steelyard.fusion.methods import NORMS, Method, Recipe, method_named, normalise, recipe
 from steelyard.measures.compute import summary
 from steelyard.measures.compute import values as values_of_measure
 from steelyard.measures.grammar import Measure, parse, with_rel
@@ -102,10 +101,9 @@ class Tuned:
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """The value of every query for every run: run, query_id and the measure, as for `compare_scores`."""
+        queries = pl.Series("query_id", list(self.queries), dtype=pl.String).to_frame()
         return pl.concat(
-            pl.DataFrame({"query_id": pl.Series(list(self.queries), dtype=pl.String), self.measure: row}).select(
-                pl.lit(name).alias("run"), "query_id", self.measure
-            )
+            queries.select(run=pl.lit(name), query_id="query_id").with_columns(pl.Series(self.measure, row))
             for name, row in self.values.items()
         )
 
@@ -124,11 +122,7 @@ class Tuned:
             "method": self.method,
             "measure": self.measure,
             "queries": len(self.queries),
-            "tried": self.tried,
-            "seed": self.seed,
-            "held_out": self.held_out,
-            "tuned_on": self.tuned_on,
-            "optimism": self.optimism,
+            **{name: getattr(self, name) for name in ("tried", "seed", "held_out", "tuned_on", "optimism")},
             "settings": self.settings,
             "stability": self.stability,
             "folds": [

@@ -65,10 +65,6 @@ class Variant:
     everywhere: bool = False
 
 
-def _okapi_idf(df: int, n: int) -> float:
-    return math.log(n - df + 0.5) - math.log(df + 0.5)
-
-
 def _saturated(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
     return (tf * (c.k1 + 1) / (tf + c.k1 * c.norm(length)),)
 
@@ -87,7 +83,7 @@ def _l(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
 
 
 VARIANTS: dict[str, Variant] = {
-    "okapi": Variant(_okapi_idf, _saturated, floored=True),
+    "okapi": Variant(lambda df, n: math.log(n - df + 0.5) - math.log(df + 0.5), _saturated, floored=True),
     "plus": Variant(lambda df, n: math.log((n + 1) / df), _plus, delta=1.0, everywhere=True),
     "l": Variant(lambda df, n: math.log(n + 1) - math.log(df + 0.5), _l, delta=0.5),
     "lucene": Variant(lambda df, n: math.log(1 + (n - df + 0.5) / (df + 0.5)), _unscaled),

@@ -297,16 +297,6 @@ def clear_vectors(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def corpus_digest(texts: Sequence[str]) -> str:
-    """A hash of texts in their order."""
-    digest = sha256()
-    for text in texts:
-        raw = text.encode("utf-8", "surrogatepass")
-        digest.update(len(raw).to_bytes(8, "little"))
-        digest.update(raw)
-    return digest.hexdigest()
-
-
 def shared_vectors(
     model: dict[str, Any],
     texts: Sequence[str],
@@ -318,7 +308,12 @@ def shared_vectors(
     model: what identifies the model, in JSON types. restore: makes Embedded from what was stored; None if the model
     cannot be identified in another process.
     """
-    key = sha256(json.dumps([model, corpus_digest(texts)], sort_keys=True).encode()).hexdigest()[:32]
+    corpus = sha256()
+    for text in texts:
+        raw = text.encode("utf-8", "surrogatepass")
+        corpus.update(len(raw).to_bytes(8, "little"))
+        corpus.update(raw)
+    key = sha256(json.dumps([model, corpus.hexdigest()], sort_keys=True).encode()).hexdigest()[:32]
     known = _SHARED.get(key)
     if known is not None:
         return known

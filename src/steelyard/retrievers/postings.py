@@ -252,26 +252,19 @@ def _portable_search(index: SparseIndex, terms: list[int], k: int, matching: boo
     found = index.postings
     holders = [found.docs[found.starts[term] : found.starts[term + 1]] for term in terms]
     matched = np.concatenate(holders, dtype=np.intp) if holders else np.empty(0, np.intp)
-    scores = _portable_scores(index, terms, holders, matched)
+    if index.bases.any():
+        scores = np.zeros(found.documents)
+        for term, docs in zip(terms, holders, strict=True):
+            with_term = scores[docs] + index.weights(term)
+            scores += index.bases[term]
+            scores[docs] = with_term
+    else:
+        # bincount adds the weights one by one, in order.
+        weights = np.concatenate([index.weights(term) for term in terms]) if terms else np.empty(0)
+        scores = np.bincount(matched, weights, minlength=found.documents).astype(np.float64, copy=False)
     if matching:
         positions = np.flatnonzero(np.bincount(matched, minlength=found.documents))
         best = positions[top_k(scores[positions], k)]
     else:
         best = top_k(scores, k)
     return best, scores[best]
-
-
-def _portable_scores(
-    index: SparseIndex, terms: list[int], holders: list[npt.NDArray[np.int32]], matched: Positions
-) -> Floats:
-    documents = index.postings.documents
-    if not index.bases.any():
-        # bincount adds the weights one by one, in order.
-        weights = np.concatenate([index.weights(term) for term in terms]) if terms else np.empty(0)
-        return np.bincount(matched, weights, minlength=documents).astype(np.float64, copy=False)
-    scores = np.zeros(documents)
-    for term, docs in zip(terms, holders, strict=True):
-        with_term = scores[docs] + index.weights(term)
-        scores += index.bases[term]
-        scores[docs] = with_term
-    return scores

@@ -189,22 +189,20 @@ def list_retrievers() -> Listing[Entry]:
     >>> list_retrievers()["random"].settings
     ('seed=0', 'name')
     """
-    entries = {name: _entry(name) for name in retriever_names()}
+    entries = {}
+    for name in _KNOWN:
+        cls, preset = class_of(name)
+        first, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("\n")
+        implied = ", ".join(f"{key}={value}" for key, value in preset.items())
+        settings = tuple(_setting(p) for p in inspect.signature(cls).parameters.values() if p.name not in preset)
+        what = f"{first} Here {implied}." if implied else first
+        about = f"{settings_text(cls)}\n\n{rest.partition('>>>')[0].strip()}".strip()
+        entries[name] = Entry(name, what, settings, getattr(cls, "extra", ""), about)
     about = "path: the file, relative to the folder of bench.yaml.\nname: its label in tables."
     what = "A finished run, in any format that can be read."
     entries[RUN] = Entry(RUN, what, ("path (needed)", "name"), "", about)
     columns = ("retriever", "what", "settings", "extra")
     return Listing(entries, columns, lambda each: (each.name, each.what, ", ".join(each.settings), each.extra))
-
-
-def _entry(name: str) -> Entry:
-    cls, preset = class_of(name)
-    first, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("\n")
-    implied = ", ".join(f"{key}={value}" for key, value in preset.items())
-    settings = tuple(_setting(p) for p in inspect.signature(cls).parameters.values() if p.name not in preset)
-    what = f"{first} Here {implied}." if implied else first
-    about = f"{settings_text(cls)}\n\n{rest.partition('>>>')[0].strip()}".strip()
-    return Entry(name, what, settings, getattr(cls, "extra", ""), about)
 
 
 def _setting(parameter: inspect.Parameter) -> str:

@@ -89,13 +89,6 @@ class Setting:
         return any(get_origin(kind) is Mapping for kind in self.types)
 
     @property
-    def _is_plain(self) -> bool:
-        """Whether its type can be checked here; a class checks objects and functions itself."""
-        return all(
-            kind in (bool, int, float, str, Path) or get_origin(kind) in (Literal, Mapping) for kind in self.types
-        )
-
-    @property
     def meaning(self) -> str:
         """The help, with where the setting applies and its choices."""
         where = f"of {' and '.join(self.kinds)}; " if self.kinds else ""
@@ -105,7 +98,9 @@ class Setting:
 
     def checked(self, value: Any, label: str) -> Any:
         """The value after a check of its type; an error otherwise."""
-        if (value is None and self.optional) or not self._is_plain or value in self.choices:
+        known = (bool, int, float, str, Path)  # A class checks objects and functions itself.
+        plain = all(kind in known or get_origin(kind) in (Literal, Mapping) for kind in self.types)
+        if (value is None and self.optional) or not plain or value in self.choices:
             return value
         if (isinstance(value, bool) and bool in self.types) or (isinstance(value, Mapping) and self._is_mapping):
             return value

@@ -75,7 +75,10 @@ def stem(word: str) -> str:
     word = _replaced(word, _STEP_2, r1, _fits_step_2)
     word = _replaced(word, _STEP_3, r1, lambda ending, before: ending != "ative" or len(before) >= r2)
     word = _replaced(word, _STEP_4, r2, lambda ending, before: ending != "ion" or before.endswith(("s", "t")))
-    return _last_letter(word, r1, r2).replace("Y", "y")
+    before = word[:-1]
+    in_r2 = word.endswith(("e", "ll")) and len(before) >= r2
+    after_long = word.endswith("e") and len(before) >= r1 and not _SHORT_END.search(before)
+    return (before if in_r2 or after_long else word).replace("Y", "y")
 
 
 def _after_vowel_and_consonant(word: str, at: int) -> int:
@@ -133,13 +136,6 @@ def _replaced(word: str, endings: dict[str, str], start: int, fits: Callable[[st
 
 def _fits_step_2(ending: str, before: str) -> bool:
     return (ending != "ogi" or before.endswith("l")) and (ending != "li" or before[-1:] in _BEFORE_LI)
-
-
-def _last_letter(word: str, r1: int, r2: int) -> str:
-    before = word[:-1]
-    in_r2 = word.endswith(("e", "ll")) and len(before) >= r2
-    after_long = word.endswith("e") and len(before) >= r1 and not _SHORT_END.search(before)
-    return before if in_r2 or after_long else word
 
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]

@@ -139,8 +139,15 @@ class Caller:
     def __call__(self, queries: Sequence[str], k: int) -> list[Any]:
         """One raw result per query."""
         if self.batch:
-            results = self._finished([self._call(list(queries), k)], len(queries))
-            return self._checked_batch(results[0], len(queries))
+            (results,) = self._finished([self._call(list(queries), k)], len(queries))
+            listed = not isinstance(results, (Mapping, str)) and hasattr(results, "__len__")
+            if listed and len(results) == len(queries):
+                return list(results)
+            returned = counted(len(results), "result") if listed else kind_of(results)
+            raise RetrieverError(
+                f"{self._label}: a batch of {len(queries)} returned {returned}; expected a list with one result per "
+                "query. Set `batch: false` if it takes one query at a time."
+            )
         threads = 1 if inspect.iscoroutinefunction(self._function) else self._concurrency
         return self._finished(ask_each(lambda query: self._call(query, k), queries, threads))
 
@@ -175,18 +182,6 @@ class Caller:
         self._loop = self._loop or Loop()
         limit = None if times is None or self._limit.seconds is None else times * self._limit.seconds
         return cast("list[Any]", self._loop.run(awaited(results, self._concurrency, limit, self._limit.late)))
-
-    def _checked_batch(self, results: Any, expected: int) -> list[Any]:
-        if isinstance(results, (Mapping, str)) or not hasattr(results, "__len__"):
-            returned = kind_of(results)
-        elif len(results) != expected:
-            returned = counted(len(results), "result")
-        else:
-            return list(results)
-        raise RetrieverError(
-            f"{self._label}: a batch of {expected} returned {returned}; expected a list with one result per query. "
-            "Set `batch: false` if it takes one query at a time."
-        )
 
 
 def method_of(found: Any, label: str) -> Callable[..., Any]:

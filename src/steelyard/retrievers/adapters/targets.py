@@ -48,7 +48,21 @@ def load_target(target: Any, label: str, folder: str | Path | None = None) -> An
     """
     if target is None:
         raise RetrieverError(f"{label}: the target is missing; expected `{label}: package.module:attribute`.")
-    return _attribute(target, label, Path(folder or ".")) if isinstance(target, str) else target
+    if not isinstance(target, str):
+        return target
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute:
+        raise RetrieverError(
+            f"{label}: {target!r} is not `package.module:attribute`; expected the module, a colon, and the name in it."
+        )
+    value: Any = _module(module_name, label, Path(folder or "."))
+    for name in attribute.split("."):
+        if not hasattr(value, name):
+            known = [known for known in dir(value) if not known.startswith("_")]
+            what = f"module {module_name!r}" if isinstance(value, ModuleType) else f"{attribute!r}"
+            raise RetrieverError(f"{label}: {what} has no {name!r}.{did_you_mean(name, known)}")
+        value = getattr(value, name)
+    return value
 
 
 def instantiated(found: Any, label: str, arguments: Mapping[str, Any] | None = None) -> Any:
@@ -128,22 +142,6 @@ def identity_of(target: Any, version: str | None, arguments: Mapping[str, Any] |
         return {"target": f"{type(target).__module__}.{label_of(target)}", "version": state, **given}
     known = {"target": name, "code": code_hash(name.partition(":")[0])}
     return known | ({"version": version} if version else {}) | given
-
-
-def _attribute(target: str, label: str, folder: Path) -> Any:
-    module_name, _, attribute = target.partition(":")
-    if not module_name or not attribute:
-        raise RetrieverError(
-            f"{label}: {target!r} is not `package.module:attribute`; expected the module, a colon, and the name in it."
-        )
-    value: Any = _module(module_name, label, folder)
-    for name in attribute.split("."):
-        if not hasattr(value, name):
-            known = [known for known in dir(value) if not known.startswith("_")]
-            what = f"module {module_name!r}" if isinstance(value, ModuleType) else f"{attribute!r}"
-            raise RetrieverError(f"{label}: {what} has no {name!r}.{did_you_mean(name, known)}")
-        value = getattr(value, name)
-    return value
 
 
 def _module(name: str, label: str, folder: Path) -> ModuleType:
