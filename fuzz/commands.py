@@ -252,7 +252,7 @@ def fuzz_commands(commands: int, seed: int, folder: Path) -> bool:
     messages = os.fdopen(os.dup(2), "w")
     sandbox, draw = Sandbox(folder), random.Random(seed)
     sandbox.isolate()
-    cli._open_streams()
+    cli.open_streams()
     verbs = list(cli.VERBS)
     weights = [SELDOM.get(verb, 1.0) for verb in verbs]
     tried: Counter[str] = Counter()

@@ -69,14 +69,18 @@ def main() -> NoReturn:
     """Run the verb of the command line and exit: 0 done, 1 a gate failed, 2 wrong input, 3 an internal error."""
     # Idle threads of numpy's OpenBLAS would spin for a while, on cores that have other work.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-    # Standard output and error that were closed are discarded; what they cannot encode is escaped.
+    open_streams()
+    sys.exit(run(sys.argv[1:]))
+
+
+def open_streams() -> None:
+    """Standard output and error that were closed are discarded; what they cannot encode is escaped."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         else:
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
