@@ -18,7 +18,8 @@ from steelyard.checks import unknown_name
 from steelyard.comparison.judged import JudgedDocuments, Part, RowJudged, judged_rows, with_conventions
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, unmeasured_row, verdict_of
 from steelyard.comparison.movers import Mover, RankedLists, RunMovers, movers, movers_by_run
-from steelyard.comparison.pairs import Pair, PairTest, Rules, by_every_rule, tested_pairs
+from steelyard.comparison.overlap import Rules, by_every_rule
+from steelyard.comparison.pairs import Pair, PairTest, tested_pairs
 from steelyard.comparison.predicted import Predictions
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.slices import Slice

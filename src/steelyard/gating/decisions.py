@@ -11,7 +11,8 @@ from typing import cast
 import numpy as np
 
 from steelyard.comparison.movers import movers
-from steelyard.comparison.pairs import NOT_TOGETHER, dependence
+from steelyard.comparison.overlap import dependence
+from steelyard.comparison.pairs import NOT_TOGETHER
 from steelyard.comparison.rules import not_worse, within_margin
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError

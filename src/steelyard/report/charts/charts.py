@@ -14,7 +14,8 @@ from typing import Any
 
 import altair as alt
 
-from steelyard.comparison.failures import OVERLAP_DEPTH, RunFailures
+from steelyard.comparison.curves import OVERLAP_DEPTH
+from steelyard.comparison.failures import RunFailures
 from steelyard.io.files import write_file
 from steelyard.report.charts import data
 from steelyard.report.charts.data import Row

@@ -10,8 +10,9 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.columns import is_time, partly_judged
+from steelyard.comparison.curves import overlaps, values_by_cutoff
 from steelyard.comparison.data import ComparisonData
-from steelyard.comparison.failures import RunFailures, overlaps, places_of, values_by_cutoff
+from steelyard.comparison.failures import RunFailures, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.scores import Column, label
 from steelyard.comparison.slices import in_order, slice_labels

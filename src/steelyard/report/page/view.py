@@ -16,7 +16,8 @@ from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.failures import RunFailures, low_cutoff, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
 from steelyard.comparison.next_steps import next_steps
-from steelyard.comparison.pairs import Pair, outcomes
+from steelyard.comparison.overlap import outcomes
+from steelyard.comparison.pairs import Pair
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.dialects.explain import explain
 from steelyard.notes import in_short, sentence
