@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "answer.hpp"
-#include "postings.hpp"
 #include "tokens.hpp"
 #include "topk.hpp"
 
@@ -101,17 +100,16 @@ class Indexer {
     std::string token_;
 
     void add(nb::handle text) {
-        const auto use = [this](uint32_t term) { postings_.add(term); };
         PyObject* const object = text.ptr();
         const auto size = static_cast<size_t>(PyUnicode_GET_LENGTH(object));
         if (PyUnicode_IS_ASCII(object)) {
-            if (tokenizer_.ascii(reinterpret_cast<const char*>(PyUnicode_DATA(object)), size, use)) return postings_.end_document();
+            if (tokenizer_.ascii(reinterpret_cast<const char*>(PyUnicode_DATA(object)), size, postings_)) return postings_.end_document();
         } else {
             points_.resize(size);
             const int kind = PyUnicode_KIND(object);
             const void* const data = PyUnicode_DATA(object);
             for (size_t i = 0; i < size; ++i) points_[i] = PyUnicode_READ(kind, data, static_cast<Py_ssize_t>(i));
-            if (tokenizer_.wide(points_.data(), size, use)) return postings_.end_document();
+            if (tokenizer_.wide(points_.data(), size, postings_)) return postings_.end_document();
         }
         add_tokens_of(tokenize_(text));
     }

@@ -214,7 +214,7 @@ class Pooling {
         unsigned char bytes[8] = {};
         std::memcpy(bytes, id.text + skipped, std::min<size_t>(8, id.size - skipped));
         uint64_t head = 0;
-        for (const unsigned char byte : bytes) head = head << 8 | byte;
+        STEELYARD_UNROLL for (const unsigned char byte : bytes) head = head << 8 | byte;
         return ~head;
     }
 

