@@ -177,8 +177,7 @@ def load_result(source: str | Path) -> ResultFolder:
         frames = {what: read_frame(path / f"{what}.parquet") for what in ("queries", "documents")}
         missing = [what for what, frame in frames.items() if frame is None]
         notes = [note("result-file-missing", file=f"{what}.parquet", what=what) for what in missing]
-        queries, columns = queries_of(frames["queries"])
-        documents = documents_of(frames["documents"])
+        (queries, columns), documents = queries_of(frames["queries"]), documents_of(frames["documents"])
         if record["comparison"] is None:
             return ResultFolder(path, record, runs, Qrels({}), None, queries, columns, documents, tuple(notes))
         settings = record["settings"]
@@ -398,14 +397,11 @@ def leftover_files(
     rows = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
     kept = {name.lower() for name in run_files(runs)}
     names = [str(row.get("file")) for row in rows if str(row.get("file")).lower() not in kept]
-    old_runs = [
-        folder / "runs" / name for name in names if Path(name).name == name and (folder / "runs" / name).is_file()
-    ]
+    old_runs = [folder / "runs" / name for name in names if Path(name).name == name]
     used = {*answers, *(row.get("answers") for row in rows)}
-    old_answers = [
-        path for path in sorted((folder / cache).glob("*.jsonl")) if path.name not in used and is_cache_file(path)
-    ]
-    return old_runs + old_answers
+    cached = sorted((folder / cache).glob("*.jsonl"))
+    old_answers = [path for path in cached if path.name not in used and is_cache_file(path)]
+    return [path for path in old_runs if path.is_file()] + old_answers
 
 
 def remove_files(paths: Collection[Path]) -> list[Path]:

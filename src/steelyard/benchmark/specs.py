@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -201,17 +201,14 @@ def _unknown_settings(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     return {key: f"{name}: {unknown_name('setting', key, known)}" for key in settings if key not in known}
 
 
-def _repeated_labels(specs: Sequence[Spec]) -> list[Problem]:
-    problems: list[Problem] = []
+def _repeated_labels(specs: Sequence[Spec]) -> Iterator[Problem]:
     seen: set[str] = set()
     for spec in specs:
         if has_lone_surrogate(spec.label):
-            problems.append(((spec.entry,), f"{spec.label!r} is not a name: it has half of a character"))
+            yield (spec.entry,), f"{spec.label!r} is not a name: it has half of a character"
         if spec.label in seen:
-            text = f"two retrievers are called {spec.label!r}; give one of them another name (name: ...)"
-            problems.append(((spec.entry,), text))
+            yield (spec.entry,), f"two retrievers are called {spec.label!r}; give one of them another name (name: ...)"
         seen.add(spec.label)
-    return problems
 
 
 def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, Any]]:
