@@ -85,8 +85,7 @@ class ResultFolder:
     def subject(self) -> Subject:
         """The subject of the report page."""
         record, comparison, folder = self.record, self.comparison, self.path
-        dataset, machine, rows = record["dataset"], record["machine"], record["runs"]
-        plan = comparison.plan
+        dataset, machine, rows, plan = record["dataset"], record["machine"], record["runs"], comparison.plan
         return Subject(
             comparison=comparison,
             title=str(dataset["name"]),
@@ -307,13 +306,9 @@ def queries_of(frame: pl.DataFrame | None) -> tuple[dict[str, str], dict[str, di
     """The texts of the queries and their other columns, of the content of queries.parquet; none without it."""
     if frame is None:
         return {}, {}
-    ids = frame["query_id"].to_list()
-    columns = {
-        name: {query: value for query, value in zip(ids, frame[name].to_list(), strict=True) if value is not None}
-        for name in frame.columns
-        if name not in ("query_id", "text")
-    }
-    return dict(zip(ids, frame["text"].to_list(), strict=True)), columns
+    others = [name for name in frame.columns if name not in ("query_id", "text")]
+    columns = {name: dict(frame.select("query_id", name).drop_nulls(name).iter_rows()) for name in others}
+    return dict(frame.select("query_id", "text").iter_rows()), columns
 
 
 def documents_of(frame: pl.DataFrame | None) -> dict[str, tuple[str, str]]:

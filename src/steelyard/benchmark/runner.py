@@ -378,9 +378,7 @@ def _compare(
         {row.run: row.session for row in rows if row.session is not None},
         {rule: {str(each.label): each.rules[rule] for each in chunkings} for rule in chunkings[0].rules},
     )
-    notes: tuple[Note, ...] = ()
-    if config.chunkers:
-        notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs)
+    notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs) if config.chunkers else ()
     failed = {row.run: row.failed for row in rows if row.errors}
     cached = tuple(row.run for row in rows if row.cached)
     return replace(comparing.with_notes(comparison, notes), failed=failed, cached=cached), notes

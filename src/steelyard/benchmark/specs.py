@@ -74,7 +74,10 @@ def _suffix(chosen: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> st
     for key, value in chosen.items():
         number = swept[key].index(value) + 1
         if isinstance(value, Mapping):
-            parts += [_labelled(inner, each, number) for inner, each in value.items() if _differs(inner, swept[key])]
+            for inner, each in value.items():
+                values = {repr(other.get(inner)) if isinstance(other, Mapping) else "" for other in swept[key]}
+                if len(swept[key]) == 1 or len(values) > 1:
+                    parts.append(_labelled(inner, each, number))
         elif key != NAME:
             parts.append(_labelled(key, value, number))
     return " ".join(parts)
@@ -87,12 +90,6 @@ def _labelled(name: Any, value: Any, number: int) -> str:
     ('k1=0.9', 'api_key=#2')
     """
     return f"{name}=#{number}" if is_secret_name(name) else f"{name}={value}"
-
-
-def _differs(key: Any, mappings: Sequence[Any]) -> bool:
-    """Whether the mappings of a list have different values for a key."""
-    values = [repr(each.get(key)) if isinstance(each, Mapping) else "" for each in mappings]
-    return len(mappings) == 1 or len(set(values)) > 1
 
 
 @dataclass(frozen=True)

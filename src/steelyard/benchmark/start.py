@@ -240,9 +240,8 @@ def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answ
     documents: Any = _value_of(corpus) if corpus is not None and corpus.startswith("{") else corpus
     documents = relative(documents) if isinstance(documents, str) else documents
     parts = {"queries": source, **({} if documents is None else {"corpus": documents})}
-    depth = DEPTH
-    if all(answer.seconds for answer in answers):
-        depth = max(LEAST_DEPTH, *(len(answer.documents) for answer in answers))
+    longest = max(LEAST_DEPTH, *(len(answer.documents) for answer in answers))
+    depth = longest if all(answer.seconds for answer in answers) else DEPTH
     retrievers = {"retrievers": [answer.entry for answer in answers]}
     shown = [yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=120) for each in (parts, retrievers)]
     result = f"{path.stem}-result"

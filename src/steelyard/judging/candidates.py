@@ -59,11 +59,10 @@ class Candidates:
                 found.setdefault(doc, {}).setdefault(run, rank)
         return found
 
-    def only_runs(self, names: Sequence[str], depth: int) -> Candidates:
-        """The same for some of the runs, cut at `depth`."""
+    def only_runs(self, names: tuple[str, ...]) -> Candidates:
+        """The same for some of the runs."""
         places = [self.names.index(name) for name in names]
-        lists = {query: [lists[place][:depth] for place in places] for query, lists in self.lists.items()}
-        return Candidates(tuple(names), lists)
+        return Candidates(names, {query: [lists[place] for place in places] for query, lists in self.lists.items()})
 
 
 def named_runs(runs: Any) -> dict[str, Run]:

@@ -95,12 +95,11 @@ class Sampler:
         while len(found) < n and misses < MOST_MISSES:
             passage = self.draw(generator)
             place = passage.doc_id, passage.start
-            reason = "drawn before" if place in found else without_content(passage.text)
-            misses = misses + 1 if reason else 0
-            if reason:
+            if reason := "drawn before" if place in found else without_content(passage.text):
                 passed_over[reason] += 1
+                misses += 1
             else:
-                found[place] = passage
+                found[place], misses = passage, 0
         return list(found.values()), passed_over
 
 

@@ -189,7 +189,7 @@ def pool(
     found = candidates.candidates_of(read, reach)
     total = len(found.lists)
     if strategy == "pair":
-        found = found.only_runs(candidates.chosen_pair(read, qrels, measure, pair), reach)
+        found = found.only_runs(candidates.chosen_pair(read, qrels, measure, pair))
     sampled = None if queries is None else draw_queries(list(found.lists), queries, seed)
     if sampled is not None:
         found = replace(found, lists={query: found.lists[query] for query in sampled})

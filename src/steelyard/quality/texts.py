@@ -112,18 +112,13 @@ def _corpus_findings(board: Board, rows: pl.DataFrame, usual: str) -> Iterator[C
 
     if empty := chosen(pl.col("letters") < SHORTEST):
         kept = ~pl.col("doc_id").is_in(empty)
-        yield CheckFinding(
-            "near-empty-text",
-            "warning",
-            len(empty),
+        text = (
             f"{counted(len(empty), 'document has', 'documents have')} fewer than {SHORTEST} letters. Remove them, or "
-            "fix the step that reads them. Effect: without them in qrels and lists.",
-            examples(empty),
-            board.effect(
-                board.fixed_qrels(board.rows.filter(kept)),
-                lambda run: changed_run(run, lambda listed: listed.filter(kept)),
-            ),
+            "fix the step that reads them. Effect: without them in qrels and lists."
         )
+        qrels = board.fixed_qrels(board.rows.filter(kept))
+        effect = board.effect(qrels, lambda run: changed_run(run, lambda listed: listed.filter(kept)))
+        yield CheckFinding("near-empty-text", "warning", len(empty), text, examples(empty), effect)
     if broken := chosen(pl.col("broken")):
         text = f"{counted(len(broken), 'document has', 'documents have')} broken characters, as in 'Ã©'"
         yield _of_documents(board, "broken-encoding", broken, f"{text}. Read the source as UTF-8")
@@ -190,16 +185,14 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
         joined = rows.join(frame, on=["query_id", "doc_id"], how="left", maintain_order="left")
         return joined.with_columns(doc_id=pl.coalesce("original", "doc_id")).drop("original")
 
-    yield CheckFinding(
-        "copy-of-relevant",
-        "warning",
-        len(copies),
+    text = (
         f"{counted(len(copies), 'copy', 'copies')} of relevant documents (nearly the same text under a different id) "
         f"{'is' if len(copies) == 1 else 'are'} not judged relevant. Judge them alike, under one target, or keep one "
-        "of each. Effect: a copy counts as the document that it copies.",
-        examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items()),
-        board.effect(board.fixed_qrels(kept), lambda run: changed_run(run, credited)),
+        "of each. Effect: a copy counts as the document that it copies."
     )
+    shown = examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items())
+    effect = board.effect(board.fixed_qrels(kept), lambda run: changed_run(run, credited))
+    yield CheckFinding("copy-of-relevant", "warning", len(copies), text, shown, effect)
 
 
 # Questions
@@ -257,16 +250,13 @@ def question_findings(board: Board, seen: Collection[str] = ()) -> Iterator[Chec
             for other in whose.get(query, ()):
                 merged[other, doc, target] = max(grade, merged.get((other, doc, target), grade))
         rows += [(query, doc, grade, target) for (query, doc, target), grade in merged.items()]
-        count = sum(map(len, differ))
-        yield CheckFinding(
-            "same-question-different-qrels",
-            "warning",
-            count,
-            f"{counted(count, 'query', 'queries')} have the text of another query and different relevant documents. "
-            "Merge their judgments. Effect: each has the judgments of all with its text.",
-            examples(", ".join(group) for group in differ),
-            board.effect(board.fixed_qrels(pl.DataFrame(rows, schema=board.rows.schema, orient="row"))),
+        text = (
+            f"{counted(len(whose), 'query', 'queries')} have the text of another query and different relevant "
+            "documents. Merge their judgments. Effect: each has the judgments of all with its text."
         )
+        shown = examples(map(", ".join, differ))
+        effect = board.effect(board.fixed_qrels(pl.DataFrame(rows, schema=board.rows.schema, orient="row")))
+        yield CheckFinding("same-question-different-qrels", "warning", len(whose), text, shown, effect)
     if equal := [query for group in repeated if group not in differ for query in group[1:]]:
         yield _of_queries(board, "repeated-question", equal, "an earlier one and its judgments", "repeats", "repeat")
 
