@@ -245,17 +245,13 @@ class Adjudication(ABC):
         self._by[heads[run]] = run
         return heads[run]
 
-    def judge(self, doc: str, relevant: bool) -> None:
-        """Record the judgment of a document that `next` gave."""
-        self.record(self._by[doc], self._returned[doc], relevant)
-
     @abstractmethod
     def preference(self, run: int) -> tuple[float, ...]:
         """How soon it is the run's turn: the largest first."""
 
     @abstractmethod
-    def record(self, giver: int, returned: Sequence[int], relevant: bool) -> None:
-        """Take note of a judgment: which run gave the document, and which runs returned it."""
+    def judge(self, doc: str, relevant: bool) -> None:
+        """Record the judgment of a document that `next` gave."""
 
 
 class MoveToFront(Adjudication):
@@ -270,10 +266,10 @@ class MoveToFront(Adjudication):
         """Priority, then whether it is the current run."""
         return self._priority[run], float(run == self._current)
 
-    def record(self, giver: int, returned: Sequence[int], relevant: bool) -> None:
-        """Stay with the run, or lower its priority."""
-        self._current = giver if relevant else None
-        self._priority[giver] -= not relevant
+    def judge(self, doc: str, relevant: bool) -> None:
+        """Stay with the run that gave the document, or lower its priority."""
+        self._current = self._by[doc] if relevant else None
+        self._priority[self._by[doc]] -= not relevant
 
 
 class MaxMean(Adjudication):
@@ -288,9 +284,9 @@ class MaxMean(Adjudication):
         """Mean of the Beta(1, 1) prior updated with the run's judged documents."""
         return ((self._relevant[run] + 1) / (self._judged[run] + 2),)
 
-    def record(self, giver: int, returned: Sequence[int], relevant: bool) -> None:
+    def judge(self, doc: str, relevant: bool) -> None:
         """Count the judgment for every run that returned the document."""
-        for run in returned:
+        for run in self._returned[doc]:
             self._judged[run] += 1
             self._relevant[run] += relevant
 
