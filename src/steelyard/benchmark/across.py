@@ -1,7 +1,5 @@
-"""across(): the results of several datasets in, an Across out; and the result of a bench over several datasets.
-
-Results may be of a bench, in a folder, or published.
-"""
+"""across(): the results of several datasets in, an Across out; and the result of a bench over several datasets. Results
+may be of a bench, in a folder, or published."""
 
 from __future__ import annotations
 
@@ -87,14 +85,20 @@ def _sources(results: Any) -> tuple[dict[str, tuple[Comparison, Path | None]], l
     if isinstance(results, Mapping):
         results = [(str(name), result) for name, result in results.items()]
     for name, result in (each if isinstance(each, tuple) else (None, each) for each in results):
-        if isinstance(result, (str, Path)) and not _is_result(Path(result)):
-            if name is not None:
+        if isinstance(result, (str, Path)):
+            path = Path(result)
+            if not path.exists():
                 raise InputError(
-                    f"{result} is not a result folder, so it is not the result of one dataset ({name!r}). Files of "
-                    "published results, which name their datasets, belong in `published`."
+                    f"{path} does not exist; expected a result folder of `steelyard bench`, or published results."
                 )
-            published.append(Path(result))
-            continue
+            if path.name != "result.json" and not any((path / file).is_file() for file in ("result.json", ACROSS_FILE)):
+                if name is not None:
+                    raise InputError(
+                        f"{result} is not a result folder, so it is not the result of one dataset ({name!r}). Files of "
+                        "published results, which name their datasets, belong in `published`."
+                    )
+                published.append(path)
+                continue
         for dataset, comparison, page in _results_of(name, result):
             if dataset in sources:
                 raise InputError(
@@ -105,23 +109,15 @@ def _sources(results: Any) -> tuple[dict[str, tuple[Comparison, Path | None]], l
     return sources, published
 
 
-def _is_result(path: Path) -> bool:
-    """Whether a path is a result folder, of one dataset or several; a path that does not exist is an error."""
-    if not path.exists():
-        raise InputError(f"{path} does not exist; expected a result folder of `steelyard bench`, or published results.")
-    return path.name == "result.json" or any((path / name).is_file() for name in ("result.json", ACROSS_FILE))
-
-
 def _results_of(name: str | None, result: Any) -> list[tuple[str, Comparison, Path | None]]:
     if isinstance(result, (str, Path)):
-        path = Path(result)
-        if (path / ACROSS_FILE).is_file():
+        path, file = Path(result), Path(result) / ACROSS_FILE
+        if file.is_file():
             if name is not None:
                 raise InputError(
                     f"{path} has the results of several datasets; give it without a name, or the folder of {name!r} "
                     "in it."
                 )
-            file = path / ACROSS_FILE
             try:
                 datasets = [str(name) for name in json.loads(file.read_text("utf-8"))["datasets"]]
             except (OSError, ValueError, KeyError, TypeError) as error:
@@ -258,9 +254,8 @@ def _with_published(
     means: dict[str, dict[str, float]] = {}
     titles: dict[str, str] = {}
     for each in found:
-        key = _folded(each.dataset)
-        own = means.setdefault(key, {})
-        titles.setdefault(key, each.dataset)
+        titles.setdefault(_folded(each.dataset), each.dataset)
+        own = means.setdefault(_folded(each.dataset), {})
         if each.run in own:
             raise InputError(
                 f"{each.source}: {each.run!r} has two published values on {each.dataset!r}; keep one of them."

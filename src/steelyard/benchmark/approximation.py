@@ -66,31 +66,22 @@ def approximations(
     The measure is the first nDCG of the comparison, or else its first measure that is not a time. Tests are corrected
     for the runs that are compared with the same row.
     """
-    columns = [c for c in comparison.score_tables[0].columns if c.measure is not None and not c.timed]
-    column = next((c for c in columns if c.measure is not None and c.measure.name == "nDCG"), None)
-    column = column or next(iter(columns), None)
-    if column is None or column.measure is None:
+    columns = comparison.score_tables[0].columns
+    measures = [(c.measure, c.key) for c in columns if c.measure is not None and not c.timed]
+    if not measures:
         return ()
-    k = int(column.measure.cutoff or NEIGHBOURS)
+    measure, key = min(measures, key=lambda each: each[0].name != "nDCG")
+    k = int(measure.cutoff or NEIGHBOURS)
     found: list[Approximation] = []
     of_chunking = {chunking.label: chunking for chunking in chunkings}
     for exact, others in _by_exact_row(rows):
         judged = _passing_qrels(of_chunking[exact.chunker], exact)
         if judged is None:
             continue
-        compared = compare(
-            judged,
-            {row.run: runs[row.run] for row in (exact, *others)},
-            [column.measure],
-            baseline=exact.run,
-            unmatched="note",
-            **options,
-        )
+        own = {row.run: runs[row.run] for row in (exact, *others)}
+        compared = compare(judged, own, [measure], baseline=exact.run, unmatched="note", **options)
         pairs = {pair.run: pair for pair in compared.tested_pairs}
-        for row in others:
-            if row.run not in pairs:
-                continue
-            pair = pairs[row.run]
+        for row, pair in ((row, pairs[row.run]) for row in others if row.run in pairs):
             together = row.session is not None and row.session == exact.session
             times = (row.p50_seconds, exact.p50_seconds) if together else (None, None)
             found.append(
@@ -101,7 +92,7 @@ def approximations(
                     filter=exact.settings.get("filter"),
                     k=k,
                     neighbours=neighbours_found(runs[exact.run], runs[row.run], k),
-                    measure=column.key,
+                    measure=key,
                     queries=pair.queries,
                     lost=-pair.difference + 0.0,
                     low=-pair.high + 0.0,
@@ -146,7 +137,6 @@ def approximation_table(found: Sequence[Approximation]) -> Table | None:
     """The table of a bench; None if no run is compared with exact search."""
     if not found:
         return None
-    first = found[0]
     rows: list[list[Cell]] = [
         [
             each.run,
@@ -158,11 +148,10 @@ def approximation_table(found: Sequence[Approximation]) -> Table | None:
         ]
         for each in found
     ]
-    corrected = ["corrected interval", "corrected p"]
-    head = [f"neighbours@{first.k}", f"{first.measure} lost", *corrected, "p50 ms", "exact p50 ms"]
+    head = ["run", f"neighbours@{found[0].k}", f"{found[0].measure} lost", "corrected interval", "corrected p"]
     exact = listed(list(dict.fromkeys(each.exact for each in found)))
     title = f"What approximate search costs: compared with {exact}"
-    return Table(["run", *head], rows, digits=4, title=title)
+    return Table([*head, "p50 ms", "exact p50 ms"], rows, digits=4, title=title)
 
 
 def _series(settings: Mapping[str, Any]) -> str:
@@ -200,12 +189,10 @@ def _vectors_key(settings: Mapping[str, Any], row: Row) -> str:
 
 def _passing_qrels(chunking: Chunking, row: Row) -> Qrels | None:
     """The judgments of the documents that pass the filter of a row; None if none is left."""
-    given = row.settings.get("filter")
-    if given is None:
-        return chunking.qrels
     ids = list(chunking.corpus)
-    kept = passing(chunking.corpus, ids, given, row.run)
-    assert kept is not None
+    kept = passing(chunking.corpus, ids, row.settings.get("filter"), row.run)
+    if kept is None:
+        return chunking.qrels
     passed = [doc for doc, keep in zip(ids, kept.tolist(), strict=True) if keep]
     frame = chunking.qrels.frame.filter(pl.col("doc_id").is_in(passed))
     relevant = frame.filter(pl.col("grade") > 0)["query_id"].unique()

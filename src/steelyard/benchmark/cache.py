@@ -55,20 +55,34 @@ class Answers:
             return None
         if len(set(self.sessions.values())) == 1:
             return next(iter(self.sessions.values()))
-        text = json.dumps(sorted(self.sessions.items()))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps(sorted(self.sessions.items())).encode()).hexdigest()[:12]
 
-    def with_stages(self, reads: Mapping[str, list[str]], calls: Mapping[str, Any]) -> None:
-        """Keep the stages of an answer; a query may skip stages, so the answer with the most of them counts."""
-        if len(reads) > len(self.reads) and (len(reads) > 1 or calls):
-            self.reads = dict(reads)
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Add a line of the cache."""
+        if "cost" in entry:
+            self.cost.update(entry["cost"])
+        elif "id_hint" in entry:
+            self.id_hint = entry["id_hint"]
+        elif "started" in entry:
+            self.unfinished = entry["query"]
+        elif "error" in entry:
+            self.errors[entry["query"]] = entry["error"]
+            self.unfinished = None
+        else:
+            query, reads = entry["query"], entry.get("reads") or {}
+            self.lists[query] = entry["list"]
+            self.errors.pop(query, None)
+            self.seconds[query] = number_between("seconds", entry["seconds"])
+            self.sessions[query] = entry.get("session", "")
+            self.unfinished = None
+            # A query may skip stages, so the answer with the most of them counts.
+            if len(reads) > len(self.reads) and (len(reads) > 1 or entry.get("calls")):
+                self.reads = dict(reads)
 
 
 def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> str:
-    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes.
-
-    A variable of the environment counts with its value, unless it is a secret.
-    """
+    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes. A
+    variable of the environment counts with its value, unless it is a secret."""
     return key_of(content, name, identifying(settings), depth)
 
 
@@ -89,26 +103,11 @@ class AnswerStore:
         """The cached answers; an unreadable file and a line that a crash cut off are ignored."""
         answers = Answers()
         for entry in self.entries():
-            try:
-                if "cost" in entry:
-                    answers.cost.update(entry["cost"])
-                elif "id_hint" in entry:
-                    answers.id_hint = entry["id_hint"]
-                elif "started" in entry:
-                    answers.unfinished = entry["query"]
-                elif "error" in entry:
-                    answers.errors[entry["query"]] = entry["error"]
-                    answers.unfinished = None
-                else:
+            with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError, SteelyardError):
+                if not {"cost", "id_hint", "started", "error"} & set(entry):
                     found = [(doc, score) for doc, score in entry["list"]]
-                    answers.lists[entry["query"]] = read_lists([found], "the cache", entry["query"], len(found))
-                    answers.errors.pop(entry["query"], None)
-                    answers.seconds[entry["query"]] = number_between("seconds", entry["seconds"])
-                    answers.sessions[entry["query"]] = entry.get("session", "")
-                    answers.unfinished = None
-                    answers.with_stages(entry.get("reads") or {}, entry.get("calls") or {})
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SteelyardError):
-                continue
+                    entry["list"] = read_lists([found], "the cache", entry["query"], len(found))
+                answers.add(entry)
         return answers
 
     def entries(self) -> Iterator[Any]:
@@ -118,7 +117,7 @@ class AnswerStore:
                 with suppress(ValueError, RecursionError):
                     yield json.loads(line)
 
-    def add(self, entry: dict[str, Any]) -> None:
+    def add(self, entry: Mapping[str, Any]) -> None:
         """Append a line. It is written at once, so that a crash of the process loses no answer."""
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,8 +175,7 @@ class IndexStore:
     """The saved index of a retriever on a corpus, and beside it the cost of making it."""
 
     def __init__(self, folder: Path, retriever: BM25, corpus: Corpus) -> None:
-        key = key_of(corpus.fingerprint, identifying(retriever.settings()))
-        self.path = folder / f"{key}.bm25"
+        self.path = folder / f"{key_of(corpus.fingerprint, identifying(retriever.settings()))}.bm25"
         self._cost = self.path.with_name(f"{self.path.name}.json")
         self._retriever = retriever
 
@@ -229,8 +227,8 @@ LOCK = ".lock"
 def locked(folder: Path) -> Iterator[None]:
     """Hold a result folder; an error that names the other process if another bench holds it.
 
-    The lock is that of the operating system on a file in the folder: it ends with the process, however that ends.
-    Where there are no such locks, nothing is held.
+    The lock is that of the operating system on a file in the folder: it ends with the process, however that ends. Where
+    there are no such locks, nothing is held.
     """
     path = folder / LOCK
     with _lock_file(path) as file:

@@ -7,7 +7,7 @@ function that cuts texts, or a file of finished chunks: `chunkers: [{python: my_
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -93,8 +93,7 @@ class ChunkFile:
 
     def chunks(self, documents: Mapping[str, str]) -> list[Chunk]:
         """The chunks of the file, with their own ids."""
-        frame = read_chunks(self.path)
-        table = chunk_table(frame, documents=documents)
+        table = chunk_table(read_chunks(self.path), documents=documents)
         if table["start"].null_count():
             raise InputError(
                 f"{self.path}: {table['start'].null_count():,} of {table.height:,} chunks have no start and end; "
@@ -112,8 +111,7 @@ def own_chunks(entry: Any, folder: Path) -> OwnChunker | ChunkFile | None:
         return OwnChunker(entry)
     if not isinstance(entry, Mapping) or not {"python", "chunks"} & set(entry):
         return None
-    kind = "python" if "python" in entry else "chunks"
-    key = "target" if kind == "python" else "path"
+    kind, key = ("python", "target") if "python" in entry else ("chunks", "path")
     given = entry[kind] if isinstance(entry[kind], Mapping) else {key: entry[kind]}
     settings = {**given, **{name: value for name, value in entry.items() if name != kind}}
     if not {key} <= set(settings) <= {key, "name"}:
@@ -138,9 +136,8 @@ OVERLAPS = ("any", "majority", "whole")
 class Chunking:
     """One chunking of a dataset: its chunks by id, their qrels, and their mean number of tokens.
 
-    `rules` are the qrels by each of OVERLAPS, if the evidence has spans.
-
-    A bench without chunkers has one chunking without a label: the documents.
+    `rules` are the qrels by each of OVERLAPS, if the evidence has spans. A bench without chunkers has one chunking
+    without a label: the documents.
     """
 
     label: str | None
@@ -172,18 +169,12 @@ def _runs_on(spec: Spec, label: str) -> bool:
     return not spec.chunkers or label in spec.chunkers
 
 
-def row_labels(chunkers: Sequence[Any], specs: Sequence[Spec], folder: Path) -> tuple[str, ...]:
-    """The labels of all rows: every retriever on every chunking, or on those that it names."""
-    if not chunkers:
-        return tuple(spec.label for spec in specs)
-    labels = [each.label for each in _chunkers(chunkers, folder)]
-    return tuple(f"{spec.label} on {label}" for label in labels for spec in specs if _runs_on(spec, label))
-
-
-def chunker_problems(chunkers: Sequence[Any], specs: Sequence[Spec], by: str | None, folder: Path) -> list[Problem]:
-    """The problems of the chunkers of a bench."""
+def checked_rows(
+    chunkers: Sequence[Any], specs: Sequence[Spec], by: str | None, folder: Path
+) -> tuple[tuple[str, ...], list[Problem]]:
+    """The labels of all rows, every retriever on every chunking or on those that it names; the problems of chunkers."""
     problems: list[Problem] = []
-    seen: set[str] = set()
+    seen: dict[str, None] = {}
     for number, entry in enumerate(chunkers):
         try:
             labels = [each.label for each in _entry_chunkers(entry, folder)]
@@ -194,13 +185,15 @@ def chunker_problems(chunkers: Sequence[Any], specs: Sequence[Spec], by: str | N
             if label in seen:
                 text = f"two chunkers are called {label!r}; give one of them another name (name: ...)"
                 problems.append((("chunkers", number), text))
-            seen.add(label)
+            seen[label] = None
     found = [(spec.entry, _spec_problem(spec, None if problems else seen)) for spec in specs]
     problems += [(("retrievers", entry), problem) for entry, problem in found if problem]
     if chunkers and by == COMPLEXITY:
         text = "complexity counts relevant documents, which differ by chunking; name a column of the queries"
         problems.append((("by",), text))
-    return problems
+    if not chunkers:
+        return tuple(spec.label for spec in specs), problems
+    return tuple(f"{spec.label} on {label}" for label in seen for spec in specs if _runs_on(spec, label)), problems
 
 
 def _spec_problem(spec: Spec, known: Collection[str] | None) -> str:
@@ -214,10 +207,6 @@ def _spec_problem(spec: Spec, known: Collection[str] | None) -> str:
     if unknown and known:
         return f"{spec.label}: {unknown_name('chunker', unknown[0], list(known))}"
     return f"{spec.label}: `chunker` names a chunking, and there are no chunkers" if unknown else ""
-
-
-def _chunkers(entries: Sequence[Any], folder: Path) -> list[Chunker | ChunkFile]:
-    return [each for entry in entries for each in _entry_chunkers(entry, folder)]
 
 
 def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
@@ -244,17 +233,16 @@ def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
 def chunkings_of(
     dataset: Dataset, chunkers: Sequence[Any], evidence: Any, overlap: str, folder: Path
 ) -> list[Chunking]:
-    """The chunkings of a dataset with their qrels; without chunkers, the documents.
-
-    Without `evidence`, every chunk of a relevant document is relevant.
-    """
+    """The chunkings of a dataset with their qrels; without chunkers, the documents. Without `evidence`, every chunk of
+    a relevant document is relevant."""
     # What retrieved lists depend on: the documents and the queries. The qrels are not part of it.
     content = f"{dataset.corpus.fingerprint}\n{dataset.queries.fingerprint}"
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     if not chunkers:
         return [Chunking(None, dataset.corpus, dataset.qrels, fingerprint)]
     found = Evidence.from_qrels(dataset.qrels) if evidence is None else _evidence(evidence, folder)
-    return [_chunking(dataset, each, found, overlap, fingerprint) for each in _chunkers(chunkers, folder)]
+    cut_by = [each for entry in chunkers for each in _entry_chunkers(entry, folder)]
+    return [_chunking(dataset, each, found, overlap, fingerprint) for each in cut_by]
 
 
 def _evidence(source: Any, folder: Path) -> Evidence:
@@ -297,7 +285,8 @@ def _chunking(
 def _judged(evidence: Evidence, chunks: Sequence[Chunk], overlap: str, dataset: Dataset, prefix: str) -> Qrels:
     """The qrels of the chunks by one overlap rule; placeholders for targets in no chunk have the prefix, too."""
     judged = evidence.judge(chunks, overlap=overlap, documents=dataset.corpus.texts)  # type: ignore[arg-type]
-    rows = [(query, prefix + doc.removeprefix(prefix), grade, target) for query, doc, grade, target in _rows(judged)]
+    known = judged.frame.drop_nulls("doc_id").iter_rows()
+    rows = [(query, prefix + doc.removeprefix(prefix), grade, target) for query, doc, grade, target in known]
     qrels = Qrels.from_rows(rows, judged.queries).on_scale_of(judged)
     qrels.notes = judged.notes
     return qrels
@@ -318,7 +307,8 @@ def merged_rules(chunkings: Sequence[Chunking]) -> dict[str, Qrels]:
 
 def merged_qrels(parts: Sequence[Qrels]) -> Qrels:
     """The qrels of all chunkings in one."""
-    qrels = Qrels.from_rows([row for part in parts for row in _rows(part)], parts[0].queries).on_scale_of(parts[0])
+    rows = [row for part in parts for row in part.frame.drop_nulls("doc_id").iter_rows()]
+    qrels = Qrels.from_rows(rows, parts[0].queries).on_scale_of(parts[0])
     ranges = [part.ranges for part in parts if part.ranges is not None]
     if ranges:
         qrels.ranges = Ranges(ranges[0].spans, pl.concat(each.chunks for each in ranges))
@@ -327,10 +317,5 @@ def merged_qrels(parts: Sequence[Qrels]) -> Qrels:
 
 def chunking_qrels(qrels: Qrels, label: str) -> Qrels:
     """The qrels of one chunking, out of those of all."""
-    rows = [row for row in _rows(qrels) if row[1].startswith(f"{label}:")]
+    rows = qrels.frame.filter(pl.col("doc_id").str.starts_with(f"{label}:")).rows()
     return Qrels.from_rows(rows, qrels.queries).on_scale_of(qrels)
-
-
-def _rows(qrels: Qrels) -> Iterable[tuple[str, str, float, str | None]]:
-    for query, doc, grade, target in qrels.frame.drop_nulls("doc_id").iter_rows():
-        yield query, doc, float(grade), target

@@ -1,7 +1,5 @@
-"""The comparison of a bench: its runs on one chunking or several, with notes on the chunkings; and their stages.
-
-Stages are written from the cache to stages.parquet, and split by what each of them loses.
-"""
+"""The comparison of a bench: its runs on one chunking or several, with notes on the chunkings; and their stages. Stages
+are written from the cache to stages.parquet, and split by what each of them loses."""
 
 from __future__ import annotations
 
@@ -9,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import floor, log10
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,10 +31,6 @@ from steelyard.options import POLICIES
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import notes_by_names
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 EXAMPLES = 4
 """Example queries that a note keeps; it shows three, and "..." if there are more."""
@@ -65,13 +60,8 @@ def compare_runs(
     """
     chosen = {name: value for name, value in settings.items() if value is not None}
     tested = {name: chosen[name] for name in _TEST_SETTINGS if name in chosen}
-    options: dict[str, Any] = {
-        "composite": composite,
-        "unmatched": "note",
-        "unmeasured": unmeasured,
-        "sessions": sessions,
-        **{name: chosen[name] for name in _MEASURE_SETTINGS if name in chosen},
-    }
+    options = {name: chosen[name] for name in _MEASURE_SETTINGS if name in chosen}
+    options |= {"composite": composite, "unmatched": "note", "unmeasured": unmeasured, "sessions": sessions}
     measures = chosen.get("measures") or None
     notes: tuple[Note, ...] = ()
     if isinstance(qrels, Mapping):
@@ -97,14 +87,29 @@ def _on_chunkings(
     measures: Sequence[str] | None,
     options: Mapping[str, Any],
 ) -> EvaluatedRuns:
-    """Every run evaluated with the qrels of its own chunking."""
-    parts = []
+    """Every run evaluated with the qrels of its own chunking; the queries are those of all chunkings."""
+    parts: list[EvaluatedRuns] = []
     for label, own in qrels.items():
         bare = Qrels(own)
         bare.notes = ()  # The bench reports them once, and not with every run.
         mine = {name: run for name, run in runs.items() if chunking_of[name] == label}
         parts.append(evaluate_runs(bare, mine, measures, **options))
-    return _merged(parts, merged_qrels(list(qrels.values())), runs)
+    queries = tuple(dict.fromkeys(query for part in parts for query in part.tables[0].queries))
+    cutoffs = range(len(parts[0].tables))
+    alignments = {name: each for part in parts for name, each in part.source.alignments.items()}
+    return EvaluatedRuns(
+        tables=tuple(_stacked([part.tables[at] for part in parts], queries) for at in cutoffs),
+        components=tuple(
+            None if parts[0].components[at] is None else _stacked([part.components[at] for part in parts], queries)
+            for at in cutoffs
+        ),
+        weights=parts[0].weights,
+        unmeasured={run: reason for part in parts for run, reason in part.unmeasured.items()},
+        coverage={name: covered for part in parts for name, covered in part.coverage.items()},
+        notes=tuple(dict.fromkeys(found for part in parts for found in part.notes)),
+        dialect=parts[0].dialect,
+        source=Source(merged_qrels(list(qrels.values())), runs, alignments, chunked=True),
+    )
 
 
 def measure_options(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,27 +122,6 @@ def unmeasured_runs(rows: Iterable[tuple[str, Run, int]]) -> dict[str, str]:
     """The runs that returned only documents that are not in the corpus; from (run, lists, number of them)."""
     reason = "none of its documents is in the corpus"
     return {name: reason for name, run, unknown in rows if unknown and unknown == len(run)}
-
-
-def _merged(parts: Sequence[EvaluatedRuns], qrels: Qrels, runs: Mapping[str, Run]) -> EvaluatedRuns:
-    """The evaluated runs of several chunkings as one; the queries are those of all of them."""
-    queries = tuple(dict.fromkeys(query for part in parts for query in part.tables[0].queries))
-    cutoffs = range(len(parts[0].tables))
-    return EvaluatedRuns(
-        tables=tuple(_stacked([part.tables[at] for part in parts], queries) for at in cutoffs),
-        components=tuple(
-            None if parts[0].components[at] is None else _stacked([part.components[at] for part in parts], queries)
-            for at in cutoffs
-        ),
-        weights=parts[0].weights,
-        unmeasured={run: reason for part in parts for run, reason in part.unmeasured.items()},
-        coverage={name: covered for part in parts for name, covered in part.coverage.items()},
-        notes=tuple(dict.fromkeys(found for part in parts for found in part.notes)),
-        dialect=parts[0].dialect,
-        source=Source(
-            qrels, runs, {name: a for part in parts for name, a in part.source.alignments.items()}, chunked=True
-        ),
-    )
 
 
 def _stacked(tables: Sequence[ScoreTable | None], queries: tuple[str, ...]) -> ScoreTable:
@@ -255,10 +239,8 @@ def stages_schema() -> dict[str, Any]:
 
 
 def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
-    """The rows of stages.parquet, read from the cache one answer at a time.
-
-    A stage that a query skipped returned what it would have read. The list of the last stage is the run itself.
-    """
+    """The rows of stages.parquet, read from the cache one answer at a time. A stage that a query skipped returned what
+    it would have read. The list of the last stage is the run itself."""
     for job in jobs:
         seen = set()
         for entry in job.store.entries() if job.answers.reads else ():
@@ -307,7 +289,7 @@ def split_run(
     if name is not None and name not in known:
         expected = f"expected one of {', '.join(known)}.{did_you_mean(name, known)}"
         raise InputError(f"{folder}: {name!r} is not a run with stages; {expected}")
-    chosen = known[0] if name is None else name
+    chosen = name or known[0]
     row = next(row for row in record["runs"] if row["run"] == chosen)
     reads: Mapping[str, Sequence[str]] = row["stages"]
     if frame is None or frame.schema != stages_schema():
@@ -338,10 +320,9 @@ def split_run(
 def _run(frame: pl.DataFrame, stage: str, call: int | None) -> Run:
     """The lists of a stage, or of one of its calls."""
     rows = frame.filter((pl.col("stage") == stage) & pl.col("call").eq_missing(call))
-    table = rows.select("query_id", pl.col("doc_ids").alias("doc_id"), score=pl.lit(None, pl.Float64))
-    empty = rows.filter(pl.col("doc_ids").list.len() == 0)["query_id"].to_list()
-    listed = table.explode("doc_id").drop_nulls("doc_id")
-    return Run.from_table(listed, ordered=True, name=stage, empty=tuple(empty))
+    table = rows.select("query_id", doc_id="doc_ids", score=pl.lit(None, pl.Float64))
+    empty = tuple(rows.filter(pl.col("doc_ids").list.len() == 0)["query_id"])
+    return Run.from_table(table.explode("doc_id").drop_nulls("doc_id"), ordered=True, name=stage, empty=empty)
 
 
 def first_measure(settings: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
-from steelyard.benchmark.chunkings import chunker_problems, row_labels
+from steelyard.benchmark.chunkings import checked_rows
 from steelyard.benchmark.specs import Place, Problem, Spec, named_entry, specs_of, without_corpus
 from steelyard.comparison.rules import Rule, parse_rule
 from steelyard.comparison.scores import COMPOSITE, read_weights
@@ -239,9 +239,7 @@ def check_bench(
     source: Bench | Mapping[str, Any], path: Path | None = None, located: LocatedYaml | None = None
 ) -> tuple[Bench, list[Spec]]:
     """The bench and its retrievers, or one report of all problems."""
-    bench, problems = (
-        (source, []) if isinstance(source, Bench) else _validated({str(key): value for key, value in source.items()})
-    )
+    bench, problems = (source, []) if isinstance(source, Bench) else _validated(source)
     folder = path.parent if path else Path()
     specs, found = specs_of([entry for entry in bench.retrievers if entry is not NO_RETRIEVER], folder)
     problems += [(("retrievers", *place), text) for place, text in found]
@@ -251,10 +249,9 @@ def check_bench(
     if bench.queries is not None and bench.corpus is None:
         problems += [(("retrievers", spec.entry), without_corpus(spec)) for spec in specs if spec.needs_corpus]
     if problems:
-        texts = []
-        for place, text in [*problems, *_dataset_problems(bench, folder, {place[:1] for place, _ in problems})]:
-            line = located.line(place) if located else None
-            texts.append(f"line {line}: {text}" if line is not None else text)
+        problems += _dataset_problems(bench, folder, {place[:1] for place, _ in problems})
+        lines = [located.line(place) if located else None for place, _ in problems]
+        texts = [text if n is None else f"line {n}: {text}" for n, (_, text) in zip(lines, problems, strict=True)]
         where = path or "the bench"
         raise InputError(problem_report(f"{where}: {counted(len(texts), 'problem')}; nothing was run:", texts))
     if not bench.measures and not dialect(bench.dialect).measures:
@@ -262,40 +259,38 @@ def check_bench(
     return bench, specs
 
 
-def _datasets_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
+def _datasets_problems(bench: Bench, specs: Sequence[Spec]) -> Iterator[Problem]:
     """Keys that exclude or need each other; names that cannot be folders; what belongs to one dataset only."""
     if bench.datasets is None:
         if bench.dataset is None and bench.queries is None:
-            return [((), "`dataset` is missing, or `queries`, a file of questions")]
-        if bench.dataset is not None and bench.queries is not None:
-            return [(("queries",), "`dataset` and `queries` are both given; keep one of them")]
-        if bench.corpus is not None and bench.queries is None:
-            return [(("corpus",), "`corpus` belongs to `queries`; for a dataset: `dataset: {path: DIR, corpus: FILE}`")]
-        return []
-    problems: list[Problem] = []
+            yield (), "`dataset` is missing, or `queries`, a file of questions"
+        elif bench.dataset is not None and bench.queries is not None:
+            yield ("queries",), "`dataset` and `queries` are both given; keep one of them"
+        elif bench.corpus is not None and bench.queries is None:
+            yield ("corpus",), "`corpus` belongs to `queries`; for a dataset: `dataset: {path: DIR, corpus: FILE}`"
+        return
     if bench.dataset is not None:
-        problems.append((("datasets",), "`dataset` and `datasets` are both given; keep one of them"))
+        yield ("datasets",), "`dataset` and `datasets` are both given; keep one of them"
     if len(bench.datasets) < 2:
-        problems.append((("datasets",), "expected two datasets or more; use `dataset` for one"))
+        yield ("datasets",), "expected two datasets or more; use `dataset` for one"
     folded: dict[str, str] = {}
     for name in bench.datasets:
+        place = ("datasets", name)
         if not re.fullmatch(r"\w[\w.-]*", name):
-            text = f"the name {name!r} is also that of a folder; use letters, digits, `-`, `_` and `.`"
-            problems.append((("datasets", name), text))
-        other = folded.setdefault(name.lower(), name)
-        if other != name:
-            problems.append((("datasets", name), f"{other!r} and {name!r} differ in case only; rename one"))
+            yield place, f"the name {name!r} is also that of a folder; use letters, digits, `-`, `_` and `.`"
+        if (other := folded.setdefault(name.lower(), name)) != name:
+            yield place, f"{other!r} and {name!r} differ in case only; rename one"
     own = "belongs to one dataset: run a bench for each, and `steelyard across` over their results"
-    problems += [
-        (("retrievers", spec.entry), f"{spec.label}: a finished run {own}") for spec in specs if spec.run is not None
-    ]
+    for spec in specs:
+        if spec.run is not None:
+            yield ("retrievers", spec.entry), f"{spec.label}: a finished run {own}"
     if bench.evidence is not None:
-        problems.append((("evidence",), f"a file of evidence {own}"))
-    return problems
+        yield ("evidence",), f"a file of evidence {own}"
 
 
-def _validated(values: dict[str, Any]) -> tuple[Bench, list[Problem]]:
+def _validated(source: Mapping[str, Any]) -> tuple[Bench, list[Problem]]:
     """The bench, and the problems of keys. A wrong key is left out and a needed one replaced, to check the rest."""
+    values = {str(key): value for key, value in source.items()}
     try:
         return Bench(**values), []
     except ValidationError as error:
@@ -342,7 +337,7 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list
         if isinstance(bench.composite, Mapping):
             for text in bench.composite:
                 check(("composite", text), chosen.measure, text)
-    faults = chunker_problems(bench.chunkers, specs, bench.by, folder)
+    labels, faults = checked_rows(bench.chunkers, specs, bench.by, folder)
     problems += faults
     if bench.evidence is not None and not bench.chunkers:
         text = "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`"
@@ -351,15 +346,14 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list
     check(("correction",), check_correction, bench.correction)
     plan = ComparisonPlan(bench.test, bench.correction if len(problems) == found else "none")
     check(("test",), plan.checked)
-    labels = () if faults else row_labels(bench.chunkers, specs, folder)
-    if bench.baseline is not None and labels:
+    if bench.baseline is not None and labels and not faults:
         check(("baseline",), plan.with_baseline, bench.baseline, labels)
     for number, text in enumerate(bench.gate.rules):
         rule = check(("gate", number), parse_rule, text)
         if rule is not None and chosen is not None:
             check(("gate", number), _check_rule_measure, rule, bench, chosen)
-    cutoffs = enumerate(bench.at or [])
-    return problems + [(("at", at), f"the cutoff is {k}; expected 1 or more") for at, k in cutoffs if k < 1]
+    wrong = [(("at", at), f"the cutoff is {k}; expected 1 or more") for at, k in enumerate(bench.at or []) if k < 1]
+    return [*problems, *wrong]
 
 
 def _measures(chosen: Dialect, text: str) -> list[Measure]:
@@ -389,9 +383,8 @@ def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
     )
 
 
-def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
+def _file_problems(bench: Bench, folder: Path) -> Iterator[Problem]:
     """A dataset or evidence file that does not exist; nothing is read."""
-    problems: list[Problem] = []
     sources: dict[Place, Any] = {("datasets", name): source for name, source in (bench.datasets or {}).items()}
     if bench.dataset is not None:
         sources[("dataset",)] = bench.dataset
@@ -403,14 +396,13 @@ def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
         except InputError as error:
             several = isinstance(source, list) and place == ("dataset",)
             hint = "; for several datasets: `datasets: {name: path, ...}`" if several else ""
-            problems.append((place, str(error).rstrip(".") + hint))
+            yield place, str(error).rstrip(".") + hint
             continue
         name = str(path)
         if path is None or name == "demo" or name.startswith("ir_datasets:"):
             continue
         if not os.path.exists(folder / path) and not os.path.exists(path):
-            close = did_you_mean(name, ["demo"])
-            problems.append((place, f"there is no dataset {name!r}.{close} Expected {FORMS}"))
+            yield place, f"there is no dataset {name!r}.{did_you_mean(name, ['demo'])} Expected {FORMS}"
     for part in ("queries", "corpus", "qrels"):
         named = getattr(bench, part)
         named = named.get("path") if isinstance(named, Mapping) else named
@@ -418,29 +410,25 @@ def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
         if part == "qrels" and beside and isinstance(bench.dataset, (str, Path)):
             beside.append(folder / bench.dataset / str(named))
         if beside and not any(map(os.path.exists, beside)):
-            problems.append(((part,), f"{part}: {no_such_file(beside[0])}"))
+            yield (part,), f"{part}: {no_such_file(beside[0])}"
     evidence = bench.evidence.get("path") if isinstance(bench.evidence, Mapping) else bench.evidence
     if isinstance(evidence, str) and not os.path.exists(folder / evidence):
-        problems.append((("evidence",), f"there is no evidence file {folder / evidence}"))
-    return problems
+        yield ("evidence",), f"there is no evidence file {folder / evidence}"
 
 
-def _dataset_problems(bench: Bench, folder: Path, known: set[Place]) -> list[Problem]:
+def _dataset_problems(bench: Bench, folder: Path, known: set[Place]) -> Iterator[Problem]:
     """What is wrong with the options of the dataset, and with `by`; it is read only if there are other problems."""
     if {("dataset",), ("datasets",)} & known or bench.dataset is None or isinstance(bench.dataset, Dataset):
-        return []
-    if bench.by is None and not isinstance(bench.dataset, Mapping):
-        return []
-    key = "dataset"
-    try:
-        dataset = dataset_named(bench.dataset, folder)
-        key = "by"
-        check_by(bench, dataset)
-    except NoQrelsError:
-        return []
-    except SteelyardError as error:
-        return [((key,), str(error))]
-    return []
+        return
+    if bench.by is not None or isinstance(bench.dataset, Mapping):
+        key = "dataset"
+        try:
+            dataset = dataset_named(bench.dataset, folder)
+            key = "by"
+            check_by(bench, dataset)
+        except SteelyardError as error:
+            if not isinstance(error, NoQrelsError):
+                yield (key,), str(error)
 
 
 def check_by(bench: Bench, dataset: Dataset) -> None:

@@ -85,8 +85,7 @@ class ResultFolder:
     def subject(self) -> Subject:
         """The subject of the report page."""
         record, comparison, folder = self.record, self.comparison, self.path
-        dataset, machine, rows = record["dataset"], record["machine"], record["runs"]
-        plan = comparison.plan
+        dataset, machine, rows, plan = record["dataset"], record["machine"], record["runs"], comparison.plan
         return Subject(
             comparison=comparison,
             title=str(dataset["name"]),
@@ -177,8 +176,7 @@ def load_result(source: str | Path) -> ResultFolder:
         frames = {what: read_frame(path / f"{what}.parquet") for what in ("queries", "documents")}
         missing = [what for what, frame in frames.items() if frame is None]
         notes = [note("result-file-missing", file=f"{what}.parquet", what=what) for what in missing]
-        queries, columns = queries_of(frames["queries"])
-        documents = documents_of(frames["documents"])
+        (queries, columns), documents = queries_of(frames["queries"]), documents_of(frames["documents"])
         if record["comparison"] is None:
             return ResultFolder(path, record, runs, Qrels({}), None, queries, columns, documents, tuple(notes))
         settings = record["settings"]
@@ -308,13 +306,9 @@ def queries_of(frame: pl.DataFrame | None) -> tuple[dict[str, str], dict[str, di
     """The texts of the queries and their other columns, of the content of queries.parquet; none without it."""
     if frame is None:
         return {}, {}
-    ids = frame["query_id"].to_list()
-    columns = {
-        name: {query: value for query, value in zip(ids, frame[name].to_list(), strict=True) if value is not None}
-        for name in frame.columns
-        if name not in ("query_id", "text")
-    }
-    return dict(zip(ids, frame["text"].to_list(), strict=True)), columns
+    others = [name for name in frame.columns if name not in ("query_id", "text")]
+    columns = {name: dict(frame.select("query_id", name).drop_nulls(name).iter_rows()) for name in others}
+    return dict(frame.select("query_id", "text").iter_rows()), columns
 
 
 def documents_of(frame: pl.DataFrame | None) -> dict[str, tuple[str, str]]:
@@ -398,14 +392,11 @@ def leftover_files(
     rows = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
     kept = {name.lower() for name in run_files(runs)}
     names = [str(row.get("file")) for row in rows if str(row.get("file")).lower() not in kept]
-    old_runs = [
-        folder / "runs" / name for name in names if Path(name).name == name and (folder / "runs" / name).is_file()
-    ]
+    old_runs = [folder / "runs" / name for name in names if Path(name).name == name]
     used = {*answers, *(row.get("answers") for row in rows)}
-    old_answers = [
-        path for path in sorted((folder / cache).glob("*.jsonl")) if path.name not in used and is_cache_file(path)
-    ]
-    return old_runs + old_answers
+    cached = sorted((folder / cache).glob("*.jsonl"))
+    old_answers = [path for path in cached if path.name not in used and is_cache_file(path)]
+    return [path for path in old_runs if path.is_file()] + old_answers
 
 
 def remove_files(paths: Collection[Path]) -> list[Path]:

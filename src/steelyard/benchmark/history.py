@@ -19,6 +19,7 @@ from steelyard.comparison.history import History, uncollected
 from steelyard.comparison.scores import label
 from steelyard.errors import InputError
 from steelyard.io.files import read_bytes, write_file
+from steelyard.version import __version__
 
 if TYPE_CHECKING:
     from steelyard.benchmark.result import BenchResult
@@ -44,9 +45,8 @@ def append_history(file: Path, result: BenchResult, folder: Path) -> None:
         before = read_bytes(file) if file.exists() else b""
         if before and not before.endswith(b"\n"):
             before += b"\n"
-        wrong = [
-            number for number, text in enumerate(before.split(b"\n"), 1) if text.strip() and not _looks_whole(text)
-        ]
+        lines = enumerate(before.split(b"\n"), 1)
+        wrong = [number for number, text in lines if text.strip() and not _looks_whole(text)]
         write_file(file, before + line.encode() + b"\n")
     if wrong:
         LOG.warning(
@@ -64,9 +64,7 @@ def _looks_whole(line: bytes) -> bool:
 
 def history_record(result: BenchResult, folder: Path, file: Path | None = None) -> dict[str, Any]:
     """What one line has: time, git, fingerprints, definitions, means, and the values of every query."""
-    record = result.to_dict()
-    comparison = result.comparison
-    tables = comparison.score_tables
+    comparison, tables = result.comparison, result.comparison.score_tables
     columns = [(table, number, column) for table in tables for number, column in enumerate(table.columns)]
     keys = [label(column.key, table.k) for table, _, column in columns]
     means_of = [table.means()[:, number].tolist() for table, number, _ in columns]
@@ -74,12 +72,11 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
     runs: dict[str, Any] = {}
     for place, run in enumerate(tables[0].runs):
         means = [_plain(float(means[place])) for means in means_of]
-        values = [
-            list(map(_plain, table.values[table.runs.index(run), number].tolist())) for table, number, _ in columns
-        ]
+        found = (table.values[table.runs.index(run), number].tolist() for table, number, _ in columns)
+        values = [list(map(_plain, each)) for each in found]
         runs[run] = {"means": dict(zip(keys, means, strict=True)), "values": dict(zip(keys, values, strict=True))}
     return {
-        "steelyard": record["steelyard"],
+        "steelyard": __version__,
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **git_state(folder, file),
         "dataset": result.dataset.name,
@@ -95,10 +92,8 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
 
 
 def fingerprints_of(result: BenchResult) -> dict[str, str]:
-    """The fingerprints of the dataset, of its parts, and of the settings: the retrievers and the depth.
-
-    Those of the settings do not break the line of a history, since a changed setting is what it shows.
-    """
+    """The fingerprints of the dataset, of its parts, and of the settings: the retrievers and the depth. Those of the
+    settings do not break the line of a history, since a changed setting is what it shows."""
     settings = {row.run: [row.retriever, row.settings] for row in result.rows}
     return {
         "dataset": result.dataset.fingerprint,

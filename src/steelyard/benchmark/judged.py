@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -37,11 +39,8 @@ FEWEST_GRADES = 5
 
 @dataclass(frozen=True)
 class Forecast:
-    """The number of further judgments after which most simulations have a verdict.
-
-    `left`: unjudged documents in the pool. `needed`: None if not even all of them would do; `share` is the share of
-    simulations with a verdict then.
-    """
+    """The number of further judgments after which most simulations have a verdict. `left`: unjudged documents in the
+    pool. `needed`: None if not even all of them would do; `share` is the share of simulations with a verdict then."""
 
     left: int
     needed: int | None
@@ -104,11 +103,9 @@ def forecast(
     if with_all < DECIDED:
         return Forecast(len(order), None, with_all / DRAWS)
     steps = _steps(len(order))
-    low, high = 0, len(steps) - 1
-    while low < high:  # More judgments decide more often, apart from chance.
-        middle = (low + high) // 2
-        low, high = (low, middle) if decided(steps[middle]) >= DECIDED else (middle + 1, high)
-    return Forecast(len(order), steps[high], with_all / DRAWS)
+    # More judgments decide more often, apart from chance. The last step decides.
+    first = bisect_left(steps, True, hi=len(steps) - 1, key=lambda count: decided(count) >= DECIDED)
+    return Forecast(len(order), steps[first], with_all / DRAWS)
 
 
 def _steps(total: int) -> list[int]:
@@ -246,9 +243,8 @@ def judge_result(folder: str | Path, output: Path | None = None, budget: int = B
             f"{folder} has no texts to judge: its retrievers returned only ids. Let them return texts ({{id, text}}, "
             "or `text` with the path to it), or add `corpus:` to bench.yaml, and run the bench again."
         )
-    dataset = Dataset(
-        str(result.record["dataset"]["name"]), Corpus.of(texts), Queries(result.queries, result.columns), Qrels({})
-    )
+    name, queries = str(result.record["dataset"]["name"]), Queries(result.queries, result.columns)
+    dataset = Dataset(name, Corpus.of(texts), queries, Qrels({}))
     qrels, measure = _joined(result, file), _measure(result.record["settings"]["measures"])
     strategy: Any = "pair" if len(runs) == 2 or (len(runs) > 2 and len(qrels)) else "depth"
     made = pool(runs, qrels if len(qrels) else None, strategy=strategy, measure=measure)
@@ -283,8 +279,7 @@ def _joined(result: ResultFolder, file: Path) -> Qrels:
     judged = _judgments(result, file).qrels()
     queries: dict[str, dict[str, float]] = {}
     for qrels in (result.qrels, judged):
-        rows = qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade")
-        for query, doc, grade in rows.iter_rows():
+        for query, doc, grade, _ in qrels.frame.drop_nulls("doc_id").iter_rows():
             if query in result.queries:
                 queries.setdefault(query, {})[doc] = float(grade)
     joined = Qrels(queries).on_scale_of(judged if len(judged) else result.qrels)
@@ -299,11 +294,9 @@ def _judgments(result: ResultFolder, file: Path) -> Judgments:
 def _measure(measures: list[str]) -> str:
     """The first measure that weights ranks, by which documents are chosen; nDCG@10 if there is none."""
     for text in measures:
-        try:
+        with suppress(InputError, MeasureError):
             rank_weights(text, None)
-        except (InputError, MeasureError):
-            continue
-        return text
+            return text
     return "nDCG@10"
 
 
@@ -318,22 +311,19 @@ class Difference:
 
 def differences(runs: Mapping[str, Run], most: int = 3, depth: int = 10) -> list[Difference]:
     """The questions on which the runs agree least in their first `depth` documents, by average overlap."""
-    lists: dict[str, dict[str, list[str]]] = {}
-    for name, run in runs.items():
-        near = run.frame.filter(pl.col("rank") <= depth).group_by("query_id", maintain_order=True).agg("doc_id")
-        if run.queries:
-            lists[name] = dict(near.iter_rows())
+    near = {name: run.frame.filter(pl.col("rank") <= depth) for name, run in runs.items() if run.queries}
+    lists: dict[str, dict[str, list[str]]] = {
+        name: dict(frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
+        for name, frame in near.items()
+    }
     if len(lists) < 2:
         return []
-    agreements = []
+    found = []
     for query in next(iter(lists.values())):
         shares = [_average_overlap(*pair) for pair in combinations([of.get(query, []) for of in lists.values()], 2)]
-        agreements.append((sum(shares) / len(shares), query))
-    return [
-        Difference(query, agreement, {name: of[query][0] for name, of in lists.items() if of.get(query)})
-        for agreement, query in sorted(agreements, key=lambda each: each[0])[:most]
-        if agreement < 1
-    ]
+        first = {name: of[query][0] for name, of in lists.items() if of.get(query)}
+        found.append(Difference(query, sum(shares) / len(shares), first))
+    return [each for each in sorted(found, key=lambda each: each.agreement)[:most] if each.agreement < 1]
 
 
 def _average_overlap(a: Sequence[str], b: Sequence[str]) -> float:

@@ -45,10 +45,8 @@ class Store:
 
 
 def open_store(uri: str = LOCAL_STORE) -> Store:
-    """Open a store and its experiment; an error here comes before anything is run.
-
-    Unless MLflow was loaded before, its telemetry is switched off, and it prints warnings only.
-    """
+    """Open a store and its experiment; an error here comes before anything is run. Unless MLflow was loaded before, its
+    telemetry is switched off, and it prints warnings only."""
     if "mlflow" not in sys.modules:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
@@ -80,10 +78,8 @@ def _reported(uri: str) -> Iterator[None]:
 
 
 def log_bench(store: Store, result: BenchResult, folder: Path) -> str:
-    """Add a bench to a store; the id of its run. `folder` is in the git repository whose commit is recorded.
-
-    A bench over several datasets is one run with the table over all, in which every dataset has its own run.
-    """
+    """Add a bench to a store; the id of its run. `folder` is in the git repository whose commit is recorded. A bench
+    over several datasets is one run with the table over all, in which every dataset has its own run."""
     git = _git_tags(folder)
     with _reported(store.uri):
         if not isinstance(result, BenchAcross):
@@ -108,8 +104,7 @@ def _log_dataset(
     """The run of a bench over one dataset, and the nested run of each of its retrievers."""
     tags = {**git, "steelyard.dataset": name}
     tags |= {f"steelyard.fingerprint.{part}": value for part, value in fingerprints_of(result).items()}
-    params = _params(result.to_dict()["settings"])
-    run = _log(store, name, tags, params, {}, result.folder, parent)
+    run = _log(store, name, tags, _params(result.to_dict()["settings"]), {}, result.folder, parent)
     for row in result.rows:
         own = _params({"retriever": row.retriever, "chunker": row.chunker, **row.settings})
         _log(store, row.run, tags, own, _metrics(result, row), parent=run)
@@ -166,8 +161,7 @@ def _log(
     from mlflow.entities import Metric, Param, RunTag
     from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
-    client = store.client
-    extra = {} if parent is None else {MLFLOW_PARENT_RUN_ID: parent}
+    client, extra = store.client, {} if parent is None else {MLFLOW_PARENT_RUN_ID: parent}
     run = client.create_run(store.experiment, run_name=name)
     number, time = str(run.info.run_id), int(run.info.start_time)
     numbers = {key: value for key, value in metrics.items() if math.isfinite(value)}

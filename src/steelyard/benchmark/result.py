@@ -302,10 +302,8 @@ class BenchResult:
 
     def _subject(self, record: dict[str, Any]) -> Subject:
         """The subject of the report page: the same as that of the folder."""
-        queries, columns = files.queries_of(_queries_frame(self.dataset))
-        documents, qrels = files.documents_of(self.documents), self.dataset.qrels
-        folder = ResultFolder(self.folder, record, self.runs, qrels, self.evaluated, queries, columns, documents)
-        return folder.subject()
+        texts = (*files.queries_of(_queries_frame(self.dataset)), files.documents_of(self.documents))
+        return ResultFolder(self.folder, record, self.runs, self.dataset.qrels, self.evaluated, *texts).subject()
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
         """The documents with their texts: judged ones and those near the top of a run, and all that came back."""
@@ -348,10 +346,9 @@ def _scores_frame(tables: Sequence[ScoreTable]) -> pl.DataFrame:
 
 
 def _queries_frame(dataset: Dataset) -> pl.DataFrame:
-    columns = {
-        name: [None if query not in values else str(values[query]) for query in dataset.queries]
-        for name, values in dataset.queries.columns.items()
-        if name not in ("query_id", "text")
-    }
-    data = {"query_id": list(dataset.queries), "text": list(dataset.queries.values()), **columns}
+    queries = dataset.queries
+    data: dict[str, Any] = {"query_id": list(queries), "text": list(queries.values())}
+    for name, values in queries.columns.items():
+        if name not in data:
+            data[name] = [None if query not in values else str(values[query]) for query in queries]
     return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))

@@ -19,7 +19,7 @@ from steelyard.benchmark.documents import ReturnedTexts
 from steelyard.benchmark.specs import Spec
 from steelyard.masking import masked_settings
 from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.documents import read_lists
+from steelyard.retrievers.adapters.documents import Keep, read_lists
 from steelyard.retrievers.adapters.targets import list_hint
 from steelyard.retrievers.base import Ranked, Retriever, Staged
 from steelyard.user_code import UserCodeError, run_user_code
@@ -64,49 +64,44 @@ class Job:
         """Whether something is to be run: a query without an answer, or all of them at once for the throughput."""
         return bool(self.open_queries(queries)) or THROUGHPUT not in self.answers.cost
 
-    def add_cost(self, cost: Mapping[str, Any]) -> None:
-        """Store a part of the cost."""
-        self.answers.cost.update(cost)
-        self.store.add({"cost": cost})
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Add a line of the cache to the answers, and store it."""
+        self.answers.add(entry)
+        self.store.add(entry)
 
 
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
-    """Index the documents with every retriever, one after another; measure time, size and peak memory.
-
-    A saved index is opened instead, and has the cost that was measured when it was made.
-    """
+    """Index the documents with every retriever, one after another; measure time, size and peak memory. A saved index is
+    opened instead, and has the cost that was measured when it was made."""
     for number, job in enumerate(jobs):
         what = f"indexing {counted(len(job.corpus), 'document')} with" if len(job.corpus) else "opening"
         progress(f"{what} {job.spec.label}", number, len(jobs))
         known = job.saved.restore() if job.saved is not None else None
         if known is not None:
-            job.add_cost(known)
+            job.add({"cost": known})
             continue
         with PeakMemory() as memory:
-            start = perf_counter()
             try:
-                run_user_code(partial(job.retriever.index, job.corpus))
-                taken = perf_counter() - start
-                size = run_user_code(partial(_size, job.retriever))
+                taken, size = run_user_code(partial(_indexed, job.retriever, job.corpus))
             except UserCodeError as error:
                 job.failure = f"indexing failed: {_with_hint(error, job.spec)}"
-        if job.failure is not None:
-            continue
+                continue
         cost = {"index_seconds": taken, "index_bytes": size, "peak_bytes": memory.bytes}
-        job.add_cost(cost)
+        job.add({"cost": cost})
         if job.saved is not None:
             job.saved.save(cost)
 
 
-def _size(retriever: Retriever) -> int:
-    return int(retriever.size_in_bytes())
+def _indexed(retriever: Retriever, corpus: Mapping[str, str]) -> tuple[float, int]:
+    """Index a corpus: the seconds, and the size of the index."""
+    start = perf_counter()
+    retriever.index(corpus)
+    return perf_counter() - start, int(retriever.size_in_bytes())
 
 
 def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, warmup: int, progress: Progress) -> None:
-    """Run every open query with every retriever, one query at a time; the first retriever changes with every query.
-
-    The times are those of one session, so that they can be compared.
-    """
+    """Run every open query with every retriever, one query at a time; the first retriever changes with every query. The
+    times are those of one session, so that they can be compared."""
     session = uuid4().hex[:12]
     for job in jobs:
         if isinstance(job.retriever, Wrapped):
@@ -135,10 +130,8 @@ def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, wa
 
 
 def measure_throughput(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, progress: Progress) -> None:
-    """Queries per second when all are passed at once; not measured for a retriever that failed on a query.
-
-    At most `MOST_AT_ONCE` queries are passed, whose answers are in memory together.
-    """
+    """Queries per second when all are passed at once; not measured for a retriever that failed on a query. At most
+    `MOST_AT_ONCE` queries are passed, whose answers are in memory together."""
     texts = list(queries.values())[:MOST_AT_ONCE]
     for number, job in enumerate(job for job in jobs if not job.answers.errors):
         progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
@@ -146,7 +139,7 @@ def measure_throughput(jobs: Sequence[Job], queries: Mapping[str, str], depth: i
         with suppress(UserCodeError):
             _, taken = run_user_code(partial(_asked, job.retriever, texts, depth))
             rate = len(texts) / max(taken, 1e-9)
-        job.add_cost({THROUGHPUT: rate})
+        job.add({"cost": {THROUGHPUT: rate}})
         job.store.close()
 
 
@@ -155,36 +148,29 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
     try:
         answer, taken = _retrieve(job, query, text, depth)
     except UserCodeError as failure:
-        error = _with_hint(failure, job.spec)
-        job.answers.errors[query] = error
-        job.store.add({"query": query, "error": error})
+        job.add({"query": query, "error": _with_hint(failure, job.spec)})
         return
     job.texts.flush()
-    job.answers.errors.pop(query, None)
-    stages: dict[str, Any] = {}
+    entry: dict[str, Any] = {"query": query, "seconds": taken, "session": session, "list": list(answer)}
     if isinstance(answer, Staged):
-        stages = {"stages": answer.lists, "reads": answer.reads, **({"calls": answer.calls} if answer.calls else {})}
-        job.answers.with_stages(answer.reads, answer.calls)
-    job.answers.lists[query] = list(answer)
-    job.answers.seconds[query] = taken
-    job.answers.sessions[query] = session
-    job.store.add({"query": query, "seconds": taken, "session": session, "list": answer, **stages})
+        entry |= {"stages": answer.lists, "reads": answer.reads, **({"calls": answer.calls} if answer.calls else {})}
+    job.add(entry)
 
 
 def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, float]:
-    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed.
-
-    The query is stored before it is run: the retriever may end the process.
-    """
+    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed. The query
+    is stored before it is run: the retriever may end the process."""
     job.store.add({"query": query, "started": True})
+    label = job.spec.label
+    return run_user_code(partial(answered, job.retriever, text, depth, label, job.texts.keeper(label)))
 
-    def timed() -> tuple[Ranked, float]:
-        found, taken = _asked(job.retriever, [text], depth)
-        if isinstance(job.retriever, Wrapped):
-            return job.retriever.read([text], found, depth)[0], taken
-        return read_lists(found, job.spec.label, text, depth, job.texts.keeper(job.spec.label)), taken
 
-    return run_user_code(timed)
+def answered(retriever: Retriever, text: str, depth: int, label: str, keep: Keep) -> tuple[Ranked, float]:
+    """The checked list of a retriever for a query, and the seconds of the call; `keep` gets the texts."""
+    found, taken = _asked(retriever, [text], depth)
+    if isinstance(retriever, Wrapped):
+        return retriever.read([text], found, depth)[0], taken
+    return read_lists(found, label, text, depth, keep), taken
 
 
 def _asked(retriever: Retriever, texts: list[str], depth: int) -> tuple[Any, float]:
@@ -209,16 +195,15 @@ def _find_ids(job: Job) -> None:
     found = {doc for answer in job.answers.lists.values() for doc, _ in answer}
     if all(doc in job.corpus for doc in found):
         return
+    hint = job.answers.id_hint
     with suppress(UserCodeError):
-        job.answers.id_hint = run_user_code(partial(find, job.corpus))
-    job.store.add({"id_hint": job.answers.id_hint})
+        hint = run_user_code(partial(find, job.corpus))
+    job.add({"id_hint": hint})
 
 
 class PeakMemory:
-    """Samples the resident memory of the process; `bytes` is the highest value minus that at the start.
-
-    None where the system does not report it.
-    """
+    """Samples the resident memory of the process; `bytes` is the highest value minus that at the start. None where the
+    system does not report it."""
 
     bytes: int | None = None
 

@@ -78,15 +78,15 @@ def bench(
     """
     remove_left_over()
     path: Path | None = None
+    beside, default = Path(), Path("bench-result")
     if isinstance(source, (str, Path)):
         path = Path(source)
+        beside, default = path.parent, path.parent / f"{path.stem}-result"
         config, specs = read_bench(path)
     else:
         config, specs = check_bench(source)
-    default = path.parent / f"{path.stem}-result" if path else Path("bench-result")
     folder = Path(output) if output is not None else default
     progress = watch or (lambda step, done, total: None)
-    beside = path.parent if path else Path()
     record = Path(history) if history is not None else beside / config.history if config.history else None
     if record is not None:
         config = config.model_copy(update={"history": str(record)})
@@ -181,8 +181,7 @@ def _bench(
         earlier: Mapping[str, Any] = {}
         with suppress(InputError):
             earlier = read_record(folder)
-        used = {row.answers for row in rows if row.answers is not None}
-        leftovers = leftover_files(folder, CACHE, earlier, list(runs), used)
+        leftovers = leftover_files(folder, CACHE, earlier, list(runs), {row.answers for row in rows if row.answers})
         result = replace(result, removed=tuple(result.write(leftovers, texts, comparing.stage_rows(jobs))))
         if (removal := result.removal_note) is not None:
             LOG.warning("%s", sentence(removal))
@@ -228,8 +227,8 @@ def _qrels_problems(dataset: Dataset, config: Bench, strict: bool) -> tuple[Note
     errors = [each for each in findings if each.severity == "error"]
     problems = tuple(note("dataset-error", kind=each.kind, text=str(each)) for each in errors)
     if problems and strict:
-        lines = [f"dataset {dataset.name!r}: the qrels have errors; nothing was run:", *map(str, problems)]
-        raise InputError("\n".join(lines))
+        head = f"dataset {dataset.name!r}: the qrels have errors; nothing was run:"
+        raise InputError("\n".join([head, *map(str, problems)]))
     for problem in problems:
         LOG.warning("%s", problem)
     return problems
@@ -332,7 +331,12 @@ def _collect(
         for spec in chunking.specs(specs):
             job = by_label.get(spec.label)
             if spec.run is not None:
-                finished = _own_ids(Run.read(spec.run, name=spec.label, **spec.reading), chunking)
+                finished = Run.read(spec.run, name=spec.label, **spec.reading)
+                if chunking.label is not None:
+                    # The ids of the chunking, in place of those in the file of chunks.
+                    ids = pl.Series("doc_id", map(chunking.chunk_id, finished.table["doc_id"].to_list()), pl.String)
+                    table, empty, notes = finished.table.with_columns(ids), finished.empty, finished.notes
+                    finished = Run.from_table(table, finished.ordered, name=spec.label, empty=empty, notes=notes)
                 run = Run(finished, seconds=finished.seconds or {}, texts=texts)
                 answers = Answers()
                 retrieved = finished.table["doc_id"].to_list()
@@ -352,15 +356,6 @@ def _collect(
             runs[spec.label] = run
             rows.append(Row.of(spec, answers, unknown, spec.label in cached, answers=file, **chunked))
     return runs, rows
-
-
-def _own_ids(run: Run, chunking: Chunking) -> Run:
-    """A finished run with the ids of its chunking, in place of those in the file of chunks."""
-    if chunking.label is None:
-        return run
-    ids = [chunking.chunk_id(doc) for doc in run.table["doc_id"].to_list()]
-    table = run.table.with_columns(pl.Series("doc_id", ids, dtype=pl.String))
-    return Run.from_table(table, run.ordered, name=run.name, empty=run.empty, notes=run.notes)
 
 
 def _compare(
@@ -383,9 +378,7 @@ def _compare(
         {row.run: row.session for row in rows if row.session is not None},
         {rule: {str(each.label): each.rules[rule] for each in chunkings} for rule in chunkings[0].rules},
     )
-    notes: tuple[Note, ...] = ()
-    if config.chunkers:
-        notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs)
+    notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs) if config.chunkers else ()
     failed = {row.run: row.failed for row in rows if row.errors}
     cached = tuple(row.run for row in rows if row.cached)
     return replace(comparing.with_notes(comparison, notes), failed=failed, cached=cached), notes

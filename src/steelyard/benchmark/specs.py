@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -74,7 +74,10 @@ def _suffix(chosen: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> st
     for key, value in chosen.items():
         number = swept[key].index(value) + 1
         if isinstance(value, Mapping):
-            parts += [_labelled(inner, each, number) for inner, each in value.items() if _differs(inner, swept[key])]
+            for inner, each in value.items():
+                values = {repr(other.get(inner)) if isinstance(other, Mapping) else "" for other in swept[key]}
+                if len(swept[key]) == 1 or len(values) > 1:
+                    parts.append(_labelled(inner, each, number))
         elif key != NAME:
             parts.append(_labelled(key, value, number))
     return " ".join(parts)
@@ -87,12 +90,6 @@ def _labelled(name: Any, value: Any, number: int) -> str:
     ('k1=0.9', 'api_key=#2')
     """
     return f"{name}=#{number}" if is_secret_name(name) else f"{name}={value}"
-
-
-def _differs(key: Any, mappings: Sequence[Any]) -> bool:
-    """Whether the mappings of a list have different values for a key."""
-    values = [repr(each.get(key)) if isinstance(each, Mapping) else "" for each in mappings]
-    return len(mappings) == 1 or len(set(values)) > 1
 
 
 @dataclass(frozen=True)
@@ -201,17 +198,14 @@ def _unknown_settings(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     return {key: f"{name}: {unknown_name('setting', key, known)}" for key in settings if key not in known}
 
 
-def _repeated_labels(specs: Sequence[Spec]) -> list[Problem]:
-    problems: list[Problem] = []
+def _repeated_labels(specs: Sequence[Spec]) -> Iterator[Problem]:
     seen: set[str] = set()
     for spec in specs:
         if has_lone_surrogate(spec.label):
-            problems.append(((spec.entry,), f"{spec.label!r} is not a name: it has half of a character"))
+            yield (spec.entry,), f"{spec.label!r} is not a name: it has half of a character"
         if spec.label in seen:
-            text = f"two retrievers are called {spec.label!r}; give one of them another name (name: ...)"
-            problems.append(((spec.entry,), text))
+            yield (spec.entry,), f"two retrievers are called {spec.label!r}; give one of them another name (name: ...)"
         seen.add(spec.label)
-    return problems
 
 
 def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, Any]]:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import yaml
 
 from steelyard.benchmark.config import starter_path
+from steelyard.benchmark.retrieval import answered
 from steelyard.benchmark.specs import NAME, Spec, specs_of, without_corpus
 from steelyard.datasets.corpus import Queries
 from steelyard.errors import InputError, SteelyardError, problem_report
@@ -21,10 +21,10 @@ from steelyard.io.files import write_file
 from steelyard.io.unpacking import load_yaml
 from steelyard.notes import Note
 from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.documents import MADE, read_lists
+from steelyard.retrievers.adapters.documents import MADE
 from steelyard.retrievers.adapters.http import UnreachableError
 from steelyard.retrievers.adapters.targets import load_target
-from steelyard.retrievers.base import unused_name
+from steelyard.retrievers.base import Ranked, unused_name
 from steelyard.retrievers.registry import adapter_of, retriever_names
 from steelyard.user_code import run_user_code
 
@@ -189,16 +189,11 @@ def _asked(spec: Spec, entry: dict[str, Any], question: str) -> FirstAnswer:
     def keep(doc: str, text: str, document: Any) -> None:
         texts.setdefault(doc, text)
 
-    def ask() -> tuple[list[tuple[str, float]], float]:
+    def ask() -> tuple[Ranked, float]:
         retriever.index({})
-        start = perf_counter()
         if isinstance(retriever, Wrapped):
             retriever.keep_texts(keep)
-            found = retriever.ask([question], DEPTH)
-            taken = perf_counter() - start
-            return retriever.read([question], found, DEPTH)[0], taken
-        answered = retriever.retrieve([question], DEPTH)
-        return read_lists(answered, spec.label, question, DEPTH, keep), perf_counter() - start
+        return answered(retriever, question, DEPTH, spec.label, keep)
 
     found, seconds = run_user_code(ask, spec.label)
     documents = [(doc, score, texts.get(doc, "")) for doc, score in found]
@@ -245,9 +240,8 @@ def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answ
     documents: Any = _value_of(corpus) if corpus is not None and corpus.startswith("{") else corpus
     documents = relative(documents) if isinstance(documents, str) else documents
     parts = {"queries": source, **({} if documents is None else {"corpus": documents})}
-    depth = DEPTH
-    if all(answer.seconds for answer in answers):
-        depth = max(LEAST_DEPTH, *(len(answer.documents) for answer in answers))
+    longest = max(LEAST_DEPTH, *(len(answer.documents) for answer in answers))
+    depth = longest if all(answer.seconds for answer in answers) else DEPTH
     retrievers = {"retrievers": [answer.entry for answer in answers]}
     shown = [yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=120) for each in (parts, retrievers)]
     result = f"{path.stem}-result"

@@ -37,8 +37,8 @@ from steelyard.wording import counted
 class Panel:
     """What the judges gave: the grades of every document that any of them judged, and each run's scores.
 
-    `grades` is judges x documents, NaN where a judge gave no grade. `scores` is, for every judge, an array
-    measures x runs x queries over the queries in `queries[judge]`.
+    `grades` is judges x documents, NaN where a judge gave no grade. `scored` has, for every judge, the queries, and an
+    array measures x runs x queries.
     """
 
     judges: tuple[str, ...]
@@ -46,8 +46,7 @@ class Panel:
     grades: Array
     runs: tuple[str, ...]
     measures: tuple[str, ...]
-    queries: Mapping[str, Sequence[str]]
-    scores: Mapping[str, Array]
+    scored: Mapping[str, tuple[Sequence[str], Array]]
 
 
 @overload
@@ -119,9 +118,7 @@ def agreement(
     wanted = (measures,) if isinstance(measures, str) else tuple(map(str, measures))
     read = _runs(runs)
     scored = {name: _scored(qrels, read, wanted) for name, qrels in given.items()}
-    known = {name: queries for name, (queries, _) in scored.items()}
-    values = {name: found for name, (_, found) in scored.items()}
-    panel = Panel(tuple(given), *_grades(given), tuple(read), wanted, known, values)
+    panel = Panel(tuple(given), *_grades(given), tuple(read), wanted, scored)
     return Agreement(panel, rbo_p, draws, seed, tuple(notes))
 
 
@@ -217,12 +214,11 @@ class Agreement(Documented):
     def scores(self, a: str, b: str, measure: str) -> tuple[Array, Array, list[str]]:
         """The scores of the runs by both judges, runs x queries, over the queries that both judged."""
         place = self.panel.measures.index(measure)
-        positions = [{q: i for i, q in enumerate(self.panel.queries[name])} for name in (a, b)]
+        both = [self.panel.scored[name] for name in (a, b)]
+        positions = [{q: i for i, q in enumerate(queries)} for queries, _ in both]
         shared = [query for query in positions[0] if query in positions[1]]
-        one, other = (
-            self.panel.scores[name][place][:, [held[q] for q in shared]]
-            for name, held in zip((a, b), positions, strict=True)
-        )
+        places = [[held[q] for q in shared] for held in positions]
+        one, other = (scores[place][:, own] for (_, scores), own in zip(both, places, strict=True))
         whole = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
         return one[:, whole], other[:, whole], [q for q, kept in zip(shared, whole, strict=True) if kept]
 

@@ -59,11 +59,10 @@ class Candidates:
                 found.setdefault(doc, {}).setdefault(run, rank)
         return found
 
-    def only_runs(self, names: Sequence[str], depth: int) -> Candidates:
-        """The same for some of the runs, cut at `depth`."""
+    def only_runs(self, names: tuple[str, ...]) -> Candidates:
+        """The same for some of the runs."""
         places = [self.names.index(name) for name in names]
-        lists = {query: [lists[place][:depth] for place in places] for query, lists in self.lists.items()}
-        return Candidates(tuple(names), lists)
+        return Candidates(names, {query: [lists[place] for place in places] for query, lists in self.lists.items()})
 
 
 def named_runs(runs: Any) -> dict[str, Run]:
@@ -104,11 +103,9 @@ def candidates_of(runs: Mapping[str, Run], depth: int) -> Candidates:
 def judged_grades(qrels: Any) -> dict[str, dict[str, float]]:
     """The grades of the qrels by query and document; a document with several targets has its highest grade."""
     grades: dict[str, dict[str, float]] = {}
-    if qrels is None:
-        return grades
     # A query without judgments is a row without a document.
-    frame = Qrels.of(qrels).frame.drop_nulls("doc_id")
-    for query, doc, grade in frame.select("query_id", "doc_id", "grade").iter_rows():
+    rows = () if qrels is None else Qrels.of(qrels).frame.drop_nulls("doc_id").iter_rows()
+    for query, doc, grade, _ in rows:
         of_query = grades.setdefault(query, {})
         of_query[doc] = max(grade, of_query.get(doc, grade))
     return grades
@@ -121,11 +118,8 @@ def lowest_relevant(qrels: Qrels | None, rel: float | None) -> float:
 
 
 def depth_order(candidates: Candidates, judged: Judged) -> Pairs:
-    """Unjudged documents by best rank; of equal ones, those of more runs and of smaller mean rank first.
-
-    After any number of judgments the judged documents are a pool of some depth, and all runs are judged to
-    that depth.
-    """
+    """Unjudged documents by best rank; of equal ones, those of more runs and of smaller mean rank first. After any
+    number of judgments the judged documents are a pool of some depth, and all runs are judged to that depth."""
     keyed = []
     for number, query in enumerate(candidates.lists):
         known = judged.get(query, {})
@@ -182,8 +176,7 @@ def rank_weights(measure: str, depth: int | None) -> npt.NDArray[np.float64]:
     ([1.0, 0.631, 0.5], [1.0, 1.0])
     """
     parsed = parse(measure)
-    cutoff = parsed.cutoff if isinstance(parsed.cutoff, int) else None
-    last = min((limit for limit in (cutoff, depth) if limit is not None), default=10)
+    last = min((limit for limit in (parsed.cutoff, depth) if isinstance(limit, int)), default=10)
     rank = np.arange(1, last + 1, dtype=np.float64)
     weights: npt.NDArray[np.float64] = np.ones(last) if parsed.name in ("P", "R", "F", "Hit") else 1.0 / rank
     if parsed.name in ("nDCG", "DCG") and parsed.parameters.get("discount") != "reciprocal":
@@ -202,17 +195,16 @@ def chosen_pair(runs: Mapping[str, Run], qrels: Any, measure: str, pair: Sequenc
     names = list(runs)
     if len(names) < 2:
         raise InputError("Strategy 'pair' compares two runs; got one. Add a run, or use strategy='depth'.")
-    if len(names) == 2:
-        return names[0], names[1]
-    if qrels is None:
-        raise InputError(
-            f"Strategy 'pair' compares two runs; got {len(names)} and no qrels to find the best two. "
-            f'Write pair=("{names[0]}", "{names[1]}").'
-        )
-    with shown_otherwise():
-        means = {name: evaluate(qrels, run, [measure]).means[measure] for name, run in runs.items()}
-    first, second = sorted(names, key=lambda name: -means[name])[:2]
-    return first, second
+    if len(names) > 2:
+        if qrels is None:
+            raise InputError(
+                f"Strategy 'pair' compares two runs; got {len(names)} and no qrels to find the best two. "
+                f'Write pair=("{names[0]}", "{names[1]}").'
+            )
+        with shown_otherwise():
+            means = {name: evaluate(qrels, run, [measure]).means[measure] for name, run in runs.items()}
+        names.sort(key=lambda name: -means[name])
+    return names[0], names[1]
 
 
 class Adjudication(ABC):
@@ -248,24 +240,18 @@ class Adjudication(ABC):
                 heads[run] = listed[self._place[run]]
         if not heads:
             return None
-        best = max(self.preference(run) for run in heads)
-        equal = [run for run in heads if self.preference(run) == best]
-        run = max(equal, key=lambda run: (self._fused[heads[run]], -run))
+        run = max(heads, key=lambda run: (self.preference(run), self._fused[heads[run]], -run))
         self._taken.add(heads[run])
         self._by[heads[run]] = run
         return heads[run]
-
-    def judge(self, doc: str, relevant: bool) -> None:
-        """Record the judgment of a document that `next` gave."""
-        self.record(self._by[doc], self._returned[doc], relevant)
 
     @abstractmethod
     def preference(self, run: int) -> tuple[float, ...]:
         """How soon it is the run's turn: the largest first."""
 
     @abstractmethod
-    def record(self, giver: int, returned: Sequence[int], relevant: bool) -> None:
-        """Take note of a judgment: which run gave the document, and which runs returned it."""
+    def judge(self, doc: str, relevant: bool) -> None:
+        """Record the judgment of a document that `next` gave."""
 
 
 class MoveToFront(Adjudication):
@@ -280,10 +266,10 @@ class MoveToFront(Adjudication):
         """Priority, then whether it is the current run."""
         return self._priority[run], float(run == self._current)
 
-    def record(self, giver: int, returned: Sequence[int], relevant: bool) -> None:
-        """Stay with the run, or lower its priority."""
-        self._current = giver if relevant else None
-        self._priority[giver] -= not relevant
+    def judge(self, doc: str, relevant: bool) -> None:
+        """Stay with the run that gave the document, or lower its priority."""
+        self._current = self._by[doc] if relevant else None
+        self._priority[self._by[doc]] -= not relevant
 
 
 class MaxMean(Adjudication):
@@ -298,9 +284,9 @@ class MaxMean(Adjudication):
         """Mean of the Beta(1, 1) prior updated with the run's judged documents."""
         return ((self._relevant[run] + 1) / (self._judged[run] + 2),)
 
-    def record(self, giver: int, returned: Sequence[int], relevant: bool) -> None:
+    def judge(self, doc: str, relevant: bool) -> None:
         """Count the judgment for every run that returned the document."""
-        for run in returned:
+        for run in self._returned[doc]:
             self._judged[run] += 1
             self._relevant[run] += relevant
 

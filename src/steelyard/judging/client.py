@@ -12,7 +12,6 @@ import json
 import random
 import socket
 import sqlite3
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -114,15 +113,8 @@ class Endpoint:
         wait: Callable[[float], None] = time.sleep,
     ) -> Reply:
         """The answer to a prompt; `system`: instructions. `allow` is called before each attempt and may raise."""
-        body = {
-            "model": self.model,
-            "messages": [
-                *([{"role": "system", "content": system}] if system else []),
-                {"role": "user", "content": prompt},
-            ],
-            "temperature": 0,
-            "max_tokens": longest_answer,
-        }
+        messages = [*([{"role": "system", "content": system}] if system else []), {"role": "user", "content": prompt}]
+        body = {"model": self.model, "messages": messages, "temperature": 0, "max_tokens": longest_answer}
         reason = ""
         for attempt in range(ATTEMPTS):
             allow()
@@ -146,12 +138,9 @@ class Endpoint:
             connection.request("POST", path, json.dumps(body, ensure_ascii=True), headers)
             response = connection.getresponse()
             content = read_body(response, LARGEST_CHAT)
-        except AnswerError as error:
-            raise RetryableError(str(error)) from None
-        except TimeoutError:
-            raise RetryableError("timeout") from None
-        except (OSError, http.client.HTTPException, ssl.SSLError) as error:
-            raise RetryableError(str(error) or type(error).__name__) from None
+        except (AnswerError, OSError, http.client.HTTPException) as error:
+            said = "timeout" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+            raise RetryableError(said) from None
         finally:
             connection.close()
         if response.status in (408, 429) or response.status >= 500:
@@ -208,9 +197,7 @@ class CapReachedError(Exception):
 @dataclass(frozen=True)
 class Answer:
     """What a model answered: its grade with the reason, or None and why there is none; the text of the last answer.
-
-    tokens, seconds: of all attempts.
-    """
+    tokens, seconds: of all attempts."""
 
     grade: int | None
     reason: str
@@ -252,34 +239,29 @@ class AnswerCache:
         self._lock = threading.Lock()
 
     def get(self, key: str, read: Reader) -> Answer | None:
-        """An answer; None if the question was never answered, or if the row is damaged.
-
-        The grade is read from the text of the answer again: a row whose grade is a different one is damaged.
-        """
+        """An answer; None if the question was never answered, or if the row is damaged. The grade is read from the text
+        of the answer again: a row whose grade is a different one is damaged."""
         with self._used():
             found = self._database.execute("SELECT grade, tokens, seconds, raw FROM answers WHERE key = ?", (key,))
             row = found.fetchone()
         if row is None:
             return None
         grade, tokens, seconds, raw = row
-        try:
+        with suppress(ValueError, RecursionError, TypeError, LookupError, AttributeError):
             texts = json.loads(raw)
             stated, reason = read(texts[-1])
-        except (ValueError, RecursionError, TypeError, LookupError, AttributeError):
-            stated, reason = None, "damaged"
-        whole = (tokens is None or is_count(tokens)) and (seconds is None or is_number(seconds))
-        if reason == "damaged" or stated != grade or not whole:
-            self.damaged.add(key)
-            return None
-        return Answer(stated, reason or stated_reason(texts[-1]), tokens, seconds, texts[-1])
+            whole = (tokens is None or is_count(tokens)) and (seconds is None or is_number(seconds))
+            if stated == grade and whole:
+                return Answer(stated, reason or stated_reason(texts[-1]), tokens, seconds, texts[-1])
+        self.damaged.add(key)
+        return None
 
     def put(self, question: Question, answer: Answer, raw: Sequence[str]) -> None:
         """Keep an answer, with the raw texts for audit."""
         names = (question.model, question.prompt_name, question.query_id, question.doc_id)
-        values = (
-            *(question.key, *(utf8(name).decode() for name in names), question.repetition),
-            *(answer.grade, answer.tokens, answer.seconds, json.dumps(list(raw), ensure_ascii=False)),
-        )
+        texts = (utf8(name).decode() for name in names)
+        kept = (answer.grade, answer.tokens, answer.seconds, json.dumps(list(raw), ensure_ascii=False))
+        values = (question.key, *texts, question.repetition, *kept)
         with self._used():
             self._database.execute(f"INSERT OR REPLACE INTO answers VALUES ({', '.join('?' * len(values))})", values)
             self._database.commit()
@@ -344,10 +326,8 @@ class Plan:
 
 
 class Client:
-    """An endpoint with a cache and caps. `plan` first, then `run`.
-
-    `retry`: ask again for what was answered without a grade. `longest`: tokens that an answer may have.
-    """
+    """An endpoint with a cache and caps. `plan` first, then `run`. `retry`: ask again for what was answered without a
+    grade. `longest`: tokens that an answer may have."""
 
     def __init__(
         self,
@@ -395,8 +375,7 @@ class Client:
                         waiting[workers.submit(self._answer, question)] = question
                     if not waiting:
                         return stopped
-                    finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                    for future in finished:
+                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                         question = waiting.pop(future)
                         try:
                             answer = future.result()

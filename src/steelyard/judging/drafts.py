@@ -37,10 +37,8 @@ def band(share: float) -> str:
 
 @dataclass(frozen=True)
 class Favours:
-    """nDCG@10 of BM25 and of a dense retriever by `band`: rows of band, questions, bm25, dense.
-
-    gap: how much more BM25 leads on the questions of `high` than on the others, with its interval; NaN if too few.
-    """
+    """nDCG@10 of BM25 and of a dense retriever by `band`: rows of band, questions, bm25, dense. gap: how much more BM25
+    leads on the questions of `high` than on the others, with its interval; NaN if too few."""
 
     rows: tuple[tuple[Any, ...], ...]
     gap: float = math.nan
@@ -96,15 +94,15 @@ class Draft:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Draft:
         """The draft of a line of drafts.jsonl."""
-        names = ("id", "kind", "question", "status", "reason", "passages")
+        names, place = ("id", "kind", "question", "status", "reason"), ("quote", "doc_id", "start", "end")
         given = {name: record[name] for name in names}
-        spans = record.get("spans") or [{name: record[name] for name in ("quote", "doc_id", "start", "end")}]
-        known = {*names, "detail", "spans", "quote", "doc_id", "start", "end"}
+        spans = record.get("spans") or [{name: record[name] for name in place}]
         return cls(
-            **given | {"passages": tuple(given["passages"])},
+            **given,
+            passages=tuple(record["passages"]),
             spans=tuple(span for span in spans if span["start"] is not None),
             detail=record.get("detail", ""),
-            more={name: value for name, value in record.items() if name not in known},
+            more={k: v for k, v in record.items() if k not in (*names, *place, "passages", "detail", "spans")},
         )
 
 
@@ -188,10 +186,9 @@ class Drafts(Documented):
 
     def differences(self) -> list[tuple[str, float, float]]:
         """How the accepted questions differ from the real ones of `like`: feature, real, drafted."""
-        mine = [str(draft.question) for draft in self.drafts if draft.status == "accepted"]
-        if not mine or not self.like:
+        mine, real = [str(draft.question) for draft in self.drafts if draft.status == "accepted"], self.like
+        if not mine or not real:
             return []
-        real = self.like
         return [(name, sum(map(of, real)) / len(real), sum(map(of, mine)) / len(mine)) for name, of in _FORM]
 
     def to_dict(self) -> dict[str, Any]:

@@ -62,10 +62,8 @@ class SampledScores:
         return sampled_interval(values, errors**2, level, self.queries)
 
     def __repr__(self) -> str:
-        parts = []
-        for name, mean in self.means.items():
-            low, high = self.interval(name)
-            parts.append(f"{name} {mean:.4f} [{low:.4f}, {high:.4f}]")
+        found = ((name, mean, *self.interval(name)) for name, mean in self.means.items())
+        parts = [f"{name} {mean:.4f} [{low:.4f}, {high:.4f}]" for name, mean, low, high in found]
         head = f"SampledScores of {self.per_query.height:,} queries: {', '.join(parts)}"
         return "\n".join([head, *map(str, self.notes)])
 
@@ -109,19 +107,17 @@ def sampled_scores(
     for query, strata in pool.design.strata.items():
         docs = [(number, doc) for number, listed in enumerate(strata) for doc in listed]
         # Documents judged before the draw (stratum 0) count as drawn.
-        known = [doc for number, doc in docs if number == 0 or doc in drawn.get(query, ())]
-        given = {doc: grades[query][doc] for doc in known if doc in grades.get(query, {})}
+        known = {doc for number, doc in docs if number == 0 or doc in drawn.get(query, ())}
+        given = [grades.get(query, {}).get(doc, math.nan) if doc in known else math.nan for _, doc in docs]
         found = [ranks.get(query, {}).get(doc, 0) for _, doc in docs]
-        known_grades = [given.get(doc, math.nan) for _, doc in docs]
-        pools.append(SampledPool.of(found, [number for number, _ in docs], known_grades))
+        pools.append(SampledPool.of(found, [number for number, _ in docs], given))
     values, errors = {}, {}
     for text in measures:
         results = [bias_corrected(one, estimator_of(text, level)) for one in pools]
         values[text] = [float(result.corrected) for result in results]
         errors[text] = [math.sqrt(float(result.variance)) for result in results]
-    queries = {"query_id": list(pool.design.strata)}
+    means, deviations = (pl.DataFrame({"query_id": list(pool.design.strata), **each}) for each in (values, errors))
     of = pool.settings.queries if pool.settings.sampled_queries is not None else None
-    means, deviations = pl.DataFrame({**queries, **values}), pl.DataFrame({**queries, **errors})
     return SampledScores(means, deviations, of, _notes(pool.design, measures))
 
 
@@ -147,8 +143,7 @@ def estimator_of(text: str, rel: float) -> Callable[[SampledPool], npt.NDArray[n
     names = {name.lower(): name for name in ESTIMATORS}
     name = names.get(form.group(1).lower()) if form else None
     cutoff = int(form.group(2)) if form and form.group(2) else None
-    has_cutoff = cutoff is not None
-    if name is None or cutoff == 0 or (name == "P" and not has_cutoff) or (name in _WHOLE and has_cutoff):
+    if name is None or cutoff == 0 or (name == "P" and cutoff is None) or (name in _WHOLE and cutoff is not None):
         raise MeasureError(f"{text!r} cannot be estimated from a sample; use P@k, DCG@k, statAP, xinfAP, infNDCG@k.")
     given: dict[str, Any] = {} if name in ("DCG", "infNDCG") else {"rel": rel}
     return partial(ESTIMATORS[name], **given, **({} if name in _WHOLE else {"k": cutoff}))

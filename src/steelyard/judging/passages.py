@@ -57,8 +57,8 @@ class Sampler:
     """Draws passages: a stratum, a document of it and a window of that, each uniformly at random.
 
     Long documents are therefore as likely as short ones. `by` names a field of the documents' metadata; its values are
-    the strata, each as likely as the others; without it all documents are one stratum. Documents without text are
-    left out. The probability of a window is 1 / (strata x documents of the stratum x windows of the document).
+    the strata, each as likely as the others; without it all documents are one stratum. Documents without text are left
+    out. The probability of a window is 1 / (strata x documents of the stratum x windows of the document).
     """
 
     def __init__(self, corpus: Corpus, by: str | None = None, size: int = WINDOW) -> None:
@@ -95,12 +95,11 @@ class Sampler:
         while len(found) < n and misses < MOST_MISSES:
             passage = self.draw(generator)
             place = passage.doc_id, passage.start
-            reason = "drawn before" if place in found else without_content(passage.text)
-            misses = misses + 1 if reason else 0
-            if reason:
+            if reason := "drawn before" if place in found else without_content(passage.text):
                 passed_over[reason] += 1
+                misses += 1
             else:
-                found[place] = passage
+                found[place], misses = passage, 0
         return list(found.values()), passed_over
 
 
@@ -159,10 +158,8 @@ Lists = Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]
 
 
 def search(corpus: Corpus, drafts: Sequence[Draft], step: Callable[[str, int, int], None] | None = None) -> Lists:
-    """The first documents of both retrievers for the accepted answerable drafts; empty for a large corpus.
-
-    step: called before each retriever with what is done next, the number of retrievers that are done, and of all.
-    """
+    """The first documents of both retrievers for the accepted answerable drafts; empty for a large corpus. step: called
+    before each retriever with what is done next, the number of retrievers that are done, and of all."""
     asked = {draft.id: str(draft.question) for draft in drafts if draft.status == "accepted" and draft.spans}
     if not asked or len(corpus) > MOST_DOCUMENTS:
         return {}
@@ -195,10 +192,8 @@ def others(draft: Draft, corpus: Corpus, lists: Lists) -> list[dict[str, Any]]:
 
 
 def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
-    """nDCG@10 of both retrievers by how much of a question its source contains; only the source is relevant.
-
-    Whether copied words favour BM25 is Welch's t test: its lead on the questions of the band `high`, and on the others.
-    """
+    """nDCG@10 of both retrievers by how much of a question its source contains; only the source is relevant. Whether
+    copied words favour BM25 is Welch's t test: its lead on the questions of the band `high`, and on the others."""
     asked = [draft for draft in drafts if draft.status == "accepted" and all(draft.id in of for of in lists.values())]
     if not asked or not lists:
         return None

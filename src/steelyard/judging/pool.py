@@ -189,7 +189,7 @@ def pool(
     found = candidates.candidates_of(read, reach)
     total = len(found.lists)
     if strategy == "pair":
-        found = found.only_runs(candidates.chosen_pair(read, qrels, measure, pair), reach)
+        found = found.only_runs(candidates.chosen_pair(read, qrels, measure, pair))
     sampled = None if queries is None else draw_queries(list(found.lists), queries, seed)
     if sampled is not None:
         found = replace(found, lists={query: found.lists[query] for query in sampled})
@@ -210,28 +210,19 @@ def pool(
     compared_by = measure if strategy == "pair" else None
     settings = Settings(strategy, reach, budget, compared_by, seed, found.names, total, sampled)
     ranks = {query: found.ranks(query) for query in dict.fromkeys(query for query, _ in order)}
-    drawn = [(None, None) if design is None else design.of(query, doc) for query, doc in order]
-    by = [ranks[query][doc] for query, doc in order]
-    columns = {
-        "query_id": [query for query, _ in order],
-        "doc_id": [doc for _, doc in order],
-        "priority": list(range(1, len(order) + 1)),
-        "runs": [[found.names[run] for run in row] for row in by],
-        "ranks": [list(row.values()) for row in by],
-        "probability": [probability for probability, _ in drawn],
-        "stratum": [stratum for _, stratum in drawn],
-        "strategy": [strategy] * len(order),
-    }
-    return Pool(pl.DataFrame(columns, schema=SCHEMA), settings, design)
+    rows = []
+    for priority, (query, doc) in enumerate(order, start=1):
+        by = ranks[query][doc]
+        drawn = (None, None) if design is None else design.of(query, doc)
+        rows.append((query, doc, priority, [found.names[run] for run in by], list(by.values()), *drawn, strategy))
+    return Pool(pl.DataFrame(rows, schema=SCHEMA, orient="row"), settings, design)
 
 
 def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, Design | None]:
     try:
         values = {name: made[name] for name in Settings.__dataclass_fields__}
-        sampled = values["sampled_queries"]
-        values["runs"] = tuple(values["runs"])
-        values["sampled_queries"] = None if sampled is None else tuple(sampled)
-        strata = made["strata"]
+        sampled, strata = values["sampled_queries"], made["strata"]
+        values |= {"runs": tuple(values["runs"]), "sampled_queries": None if sampled is None else tuple(sampled)}
         return Settings(**values), None if strata is None else Design(strata["strata"], strata["drawn"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None

@@ -157,8 +157,8 @@ def stated_grades(answer: str) -> list[str]:
     """The different grades that an answer states, as they are written.
 
     A JSON object with `grade` at the start or the end of a line, and a line that starts with 'grade: 2', state a grade.
-    Inside a sentence both may be quotes from the passage: these count only if the answer has no JSON object of its
-    own, and then only against what a line states. A number alone is a grade.
+    Inside a sentence both may be quotes from the passage: these count only if the answer has no JSON object of its own,
+    and then only against what a line states. A number alone is a grade.
     """
     answer = answer.strip()
     if len(answer) > LONGEST_TEXT:
@@ -213,10 +213,8 @@ def stated_objects(answer: str) -> Iterator[dict[str, Any]]:
 
 
 def _objects(answer: str) -> Iterator[tuple[str, bool]]:
-    """The grade of every JSON object (or literal of Python) in an answer, and whether it is within a sentence.
-
-    Of an object with two grades both count: a parser that takes one of them would choose for the model.
-    """
+    """The grade of every JSON object (or literal of Python) in an answer, and whether it is within a sentence. Of an
+    object with two grades both count: a parser that takes one of them would choose for the model."""
     end = 0
     for start in (match.start() for match in re.finditer(r"\{", answer)):
         if start < end:

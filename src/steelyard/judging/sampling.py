@@ -51,8 +51,8 @@ class Design:
 def draw_queries(queries: Sequence[str], count: int, seed: int) -> tuple[str, ...]:
     """`count` of the queries, drawn at random without replacement, in the order given.
 
-    The draw depends on the query ids and the seed, not on the order of the queries. A larger draw with the same
-    seed contains the smaller one, so that a sample can be extended.
+    The draw depends on the query ids and the seed, not on the order of the queries. A larger draw with the same seed
+    contains the smaller one, so that a sample can be extended.
     """
     if count > len(queries):
         raise InputError(f"queries={count}, but the runs have {len(queries)} queries; give at most that.")

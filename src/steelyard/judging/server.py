@@ -147,8 +147,7 @@ class Session:
             raise InputError(f"judge is {judge!r}; expected a name.")
         check_texts(pairs, dataset)
         self.pairs, self.dataset, self.judge = list(pairs), dataset, judge
-        self.guidelines, self.then = guidelines, then
-        path = Path(output)
+        self.guidelines, self.then, path = guidelines, then, Path(output)
         if path.is_dir() or not path.parent.is_dir():
             raise InputError(f"{path} cannot be written; name a file in a folder that exists.")
         self.judgments = Judgments.read(path) if path.exists() else Judgments()
@@ -248,11 +247,9 @@ class Session:
 
     def _own_lines(self) -> list[Judgment]:
         """The lines of this judge on documents of this session, as its questions are asked now."""
-        return [
-            line
-            for line in self.judgments.for_questions(self.dataset.queries).lines
-            if line.judge == self.judge and (line.query_id, line.doc_id) in self._places
-        ]
+        lines = self.judgments.for_questions(self.dataset.queries).lines
+        own = (line for line in lines if line.judge == self.judge)
+        return [line for line in own if (line.query_id, line.doc_id) in self._places]
 
     def _current(self) -> tuple[Judgment, ...]:
         return Judgments(self._own_lines()).current
@@ -275,10 +272,9 @@ def _spans(value: Any, text: str) -> list[dict[str, Any]]:
         raise RequestError(f"spans is not a list of at most {MOST_SPANS}")
     made = []
     for span in value:
-        bounds = (span.get("start"), span.get("end")) if isinstance(span, dict) else ()
-        if len(bounds) != 2 or any(type(bound) is not int for bound in bounds):
+        start, end = (span.get("start"), span.get("end")) if isinstance(span, dict) else (None, None)
+        if type(start) is not int or type(end) is not int:
             raise RequestError("a span has start and end, whole numbers")
-        start, end = cast("tuple[int, int]", bounds)
         if not 0 <= start < end <= len(text):
             raise RequestError(f"a span goes from {start} to {end}, and the text has {len(text)} characters")
         made.append({"start": start, "end": end, "content": text[start:end]})

@@ -48,19 +48,12 @@ def evidence_of(judgments: Any) -> Evidence:
                 targets.setdefault(line.query_id, {}).setdefault(span["doc_id"], []).append(span)
             else:
                 distractors.setdefault(line.query_id, []).append(span)
-    made = Evidence(
-        {
-            query: {
-                "targets": [
-                    *(target for spans in targets.get(query, {}).values() for target in _overlapping(spans)),
-                    *([whole] for (of, _), whole in unmarked.items() if of == query),
-                ]
-                or None,
-                "distractors": distractors.get(query, []),
-            }
-            for query in dict.fromkeys([*targets, *distractors, *(query for query, _ in unmarked)])
-        }
-    )
+    found: dict[str, Any] = {}
+    for query in dict.fromkeys([*targets, *distractors, *(query for query, _ in unmarked)]):
+        groups = [group for spans in targets.get(query, {}).values() for group in _overlapping(spans)]
+        groups += [[whole] for (of, _), whole in unmarked.items() if of == query]
+        found[query] = {"targets": groups or None, "distractors": distractors.get(query, [])}
+    made = Evidence(found)
     counts = {"spans-left-out": left_out, "graded-not-marked": len(unmarked)}
     made.notes = tuple(note(code, count=count) for code, count in counts.items() if count)
     return made

@@ -13,15 +13,8 @@ from steelyard.io.datasets import dataset_named
 from steelyard.io.files import distinct_names
 from steelyard.measures.grammar import Measure
 from steelyard.notes import SEVERITIES
+from steelyard.quality import judged
 from steelyard.quality.effects import Board, CheckFinding
-from steelyard.quality.judged import (
-    ceilings,
-    measure_findings,
-    missing_judgments,
-    qrels_findings,
-    run_findings,
-    smallest_differences,
-)
 from steelyard.quality.texts import question_findings, text_findings
 from steelyard.report.documents import Document, Documented, plain_values
 from steelyard.report.tables import Cell, Table
@@ -129,20 +122,21 @@ def check(
     """
     known = dataset if isinstance(dataset, Dataset) else dataset_named(str(dataset))
     board = _board(known, _named(runs), list(MEASURES) if measures is None else measures)
-    best = ceilings(board) if len(known.qrels) else {}
     found = [*text_findings(board)]
-    if len(known.qrels):
-        found += [*qrels_findings(board), *measure_findings(board, best)]
-        found += [*missing_judgments(board), *run_findings(board)]
-    return Check(known.name, _worst_first(found), best, smallest_differences(board) if len(known.qrels) else {})
+    if not len(known.qrels):
+        return Check(known.name, _worst_first(found), {}, {})
+    best = judged.ceilings(board)
+    found += [*judged.qrels_findings(board), *judged.measure_findings(board, best)]
+    found += [*judged.missing_judgments(board), *judged.run_findings(board)]
+    return Check(known.name, _worst_first(found), best, judged.smallest_differences(board))
 
 
 def quick_check(dataset: Dataset, runs: Mapping[str, Run], measure: str) -> Check:
     """The checks that take no pass over the corpus: of the qrels, the questions and the runs."""
     board = _board(dataset, runs, measure)
-    found = [*question_findings(board), *qrels_findings(board)]
+    found = [*question_findings(board), *judged.qrels_findings(board)]
     if runs:
-        found += [*missing_judgments(board), *run_findings(board)]
+        found += [*judged.missing_judgments(board), *judged.run_findings(board)]
     return Check(dataset.name, _worst_first(found), {}, {})
 
 

@@ -43,27 +43,22 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
         absent = [doc for doc in relevant["doc_id"].unique().to_list() if doc not in corpus]
         lost = relevant.filter(pl.col("doc_id").is_in(absent)).select("query_id", "doc_id").unique(maintain_order=True)
         if lost.height:
-            kept = rows.join(lost, on=["query_id", "doc_id"], how="anti")
-            yield CheckFinding(
-                "relevant-not-in-corpus",
-                "error",
-                lost.height,
+            text = (
                 f"{counted(lost.height, 'relevant document is', 'relevant documents are')} not in the corpus, so no "
-                "retriever can find them. Add the documents, or remove the judgments. Effect: without these judgments.",
-                examples(f"{query}: {doc}" for query, doc in lost.iter_rows()),
-                board.effect(board.fixed_qrels(kept)),
+                "retriever can find them. Add the documents, or remove the judgments. Effect: without these judgments."
             )
+            shown = examples(f"{query}: {doc}" for query, doc in lost.iter_rows())
+            effect = board.effect(board.fixed_qrels(rows.join(lost, on=["query_id", "doc_id"], how="anti")))
+            yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, effect)
     known = set(relevant["query_id"].to_list())
     if without := [query for query in qrels.queries if query not in known]:
-        yield CheckFinding(
-            "no-relevant-document",
-            "warning" if len(without) < len(qrels.queries) else "error",
-            len(without),
+        text = (
             f"{counted(len(without), 'query has', 'queries have')} no relevant document and can only score 0. Judge "
-            "them, or leave them out (no_relevant=skip). Effect: without them.",
-            examples(without),
-            board.without(set(without)),
+            "them, or leave them out (no_relevant=skip). Effect: without them."
         )
+        severity: Severity = "warning" if len(without) < len(qrels.queries) else "error"
+        effect = board.without(set(without))
+        yield CheckFinding("no-relevant-document", severity, len(without), text, examples(without), effect)
     grades = qrels.grades
     faint = int(np.sum((grades > 0) & (grades < 1)))
     binary = [key for key, m in board.measures.items() if dict(m.parameters).get("rel") == 1]
@@ -71,29 +66,24 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
         lowest = float(grades[grades > 0].min())
         grade = pl.col("grade")
         scaled = rows.with_columns(grade=pl.when(grade > 0).then(grade / lowest).otherwise(grade))
-        yield CheckFinding(
-            "grades-below-1",
-            "warning",
-            faint,
+        text = (
             f"{counted(faint, 'judgment has a grade', 'judgments have grades')} between 0 and 1, which is not relevant "
-            f"to {listed(binary, 4)}. Use rel={lowest:g}, or whole grades. Effect: grades divided by {lowest:g}.",
-            examples(f"{query}: {doc} {grade:g}" for query, doc, grade, _ in rows.iter_rows() if 0 < grade < 1),
-            board.effect(board.fixed_qrels(scaled)),
+            f"to {listed(binary, 4)}. Use rel={lowest:g}, or whole grades. Effect: grades divided by {lowest:g}."
         )
+        shown = examples(f"{query}: {doc} {grade:g}" for query, doc, grade, _ in rows.iter_rows() if 0 < grade < 1)
+        yield CheckFinding("grades-below-1", "warning", faint, text, shown, board.effect(board.fixed_qrels(scaled)))
     yield from _relevance_level(board)
     distractors = set(rows.filter(pl.col("grade") < 0).select("query_id", "doc_id").iter_rows())
     pairs = relevant.select("query_id", "doc_id").unique(maintain_order=True).iter_rows()
     if both := [pair for pair in pairs if pair in distractors]:
         frame = pl.DataFrame(both, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
-        yield CheckFinding(
-            "relevant-distractor",
-            "error",
-            len(both),
+        text = (
             f"{counted(len(both), 'document is', 'documents are')} relevant and a distractor for the same query. Keep "
-            "one of the two judgments. Effect: without both.",
-            examples(f"{query}: {doc}" for query, doc in both),
-            board.effect(board.fixed_qrels(rows.join(frame, on=["query_id", "doc_id"], how="anti"))),
+            "one of the two judgments. Effect: without both."
         )
+        shown = examples(f"{query}: {doc}" for query, doc in both)
+        effect = board.effect(board.fixed_qrels(rows.join(frame, on=["query_id", "doc_id"], how="anti")))
+        yield CheckFinding("relevant-distractor", "error", len(both), text, shown, effect)
 
 
 def _relevance_level(board: Board) -> Iterator[CheckFinding]:
@@ -193,16 +183,14 @@ def missing_judgments(board: Board) -> Iterator[CheckFinding]:
         return
     lowest = board.qrels.relevant_from or float(board.qrels.grades[board.qrels.grades > 0].min())
     rows = [*board.rows.iter_rows(), *((query, doc, lowest, None) for query, doc, _ in votes.iter_rows())]
-    yield CheckFinding(
-        "likely-missing-judgment",
-        "warning",
-        votes.height,
+    text = (
         f"{counted(votes.height, 'unjudged document is', 'unjudged documents are')} ranked above every relevant one by "
         f"more than half of the {len(board.runs)} runs. Judge them (steelyard pool). Effect: each with grade "
-        f"{lowest:g}.",
-        examples(f"{query}: {doc} ({count} runs)" for query, doc, count in votes.iter_rows()),
-        board.effect(Qrels.from_rows(rows, board.qrels.queries).on_scale_of(board.qrels)),
+        f"{lowest:g}."
     )
+    shown = examples(f"{query}: {doc} ({count} runs)" for query, doc, count in votes.iter_rows())
+    effect = board.effect(Qrels.from_rows(rows, board.qrels.queries).on_scale_of(board.qrels))
+    yield CheckFinding("likely-missing-judgment", "warning", votes.height, text, shown, effect)
 
 
 # Runs

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -45,21 +44,8 @@ _COMMON = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Texts:
-    """One row per document: its id, a hash of its words, letters and digits, words, and what was noticed.
-
-    equal: which of the texts that were asked for, in their plain form, are the text of a document.
-    """
-
-    rows: pl.DataFrame
-    language: str
-    script: str
-    equal: set[str]
-
-
-def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
-    """The texts of a corpus, looked at once."""
+def _scanned(corpus: Any, wanted: Collection[str]) -> tuple[pl.DataFrame, str, set[str]]:
+    """One row per document; the language that most are in, or their script; which wanted texts are of a document."""
     sample = "".join(islice(corpus.texts.values(), 500))[:30_000]
     counts = {name: pl.Series([sample]).str.count_matches(rf"\p{{{name}}}")[0] for name in _SCRIPTS}
     script = max(_SCRIPTS, key=lambda name: counts[name])
@@ -95,7 +81,7 @@ def scanned(corpus: Any, wanted: Collection[str]) -> Texts:
             strange = strange | ((seen >= 15) & (other >= 0.12 * seen) & (other > 4 * own))
         frame = frame.with_columns(strange=(pl.col("known_letters") >= 10) & strange)
         parts.append(frame.drop("text", "plain", "foreign", "known_letters"))
-    return Texts(pl.concat(parts), spoken if script == "Latin" else "", script, equal)
+    return pl.concat(parts), spoken if script == "Latin" else f"the script {script}", equal
 
 
 def _words_of(language: str) -> str:
@@ -104,17 +90,11 @@ def _words_of(language: str) -> str:
 
 def text_findings(board: Board) -> Iterator[CheckFinding]:
     """The findings on the corpus and on the questions."""
-    plain, equal = _judged_questions(board), set[str]()
+    equal: set[str] = set()
     if len(board.dataset.corpus):
-        texts = scanned(board.dataset.corpus, plain.values())
-        equal = texts.equal
-        yield from _corpus_findings(board, texts)
-    yield from _question_findings(board, plain, equal)
-
-
-def question_findings(board: Board) -> Iterator[CheckFinding]:
-    """The findings on the questions, without those that need a pass over the corpus."""
-    return _question_findings(board, _judged_questions(board), ())
+        rows, usual, equal = _scanned(board.dataset.corpus, _judged_questions(board).values())
+        yield from _corpus_findings(board, rows, usual)
+    yield from question_findings(board, equal)
 
 
 def _judged_questions(board: Board) -> dict[str, str]:
@@ -124,33 +104,26 @@ def _judged_questions(board: Board) -> dict[str, str]:
     return {query: text for query, text in plain.items() if text}
 
 
-def _corpus_findings(board: Board, texts: Texts) -> Iterator[CheckFinding]:
+def _corpus_findings(board: Board, rows: pl.DataFrame, usual: str) -> Iterator[CheckFinding]:
     """Empty texts, boilerplate, other languages, broken encoding, long documents, and copies of relevant ones."""
-    rows = texts.rows
 
     def chosen(condition: pl.Expr) -> list[str]:
         return rows.filter(condition)["doc_id"].to_list()
 
     if empty := chosen(pl.col("letters") < SHORTEST):
         kept = ~pl.col("doc_id").is_in(empty)
-        yield CheckFinding(
-            "near-empty-text",
-            "warning",
-            len(empty),
+        text = (
             f"{counted(len(empty), 'document has', 'documents have')} fewer than {SHORTEST} letters. Remove them, or "
-            "fix the step that reads them. Effect: without them in qrels and lists.",
-            examples(empty),
-            board.effect(
-                board.fixed_qrels(board.rows.filter(kept)),
-                lambda run: changed_run(run, lambda listed: listed.filter(kept)),
-            ),
+            "fix the step that reads them. Effect: without them in qrels and lists."
         )
+        qrels = board.fixed_qrels(board.rows.filter(kept))
+        effect = board.effect(qrels, lambda run: changed_run(run, lambda listed: listed.filter(kept)))
+        yield CheckFinding("near-empty-text", "warning", len(empty), text, examples(empty), effect)
     if broken := chosen(pl.col("broken")):
         text = f"{counted(len(broken), 'document has', 'documents have')} broken characters, as in 'Ã©'"
         yield _of_documents(board, "broken-encoding", broken, f"{text}. Read the source as UTF-8")
     strange = chosen(pl.col("strange"))
     if strange and len(strange) <= 0.2 * rows.height:
-        usual = texts.language or f"the script {texts.script}"
         text = f"{counted(len(strange), 'document is', 'documents are')} not in {usual}, as most are"
         yield _of_documents(board, "other-language", strange, f"{text}. Check that they belong to this corpus")
     if long := chosen((pl.col("words") >= LONG_WORDS) | (pl.col("letters") >= 8 * LONG_WORDS)):
@@ -203,9 +176,8 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
                 copies.setdefault((query, copy), doc)
     if not copies:
         return
-    found = [(query, copy, doc) for (query, copy), doc in copies.items()]
     schema = dict.fromkeys(("query_id", "doc_id", "original"), pl.String)
-    frame = pl.DataFrame(found, schema=schema, orient="row")
+    frame = pl.DataFrame([(*pair, doc) for pair, doc in copies.items()], schema=schema, orient="row")
     kept = board.rows.join(frame, on=["query_id", "doc_id"], how="anti")
 
     def credited(rows: pl.DataFrame) -> pl.DataFrame:
@@ -213,16 +185,14 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
         joined = rows.join(frame, on=["query_id", "doc_id"], how="left", maintain_order="left")
         return joined.with_columns(doc_id=pl.coalesce("original", "doc_id")).drop("original")
 
-    yield CheckFinding(
-        "copy-of-relevant",
-        "warning",
-        len(copies),
+    text = (
         f"{counted(len(copies), 'copy', 'copies')} of relevant documents (nearly the same text under a different id) "
         f"{'is' if len(copies) == 1 else 'are'} not judged relevant. Judge them alike, under one target, or keep one "
-        "of each. Effect: a copy counts as the document that it copies.",
-        examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items()),
-        board.effect(board.fixed_qrels(kept), lambda run: changed_run(run, credited)),
+        "of each. Effect: a copy counts as the document that it copies."
     )
+    shown = examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items())
+    effect = board.effect(board.fixed_qrels(kept), lambda run: changed_run(run, credited))
+    yield CheckFinding("copy-of-relevant", "warning", len(copies), text, shown, effect)
 
 
 # Questions
@@ -247,18 +217,16 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def _question_findings(board: Board, plain: Mapping[str, str], seen: Collection[str]) -> Iterator[CheckFinding]:
-    """Questions that are documents, that copy their relevant document, that repeat others, or need a context.
-
-    plain: the words of every judged question. seen: those that are the text of a document.
-    """
-    queries, corpus = board.dataset.queries, board.dataset.corpus
+def question_findings(board: Board, seen: Collection[str] = ()) -> Iterator[CheckFinding]:
+    """Questions that are documents, that copy their relevant document, that repeat others, or need a context. seen: the
+    words of those that are the text of a document, which needs a pass over the corpus."""
+    queries, corpus, plain = board.dataset.queries, board.dataset.corpus, _judged_questions(board)
     relevant: dict[str, set[tuple[str, float]]] = {query: set() for query in plain}
     for query, doc, grade, _ in board.rows.iter_rows():
         if query in relevant and grade > 0:
             relevant[query].add((doc, grade))
     if same := [query for query, text in plain.items() if text in seen]:
-        yield _of_queries(board, "question-is-document", same, "{} the text of a document of the corpus", "is", "are")
+        yield _of_queries(board, "question-is-document", same, "the text of a document of the corpus")
     copied = [
         query
         for query, text in plain.items()
@@ -267,10 +235,9 @@ def _question_findings(board: Board, plain: Mapping[str, str], seen: Collection[
         and any(text in _plain(corpus[doc]) for doc, _ in relevant[query] if doc in corpus)
     ]
     if copied:
-        what = "{} word for word in a relevant document"
-        yield _of_queries(board, "question-copies-relevant", copied, what, "is", "are")
+        yield _of_queries(board, "question-copies-relevant", copied, "word for word in a relevant document")
     if context := [query for query in plain if _DEPENDENT.search(queries[query].strip())]:
-        yield _of_queries(board, "not-standalone", context, "{} not understandable without a context", "is", "are")
+        yield _of_queries(board, "not-standalone", context, "not understandable without a context")
     by_text: dict[str, list[str]] = {}
     for query, text in plain.items():
         by_text.setdefault(text, []).append(query)
@@ -283,22 +250,21 @@ def _question_findings(board: Board, plain: Mapping[str, str], seen: Collection[
             for other in whose.get(query, ()):
                 merged[other, doc, target] = max(grade, merged.get((other, doc, target), grade))
         rows += [(query, doc, grade, target) for (query, doc, target), grade in merged.items()]
-        count = sum(map(len, differ))
-        yield CheckFinding(
-            "same-question-different-qrels",
-            "warning",
-            count,
-            f"{counted(count, 'query', 'queries')} have the text of another query and different relevant documents. "
-            "Merge their judgments. Effect: each has the judgments of all with its text.",
-            examples(", ".join(group) for group in differ),
-            board.effect(board.fixed_qrels(pl.DataFrame(rows, schema=board.rows.schema, orient="row"))),
+        text = (
+            f"{counted(len(whose), 'query', 'queries')} have the text of another query and different relevant "
+            "documents. Merge their judgments. Effect: each has the judgments of all with its text."
         )
+        shown = examples(map(", ".join, differ))
+        effect = board.effect(board.fixed_qrels(pl.DataFrame(rows, schema=board.rows.schema, orient="row")))
+        yield CheckFinding("same-question-different-qrels", "warning", len(whose), text, shown, effect)
     if equal := [query for group in repeated if group not in differ for query in group[1:]]:
-        yield _of_queries(board, "repeated-question", equal, "{} an earlier one and its judgments", "repeats", "repeat")
+        yield _of_queries(board, "repeated-question", equal, "an earlier one and its judgments", "repeats", "repeat")
 
 
-def _of_queries(board: Board, code: str, queries: list[str], what: str, one: str, many: str) -> CheckFinding:
+def _of_queries(
+    board: Board, code: str, queries: list[str], what: str, one: str = "is", many: str = "are"
+) -> CheckFinding:
     """A finding on queries whose effect is the leaderboard without them."""
-    verb = one if len(queries) == 1 else many
-    text = f"{counted(len(queries), 'question')} {what.format(verb)}. Rewrite or remove. Effect: without them."
+    count = counted(len(queries), f"question {one}", f"questions {many}")
+    text = f"{count} {what}. Rewrite or remove. Effect: without them."
     return CheckFinding(code, "warning", len(queries), text, examples(queries), board.without(set(queries)))
