@@ -189,12 +189,19 @@ def list_retrievers() -> Listing[Entry]:
     >>> list_retrievers()["random"].settings
     ('seed=0', 'name')
     """
+
+    def shown(parameter: inspect.Parameter) -> str:
+        default = parameter.default
+        text = f"[{', '.join(map(str, default))}]" if isinstance(default, (list, tuple)) else str(default)
+        more = " (needed)" if default is parameter.empty else "" if default is None else f"={text}"
+        return f"{parameter.name}{more}"
+
     entries = {}
     for name in _KNOWN:
         cls, preset = class_of(name)
         first, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("\n")
         implied = ", ".join(f"{key}={value}" for key, value in preset.items())
-        settings = tuple(_setting(p) for p in inspect.signature(cls).parameters.values() if p.name not in preset)
+        settings = tuple(shown(each) for each in inspect.signature(cls).parameters.values() if each.name not in preset)
         what = f"{first} Here {implied}." if implied else first
         about = f"{settings_text(cls)}\n\n{rest.partition('>>>')[0].strip()}".strip()
         entries[name] = Entry(name, what, settings, getattr(cls, "extra", ""), about)
@@ -203,11 +210,3 @@ def list_retrievers() -> Listing[Entry]:
     entries[RUN] = Entry(RUN, what, ("path (needed)", "name"), "", about)
     columns = ("retriever", "what", "settings", "extra")
     return Listing(entries, columns, lambda each: (each.name, each.what, ", ".join(each.settings), each.extra))
-
-
-def _setting(parameter: inspect.Parameter) -> str:
-    if parameter.default is parameter.empty:
-        return f"{parameter.name} (needed)"
-    default = parameter.default
-    shown = f"[{', '.join(map(str, default))}]" if isinstance(default, (list, tuple)) else str(default)
-    return parameter.name if default is None else f"{parameter.name}={shown}"

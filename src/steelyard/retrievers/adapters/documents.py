@@ -51,10 +51,7 @@ def steps_of(path: str, label: str) -> list[str | int]:
                 "expected keys and positions, as in hits[*].id or metadata.source."
             )
         key, position, quoted = found.groups()
-        if position is None:
-            steps.append(key if quoted is None else quoted)
-        else:
-            steps.append(EVERY if position == EVERY else int(position))
+        steps.append(key or quoted or (EVERY if position == EVERY else int(position)))
         rest = rest[found.end() :]
     return steps
 
@@ -416,8 +413,12 @@ def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: i
     def listed(name: str, found: Any, most: int = MOST_OF_A_STAGE) -> Ranked:
         return read_answer(found, ids, f"{label}: stage {name}", query, most, score)
 
-    given = {name: found["calls"] for name, found in stages.items() if _has_calls(found)}
-    calls = {name: [listed(name, each) for each in found] for name, found in given.items()}
+    # Several calls of a stage: {"calls": [[...], [...]]}, and under "list" what it returned.
+    calls = {
+        name: [listed(name, each) for each in found["calls"]]
+        for name, found in stages.items()
+        if isinstance(found, Mapping) and set(found) <= {"calls", "list"} and _is_list(found.get("calls"))
+    }
     found: dict[str, Ranked] = {}
     for name, each in stages.items():
         most = k if name == list(stages)[-1] else MOST_OF_A_STAGE
@@ -427,11 +428,6 @@ def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: i
         else:
             found[name] = listed(name, each["list"] if name in calls else each, most)
     return Staged.of(found, reads, calls)
-
-
-def _has_calls(found: Any) -> bool:
-    """Whether a stage has several calls: {"calls": [[...], [...]]}, and under "list" what it returned."""
-    return isinstance(found, Mapping) and set(found) <= {"calls", "list"} and _is_list(found.get("calls"))
 
 
 def without_distances(found: Ranked) -> Ranked:

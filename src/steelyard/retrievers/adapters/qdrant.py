@@ -26,7 +26,6 @@ class Qdrant(VectorEngine):
     target: Any = setting(
         "a client, its URL, or `package.module:attribute`, with `collection`; nothing is written to it",
         default=None,
-        key=None,
         kw_only=False,
     )
     embed: Any = setting("another name of `model`", default=None, key=None)
@@ -41,15 +40,13 @@ class Qdrant(VectorEngine):
         "path to the id: `id` is the point's; `metadata.KEY` a key of its payload; or `hash`",
         default="id",
         only="target",
-        key=None,
     )
-    api_key: str | None = setting(default=None, only="target", key=None)
-    timeout: float = setting("seconds per request to a URL", default=30.0, low=1e-3, only="target", key=None)
+    api_key: str | None = setting(default=None, only="target")
+    timeout: float = setting("seconds per request to a URL", default=30.0, low=1e-3, only="target")
 
     def _set_up(self) -> None:
         self._package = package("qdrant_client", self.extra, self.retriever)
         super()._set_up()
-        self._bytes = 0
         models = self._package.models
         chosen = {"hnsw_ef": self.ef_search, "exact": self.exact}
         chosen = {key: value for key, value in chosen.items() if value is not None}
@@ -88,12 +85,7 @@ class Qdrant(VectorEngine):
                 check_compatibility=False,
             )
 
-    def size_in_bytes(self) -> int:
-        """The vectors of the collection in memory."""
-        return self._bytes + super().size_in_bytes()
-
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
-        assert vectors is not None
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         models = self._package.models
         client = self._package.QdrantClient(":memory:")
         shape = models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE)
@@ -105,8 +97,7 @@ class Qdrant(VectorEngine):
             client.upsert(_OWN, models.Batch(ids=list(rows), vectors=batch, payloads=passes))
         self._client, self._bytes = client, vectors.nbytes
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
-        assert vector is not None
+    def _search(self, query: str, vector: Vectors, k: int) -> Any:
         found = self._client.query_points(
             self.collection or _OWN,
             query=vector.tolist(),

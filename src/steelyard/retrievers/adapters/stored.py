@@ -15,7 +15,6 @@ from steelyard.retrievers.adapters.lancedb import LanceDB
 from steelyard.retrievers.adapters.postgres import PostgresFts
 from steelyard.retrievers.adapters.qdrant import Qdrant
 from steelyard.retrievers.adapters.sqlite import SqliteFts, quoted
-from steelyard.retrievers.dense import Dense
 from steelyard.safe_text import error_text
 
 _BATCH = 1000
@@ -23,16 +22,12 @@ _SETTINGS = ("table", "collection", "id", "text", "title", "api_key", "timeout")
 
 
 class _ChromaDocuments(Chroma):
-    def _vector_source(self) -> Dense | None:
-        return None
-
     def _open(self) -> Any:
         return self._target_client().get_collection(self.collection, embedding_function=None)
 
 
 class _QdrantDocuments(Qdrant):
-    def _vector_source(self) -> Dense | None:
-        return None
+    embeds_queries = True
 
 
 def stored_documents(store: str, settings: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
