@@ -77,12 +77,9 @@ def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
                 f"the tokenizer returns {kind_of(token)}; expected pieces of the text, to know where they are."
             )
         found = text.find(token, place)
-        if found < 0:
-            # A tokenizer that splits a character returns a piece that is not in the text: it starts at the last end.
-            starts.append(min(place, max(0, len(text) - 1)))
-            continue
-        starts.append(found)
-        place = found + len(token)
+        # A tokenizer that splits a character returns a piece that is not in the text: it starts at the last end.
+        starts.append(found if found >= 0 else min(place, max(0, len(text) - 1)))
+        place = place if found < 0 else found + len(token)
     return np.array(starts, dtype=np.int64)
 
 
@@ -280,8 +277,9 @@ def chunker(spec: str | Mapping[str, Any] | Chunker) -> Chunker:
     """
     if not isinstance(spec, (str, Mapping)):
         if not hasattr(spec, "spans") or not hasattr(spec, "label"):
-            expected = f"a name ({', '.join(_KNOWN)}), or {{name: settings}}"
-            raise InputError(f"{spec!r} is not a chunker; expected {expected}.")
+            raise InputError(
+                f"{spec!r} is not a chunker; expected a name ({', '.join(_KNOWN)}), or {{name: settings}}."
+            )
         return spec
     if isinstance(spec, Mapping) and len(spec) != 1:
         raise InputError(f"a chunker is one name with its settings; got {sorted(map(str, spec))}.")

@@ -143,8 +143,7 @@ def scan_rows(
     repeats = np.flatnonzero(again)
     repeats = repeats[np.lexsort((ranks[repeats], rows.query[repeats]))]
     if len(repeats) and ordering.duplicates == "error":
-        row = int(repeats[0])
-        raise repeat_error(len(repeats), judged.query_ids[rows.query[row]], rows.documents(repeats[:1])[0])
+        raise repeat_error(len(repeats), judged.query_ids[rows.query[int(repeats[0])]], rows.documents(repeats[:1])[0])
     repeat_query, repeat_rank = rows.query[repeats], ranks[repeats]
     if len(repeats) and ordering.duplicates == "collapse":
         removed = rows.only(again)

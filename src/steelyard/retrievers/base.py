@@ -212,8 +212,7 @@ def top_k(scores: Floats, k: int) -> Integers:
     positions = np.flatnonzero(scores > bound)
     if len(positions) < k:
         positions = np.concatenate([positions, np.flatnonzero(scores == bound)[: k - len(positions)]])
-    order = np.argsort(-scores[positions], kind="stable")[:k]
-    return positions[order]
+    return positions[np.argsort(-scores[positions], kind="stable")[:k]]
 
 
 def ranked(ids: Sequence[str], positions: Integers, scores: Floats) -> Ranked:

@@ -85,12 +85,10 @@ def idfs(variant: Variant, frequencies: npt.NDArray[np.int64], documents: int, e
     IDF of all terms, including the negative ones.
     """
     distinct, position = np.unique(frequencies, return_inverse=True)
-    by_frequency = np.array([variant.idf(int(df), documents) for df in distinct], dtype=np.float64)
-    values: Floats = by_frequency[position]
+    values: Floats = np.array([variant.idf(int(df), documents) for df in distinct], dtype=np.float64)[position]
     if variant.floored and len(values):
         # accumulate adds one by one, as rank_bm25 does; sum adds in pairs and rounds differently.
-        mean = float(np.add.accumulate(values)[-1]) / len(values)
-        values[values < 0] = epsilon * mean
+        values[values < 0] = epsilon * (float(np.add.accumulate(values)[-1]) / len(values))
     # Never -0.0: the search tells a document without any term by it.
     return values + 0.0
 

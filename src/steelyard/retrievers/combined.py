@@ -168,8 +168,7 @@ class Rerank:
             )
         scores = self._checked(self._score(query, [texts[doc] for doc in ids]), len(ids), query)
         best = sorted(zip(ids, scores, strict=True), key=lambda pair: -pair[1])
-        rest = [(doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)]
-        return best + rest
+        return best + [(doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)]
 
     def _checked(self, scores: Any, expected: int, query: str) -> list[float]:
         try:

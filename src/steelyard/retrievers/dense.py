@@ -195,8 +195,7 @@ class Dense(Declared):
         """The embeddings of stored arrays."""
         if self._model is not None:
             return Embedded(vectors, self._model, arrays)
-        names = json.loads(arrays["vocabulary"].tobytes())
-        vocabulary = {term: number for number, term in enumerate(names)}
+        vocabulary = {term: number for number, term in enumerate(json.loads(arrays["vocabulary"].tobytes()))}
         return Embedded(vectors, LSA(vocabulary, arrays["idf"], arrays["terms"], self._tokenize), arrays)
 
     def _computed(self, texts: list[str], given: npt.NDArray[Any] | None) -> Embedded:
@@ -248,8 +247,7 @@ class Dense(Declared):
                     continue
                 positions = np.flatnonzero(self._kept)
                 chosen = positions[top_k(row[positions], k)]
-                found = ranked(documents.ids, chosen, row[chosen])
-                lists.append(Staged(found, "filter", [("retrieve", unfiltered)]))
+                lists.append(Staged(ranked(documents.ids, chosen, row[chosen]), "filter", [("retrieve", unfiltered)]))
         return lists
 
     def settings(self) -> dict[str, Any]:

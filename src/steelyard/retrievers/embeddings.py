@@ -62,8 +62,7 @@ class LSA:
             counts = Counter(term for token in self.tokenize(text) if (term := self.vocabulary.get(token)) is not None)
             if counts:
                 found = np.fromiter(counts, np.intp, len(counts))
-                frequencies = np.fromiter(counts.values(), np.float64, len(counts))
-                weights = (1 + np.log(frequencies)) * self.idf[found]
+                weights = (1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))) * self.idf[found]
                 vectors[row] = weights @ self.terms[found] / np.linalg.norm(weights)
         return vectors
 
@@ -185,8 +184,7 @@ class MiniLM:
         )
         scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[3])) + hidden
         scores = np.exp(scores - scores.max(axis=3, keepdims=True))
-        mixed = (scores / scores.sum(axis=3, keepdims=True)) @ value
-        joined = mixed.swapaxes(1, 2).reshape(states.shape)
+        joined = ((scores / scores.sum(axis=3, keepdims=True)) @ value).swapaxes(1, 2).reshape(states.shape)
         attended = self._linear(joined, f"{at}attention.output.dense") + states
         attended = self._normed(attended, f"{at}attention.output.LayerNorm")
         wide = self._linear(attended, f"{at}intermediate.dense")
@@ -355,7 +353,6 @@ def _write(path: Path, embedded: Embedded) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(path) as file:
         np.savez(file, **arrays)
-    by_age = sorted(path.parent.glob(f"*{_SUFFIX}"), key=lambda file: -file.stat().st_mtime)
-    for old in by_age[KEPT:]:
+    for old in sorted(path.parent.glob(f"*{_SUFFIX}"), key=lambda file: -file.stat().st_mtime)[KEPT:]:
         with suppress(OSError):
             old.unlink()

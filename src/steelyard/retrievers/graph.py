@@ -85,8 +85,7 @@ def _leaves(vectors: Floats, rng: np.random.Generator, size: int) -> Iterator[In
             yield members
             continue
         one, other = rng.choice(members, 2, replace=False)
-        side = vectors[members] @ (vectors[one] - vectors[other])
-        order = np.argpartition(side, len(members) // 2)
+        order = np.argpartition(vectors[members] @ (vectors[one] - vectors[other]), len(members) // 2)
         waiting += [members[order[: len(members) // 2]], members[order[len(members) // 2 :]]]
 
 
@@ -298,13 +297,11 @@ def draw(scores: Floats, allowed: Bools, temperature: float, draws: Floats) -> I
     """
     masked = np.where(allowed, temperature * scores, -np.inf)
     best = masked.max(axis=-1, keepdims=True)
-    weights = np.exp(masked - np.where(np.isfinite(best), best, 0.0))
-    reached = np.cumsum(weights, axis=-1)
+    reached = np.cumsum(np.exp(masked - np.where(np.isfinite(best), best, 0.0)), axis=-1)
     total = reached[..., -1]
     # A draw that rounds up to the total must not pass the last cell with a weight.
     goal = np.minimum(draws * total, np.nextafter(total, 0.0))
-    passed = np.count_nonzero(reached <= goal[..., None], axis=-1)
-    return np.where(total > 0, passed, -1)
+    return np.where(total > 0, np.count_nonzero(reached <= goal[..., None], axis=-1), -1)
 
 
 def visits(
@@ -332,8 +329,7 @@ def visits(
         at[:] = -1
         at[going] = np.where(step >= 0, rows[np.arange(len(going)), step], -1)
         fresh = np.flatnonzero(at < 0)
-        start = draw(seed_rewards[fresh], every_seed[fresh], temperature, choice[fresh])
-        at[fresh] = seeds[query[fresh], start]
+        at[fresh] = seeds[query[fresh], draw(seed_rewards[fresh], every_seed[fresh], temperature, choice[fresh])]
         counts += np.bincount(query * documents + at, minlength=len(counts))
     return counts.reshape(queries, documents)
 
@@ -371,12 +367,10 @@ class GraphFlow(GraphRetriever):
     )
 
     def _cells(self, graph: DocumentGraph) -> int:
-        most_neighbours = int(graph.degrees.max(initial=1))
-        return self.walks * max(most_neighbours, self.seeds, 2 * (self.steps + 1))
+        return self.walks * max(int(graph.degrees.max(initial=1)), self.seeds, 2 * (self.steps + 1))
 
     def _scores(self, graph: DocumentGraph, queries: list[str], rewards: Floats) -> Floats:
         draws = np.stack([query_draws(self.seed, query, (self.steps + 1, self.walks, 2)) for query in queries])
         seeds = np.stack([top_k(row, self.seeds) for row in rewards])
-        counts = visits(graph, rewards, seeds, draws, self.temperature, self.restart)
-        scores: Floats = counts + (1 + rewards) / 4
+        scores: Floats = visits(graph, rewards, seeds, draws, self.temperature, self.restart) + (1 + rewards) / 4
         return scores

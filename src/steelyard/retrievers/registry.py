@@ -89,10 +89,8 @@ def adapter_of(value: Any) -> str:
     if isinstance(value, str):
         return "http" if value.startswith(("http://", "https://")) else "python"
     packages = [base.__module__.partition(".")[0] for base in type(value).__mro__]
-    found = next((_LIBRARIES[package] for package in packages if package in _LIBRARIES), None)
-    if found is None and hasattr(value, "__haystack_input__"):
-        return "haystack"
-    return found or "python"
+    otherwise = "haystack" if hasattr(value, "__haystack_input__") else "python"
+    return next((_LIBRARIES[package] for package in packages if package in _LIBRARIES), otherwise)
 
 
 def retriever(name: str, settings: Any = None) -> Retriever:
@@ -139,8 +137,7 @@ def from_spec(spec: Spec) -> Retriever:
     if isinstance(spec, Mapping):
         if len(spec) != 1:
             raise RetrieverError(f"expected one retriever name with its settings, got {sorted(map(str, spec))}.")
-        name, settings = next(iter(spec.items()))
-        return retriever(name, settings)
+        return retriever(*next(iter(spec.items())))
     return from_object(spec)
 
 

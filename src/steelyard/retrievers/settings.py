@@ -178,8 +178,7 @@ def _declared_settings(cls: type) -> dict[str, Setting]:
             key = None if value.key == "" and attribute in _WITHOUT_KEY else value.key
             found.append(replace(value, help=help, key=key, attribute=attribute, types=types, optional=optional))
     # The target is the first, so that it can be given by position and as `name: target` in bench.yaml.
-    in_order = sorted(found, key=lambda declared: declared.name != "target")
-    return {declared.name: declared for declared in in_order}
+    return {declared.name: declared for declared in sorted(found, key=lambda declared: declared.name != "target")}
 
 
 def check_names(name: str, chosen: Iterable[str], allowed: Iterable[str]) -> None:

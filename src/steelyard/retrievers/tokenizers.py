@@ -288,8 +288,7 @@ def plain_characters(tokenize: Tokenizer) -> PlainCharacters | None:
 def _plain_characters(tokenize: Tokenizer) -> PlainCharacters:
     table = np.zeros(_CHARACTERS, np.uint32)
     if tokenize is whitespace:
-        points = np.arange(_CHARACTERS, dtype=np.uint32)
-        table[:] = points << _KIND_BITS | _LETTER
+        table[:] = np.arange(_CHARACTERS, dtype=np.uint32) << _KIND_BITS | _LETTER
         table[[point for point in range(_CHARACTERS) if chr(point).isspace()]] = _SEPARATOR
         table[0xD800:0xE000] = _NOT_PLAIN
         return PlainCharacters(table, False, [])

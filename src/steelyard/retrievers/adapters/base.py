@@ -184,8 +184,7 @@ class Wrapped(Declared):
 
     def ask(self, queries: list[str], k: int) -> list[Any]:
         """Per query, its result as it was returned: the part of `retrieve` that is not ours, for measuring its time."""
-        found = self._ask(queries, k)
-        return [list(islice(answer, k)) if isinstance(answer, Iterator) else answer for answer in found]
+        return [list(islice(answer, k)) if isinstance(answer, Iterator) else answer for answer in self._ask(queries, k)]
 
     def read(self, queries: Sequence[str], answers: Sequence[Any], k: int) -> list[Ranked]:
         """The results of `ask` as (document id, score) pairs."""

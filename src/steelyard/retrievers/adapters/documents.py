@@ -265,8 +265,7 @@ class DocIds:
         """An id as text."""
         if type(found) is str and found.isascii():
             return found
-        given = str(found) if isinstance(found, UUID) else found
-        return text_ids([given], "document id", f"{self._label}: {where}")[0]
+        return text_ids([str(found) if isinstance(found, UUID) else found], "document id", f"{self._label}: {where}")[0]
 
     def of_text(self, text: Any, where: str) -> str:
         """The id of the document of the corpus with this text."""
@@ -315,9 +314,8 @@ def _ways(setting: str | None, usual: Sequence[str], label: str) -> list[list[st
     if setting is None or setting == usual[0]:
         return [[name] for name in usual]
     steps = steps_of(setting, label)
-    if steps[0] == METADATA_NAMES[0]:
-        return [[name, *steps[1:]] for name in METADATA_NAMES]
-    return [steps]
+    names = METADATA_NAMES if steps[0] == METADATA_NAMES[0] else steps[:1]
+    return [[name, *steps[1:]] for name in names]
 
 
 def _by_text(corpus: Mapping[str, str], label: str) -> dict[bytes, str]:
@@ -387,9 +385,8 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     found = with_scores(
         [_pair(item, ids, score, label, f"document {rank} of {where}") for rank, item in enumerate(items, 1)]
     )
-    if not items or score != SCORE_NAMES[0] or isinstance(items[0], (str, tuple, list)):
-        return found
-    return without_distances(found) if _usual_score(items[0])[0] in DISTANCE_NAMES else found
+    records = items and score == SCORE_NAMES[0] and not isinstance(items[0], (str, tuple, list))
+    return without_distances(found) if records and _usual_score(items[0])[0] in DISTANCE_NAMES else found
 
 
 def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: int, score: str) -> Ranked:
@@ -474,9 +471,7 @@ def _plain_list(answer: Any, label: str, where: str) -> Ranked | None:
 def with_scores(found: Sequence[tuple[str, float | None]]) -> Ranked:
     """The list with its scores, or with 1/rank if a score is missing."""
     scored = [(doc, score) for doc, score in found if score is not None]
-    if len(scored) == len(found):
-        return scored
-    return [(doc, 1 / rank) for rank, (doc, _) in enumerate(found, 1)]
+    return scored if len(scored) == len(found) else [(doc, 1 / rank) for rank, (doc, _) in enumerate(found, 1)]
 
 
 def read_score(value: Any, label: str, where: str) -> float | None:
@@ -528,8 +523,7 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
         if texts is not None and len(texts) == len(ids) == len(ids if scores is None else scores):
             return _records({"id": ids, "text": texts, **({} if scores is None else {"score": scores})})
         if scores is None and _is_list(answer.get("distances")):
-            pairs = zip(ids, answer["distances"], strict=False)
-            return [{"id": doc, "distance": distance} for doc, distance in pairs]
+            return [{"id": doc, "distance": each} for doc, each in zip(ids, answer["distances"], strict=False)]
         if scores is None:
             return list(ids)
         if not _is_list(scores) or len(scores) != len(ids):

@@ -274,8 +274,7 @@ def private_server() -> str:
         warnings.simplefilter("ignore")
         # Without this folder, the fork of pgserver leaves a lock in the temporary folder, which locks other users out.
         if find_spec("platformdirs"):
-            locks = import_module("platformdirs").user_runtime_path("python_PostgresServer")
-            locks.mkdir(parents=True, exist_ok=True)
+            import_module("platformdirs").user_runtime_path("python_PostgresServer").mkdir(parents=True, exist_ok=True)
         pgserver = package(server_package(), "postgres", "a private PostgreSQL server")
         folder = temporary_folder("postgres", parent=_place_for_server(Path(pgserver.__file__)))
         # The server is ended with the folder, also if this process is stopped while the server starts.

@@ -53,10 +53,12 @@ class Qdrant(VectorEngine):
         self._search_parameters = models.SearchParams(**chosen) if chosen else None
         self._filter: Any = None
         if self.filter is not None:
-            passes = models.FieldCondition(key=PASSES, match=models.MatchValue(value=True))
-            self._filter = models.Filter(must=[passes])
+            self._filter = models.Filter(must=[models.FieldCondition(key=PASSES, match=models.MatchValue(value=True))])
         elif self.where is not None:
-            self._filter = _filter(models, self.where, self.label)
+            try:
+                self._filter = models.Filter.model_validate(dict(self.where))
+            except ValueError as error:
+                raise RetrieverError(f"{self.label}: `where` is not a filter of Qdrant: {error}") from None
         if self._is_url():
             self._key, self._address = opened([{"api_key": self.api_key}, self.target], self.label)
         elif self._existing:
@@ -108,10 +110,3 @@ class Qdrant(VectorEngine):
             with_payload=self._existing,
         ).points
         return found if self._existing else [(point.id, point.score) for point in found]
-
-
-def _filter(models: Any, where: Mapping[str, Any], label: str) -> Any:
-    try:
-        return models.Filter.model_validate(dict(where))
-    except ValueError as error:
-        raise RetrieverError(f"{label}: `where` is not a filter of Qdrant: {error}") from None

@@ -94,8 +94,7 @@ def _sqlite(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]
     table = quoted(str(engine.table))
     described = [name for name, *_ in engine._client.execute(f"select * from {table} limit 0").description]
     by_row = columns["id"] is None and find_column(described, DOCUMENT_IDS, None, "id", engine.label) is None
-    named = {**columns, "id": "rowid"} if by_row else columns
-    selected = _selected(named, [*described, "rowid"], engine.label)
+    selected = _selected({**columns, "id": "rowid"} if by_row else columns, [*described, "rowid"], engine.label)
     yield from _records(engine._client.execute(f"select {', '.join(map(quoted, selected))} from {table}"))
 
 
