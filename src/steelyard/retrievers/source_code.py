@@ -121,10 +121,8 @@ def _referenced(name: str) -> Iterator[str]:
     for value in list(vars(loaded).values()) if loaded is not None else ():
         if isinstance(value, ModuleType):
             module = value.__name__
-        elif isinstance(value, (type, FunctionType)):
-            module = value.__module__
         else:
-            module = type(value).__module__
+            module = (value if isinstance(value, (type, FunctionType)) else type(value)).__module__
         if isinstance(module, str) and module:
             yield from _with_parents(module)
 

@@ -164,17 +164,14 @@ class DocIds:
     def __init__(self, setting: str, label: str, text: str | None = None, keep: Keep | None = None) -> None:
         if not isinstance(setting, str) or not setting.strip():
             raise RetrieverError(f"{label}: `id` is {setting!r}; expected id, metadata.KEY, a path to the id, or hash.")
-        self.setting = setting.strip()
-        self.text = text
-        self._label = label
+        self.setting, self.text, self._label = setting.strip(), text, label
         self._ways = _ways(self.setting, ID_NAMES, label)
         self._text_ways = _ways(text, TEXT_NAMES, label)
         if all(len(way) == 1 for way in self._text_ways):
             self._text_ways += [[metadata, *way] for metadata in METADATA_NAMES for way in list(self._text_ways)]
         self._by_text: dict[bytes, str] | None = None
         self._seen: list[Any] = []
-        self._makes_ids = False
-        self.keep = keep
+        self._makes_ids, self.keep = False, keep
 
     def learn(self, corpus: Mapping[str, str]) -> None:
         """Keep a hash of every text of a corpus, if ids are found by text; without a corpus, make ids from texts."""

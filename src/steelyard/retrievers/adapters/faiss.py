@@ -112,8 +112,7 @@ class Faiss(VectorEngine):
             raise RetrieverError(f"{self.label}: faiss could not index the corpus: {error}") from None
         finally:
             faiss.omp_set_num_threads(threads)
-        self._index = index
-        self._selector = None
+        self._index, self._selector = index, None
         if kept is not None:
             # The selector points into the bits, which must live as long as it does.
             self._bits = np.packbits(kept, bitorder="little")

@@ -52,9 +52,7 @@ def filled(template: Any, query: str, k: int, vector: Sequence[float] | None = N
         return template
     if template == "{k}":
         return k
-    if template == _VECTOR and vector is not None:
-        return vector
-    return filled_text(template, query, k)
+    return vector if template == _VECTOR and vector is not None else filled_text(template, query, k)
 
 
 def filled_text(template: str, query: str, k: int) -> str:
