@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
@@ -77,19 +77,16 @@ def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
                 f"the tokenizer returns {kind_of(token)}; expected pieces of the text, to know where they are."
             )
         found = text.find(token, place)
-        if found < 0:
-            # A tokenizer that splits a character returns a piece that is not in the text: it starts at the last end.
-            starts.append(min(place, max(0, len(text) - 1)))
-            continue
-        starts.append(found)
-        place = found + len(token)
+        # A tokenizer that splits a character returns a piece that is not in the text: it starts at the last end.
+        starts.append(found if found >= 0 else min(place, max(0, len(text) - 1)))
+        place = place if found < 0 else found + len(token)
     return np.array(starts, dtype=np.int64)
 
 
 Span: TypeAlias = tuple[int, int]
 """Where a chunk starts and ends in its text, end exclusive."""
 _SENTENCE_END = re.compile(r"""[.!?]+["'”’)\]]*\s+|[。！？]+["'”’）」』]*|\n\s*\n\s*""")
-_SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
+_SEPARATORS = [re.compile(re.escape(text)) for text in ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")]
 
 
 @dataclass(frozen=True)
@@ -167,6 +164,16 @@ class _Joined:
         """`sentence-100`, `recursive-200`."""
         return self.name or f"{type(self).__name__.lower()}-{self.tokens}"
 
+    def _joined(self, pieces: Iterable[Span], starts: Ints) -> list[Span]:
+        """The pieces, each joined to the one before as long as they fit."""
+        joined: list[Span] = []
+        for start, end in pieces:
+            if joined and _count(starts, joined[-1][0], end) <= self.tokens:
+                joined[-1] = (joined[-1][0], end)
+            else:
+                joined.append((start, end))
+        return joined
+
 
 @dataclass(frozen=True)
 class Sentence(_Joined):
@@ -184,14 +191,8 @@ class Sentence(_Joined):
     def spans(self, text: str) -> list[Span]:
         """Sentences, joined as long as they fit."""
         bounds = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
-        starts = token_starts(text, self.tokenizer)
-        joined: list[Span] = []
-        for start, end in pairwise(bounds):
-            if joined and text[start:end].strip() and _count(starts, joined[-1][0], end) <= self.tokens:
-                joined[-1] = (joined[-1][0], end)
-            elif text[start:end].strip():
-                joined.append((start, end))
-        return [_trimmed(text, start, end) for start, end in joined]
+        sentences = [(start, end) for start, end in pairwise(bounds) if text[start:end].strip()]
+        return [_trimmed(text, *span) for span in self._joined(sentences, token_starts(text, self.tokenizer))]
 
 
 @dataclass(frozen=True)
@@ -210,27 +211,13 @@ class Recursive(_Joined):
         starts = token_starts(text, self.tokenizer)
         return [_trimmed(text, a, b) for a, b in self._split(text, 0, len(text), starts, 0) if text[a:b].strip()]
 
-    def _split(self, text: str, start: int, end: int, starts: Any, level: int) -> Iterator[Span]:
+    def _split(self, text: str, start: int, end: int, starts: Ints, level: int) -> Iterator[Span]:
         if _count(starts, start, end) <= self.tokens or level == len(_SEPARATORS):
             yield start, end
             return
-        separator = _SEPARATORS[level]
-        cuts = [start]
-        place = text.find(separator, start, end)
-        while place >= 0:
-            cuts.append(place + len(separator))
-            place = text.find(separator, place + len(separator), end)
-        pieces = [piece for piece in zip(cuts, [*cuts[1:], end], strict=True) if piece[0] < piece[1]]
-        joined: Span | None = None
-        for a, b in pieces:
-            if joined is not None and _count(starts, joined[0], b) <= self.tokens:
-                joined = (joined[0], b)
-                continue
-            if joined is not None:
-                yield from self._split(text, *joined, starts, level + 1)
-            joined = (a, b)
-        if joined is not None:
-            yield from self._split(text, *joined, starts, level + 1)
+        cuts = [start, *(match.end() for match in _SEPARATORS[level].finditer(text, start, end)), end]
+        for piece in self._joined([(a, b) for a, b in pairwise(cuts) if a < b], starts):
+            yield from self._split(text, *piece, starts, level + 1)
 
 
 @dataclass(frozen=True)
@@ -273,7 +260,7 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     return start + left, end - (len(inside) - len(inside.rstrip()))
 
 
-def _count(starts: Any, start: int, end: int) -> int:
+def _count(starts: Ints, start: int, end: int) -> int:
     """How many tokens start in a span."""
     first, last = np.searchsorted(starts, [start, end])
     return int(last - first)
@@ -290,8 +277,9 @@ def chunker(spec: str | Mapping[str, Any] | Chunker) -> Chunker:
     """
     if not isinstance(spec, (str, Mapping)):
         if not hasattr(spec, "spans") or not hasattr(spec, "label"):
-            expected = f"a name ({', '.join(_KNOWN)}), or {{name: settings}}"
-            raise InputError(f"{spec!r} is not a chunker; expected {expected}.")
+            raise InputError(
+                f"{spec!r} is not a chunker; expected a name ({', '.join(_KNOWN)}), or {{name: settings}}."
+            )
         return spec
     if isinstance(spec, Mapping) and len(spec) != 1:
         raise InputError(f"a chunker is one name with its settings; got {sorted(map(str, spec))}.")

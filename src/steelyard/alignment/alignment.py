@@ -348,8 +348,7 @@ def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Float
 
 def _moved(targets: Targets, pairs: Ints, place: Ints) -> Targets:
     """Some of the pairs of documents and targets, the documents at other places."""
-    doc = place[targets.doc[pairs]]
-    return replace(targets, doc=doc, target=targets.target[pairs], grade=targets.grade[pairs])
+    return replace(targets, doc=place[targets.doc[pairs]], target=targets.target[pairs], grade=targets.grade[pairs])
 
 
 def _cut_repeats(repeats: Repeats, depth: int) -> Repeats:

@@ -126,14 +126,24 @@ def scan_rows(
     A query without a row is not answered. `ordered`: the rows of a query are in ranking order.
     """
     size = len(judged.query_ids)
-    top_score, rows = _ranked(query, table, size, ordering, ordered, tokens)
+    scores, docs = scores_of(table), table["doc_id"]
+    order = table_order(query, docs, None if ordered else scores, ordering)
+    hashes = row_hashes(docs, query)[order]
+    query, scores = query[order], scores[order]
+    counts = table["tokens"] if tokens is None and "tokens" in table.columns else token_counts(docs, tokens)
+    rows = _Rows(
+        query, order, docs, compared(scores, ordering), hashes, None if counts is None else counts.gather(order)
+    )
+    top_score = np.full(size, np.nan)
+    starts = group_starts(query)
+    if len(starts):
+        top_score[query[starts]] = np.fmax.reduceat(scores, starts)
     ranks = rows.ranks()
     again = _repeated_rows(rows)
     repeats = np.flatnonzero(again)
     repeats = repeats[np.lexsort((ranks[repeats], rows.query[repeats]))]
     if len(repeats) and ordering.duplicates == "error":
-        row = int(repeats[0])
-        raise repeat_error(len(repeats), judged.query_ids[rows.query[row]], rows.documents(repeats[:1])[0])
+        raise repeat_error(len(repeats), judged.query_ids[rows.query[int(repeats[0])]], rows.documents(repeats[:1])[0])
     repeat_query, repeat_rank = rows.query[repeats], ranks[repeats]
     if len(repeats) and ordering.duplicates == "collapse":
         removed = rows.only(again)
@@ -177,26 +187,6 @@ def scan_rows(
         near_rank=None if near is None else ranks[near],
         ranges=retrieved_ranges,
     )
-
-
-def _ranked(
-    query: Ints, table: pl.DataFrame, size: int, ordering: Ordering, ordered: bool, lengths: dict[str, int] | None
-) -> tuple[Floats, _Rows]:
-    """The best score of each of `size` queries, and the rows in ranking order."""
-    scores = scores_of(table)
-    order = table_order(query, table["doc_id"], None if ordered else scores, ordering)
-    docs = table["doc_id"]
-    hashes = row_hashes(docs, query)[order]
-    query, scores = query[order], scores[order]
-    tokens = token_counts(docs, lengths)
-    if tokens is None and "tokens" in table.columns:
-        tokens = table["tokens"]
-    top_score = np.full(size, np.nan)
-    starts = group_starts(query)
-    if len(starts):
-        top_score[query[starts]] = np.fmax.reduceat(scores, starts)
-    tokens = None if tokens is None else tokens.gather(order)
-    return top_score, _Rows(query, order, docs, compared(scores, ordering), hashes, tokens)
 
 
 def _texts(ids: Sequence[str]) -> list[str | None]:

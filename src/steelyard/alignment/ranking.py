@@ -89,8 +89,7 @@ def ranked_rows(table: pl.DataFrame, ordered: bool, ordering: Ordering | None = 
     ordering = ordering or Ordering()
     numbered = table.select("query_id").with_row_index("row")
     first_row = numbered.select(pl.col("row").min().over("query_id").cast(pl.Int64)).to_series().to_numpy()
-    scores = None if ordered else table["score"].to_numpy()
-    rows = table[table_order(first_row, table["doc_id"], scores, ordering)]
+    rows = table[table_order(first_row, table["doc_id"], None if ordered else table["score"].to_numpy(), ordering)]
     if ordering.duplicates == "collapse":
         rows = rows.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id").alias("rank")

@@ -12,8 +12,7 @@ is left to the constructor of Run. So is every run where the kernel is not avail
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,28 +61,20 @@ def scan_file(
 
 
 def _scan_compressed(path: Path, stream: Any, piece: int | None) -> Any:
-    rest = b""
-    # Closed here: the thread that decompresses must not be waited for by the garbage collector.
-    with closing(_decompressed_ahead(path, piece)) as chunks:
-        for chunk in chunks:
+    """The result of a compressed file; its next chunk is decompressed while the current one is read."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    rest, chunks = b"", open_chunks(path, piece or CHUNK)
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, chunks, b"")
+        while chunk := coming.result():
+            coming = pool.submit(next, chunks, b"")
             data = rest + chunk
             rest = data[stream.feed(data, False) :]
             if not stream.clean():
                 break
     stream.feed(rest, True)
     return stream.finish()
-
-
-def _decompressed_ahead(path: Path, piece: int | None) -> Generator[bytes, None, None]:
-    """Decompressed chunks; the next one is decompressed while the current one is read."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    chunks = open_chunks(path, piece or CHUNK)
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, chunks, b"")
-        while chunk := coming.result():
-            coming = pool.submit(next, chunks, b"")
-            yield chunk
 
 
 def scan_mapping(

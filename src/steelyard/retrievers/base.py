@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.checks import number_between, unknown_name, whole_number
+from steelyard.checks import unknown_name, whole_number
 from steelyard.errors import InputError, SteelyardError
 from steelyard.ids import kind_of, text_ids
 
@@ -183,16 +182,6 @@ def checked_index(index: Index | None, label: str) -> Index:
     return index
 
 
-def whole(label: str, setting: str, value: Any, low: int = 0) -> int:
-    """The value of a setting as a whole number, `low` or more."""
-    return whole_number(f"{label}: {setting}", value, low, error=RetrieverError)
-
-
-def number(label: str, setting: str, value: Any, low: float = 0.0, high: float = math.inf) -> float:
-    """The value of a setting as a finite number from `low` to `high`."""
-    return number_between(f"{label}: {setting}", value, low, high, error=RetrieverError)
-
-
 def unknown(label: str, what: str, value: Any, known: Iterable[str]) -> RetrieverError:
     """The error for a name that is not one of the known ones.
 
@@ -216,21 +205,14 @@ def top_k(scores: Floats, k: int) -> Integers:
     """
     if k >= len(scores):
         return np.argsort(-scores, kind="stable")
-    bound = _bound(scores, k)
+    # A lower bound on the k-th best score: the k-th best of the maxima of blocks, which is faster to find.
+    blocks = len(scores) - len(scores) % _BLOCK
+    highest = scores if 4 * k * _BLOCK >= blocks else scores[:blocks].reshape(-1, _BLOCK).max(axis=1)
+    bound = float(np.partition(highest, len(highest) - k)[len(highest) - k])
     positions = np.flatnonzero(scores > bound)
     if len(positions) < k:
         positions = np.concatenate([positions, np.flatnonzero(scores == bound)[: k - len(positions)]])
-    order = np.argsort(-scores[positions], kind="stable")[:k]
-    return positions[order]
-
-
-def _bound(scores: Floats, k: int) -> float:
-    """A lower bound on the k-th best score: the k-th best of the maxima of blocks, which is faster to find."""
-    blocks = len(scores) - len(scores) % _BLOCK
-    if 4 * k * _BLOCK >= blocks:
-        return float(np.partition(scores, len(scores) - k)[len(scores) - k])
-    best = scores[:blocks].reshape(-1, _BLOCK).max(axis=1)
-    return float(np.partition(best, len(best) - k)[len(best) - k])
+    return positions[np.argsort(-scores[positions], kind="stable")[:k]]
 
 
 def ranked(ids: Sequence[str], positions: Integers, scores: Floats) -> Ranked:

@@ -36,22 +36,8 @@ VariantName: TypeAlias = Literal["okapi", "plus", "l", "lucene", "robertson", "a
 
 
 @dataclass(frozen=True)
-class Constants:
-    """k1: term frequency saturation; b: length normalisation; delta and epsilon: of some variants."""
-
-    k1: float
-    b: float
-    delta: float
-    epsilon: float
-
-    def norm(self, length: Floats) -> Floats:
-        """1 - b + b x length."""
-        return 1 - self.b + length
-
-
-@dataclass(frozen=True)
 class Variant:
-    """A formula: a term's IDF from (df, N), and the factors of its weight from (tf, b x length).
+    """A formula: a term's IDF from (df, N), and the factors of its weight from (tf, 1 - b + b x length, k1, delta).
 
     The weight is IDF x the factor; of four factors, IDF x the first x the second x the third / the fourth. delta: the
     default of delta. floored: a negative IDF becomes epsilon x the mean IDF. everywhere: a document without the term
@@ -59,27 +45,27 @@ class Variant:
     """
 
     idf: Callable[[int, int], float]
-    factors: Callable[[Integers, Floats, Constants], tuple[Floats, ...]]
+    factors: Callable[[Integers, Floats, float, float], tuple[Floats, ...]]
     delta: float = 0.0
     floored: bool = False
     everywhere: bool = False
 
 
-def _saturated(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
-    return (tf * (c.k1 + 1) / (tf + c.k1 * c.norm(length)),)
+def _saturated(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
+    return (tf * (k1 + 1) / (tf + k1 * norm),)
 
 
-def _unscaled(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
-    return (tf / (c.k1 * c.norm(length) + tf),)
+def _unscaled(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
+    return (tf / (k1 * norm + tf),)
 
 
-def _plus(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
-    return (c.delta + (tf * (c.k1 + 1)) / (c.k1 * c.norm(length) + tf),)
+def _plus(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
+    return (delta + (tf * (k1 + 1)) / (k1 * norm + tf),)
 
 
-def _l(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
-    normed = tf / c.norm(length)
-    return (tf.astype(np.float64), np.full(len(tf), c.k1 + 1), normed + c.delta, c.k1 + normed + c.delta)
+def _l(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
+    normed = tf / norm
+    return (tf.astype(np.float64), np.full(len(tf), k1 + 1), normed + delta, k1 + normed + delta)
 
 
 VARIANTS: dict[str, Variant] = {
@@ -99,12 +85,10 @@ def idfs(variant: Variant, frequencies: npt.NDArray[np.int64], documents: int, e
     IDF of all terms, including the negative ones.
     """
     distinct, position = np.unique(frequencies, return_inverse=True)
-    by_frequency = np.array([variant.idf(int(df), documents) for df in distinct], dtype=np.float64)
-    values: Floats = by_frequency[position]
+    values: Floats = np.array([variant.idf(int(df), documents) for df in distinct], dtype=np.float64)[position]
     if variant.floored and len(values):
         # accumulate adds one by one, as rank_bm25 does; sum adds in pairs and rounds differently.
-        mean = float(np.add.accumulate(values)[-1]) / len(values)
-        values[values < 0] = epsilon * mean
+        values[values < 0] = epsilon * (float(np.add.accumulate(values)[-1]) / len(values))
     # Never -0.0: the search tells a document without any term by it.
     return values + 0.0
 
@@ -165,11 +149,9 @@ class BM25(Declared):
         self._formula = VARIANTS[self.variant]
         if self.delta is not None and not self._formula.delta:
             raise RetrieverError(f"{self.label}: only the variants plus and l have delta; leave it out.")
-        delta = self._formula.delta if self.delta is None else self.delta
-        self._constants = Constants(self.k1, self.b, delta, self.epsilon)
+        self._delta = self._formula.delta if self.delta is None else self.delta
         self._tokenize = tokenizer_of(self.tokenizer, self.label)
-        self._ids: Sequence[str] | None = None
-        self._index: SparseIndex | None = None
+        self._index: tuple[SparseIndex, Sequence[str]] | None = None
         self._file: IndexFile | None = None
 
     def index(self, corpus: Mapping[str, str] | str | Path) -> Self:
@@ -189,16 +171,15 @@ class BM25(Declared):
             documents = checked_corpus(corpus, self.label)
             found = self._with_token_errors(lambda: text_postings(documents.texts, self._tokenize))
             ids = documents.ids
-        self._index, self._ids, self._file = self._weighted(found), ids, None
+        self._index, self._file = (self._weighted(found), ids), None
         return self
 
     def save(self, path: str | Path) -> None:
         """Write the index to a file, with the settings. A file at the path is replaced."""
-        ids = checked_index(self._ids, self.label)
-        assert self._index is not None
+        index, ids = checked_index(self._index, self.label)
         packed = ids if isinstance(ids, PackedTexts) else PackedTexts.of(ids, "surrogatepass")
         settings = {**self.settings(), "name": self.label}
-        write_index(Path(path), SavedIndex(settings, self._index.postings, self._index.largest, packed))
+        write_index(Path(path), SavedIndex(settings, index.postings, index.largest, packed))
 
     @classmethod
     def load(cls, path: str | Path, tokenizer: Callable[[str], Sequence[str]] | None = None) -> Self:
@@ -233,25 +214,22 @@ class BM25(Declared):
             )
         with file.reading():
             index = self._weighted(saved.postings, saved.largest)
-        self._index, self._ids, self._file = index, saved.ids, file
+        self._index, self._file = (index, saved.ids), file
         return self
 
     def _weighted(self, found: Postings, largest: Floats | None = None) -> SparseIndex:
         """The postings with the weights of the formula."""
-        constants = self._constants
-        idf = idfs(self._formula, np.diff(found.starts), found.documents, constants.epsilon)
+        idf = idfs(self._formula, np.diff(found.starts), found.documents, self.epsilon)
         mean_length = np.int64(found.tokens) / found.documents or 1.0
-        length = constants.b * found.pair_lengths / mean_length
-        factors = np.stack(self._formula.factors(found.pair_counts, length, constants), axis=1)
-        bases = idf * constants.delta if self._formula.everywhere else np.zeros(len(idf))
+        norm = 1 - self.b + self.b * found.pair_lengths / mean_length
+        factors = np.stack(self._formula.factors(found.pair_counts, norm, self.k1, self._delta), axis=1)
+        bases = idf * self._delta if self._formula.everywhere else np.zeros(len(idf))
         return SparseIndex.of(found, factors, idf, bases, largest)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
-        ids = checked_index(self._ids, self.label)
-        assert self._index is not None
+        index, ids = checked_index(self._index, self.label)
         listed = checked_queries(queries, k, self.label)
-        index = self._index
         tokens = self._with_token_errors(lambda: list(map(self._tokenize, listed)))
         with self._file.searching() if self._file is not None else nullcontext():
             found: list[Ranked] = self._with_token_errors(lambda: search(index, ids, tokens, k, not self.fill))
@@ -259,15 +237,16 @@ class BM25(Declared):
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
-        described = {"delta": self._constants.delta, "tokenizer": describe_tokenizer(self.tokenizer)}
+        described = {"delta": self._delta, "tokenizer": describe_tokenizer(self.tokenizer)}
         return {"retriever": self.retriever, **self._declared_values(), **described}
 
     def size_in_bytes(self) -> int:
         """The postings with weights, and the vocabulary."""
         if self._index is None:
             return 0
-        vocabulary = self._index.postings.vocabulary
-        return self._index.nbytes + sys.getsizeof(vocabulary) + sum(map(sys.getsizeof, vocabulary))
+        index, _ = self._index
+        vocabulary = index.postings.vocabulary
+        return index.nbytes + sys.getsizeof(vocabulary) + sum(map(sys.getsizeof, vocabulary))
 
     def _with_token_errors(self, work: Callable[[], Any]) -> Any:
         """The result of the work; a TypeError of the user's tokenizer becomes an error about it."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
+from steelyard.checks import whole_number
 from steelyard.fusion.methods import fuse_lists, recipe
 from steelyard.ids import kind_of
 from steelyard.retrievers import base
 from steelyard.retrievers.adapters.targets import load_target
-from steelyard.retrievers.base import CheckedCorpus, Ranked, Retriever, RetrieverError, Self, Staged
+from steelyard.retrievers.base import Ranked, Retriever, RetrieverError, Self, Staged
 from steelyard.retrievers.bm25 import BM25
 from steelyard.retrievers.registry import Spec, class_of, from_spec
 from steelyard.retrievers.settings import Declared, setting
@@ -47,7 +48,7 @@ class Hybrid(Declared):
             raise RetrieverError(f"{self.label}: `of` is {self.of!r}; expected a list of two or more retrievers.")
         self.parts = [_part(spec) for spec in self.of]
         self._recipe = recipe(len(self.parts), self.fuse, self.norm, self.weights, **(self.parameters or {}))
-        self._documents: CheckedCorpus | None = None
+        self._indexed: bool | None = None
 
     @property
     def needs_corpus(self) -> bool:
@@ -56,15 +57,16 @@ class Hybrid(Declared):
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus with each retriever."""
-        documents = base.checked_corpus(corpus, self.label) if corpus or self.needs_corpus else CheckedCorpus([], [])
+        if corpus or self.needs_corpus:
+            base.checked_corpus(corpus, self.label)
         for part in self.parts:
             part.index(corpus)
-        self._documents = documents
+        self._indexed = True
         return self
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, fused score) pairs."""
-        base.checked_index(self._documents, self.label)
+        base.checked_index(self._indexed, self.label)
         listed = base.checked_queries(queries, k, self.label)
         answers = [part.retrieve(listed, max(k, self.depth)) for part in self.parts]
         settings, names = self._recipe.settings(), [part.label for part in self.parts]
@@ -123,28 +125,26 @@ class Rerank:
 
     def __init__(self, first: Spec, score: str | Scorer | Any, candidates: int = 50, name: str | None = None) -> None:
         self.label = name or "rerank"
-        self.candidates = base.whole(self.label, "candidates", candidates, 1)
+        self.candidates = whole_number(f"{self.label}: candidates", candidates, 1, error=RetrieverError)
         self.first = from_spec(first)
         self._given = score
         self._score = _scorer(score, self.label)
-        self._texts: dict[str, str] = {}
-        self._documents: CheckedCorpus | None = None
+        self._texts: dict[str, str] | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus with the first-stage retriever, and keep the texts."""
         documents = base.checked_corpus(corpus, self.label)
         self.first.index(corpus)
         self._texts = dict(zip(documents.ids, documents.texts, strict=True))
-        self._documents = documents
         return self
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
-        base.checked_index(self._documents, self.label)
+        texts = base.checked_index(self._texts, self.label)
         listed = base.checked_queries(queries, k, self.label)
         first = self.first.retrieve(listed, max(k, self.candidates))
         return [
-            Staged(self._reranked(query, found)[:k], "rerank", [("retrieve", found)])
+            Staged(self._reranked(query, found, texts)[:k], "rerank", [("retrieve", found)])
             for query, found in zip(listed, first, strict=True)
         ]
 
@@ -157,19 +157,18 @@ class Rerank:
         """The memory used by the first-stage retriever; the texts are those of the corpus."""
         return self.first.size_in_bytes()
 
-    def _reranked(self, query: str, first: Ranked) -> Ranked:
+    def _reranked(self, query: str, first: Ranked, texts: Mapping[str, str]) -> Ranked:
         ids = [doc for doc, _ in first[: self.candidates]]
         if not ids:
             return []
-        unknown = next((doc for doc in ids if doc not in self._texts), None)
+        unknown = next((doc for doc in ids if doc not in texts), None)
         if unknown is not None:
             raise RetrieverError(
                 f"{self.label}: {self.first.label} returned document {unknown!r}, which is not in the corpus."
             )
-        scores = self._checked(self._score(query, [self._texts[doc] for doc in ids]), len(ids), query)
+        scores = self._checked(self._score(query, [texts[doc] for doc in ids]), len(ids), query)
         best = sorted(zip(ids, scores, strict=True), key=lambda pair: -pair[1])
-        rest = [(doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)]
-        return best + rest
+        return best + [(doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)]
 
     def _checked(self, scores: Any, expected: int, query: str) -> list[float]:
         try:
@@ -192,16 +191,15 @@ class Rerank:
 
 def _scorer(score: Any, label: str) -> Scorer:
     if isinstance(score, str) and score.startswith("cross-encoder:"):
-        from steelyard.retrievers.embeddings import cross_encoder
+        from steelyard.retrievers.embeddings import local_model
 
-        score = cross_encoder(score.partition(":")[2], label)
+        score = local_model("CrossEncoder", score.partition(":")[2], label)
     elif isinstance(score, str):
         score = load_target(score, label)
     if hasattr(score, "predict"):
         return lambda query, texts: score.predict([(query, text) for text in texts])
     if callable(score):
-        found: Scorer = score
-        return found
+        return cast("Scorer", score)
     raise RetrieverError(
         f"{label}: the scorer is {kind_of(score)}; expected a callable (query, texts) -> scores, a cross-encoder, "
         "or `package.module:function`."

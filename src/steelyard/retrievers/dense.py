@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.checks import number_between
 from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.lazy import polars as pl
@@ -44,7 +44,7 @@ def describe_filter(given: Filter | None, label: str) -> dict[str, Any]:
         raise RetrieverError(
             f"{label}: `filter` is {kind_of(given)}; expected {{field: value}}, or a share such as 0.1."
         )
-    return {"filter": base.number(label, "filter", given, 0.0, 1.0)}
+    return {"filter": number_between(f"{label}: filter", given, 0.0, 1.0, error=RetrieverError)}
 
 
 def passing(
@@ -59,20 +59,20 @@ def passing(
     """
     if given is None:
         return None
-    hint, metadata = "", getattr(corpus, "metadata", None)
+    metadata = getattr(corpus, "metadata", None)
     if not isinstance(given, Mapping):
         raw = [doc.encode("utf-8", "surrogatepass") for doc in ids]
         kept = np.array([int.from_bytes(sha256(doc).digest()[:8], "big") / 2**64 for doc in raw]) < given
     elif isinstance(metadata, Mapping):
         wanted = {field: value if isinstance(value, list) else [value] for field, value in given.items()}
         kept = np.array([all(metadata[doc].get(field) in each for field, each in wanted.items()) for doc in ids])
-        hint = "" if kept.any() else _fields(metadata, given)
     else:
         raise RetrieverError(
             f"{label}: the corpus has no metadata to filter by; expected a dataset whose documents have the fields "
             f"{', '.join(map(str, given))}."
         )
     if not kept.any():
+        hint = _fields(metadata, given) if isinstance(given, Mapping) and isinstance(metadata, Mapping) else ""
         raise RetrieverError(f"{label}: no document passes the filter {given!r}.{hint}")
     return kept
 
@@ -141,7 +141,8 @@ class Dense(Declared):
         return self.name or (f"dense-{self.model}" if named else self.retriever)
 
     def _set_up(self) -> None:
-        if isinstance(self.model, str) and self.model == "lsa" and self.given_vectors is not None:
+        lsa = isinstance(self.model, str) and self.model == "lsa"
+        if lsa and self.given_vectors is not None:
             raise RetrieverError(
                 f"{self.label}: lsa is fitted on texts, so it cannot embed queries for vectors of another model; "
                 "set model to the model of the vectors, or to a mapping of query to vector."
@@ -153,7 +154,6 @@ class Dense(Declared):
         if isinstance(self.model, str) and self.model.endswith((".parquet", ".jsonl")):
             self.model = read_vectors(folder / self.model, "text", self.label)
         self._tokenize = tokenizer_of(self.tokenizer, self.label)
-        lsa = isinstance(self.model, str) and self.model == "lsa"
         self._model = None if lsa else _embedder(self.model, self.label, self.folder)
         self._documents: CheckedCorpus | None = None
         self._embedded: Embedded | None = None
@@ -180,57 +180,41 @@ class Dense(Declared):
             given = [given[doc] for doc in documents.ids]
         if given is not None:
             given = _matrix(given, len(documents), self.label, "document")
-        self._embedded = shared_vectors(
-            self._identity(documents), documents.texts, lambda: self._computed(documents, given), self._restorer()
-        )
+        # What identifies the vectors in this process, besides the texts; the state of a callable cannot be seen.
+        own = self.tokenizer if self._model is None else self.model
+        seen = isinstance(own, (str, Mapping))
+        known = {**self._model_settings, "object": None if seen else id(own)}
+        if isinstance(self._given_vectors, Mapping):
+            known["ids"] = documents.ids
+        restore = self._restored if seen and given is None else None
+        self._embedded = shared_vectors(known, documents.texts, lambda: self._computed(documents.texts, given), restore)
         self._documents = documents
         return self
 
-    def _identity(self, documents: CheckedCorpus) -> dict[str, Any]:
-        """What identifies the vectors in this process, besides the texts: the model, and given vectors."""
-        own = self.tokenizer if self.model == "lsa" else self.model
-        known = {**self._model_settings, "object": None if isinstance(own, (str, Mapping)) else id(own)}
-        if isinstance(self._given_vectors, Mapping):
-            known["ids"] = documents.ids
-        return known
-
-    def _restorer(self) -> Callable[[Vectors, dict[str, Any]], Embedded] | None:
-        """What makes a model from stored arrays; None for a callable, whose state cannot be seen, and given vectors."""
-        if self.model == "lsa":
-            return self._stored_lsa if isinstance(self.tokenizer, str) else None
-        if not isinstance(self.model, (str, Mapping)) or self._given_vectors is not None:
-            return None
-        embed = self._model
-        assert embed is not None
-        return lambda vectors, arrays: Embedded(vectors, embed, arrays)
-
-    def _computed(self, documents: CheckedCorpus, given: npt.NDArray[Any] | None) -> Embedded:
-        if self.model == "lsa":
-            model, fitted = fit(documents.texts, self._tokenize, self.dimensions)
-            terms = np.frombuffer(json.dumps(list(model.vocabulary)).encode(), np.uint8)
-            return Embedded(_unit(fitted), model, {"idf": model.idf, "terms": model.terms, "vocabulary": terms})
-        assert self._model is not None
-        vectors = self._embedded_texts(documents.texts) if given is None else _unit(given)
-        return Embedded(vectors, self._model, {})
-
-    def _stored_lsa(self, vectors: Vectors, arrays: dict[str, Any]) -> Embedded:
-        names = json.loads(arrays["vocabulary"].tobytes())
-        vocabulary = {term: number for number, term in enumerate(names)}
+    def _restored(self, vectors: Vectors, arrays: dict[str, Any]) -> Embedded:
+        """The embeddings of stored arrays."""
+        if self._model is not None:
+            return Embedded(vectors, self._model, arrays)
+        vocabulary = {term: number for number, term in enumerate(json.loads(arrays["vocabulary"].tobytes()))}
         return Embedded(vectors, LSA(vocabulary, arrays["idf"], arrays["terms"], self._tokenize), arrays)
 
-    def _embedded_texts(self, texts: list[str]) -> Vectors:
-        """The embeddings of documents, a batch at a time: the matrix of the model is never held as a whole."""
-        assert self._model is not None
-        vectors: Vectors | None = None
+    def _computed(self, texts: list[str], given: npt.NDArray[Any] | None) -> Embedded:
+        if self._model is None:
+            model, fitted = fit(texts, self._tokenize, self.dimensions)
+            terms = np.frombuffer(json.dumps(list(model.vocabulary)).encode(), np.uint8)
+            return Embedded(_unit(fitted), model, {"idf": model.idf, "terms": model.terms, "vocabulary": terms})
+        if given is not None:
+            return Embedded(_unit(given), self._model, {})
+        # A batch at a time: the matrix of the model is never held as a whole.
+        vectors = np.empty((0, 0), np.float32)
         for first in range(0, len(texts), _BATCH_TEXTS):
             batch = texts[first : first + _BATCH_TEXTS]
             found = _unit(_matrix(self._model(batch), len(batch), self.label))
-            if vectors is None:
+            if first == 0:
                 vectors = found if len(batch) == len(texts) else np.empty((len(texts), found.shape[1]), np.float32)
             _check_width(found, vectors.shape[1], "some documents", "others", self.label)
             vectors[first : first + len(batch)] = found
-        assert vectors is not None
-        return vectors
+        return Embedded(vectors, self._model, {})
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The embeddings of texts, of length 1 (or 0)."""
@@ -256,17 +240,15 @@ class Dense(Declared):
         for first in range(0, len(listed), step):
             cosines = (self.embed(listed[first : first + step]) @ self.vectors.T).astype(np.float64)
             rounded = np.round(cosines, 6) + 0.0  # + 0.0 turns -0.0 into 0.0
-            lists += [self._best(documents, row, k) for row in rounded]
+            for row in rounded:
+                unfiltered = best(documents.ids, row, k)
+                if self._kept is None:
+                    lists.append(unfiltered)
+                    continue
+                positions = np.flatnonzero(self._kept)
+                chosen = positions[top_k(row[positions], k)]
+                lists.append(Staged(ranked(documents.ids, chosen, row[chosen]), "filter", [("retrieve", unfiltered)]))
         return lists
-
-    def _best(self, documents: CheckedCorpus, cosines: npt.NDArray[np.float64], k: int) -> Ranked:
-        unfiltered = best(documents.ids, cosines, k)
-        if self._kept is None:
-            return unfiltered
-        positions = np.flatnonzero(self._kept)
-        first = top_k(cosines[positions], k)
-        found = ranked(documents.ids, positions[first], cosines[positions[first]])
-        return Staged(found, "filter", [("retrieve", unfiltered)])
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
@@ -280,7 +262,7 @@ class Dense(Declared):
         elif _is_target(model):
             model = identity_of(model, None)
         chosen: dict[str, Any] = {"retriever": "dense", "model": model}
-        if self.model == "lsa":
+        if self._model is None:
             chosen |= {"dimensions": self.dimensions, "tokenizer": describe_tokenizer(self.tokenizer)}
         if self._given_vectors is not None:
             chosen["vectors"] = _digest(self._given_vectors)
@@ -314,8 +296,7 @@ def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, f
     if isinstance(model, str):
         if not _is_target(model):
             return embedding_model(model, label)
-        found: Embedder = instantiated(load_target(model, label, folder), label)
-        return found
+        return cast("Embedder", instantiated(load_target(model, label, folder), label))
     if isinstance(model, Mapping):
 
         def look_up(texts: Sequence[str]) -> npt.ArrayLike:
@@ -385,7 +366,7 @@ def _is_target(model: str) -> bool:
 
 
 def _digest(vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> str:
-    digest = hashlib.sha256()
+    digest = sha256()
     if isinstance(vectors, Mapping):
         for key in sorted(vectors):
             digest.update(repr(key).encode("utf-8", "surrogatepass"))

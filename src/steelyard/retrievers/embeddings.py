@@ -62,8 +62,7 @@ class LSA:
             counts = Counter(term for token in self.tokenize(text) if (term := self.vocabulary.get(token)) is not None)
             if counts:
                 found = np.fromiter(counts, np.intp, len(counts))
-                frequencies = np.fromiter(counts.values(), np.float64, len(counts))
-                weights = (1 + np.log(frequencies)) * self.idf[found]
+                weights = (1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))) * self.idf[found]
                 vectors[row] = weights @ self.terms[found] / np.linalg.norm(weights)
         return vectors
 
@@ -177,13 +176,15 @@ class MiniLM:
         return mean
 
     def _layer(self, states: Singles, hidden: Singles, at: str) -> Singles:
+        texts, length, width = states.shape
+        heads = texts, length, self._heads, width // self._heads
         query, key, value = (
-            self._split(self._linear(states, f"{at}attention.self.{part}")) for part in ("query", "key", "value")
+            self._linear(states, f"{at}attention.self.{part}").reshape(heads).swapaxes(1, 2)
+            for part in ("query", "key", "value")
         )
         scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[3])) + hidden
         scores = np.exp(scores - scores.max(axis=3, keepdims=True))
-        mixed = (scores / scores.sum(axis=3, keepdims=True)) @ value
-        joined = mixed.swapaxes(1, 2).reshape(states.shape)
+        joined = ((scores / scores.sum(axis=3, keepdims=True)) @ value).swapaxes(1, 2).reshape(states.shape)
         attended = self._linear(joined, f"{at}attention.output.dense") + states
         attended = self._normed(attended, f"{at}attention.output.LayerNorm")
         wide = self._linear(attended, f"{at}intermediate.dense")
@@ -193,11 +194,6 @@ class MiniLM:
     def _linear(self, states: Singles, at: str) -> Singles:
         product: Singles = states @ self._weights[f"{at}.weight"].T + self._weights[f"{at}.bias"]
         return product
-
-    def _split(self, states: Singles) -> Singles:
-        texts, length, width = states.shape
-        heads: Singles = states.reshape(texts, length, self._heads, width // self._heads).swapaxes(1, 2)
-        return heads
 
     def _normed(self, states: Singles, at: str) -> Singles:
         centred = states - states.mean(axis=-1, keepdims=True)
@@ -223,15 +219,9 @@ def embedding_model(name: str, label: str) -> Embedder:
         return MiniLM(Path(str(file)).parent / "model")
     kind, _, folder = name.partition(":")
     if kind == "sentence-transformers" and folder:
-        encoder = _local_model("SentenceTransformer", folder, label)
+        encoder = local_model("SentenceTransformer", folder, label)
         return lambda texts: encoder.encode(list(texts), show_progress_bar=False)
     raise unknown(label, "model", name, MODELS)
-
-
-def cross_encoder(folder: str, label: str) -> Any:
-    """A cross-encoder of sentence-transformers from a local folder."""
-    _stay_offline()
-    return _local_model("CrossEncoder", folder, label)
 
 
 def _stay_offline() -> None:
@@ -239,7 +229,9 @@ def _stay_offline() -> None:
         os.environ.setdefault(switch, "1")
 
 
-def _local_model(kind: str, folder: str, label: str) -> Any:
+def local_model(kind: str, folder: str, label: str) -> Any:
+    """A model of sentence-transformers, `SentenceTransformer` or `CrossEncoder`, from a local folder."""
+    _stay_offline()
     path = Path(folder).expanduser()
     if not path.is_dir():
         raise RetrieverError(
@@ -317,13 +309,10 @@ def shared_vectors(
     known = _SHARED.get(key)
     if known is not None:
         return known
-    folder = _FOLDER.get()
-    if folder is None or restore is None:
-        found = compute()
-    elif (stored := _read(folder / f"{key}{_SUFFIX}", len(texts))) is not None:
-        found = restore(*stored)
-    else:
-        found = compute()
+    folder = _FOLDER.get() if restore is not None else None
+    stored = None if folder is None else _read(folder / f"{key}{_SUFFIX}", len(texts))
+    found = compute() if stored is None or restore is None else restore(*stored)
+    if folder is not None and stored is None:
         _write(folder / f"{key}{_SUFFIX}", found)
     _SHARED[key] = found
     return found
@@ -364,7 +353,6 @@ def _write(path: Path, embedded: Embedded) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(path) as file:
         np.savez(file, **arrays)
-    by_age = sorted(path.parent.glob(f"*{_SUFFIX}"), key=lambda file: -file.stat().st_mtime)
-    for old in by_age[KEPT:]:
+    for old in sorted(path.parent.glob(f"*{_SUFFIX}"), key=lambda file: -file.stat().st_mtime)[KEPT:]:
         with suppress(OSError):
             old.unlink()

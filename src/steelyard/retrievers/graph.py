@@ -85,8 +85,7 @@ def _leaves(vectors: Floats, rng: np.random.Generator, size: int) -> Iterator[In
             yield members
             continue
         one, other = rng.choice(members, 2, replace=False)
-        side = vectors[members] @ (vectors[one] - vectors[other])
-        order = np.argpartition(side, len(members) // 2)
+        order = np.argpartition(vectors[members] @ (vectors[one] - vectors[other]), len(members) // 2)
         waiting += [members[order[: len(members) // 2]], members[order[len(members) // 2 :]]]
 
 
@@ -211,32 +210,13 @@ def _of_edges(edges: Integers, documents: int) -> DocumentGraph:
     return DocumentGraph(np.concatenate([[0], np.cumsum(counts)]), numbers % documents)
 
 
-@dataclass(frozen=True)
-class GraphIndex:
-    """Documents, their embeddings, and the graph over their positions."""
-
-    documents: CheckedCorpus
-    dense: Dense
-    graph: DocumentGraph
-
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    def similarities(self, queries: Sequence[str]) -> Floats:
-        """Cosines of queries and documents, rounded as in Dense: queries x documents.
-
-        Each query is multiplied separately, since a matrix product rounds differently with its size, and a walk
-        must not depend on the other queries.
-        """
-        rows = [self.dense.vectors @ vector for vector in self.dense.embed(queries)]
-        return np.round(np.array(rows, dtype=np.float64).reshape(len(rows), len(self)), 6) + 0.0
-
-
 class GraphRetriever(Declared):
     """The common part of retrievers on a document graph. A subclass has the scores in `_scores`."""
 
     stage: ClassVar[str]
     """The name of what it does to the documents that are most similar to the query."""
+    candidates = 0
+    """The number of most similar documents that it starts from, if that is fixed."""
 
     graph: GraphSource = setting(
         "links of the corpus, nearest neighbours by embedding, or `auto`: links if the corpus has any", default="auto"
@@ -256,51 +236,46 @@ class GraphRetriever(Declared):
 
     def _set_up(self) -> None:
         self._dense = self.embedding if isinstance(self.embedding, Dense) else Dense(model=self.embedding)
-        self._index: GraphIndex | None = None
+        self._index: tuple[CheckedCorpus, DocumentGraph] | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Embed a corpus and build its graph; a second call replaces the first index."""
         documents = base.checked_corpus(corpus, self.label)
         vectors = self._dense.index(corpus).vectors
         graph = document_graph(documents.ids, corpus, vectors, self.graph, self.neighbours, self.both_ways, self.label)
-        self._index = GraphIndex(documents, self._dense, graph)
+        self._index = documents, graph
         return self
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
-        index = base.checked_index(self._index, self.label)
+        documents, graph = base.checked_index(self._index, self.label)
         listed = base.checked_queries(queries, k, self.label)
-        size = max(1, _BLOCK_CELLS // max(self._cells(index), len(index)))
+        size = max(1, _BLOCK_CELLS // max(self._cells(graph), len(documents)))
         lists: list[Ranked] = []
         for first in range(0, len(listed), size):
             block = listed[first : first + size]
-            similarities = index.similarities(block)
-            for similar, row in zip(similarities, self._scores(index, block, similarities), strict=True):
-                received = best(index.documents.ids, similar, max(k, self._candidates()))
-                lists.append(Staged(best(index.documents.ids, row, k), self.stage, [("retrieve", received)]))
+            # Each query is multiplied separately, since a matrix product rounds differently with its size, and a walk
+            # must not depend on the other queries. The cosines are rounded as in Dense.
+            rows = [self._dense.vectors @ vector for vector in self._dense.embed(block)]
+            similarities = np.round(np.array(rows, dtype=np.float64), 6) + 0.0
+            for similar, row in zip(similarities, self._scores(graph, block, similarities), strict=True):
+                received = best(documents.ids, similar, max(k, self.candidates))
+                lists.append(Staged(best(documents.ids, row, k), self.stage, [("retrieve", received)]))
         return lists
 
     def size_in_bytes(self) -> int:
         """The embeddings and the graph."""
-        return 0 if self._index is None else self._dense.size_in_bytes() + self._index.graph.nbytes
+        return 0 if self._index is None else self._dense.size_in_bytes() + self._index[1].nbytes
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
         return {"retriever": self.retriever, **self._declared_values(), "embedding": self._dense.settings()}
 
-    def _candidates(self) -> int:
-        """The number of most similar documents that it starts from, if that is fixed."""
-        return 0
-
-    def _draws(self, queries: Sequence[str], shape: tuple[int, ...]) -> Floats:
-        """Random numbers for each query."""
-        return np.stack([query_draws(self.seed, query, shape) for query in queries])
-
-    def _cells(self, index: GraphIndex) -> int:
+    def _cells(self, graph: DocumentGraph) -> int:
         """The numbers that a query needs in memory besides its cosines, for the size of a block of queries."""
         raise NotImplementedError
 
-    def _scores(self, index: GraphIndex, queries: list[str], similarities: Floats) -> Floats:
+    def _scores(self, graph: DocumentGraph, queries: list[str], similarities: Floats) -> Floats:
         """The score of every document, and so are the similarities: queries x documents."""
         raise NotImplementedError
 
@@ -322,13 +297,11 @@ def draw(scores: Floats, allowed: Bools, temperature: float, draws: Floats) -> I
     """
     masked = np.where(allowed, temperature * scores, -np.inf)
     best = masked.max(axis=-1, keepdims=True)
-    weights = np.exp(masked - np.where(np.isfinite(best), best, 0.0))
-    reached = np.cumsum(weights, axis=-1)
+    reached = np.cumsum(np.exp(masked - np.where(np.isfinite(best), best, 0.0)), axis=-1)
     total = reached[..., -1]
     # A draw that rounds up to the total must not pass the last cell with a weight.
     goal = np.minimum(draws * total, np.nextafter(total, 0.0))
-    passed = np.count_nonzero(reached <= goal[..., None], axis=-1)
-    return np.where(total > 0, passed, -1)
+    return np.where(total > 0, np.count_nonzero(reached <= goal[..., None], axis=-1), -1)
 
 
 def visits(
@@ -356,8 +329,7 @@ def visits(
         at[:] = -1
         at[going] = np.where(step >= 0, rows[np.arange(len(going)), step], -1)
         fresh = np.flatnonzero(at < 0)
-        start = draw(seed_rewards[fresh], every_seed[fresh], temperature, choice[fresh])
-        at[fresh] = seeds[query[fresh], start]
+        at[fresh] = seeds[query[fresh], draw(seed_rewards[fresh], every_seed[fresh], temperature, choice[fresh])]
         counts += np.bincount(query * documents + at, minlength=len(counts))
     return counts.reshape(queries, documents)
 
@@ -394,13 +366,11 @@ class GraphFlow(GraphRetriever):
         high=1.0,
     )
 
-    def _cells(self, index: GraphIndex) -> int:
-        most_neighbours = int(index.graph.degrees.max(initial=1))
-        return self.walks * max(most_neighbours, self.seeds, 2 * (self.steps + 1))
+    def _cells(self, graph: DocumentGraph) -> int:
+        return self.walks * max(int(graph.degrees.max(initial=1)), self.seeds, 2 * (self.steps + 1))
 
-    def _scores(self, index: GraphIndex, queries: list[str], rewards: Floats) -> Floats:
-        draws = self._draws(queries, (self.steps + 1, self.walks, 2))
+    def _scores(self, graph: DocumentGraph, queries: list[str], rewards: Floats) -> Floats:
+        draws = np.stack([query_draws(self.seed, query, (self.steps + 1, self.walks, 2)) for query in queries])
         seeds = np.stack([top_k(row, self.seeds) for row in rewards])
-        counts = visits(index.graph, rewards, seeds, draws, self.temperature, self.restart)
-        scores: Floats = counts + (1 + rewards) / 4
+        scores: Floats = visits(graph, rewards, seeds, draws, self.temperature, self.restart) + (1 + rewards) / 4
         return scores

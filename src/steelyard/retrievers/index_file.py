@@ -135,8 +135,7 @@ class IndexFile:
         """The index; an InputError if the file is not one, or is damaged. The check of the postings is started."""
         with self.reading():
             header = self._header()
-            arrays = {name: self._array(name, header["arrays"][name]) for name in _TYPES}
-            index = _index_of(header, arrays, self.path)
+            index = _index_of(header, {name: self._array(name, header["arrays"][name]) for name in _TYPES}, self.path)
         self._unchecked = {name: header["arrays"][name] for name in _MAPPED}
 
         def check() -> None:
@@ -194,13 +193,8 @@ def write_index(path: Path, index: SavedIndex) -> None:
         kinds = _TYPES[name]
         stored = next((kind for kind in kinds if np.dtype(kind).itemsize == array.dtype.itemsize), kinds[0])
         arrays[name] = np.ascontiguousarray(array, stored)
-    header: dict[str, Any] = {
-        "version": _VERSION,
-        "steelyard": __version__,
-        "settings": dict(index.settings),
-        "documents": found.documents,
-        "tokens": found.tokens,
-    }
+    header: dict[str, Any] = {"version": _VERSION, "steelyard": __version__, "settings": dict(index.settings)}
+    header |= {"documents": found.documents, "tokens": found.tokens}
     entries = {
         name: {"type": array.dtype.str, "count": len(array), "crc32": crc32(array.data)}
         for name, array in arrays.items()

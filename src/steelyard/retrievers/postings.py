@@ -132,12 +132,8 @@ def text_indexer(tokenize: Tokenizer) -> Any | None:
     It passes texts to `tokenize` that it cannot tokenize in the same way: all of them, for tokenizers that it does not
     have.
     """
-    native, known = kernel(), plain_characters(tokenize)
-    if native is None:
-        return None
-    if known is None:
-        return native.Indexer(np.empty(0, np.uint32), False, [], tokenize)
-    return native.Indexer(known.characters, known.stems, list(known.stop_words), tokenize)
+    native, known = kernel(), plain_characters(tokenize) or (np.empty(0, np.uint32), False, [])
+    return None if native is None else native.Indexer(*known, tokenize)
 
 
 def file_postings(path: Path, tokenize: Tokenizer) -> tuple[Postings, PackedIds]:

@@ -41,8 +41,7 @@ class Random(Declared):
         lists = []
         for query in checked_queries(queries, k, self.label):
             digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()
-            scores = np.random.default_rng([self.seed, *digest]).random(len(documents))
-            lists.append(best(documents.ids, scores, k))
+            lists.append(best(documents.ids, np.random.default_rng([self.seed, *digest]).random(len(documents)), k))
         return lists
 
     def size_in_bytes(self) -> int:

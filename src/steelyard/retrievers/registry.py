@@ -89,10 +89,8 @@ def adapter_of(value: Any) -> str:
     if isinstance(value, str):
         return "http" if value.startswith(("http://", "https://")) else "python"
     packages = [base.__module__.partition(".")[0] for base in type(value).__mro__]
-    found = next((_LIBRARIES[package] for package in packages if package in _LIBRARIES), None)
-    if found is None and hasattr(value, "__haystack_input__"):
-        return "haystack"
-    return found or "python"
+    otherwise = "haystack" if hasattr(value, "__haystack_input__") else "python"
+    return next((_LIBRARIES[package] for package in packages if package in _LIBRARIES), otherwise)
 
 
 def retriever(name: str, settings: Any = None) -> Retriever:
@@ -139,8 +137,7 @@ def from_spec(spec: Spec) -> Retriever:
     if isinstance(spec, Mapping):
         if len(spec) != 1:
             raise RetrieverError(f"expected one retriever name with its settings, got {sorted(map(str, spec))}.")
-        name, settings = next(iter(spec.items()))
-        return retriever(name, settings)
+        return retriever(*next(iter(spec.items())))
     return from_object(spec)
 
 
@@ -189,12 +186,19 @@ def list_retrievers() -> Listing[Entry]:
     >>> list_retrievers()["random"].settings
     ('seed=0', 'name')
     """
+
+    def shown(parameter: inspect.Parameter) -> str:
+        default = parameter.default
+        text = f"[{', '.join(map(str, default))}]" if isinstance(default, (list, tuple)) else str(default)
+        more = " (needed)" if default is parameter.empty else "" if default is None else f"={text}"
+        return f"{parameter.name}{more}"
+
     entries = {}
     for name in _KNOWN:
         cls, preset = class_of(name)
         first, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("\n")
         implied = ", ".join(f"{key}={value}" for key, value in preset.items())
-        settings = tuple(_setting(p) for p in inspect.signature(cls).parameters.values() if p.name not in preset)
+        settings = tuple(shown(each) for each in inspect.signature(cls).parameters.values() if each.name not in preset)
         what = f"{first} Here {implied}." if implied else first
         about = f"{settings_text(cls)}\n\n{rest.partition('>>>')[0].strip()}".strip()
         entries[name] = Entry(name, what, settings, getattr(cls, "extra", ""), about)
@@ -203,11 +207,3 @@ def list_retrievers() -> Listing[Entry]:
     entries[RUN] = Entry(RUN, what, ("path (needed)", "name"), "", about)
     columns = ("retriever", "what", "settings", "extra")
     return Listing(entries, columns, lambda each: (each.name, each.what, ", ".join(each.settings), each.extra))
-
-
-def _setting(parameter: inspect.Parameter) -> str:
-    if parameter.default is parameter.empty:
-        return f"{parameter.name} (needed)"
-    default = parameter.default
-    shown = f"[{', '.join(map(str, default))}]" if isinstance(default, (list, tuple)) else str(default)
-    return parameter.name if default is None else f"{parameter.name}={shown}"

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
-from steelyard.checks import is_number, unknown_name
+from steelyard.checks import is_number, number_between, unknown_name, whole_number
 from steelyard.ids import kind_of
-from steelyard.retrievers.base import RetrieverError, number, unknown, whole
+from steelyard.retrievers.base import RetrieverError, unknown
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -55,6 +55,12 @@ USUAL_HELP = {
     "timeout": "seconds for one request, from the connection to the end of the response",
 }
 """The help of settings that several retrievers have, by name; a declaration replaces it."""
+
+_WITHOUT_KEY = (
+    *("name", "target", "folder", "version", "id", "text", "of", "model", "vectors", "filter", "arguments"),
+    *("api_key", "concurrency", "headers", "retries", "timeout"),
+)
+"""Settings that results do not depend on, or that `settings()` has in another form, unless they declare a key."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +111,9 @@ class Setting:
         if (isinstance(value, bool) and bool in self.types) or (isinstance(value, Mapping) and self._is_mapping):
             return value
         if int in self.types:
-            return whole(label, f"`{self.name}`", value, int(self.low))
+            return whole_number(f"{label}: `{self.name}`", value, int(self.low), error=RetrieverError)
         if float in self.types:
-            return number(label, f"`{self.name}`", value, self.low, self.high)
+            return number_between(f"{label}: `{self.name}`", value, self.low, self.high, error=RetrieverError)
         if (isinstance(value, str | Path) or is_number(value)) and str in self.types:
             return value
         if self.choices and bool not in self.types:
@@ -145,8 +151,8 @@ def setting(
     kinds: the kinds of index that it is a parameter of; the others refuse it.
     only: `corpus` or `target`, if it applies to one of them; the other refuses it.
     needed: a target needs it.
-    key: its key in `settings()`, by default its name; None if results do not depend on it, or if `settings()` has it
-        in another form.
+    key: its key in `settings()`, by default its name, or None for _WITHOUT_KEY; None if results do not depend on it, or
+        if `settings()` has it in another form.
     alias: its name, if the attribute cannot have that name.
     kw_only: for type checkers; the target may be given by position.
     """
@@ -169,10 +175,10 @@ def _declared_settings(cls: type) -> dict[str, Setting]:
             members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
             types = tuple(member for member in members if member is not type(None))
             optional = type(None) in get_args(hint)
-            found.append(replace(value, help=help, attribute=attribute, types=types, optional=optional))
+            key = None if value.key == "" and attribute in _WITHOUT_KEY else value.key
+            found.append(replace(value, help=help, key=key, attribute=attribute, types=types, optional=optional))
     # The target is the first, so that it can be given by position and as `name: target` in bench.yaml.
-    in_order = sorted(found, key=lambda declared: declared.name != "target")
-    return {declared.name: declared for declared in in_order}
+    return {declared.name: declared for declared in sorted(found, key=lambda declared: declared.name != "target")}
 
 
 def check_names(name: str, chosen: Iterable[str], allowed: Iterable[str]) -> None:
@@ -200,8 +206,10 @@ class Declared(_Fields):
     """The settings that can be its label in tables; otherwise it is the name of the retriever."""
     existing_by: ClassVar[str] = "target"
     """The setting with which an existing collection is searched, and the corpus is not indexed."""
+    kind = ""
+    """The kind of its index, of a retriever that has several."""
 
-    name: str | None = setting(default=None, key=None)
+    name: str | None = setting(default=None)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -247,10 +255,7 @@ class Declared(_Fields):
     def _parameters(self) -> dict[str, Any]:
         """The parameters of the chosen kind of index, with their values."""
         entries = self.declared.values()
-        return {entry.name: getattr(self, entry.attribute) for entry in entries if self._kind() in entry.kinds}
-
-    def _kind(self) -> str:
-        return str(getattr(self, "kind", ""))
+        return {entry.name: getattr(self, entry.attribute) for entry in entries if self.kind in entry.kinds}
 
     def _check_scope(self, given: set[str]) -> None:
         """Raise for a setting of another kind of index, of the corpus or of a target, and for a missing one."""
@@ -259,9 +264,9 @@ class Declared(_Fields):
                 raise RetrieverError(f"{self.label}: a target needs `{name}`: {entry.help}.")
             if name not in given:
                 continue
-            if entry.kinds and self._kind() not in entry.kinds:
+            if entry.kinds and self.kind not in entry.kinds:
                 raise RetrieverError(
-                    f"{self.label}: an index of kind {self._kind()} has no `{name}`; that is a parameter of "
+                    f"{self.label}: an index of kind {self.kind} has no `{name}`; that is a parameter of "
                     f"{' and '.join(entry.kinds)}."
                 )
             if entry.only == "corpus" and self._existing:
@@ -282,7 +287,7 @@ class Declared(_Fields):
             entry.key or entry.name: str(value) if isinstance(value, Path) else value
             for entry in self.declared.values()
             for value in [getattr(self, entry.attribute)]
-            if entry.key is not None and entry.only in (None, mode) and (not entry.kinds or self._kind() in entry.kinds)
+            if entry.key is not None and entry.only in (None, mode) and (not entry.kinds or self.kind in entry.kinds)
         }
 
 

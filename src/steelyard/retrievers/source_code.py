@@ -30,7 +30,7 @@ def describe_callable(function: Callable[..., object]) -> str:
         source = inspect.getsource(named)
     except (OSError, TypeError):
         return name
-    imported = "" if _is_steelyard(named.__module__) else code_hash(named.__module__)
+    imported = "" if named.__module__.partition(".")[0] == "steelyard" else code_hash(named.__module__)
     return f"{name}#{sha256(f'{source}{imported}'.encode()).hexdigest()[:12]}"
 
 
@@ -63,7 +63,7 @@ def user_files(module: str) -> dict[str, Path]:
     while waiting:
         name = waiting.pop()
         for other in {*_imported(name, found[name]), *_referenced(name)}:
-            file = None if other in found or _is_steelyard(other) else _file(other)
+            file = None if other in found or other.partition(".")[0] == "steelyard" else _file(other)
             if file is not None and not _is_installed(file):
                 found[other] = file
                 waiting.append(other)
@@ -121,22 +121,14 @@ def _referenced(name: str) -> Iterator[str]:
     for value in list(vars(loaded).values()) if loaded is not None else ():
         if isinstance(value, ModuleType):
             module = value.__name__
-        elif isinstance(value, (type, FunctionType)):
-            module = value.__module__
         else:
-            module = type(value).__module__
+            module = (value if isinstance(value, (type, FunctionType)) else type(value)).__module__
         if isinstance(module, str) and module:
             yield from _with_parents(module)
-
-
-def _is_steelyard(name: str) -> bool:
-    return name.partition(".")[0] == "steelyard"
 
 
 def _is_installed(file: Path) -> bool:
     """Whether a file belongs to the standard library or to an installed package."""
     path = file.resolve()
-    if any(part in _INSTALLED for part in path.parts):
-        return True
     library = [Path(sysconfig.get_paths()[kind]).resolve() for kind in ("stdlib", "platstdlib")]
-    return any(folder in path.parents for folder in library)
+    return any(part in _INSTALLED for part in path.parts) or any(folder in path.parents for folder in library)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.retrievers.base import Floats, Integers, RetrieverError, top_k, unknown
-from steelyard.retrievers.graph import Bools, GraphIndex, GraphRetriever, draw
+from steelyard.retrievers.graph import Bools, DocumentGraph, GraphRetriever, draw, query_draws
 from steelyard.retrievers.settings import setting
 
 IRRELEVANT, DEAD_END, OVER_VISITED = "irrelevant", "dead-end", "over-visited"
@@ -175,14 +175,11 @@ class SwarmRerank(GraphRetriever):
         """Everything that its results depend on."""
         return {**super().settings(), "leap_when": list(self.moves.leap_when)}
 
-    def _candidates(self) -> int:
-        return self.candidates
-
-    def _cells(self, index: GraphIndex) -> int:
-        candidates = min(self.candidates, len(index))
+    def _cells(self, graph: DocumentGraph) -> int:
+        candidates = min(self.candidates, len(graph))
         return candidates * max(3 * candidates, 3 * self.agents, self.steps)
 
-    def _scores(self, index: GraphIndex, queries: list[str], similarities: Floats) -> Floats:
+    def _scores(self, graph: DocumentGraph, queries: list[str], similarities: Floats) -> Floats:
         chosen = np.stack([top_k(row, self.candidates) for row in similarities])
         nearest = np.take_along_axis(similarities, chosen, axis=1)
         span = nearest[:, :1] - nearest[:, -1:]
@@ -190,11 +187,11 @@ class SwarmRerank(GraphRetriever):
         candidate_fit = np.take_along_axis(fit, chosen, axis=1)
         scores = self.dense * fit
         if self.agents or self.quality:
-            edges = np.stack([index.graph.among(positions) for positions in chosen])
+            edges = np.stack([graph.among(positions) for positions in chosen])
             added = self.quality * quality(edges, candidate_fit)
             if self.agents:
-                vectors = index.dense.vectors[chosen].astype(np.float64)
-                draws = self._draws(queries, (self.steps, self.agents))
+                vectors = self._dense.vectors[chosen].astype(np.float64)
+                draws = np.stack([query_draws(self.seed, query, (self.steps, self.agents)) for query in queries])
                 likeness = vectors @ vectors.transpose(0, 2, 1)
                 added += self.votes * votes(edges, likeness, candidate_fit, draws, self.moves)
             np.put_along_axis(scores, chosen, np.take_along_axis(scores, chosen, axis=1) + added, axis=1)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TypeAlias
+from itertools import chain, starmap
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -268,8 +268,7 @@ _ALONE = (
 _WHOLE = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xAC00, 0xD7A4))
 
 
-@dataclass(frozen=True)
-class PlainCharacters:
+class PlainCharacters(NamedTuple):
     """A tokenizer for the kernel. characters: for each code point, its form and its kind; 0 if it is not plain.
 
     A text of plain characters has the tokens that its forms have one by one.
@@ -277,7 +276,7 @@ class PlainCharacters:
 
     characters: npt.NDArray[np.uint32]
     stems: bool
-    stop_words: tuple[str, ...]
+    stop_words: list[str]
 
 
 def plain_characters(tokenize: Tokenizer) -> PlainCharacters | None:
@@ -289,33 +288,26 @@ def plain_characters(tokenize: Tokenizer) -> PlainCharacters | None:
 def _plain_characters(tokenize: Tokenizer) -> PlainCharacters:
     table = np.zeros(_CHARACTERS, np.uint32)
     if tokenize is whitespace:
-        points = np.arange(_CHARACTERS, dtype=np.uint32)
-        table[:] = points << _KIND_BITS | _LETTER
+        table[:] = np.arange(_CHARACTERS, dtype=np.uint32) << _KIND_BITS | _LETTER
         table[[point for point in range(_CHARACTERS) if chr(point).isspace()]] = _SEPARATOR
         table[0xD800:0xE000] = _NOT_PLAIN
-        return PlainCharacters(table, False, ())
+        return PlainCharacters(table, False, [])
     if tokenize is default:
         for first, last in _WHOLE:
             table[first:last] = np.arange(first, last, dtype=np.uint32) << _KIND_BITS | _UNSPACED_KIND
-    for point, form in _forms(normalised=tokenize is default):
-        if tokenize is words:
-            kind = _LETTER if _WORD.fullmatch(form) else _SEPARATOR
-        else:
-            match = _RUN.fullmatch(form)
-            kind = _SEPARATOR if match is None else _UNSPACED_KIND if match[1] else _LETTER
-        table[point] = ord(form) << _KIND_BITS | kind
-    return PlainCharacters(table, True, tuple(sorted(STOP_WORDS)))
-
-
-def _forms(normalised: bool) -> Iterator[tuple[int, str]]:
-    """Code points with their lower-case forms, where these do not depend on neighbours and have one character."""
-    for point in (point for first, last in _ALONE for point in range(first, last)):
+    pattern = _WORD if tokenize is words else _RUN
+    # Code points whose lower-case forms do not depend on neighbours and have one character.
+    for point in chain.from_iterable(starmap(range, _ALONE)):
         character = chr(point)
-        form = unicodedata.normalize("NFKC", character) if normalised else character
+        form = unicodedata.normalize("NFKC", character) if tokenize is default else character
         if len(form) != 1 or not any(first <= ord(form) < last for first, last in _ALONE):
             continue
+        lower = form.lower()
         # The capital sigma at the end of a word has another form.
-        if unicodedata.combining(character) or unicodedata.combining(form) or form == "\u03a3":
+        if unicodedata.combining(character) or unicodedata.combining(form) or form == "\u03a3" or len(lower) != 1:
             continue
-        if len(form.lower()) == 1:
-            yield point, form.lower()
+        match = pattern.fullmatch(lower)
+        # Only _RUN has a group, of characters without spaces between words.
+        kind = _SEPARATOR if match is None else _UNSPACED_KIND if any(match.groups()) else _LETTER
+        table[point] = ord(lower) << _KIND_BITS | kind
+    return PlainCharacters(table, True, sorted(STOP_WORDS))

@@ -13,15 +13,17 @@ from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from types import FunctionType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from steelyard.checks import is_whole
 from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.documents import DocIds, Keep, read_answer
 from steelyard.retrievers.adapters.targets import called, identity_of, label_of, load_target, package
-from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_queries, number, unused_name
+from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_queries, unused_name
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.user_code import await_user_code, no_child_returns
+
+_Calls: TypeAlias = "SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]"
 
 
 class TimeLimit:
@@ -35,10 +37,9 @@ class TimeLimit:
     """
 
     def __init__(self, seconds: float | None, label: str) -> None:
-        self.seconds = None if seconds is None else number(label, "`timeout`", seconds, 1e-3)
-        self._label = label
-        self._idle: list[_Worker] = []
-        weakref.finalize(self, _stop, self._idle)
+        self.seconds, self._label = seconds, label
+        self._idle: list[_Calls] = []
+        weakref.finalize(self, _end, self._idle)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TimeLimit:
         return TimeLimit(self.seconds, self._label)
@@ -49,15 +50,17 @@ class TimeLimit:
             with no_child_returns():
                 return call()
         try:
-            worker = self._idle.pop()
+            calls = self._idle.pop()
         except IndexError:
-            worker = _Worker()
+            calls = SimpleQueue()
+            threading.Thread(target=_work, args=(calls,), daemon=True, name="steelyard-call").start()
         limit = None if times is None else times * self.seconds
-        result = worker.start(call)
+        result: Future[Any] = Future()
+        calls.put((call, result))
         if not wait([result], limit).done:
-            worker.stop()
+            calls.put(None)
             raise self.late(limit)
-        self._idle.append(worker)
+        self._idle.append(calls)
         return result.result()
 
     def late(self, limit: float | None) -> RetrieverError:
@@ -67,36 +70,21 @@ class TimeLimit:
         )
 
 
-class _Worker:
-    """A thread that makes one call after the other."""
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
-        threading.Thread(target=self._work, daemon=True, name="steelyard-call").start()
-
-    def start(self, call: Callable[[], Any]) -> Future[Any]:
-        result: Future[Any] = Future()
-        self._calls.put((call, result))
-        return result
-
-    def stop(self) -> None:
-        """Let the thread end after its current call."""
-        self._calls.put(None)
-
-    def _work(self) -> None:
-        while (task := self._calls.get()) is not None:
-            call, result = task
-            try:
-                with no_child_returns():
-                    found = call()
-                result.set_result(found)
-            except BaseException as error:
-                result.set_exception(error)
+def _work(calls: _Calls) -> None:
+    """Make one call after the other, until there is None in place of a call."""
+    while (task := calls.get()) is not None:
+        call, result = task
+        try:
+            with no_child_returns():
+                found = call()
+            result.set_result(found)
+        except BaseException as error:
+            result.set_exception(error)
 
 
-def _stop(workers: list[_Worker]) -> None:
-    for worker in workers:
-        worker.stop()
+def _end(threads: list[_Calls]) -> None:
+    for calls in threads:
+        calls.put(None)
 
 
 def ask_each(ask: Callable[[str], Any], queries: Sequence[str], concurrency: int) -> list[Any]:
@@ -163,13 +151,12 @@ class Wrapped(Declared):
     """Path to the score of a document."""
 
     folder: str | Path | None = setting(
-        "the folder of relative paths and of modules; the working directory by default", default=None, key=None
+        "the folder of relative paths and of modules; the working directory by default", default=None
     )
     version: str | None = setting(
         "version of the data that is searched; results are cached between benches while the settings and the code of "
         "the target are unchanged",
         default=None,
-        key=None,
     )
 
     @property
@@ -197,15 +184,14 @@ class Wrapped(Declared):
 
     def ask(self, queries: list[str], k: int) -> list[Any]:
         """Per query, its result as it was returned: the part of `retrieve` that is not ours, for measuring its time."""
-        found = self._ask(queries, k)
-        return [list(islice(answer, k)) if isinstance(answer, Iterator) else answer for answer in found]
+        return [list(islice(answer, k)) if isinstance(answer, Iterator) else answer for answer in self._ask(queries, k)]
 
     def read(self, queries: Sequence[str], answers: Sequence[Any], k: int) -> list[Ranked]:
         """The results of `ask` as (document id, score) pairs."""
-        return [
-            read_answer(answer, self._ids, self.label, query, k, self.score_path)
-            for query, answer in zip(queries, answers, strict=True)
-        ]
+        return [self._read(answer, query, k) for query, answer in zip(queries, answers, strict=True)]
+
+    def _read(self, answer: Any, query: str, k: int) -> Ranked:
+        return read_answer(answer, self._ids, self.label, query, k, self.score_path)
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
@@ -228,17 +214,22 @@ class Wrapped(Declared):
 class Called(Wrapped):
     """The settings of retrievers that call an object of the user's."""
 
-    id: str = setting(
-        "path to the id of a document: `id`, `metadata.KEY`, another path, or `hash`", default="id", key=None
+    target: Any = setting(
+        "the object, or `package.module:attribute`; a class or a function is called to create it",
+        default=None,
+        kw_only=False,
     )
-    text: str | None = setting(default=None, key=None)
-    concurrency: int = setting(default=1, low=1, key=None)
+    id: str = setting("path to the id of a document: `id`, `metadata.KEY`, another path, or `hash`", default="id")
+    text: str | None = setting(default=None)
+    concurrency: int = setting(default=1, low=1)
     arguments: Mapping[str, Any] | None = setting(
         "keyword arguments of the class or of the function that makes the object, or of every call of a function; "
         "${VARIABLE} in them is read from the environment",
         default=None,
-        key=None,
     )
+
+    def _label(self) -> str:
+        return str(self.name or label_of(self.target))
 
 
 class LibraryRetriever(Called):
@@ -248,16 +239,6 @@ class LibraryRetriever(Called):
     """The module of the library."""
     methods: ClassVar[tuple[str, ...]]
     """The target has one of these methods."""
-
-    target: Any = setting(
-        "the object, or `package.module:attribute`; a class or a function is called to create it",
-        default=None,
-        key=None,
-        kw_only=False,
-    )
-
-    def _label(self) -> str:
-        return str(self.name or label_of(self.target))
 
     def _set_up(self) -> None:
         library = self.extra

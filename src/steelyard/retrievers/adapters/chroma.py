@@ -12,7 +12,6 @@ from uuid import uuid4
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
-from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
 
@@ -27,12 +26,12 @@ class Chroma(VectorEngine):
     retriever = extra = "chroma"
     module = "chromadb"
     labelled_by = ("name", "collection")
+    embeds_queries = True
 
     target: Any = setting(
         "a client, the URL of a server, the folder of an existing database, or `package.module:attribute`, with "
         "`collection`; nothing is written to it",
         default=None,
-        key=None,
         kw_only=False,
     )
     m: int = setting(default=16, low=1, only="corpus")
@@ -41,16 +40,12 @@ class Chroma(VectorEngine):
     collection: str | None = setting(default=None, only="target", needed=True)
     where: Mapping[str, Any] | None = setting("filter of Chroma, as in {year: 2020}", default=None, only="target")
     id: str = setting(
-        "path to the id: `id` is Chroma's; `metadata.KEY` a key of its metadata; or `hash`",
-        default="id",
-        only="target",
-        key=None,
+        "path to the id: `id` is Chroma's; `metadata.KEY` a key of its metadata; or `hash`", default="id", only="target"
     )
-    api_key: str | None = setting(default=None, only="target", key=None)
+    api_key: str | None = setting(default=None, only="target")
 
     def _set_up(self) -> None:
         super()._set_up()
-        self._bytes = 0
         self._filter = {PASSES: True} if self.filter is not None else dict(self.where) if self.where else None
         if self._existing:
             self._key = opened({"api_key": self.api_key}, self.label)["api_key"]
@@ -59,12 +54,7 @@ class Chroma(VectorEngine):
     def _target_identity(self) -> dict[str, Any]:
         return super()._target_identity() if isinstance(self.target, str) else identity_of(self.target, self.version)
 
-    def size_in_bytes(self) -> int:
-        """The vectors of the corpus; the memory of the graph is not known."""
-        return self._bytes + super().size_in_bytes()
-
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
-        assert vectors is not None
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         client = self._package.EphemeralClient(self._settings_of_client())
         name = f"steelyard-{uuid4().hex}"
         graph = {"max_neighbors": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
@@ -78,18 +68,14 @@ class Chroma(VectorEngine):
             collection.add(ids=list(map(str, rows)), embeddings=vectors[rows.start : rows.stop], metadatas=passes)
         self._client, self._bytes = collection, vectors.nbytes
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
+    def _search(self, query: str, vector: Vectors, k: int) -> Any:
         wanted = ["distances", "metadatas", "documents"] if self._existing else ["distances"]
-        asked = {"query_texts": [query]} if vector is None else {"query_embeddings": vector[None, :]}
+        asked = {"query_texts": [query]} if self._source is None else {"query_embeddings": vector[None, :]}
         answer = self._client.query(**asked, n_results=k, where=self._filter, include=wanted)
         if self._existing:
             return answer
         pairs = zip(answer["ids"][0], answer["distances"][0], strict=True)
         return [(int(position), 1 - distance) for position, distance in pairs]
-
-    def _vector_source(self) -> Dense | None:
-        own = self._existing and self.of is None and self.model is None and self.vectors is None
-        return None if own else super()._vector_source()
 
     def _open(self) -> Any:
         client = self._target_client()

@@ -51,10 +51,7 @@ def steps_of(path: str, label: str) -> list[str | int]:
                 "expected keys and positions, as in hits[*].id or metadata.source."
             )
         key, position, quoted = found.groups()
-        if position is None:
-            steps.append(key if quoted is None else quoted)
-        else:
-            steps.append(EVERY if position == EVERY else int(position))
+        steps.append(key or quoted or (EVERY if position == EVERY else int(position)))
         rest = rest[found.end() :]
     return steps
 
@@ -167,17 +164,14 @@ class DocIds:
     def __init__(self, setting: str, label: str, text: str | None = None, keep: Keep | None = None) -> None:
         if not isinstance(setting, str) or not setting.strip():
             raise RetrieverError(f"{label}: `id` is {setting!r}; expected id, metadata.KEY, a path to the id, or hash.")
-        self.setting = setting.strip()
-        self.text = text
-        self._label = label
+        self.setting, self.text, self._label = setting.strip(), text, label
         self._ways = _ways(self.setting, ID_NAMES, label)
         self._text_ways = _ways(text, TEXT_NAMES, label)
         if all(len(way) == 1 for way in self._text_ways):
             self._text_ways += [[metadata, *way] for metadata in METADATA_NAMES for way in list(self._text_ways)]
         self._by_text: dict[bytes, str] | None = None
         self._seen: list[Any] = []
-        self._makes_ids = False
-        self.keep = keep
+        self._makes_ids, self.keep = False, keep
 
     def learn(self, corpus: Mapping[str, str]) -> None:
         """Keep a hash of every text of a corpus, if ids are found by text; without a corpus, make ids from texts."""
@@ -268,8 +262,7 @@ class DocIds:
         """An id as text."""
         if type(found) is str and found.isascii():
             return found
-        given = str(found) if isinstance(found, UUID) else found
-        return text_ids([given], "document id", f"{self._label}: {where}")[0]
+        return text_ids([str(found) if isinstance(found, UUID) else found], "document id", f"{self._label}: {where}")[0]
 
     def of_text(self, text: Any, where: str) -> str:
         """The id of the document of the corpus with this text."""
@@ -318,9 +311,8 @@ def _ways(setting: str | None, usual: Sequence[str], label: str) -> list[list[st
     if setting is None or setting == usual[0]:
         return [[name] for name in usual]
     steps = steps_of(setting, label)
-    if steps[0] == METADATA_NAMES[0]:
-        return [[name, *steps[1:]] for name in METADATA_NAMES]
-    return [steps]
+    names = METADATA_NAMES if steps[0] == METADATA_NAMES[0] else steps[:1]
+    return [[name, *steps[1:]] for name in names]
 
 
 def _by_text(corpus: Mapping[str, str], label: str) -> dict[bytes, str]:
@@ -390,9 +382,8 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     found = with_scores(
         [_pair(item, ids, score, label, f"document {rank} of {where}") for rank, item in enumerate(items, 1)]
     )
-    if not items or score != SCORE_NAMES[0] or isinstance(items[0], (str, tuple, list)):
-        return found
-    return without_distances(found) if _usual_score(items[0])[0] in DISTANCE_NAMES else found
+    records = items and score == SCORE_NAMES[0] and not isinstance(items[0], (str, tuple, list))
+    return without_distances(found) if records and _usual_score(items[0])[0] in DISTANCE_NAMES else found
 
 
 def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: int, score: str) -> Ranked:
@@ -416,8 +407,12 @@ def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: i
     def listed(name: str, found: Any, most: int = MOST_OF_A_STAGE) -> Ranked:
         return read_answer(found, ids, f"{label}: stage {name}", query, most, score)
 
-    given = {name: found["calls"] for name, found in stages.items() if _has_calls(found)}
-    calls = {name: [listed(name, each) for each in found] for name, found in given.items()}
+    # Several calls of a stage: {"calls": [[...], [...]]}, and under "list" what it returned.
+    calls = {
+        name: [listed(name, each) for each in found["calls"]]
+        for name, found in stages.items()
+        if isinstance(found, Mapping) and set(found) <= {"calls", "list"} and _is_list(found.get("calls"))
+    }
     found: dict[str, Ranked] = {}
     for name, each in stages.items():
         most = k if name == list(stages)[-1] else MOST_OF_A_STAGE
@@ -427,11 +422,6 @@ def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: i
         else:
             found[name] = listed(name, each["list"] if name in calls else each, most)
     return Staged.of(found, reads, calls)
-
-
-def _has_calls(found: Any) -> bool:
-    """Whether a stage has several calls: {"calls": [[...], [...]]}, and under "list" what it returned."""
-    return isinstance(found, Mapping) and set(found) <= {"calls", "list"} and _is_list(found.get("calls"))
 
 
 def without_distances(found: Ranked) -> Ranked:
@@ -478,9 +468,7 @@ def _plain_list(answer: Any, label: str, where: str) -> Ranked | None:
 def with_scores(found: Sequence[tuple[str, float | None]]) -> Ranked:
     """The list with its scores, or with 1/rank if a score is missing."""
     scored = [(doc, score) for doc, score in found if score is not None]
-    if len(scored) == len(found):
-        return scored
-    return [(doc, 1 / rank) for rank, (doc, _) in enumerate(found, 1)]
+    return scored if len(scored) == len(found) else [(doc, 1 / rank) for rank, (doc, _) in enumerate(found, 1)]
 
 
 def read_score(value: Any, label: str, where: str) -> float | None:
@@ -532,8 +520,7 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
         if texts is not None and len(texts) == len(ids) == len(ids if scores is None else scores):
             return _records({"id": ids, "text": texts, **({} if scores is None else {"score": scores})})
         if scores is None and _is_list(answer.get("distances")):
-            pairs = zip(ids, answer["distances"], strict=False)
-            return [{"id": doc, "distance": distance} for doc, distance in pairs]
+            return [{"id": doc, "distance": each} for doc, each in zip(ids, answer["distances"], strict=False)]
         if scores is None:
             return list(ids)
         if not _is_list(scores) or len(scores) != len(ids):

@@ -29,7 +29,6 @@ class Elasticsearch(Wrapped):
         "the URL of the index, `http://localhost:9200/passages`, which needs no package; or a client, as an object or "
         "`package.module:attribute`, with `index`",
         default=None,
-        key=None,
         kw_only=False,
     )
     index_name: str | None = setting("the name of the index, for a client", default=None, alias="index")
@@ -42,12 +41,11 @@ class Elasticsearch(Wrapped):
     id: str = setting(
         "`id` is the hit's `_id`; or `metadata.KEY`, a field of its `_source`; or `hash`, of the field searched",
         default="id",
-        key=None,
     )
-    headers: Mapping[str, str] | None = setting(default=None, key=None)
-    timeout: float = setting(default=10.0, low=1e-3, key=None)
-    retries: int = setting(default=2, key=None)
-    concurrency: int = setting(default=1, low=1, key=None)
+    headers: Mapping[str, str] | None = setting(default=None)
+    timeout: float = setting(default=10.0, low=1e-3)
+    retries: int = setting(default=2)
+    concurrency: int = setting(default=1, low=1)
 
     def _label(self) -> str:
         at_url = urlsplit(self.target).path.strip("/") if self._is_url() else ""

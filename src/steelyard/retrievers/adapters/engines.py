@@ -46,8 +46,8 @@ class Engine(Wrapped):
     selects_texts: ClassVar[bool] = False
     """Whether the texts are selected by their column, and `text` is not a path into an answer."""
 
-    target: Any = setting("an existing collection; nothing is written to it", default=None, key=None, kw_only=False)
-    text: str | None = setting(default=None, only="target", key=None)
+    target: Any = setting("an existing collection; nothing is written to it", default=None, kw_only=False)
+    text: str | None = setting(default=None, only="target")
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -56,6 +56,7 @@ class Engine(Wrapped):
         self._source: Dense | None = None
         self._row_ids: list[str] | None = None
         self._folder: Path | None = None
+        self._bytes = 0
         if self._existing:
             chosen = str(vars(self).get("id", self.id_path))
             path = chosen if chosen == HASH else self.id_path or chosen
@@ -97,7 +98,7 @@ class Engine(Wrapped):
                 self._source.index(corpus)
             return super().index(corpus)
         documents = checked_corpus(corpus, self.label)
-        vectors = None if self._source is None else self._source.index(corpus).vectors
+        vectors = _without_vectors(len(documents)) if self._source is None else self._source.index(corpus).vectors
         self._build(documents, vectors, passing(corpus, documents.ids, getattr(self, "filter", None), self.label))
         self._row_ids = documents.ids
         return self
@@ -123,19 +124,20 @@ class Engine(Wrapped):
         return known | ({"id": self._ids.setting} if self._existing else {})
 
     def size_in_bytes(self) -> int:
-        """The files of the index of the corpus; the size of an existing collection is not known."""
+        """The index of the corpus, its files or `_bytes` in memory; the size of an existing collection is not known."""
         files = [] if self._folder is None else [file for file in self._folder.rglob("*") if file.is_file()]
-        return super().size_in_bytes() + sum(file.stat().st_size for file in files)
+        return super().size_in_bytes() + self._bytes + sum(file.stat().st_size for file in files)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         if not self._existing:
             checked_index(self._row_ids, self.label)
         if self._source is None:
-            return [self._answer(query, None, k) for query in queries]
-        vectors = self._source.model_vectors(queries) if self._existing else self._source.embed(queries)
+            vectors = _without_vectors(len(queries))
+        else:
+            vectors = self._source.model_vectors(queries) if self._existing else self._source.embed(queries)
         return [self._answer(query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
 
-    def _answer(self, query: str, vector: Vectors | None, k: int) -> Any:
+    def _answer(self, query: str, vector: Vectors, k: int) -> Any:
         """The answer of `_search`; the error of an existing collection has its target."""
         try:
             return self._search(query, vector, k)
@@ -147,11 +149,11 @@ class Engine(Wrapped):
             target = self._identity.get("target")
             raise RetrieverError(masked(f"{self.label}: {target}: {error_text(error)}")) from error
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         """Index the documents by their positions; `kept` tells which of them the filter keeps."""
         raise NotImplementedError
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
+    def _search(self, query: str, vector: Vectors, k: int) -> Any:
         """The best k (position, score) pairs of own documents, or the answer of an existing collection."""
         raise NotImplementedError
 
@@ -159,12 +161,13 @@ class Engine(Wrapped):
 class VectorEngine(Engine):
     """A search engine for vectors, of a dense retriever or of a model."""
 
-    of: Any = setting("the dense retriever whose vectors are used, such as `dense`", default=None, key=None)
-    model: Any = setting("the model as for `dense`, instead of `of`", default=None, key=None)
-    vectors: Any = setting("the vectors of the documents as for `dense`, instead of `of`", default=None, key=None)
-    filter: Any = setting(
-        "search only among some of the documents, as for `dense`", default=None, only="corpus", key=None
-    )
+    embeds_queries: ClassVar[bool] = False
+    """Whether an existing collection can be searched by texts, without a model."""
+
+    of: Any = setting("the dense retriever whose vectors are used, such as `dense`", default=None)
+    model: Any = setting("the model as for `dense`, instead of `of`", default=None)
+    vectors: Any = setting("the vectors of the documents as for `dense`, instead of `of`", default=None)
+    filter: Any = setting("search only among some of the documents, as for `dense`", default=None, only="corpus")
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -181,6 +184,8 @@ class VectorEngine(Engine):
     def _vector_source(self) -> Dense | None:
         """The embeddings: those of another dense retriever (`of`), of a model, or of a file."""
         if self._existing and self.of is None and self.model is None and self.vectors is None:
+            if self.embeds_queries:
+                return None
             raise RetrieverError(
                 f"{self.label}: an existing collection needs `model`, the model that made its vectors, so that "
                 "questions are embedded by the same one: a name of sentence-transformers, or "
@@ -197,6 +202,10 @@ class VectorEngine(Engine):
                 f"{self.label}: `of` is {source.label}, which has no vectors; expected a dense retriever."
             )
         return source
+
+
+def _without_vectors(rows: int) -> Vectors:
+    return np.empty((rows, 0), np.float32)
 
 
 def opened(value: Any, label: str) -> Any:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.io.files import read_bytes, reading
 from steelyard.retrievers.adapters.engines import Kept, VectorEngine
@@ -32,7 +31,7 @@ class Faiss(VectorEngine):
     id_path = "id"
 
     target: str | Path | None = setting(
-        "the file of an existing index; `model` or `of` embeds the queries", default=None, key=None, kw_only=False
+        "the file of an existing index; `model` or `of` embeds the queries", default=None, kw_only=False
     )
     kind: str = setting(
         "`flat`, `hnsw`, `ivf`, or any text of faiss.index_factory, such as `IVF64,PQ16`", default="flat"
@@ -53,7 +52,6 @@ class Faiss(VectorEngine):
         super()._set_up()
         self._index: Any = None
         self._selector: Any = None
-        self._bits: npt.NDArray[np.uint8] | None = None
         if self._existing:
             path = self._path("file of an index")
             try:
@@ -92,8 +90,7 @@ class Faiss(VectorEngine):
         self._package.write_index(self._index, self._package.PyCallbackIOWriter(count))
         return size
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
-        assert vectors is not None
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         faiss, chosen = self._package, self._parameters
         width, product = vectors.shape[1], faiss.METRIC_INNER_PRODUCT
         if self.kind == "hnsw":
@@ -115,15 +112,13 @@ class Faiss(VectorEngine):
             raise RetrieverError(f"{self.label}: faiss could not index the corpus: {error}") from None
         finally:
             faiss.omp_set_num_threads(threads)
-        self._index = index
-        # The selector points into the bits, which must live as long as it does.
-        self._bits = None if kept is None else np.packbits(kept, bitorder="little")
-        self._selector = None
-        if kept is not None and self._bits is not None:
+        self._index, self._selector = index, None
+        if kept is not None:
+            # The selector points into the bits, which must live as long as it does.
+            self._bits = np.packbits(kept, bitorder="little")
             self._selector = faiss.IDSelectorBitmap(len(kept), faiss.swig_ptr(self._bits))
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[tuple[int, float]]:
-        assert vector is not None
+    def _search(self, query: str, vector: Vectors, k: int) -> list[tuple[int, float]]:
         try:
             scores, found = self._index.search(vector[None, :], k, params=self._search_parameters())
         except AssertionError:

@@ -52,9 +52,7 @@ def filled(template: Any, query: str, k: int, vector: Sequence[float] | None = N
         return template
     if template == "{k}":
         return k
-    if template == _VECTOR and vector is not None:
-        return vector
-    return filled_text(template, query, k)
+    return vector if template == _VECTOR and vector is not None else filled_text(template, query, k)
 
 
 def filled_text(template: str, query: str, k: int) -> str:
@@ -137,8 +135,10 @@ class JsonService:
             except AnswerError as error:
                 raise self._error(str(error)) from None
             except HTTPError as error:
-                problem = f"returned {error.code} {error.reason}{_start(error)}"
-                retry = error.code in _RETRIED
+                problem, retry = f"returned {error.code} {error.reason}", error.code in _RETRIED
+                with suppress(OSError, HTTPException), error:
+                    start = error.read(_SHOWN).decode("utf-8", "replace").strip()
+                    problem += f": {start}" if start else ""
             except (URLError, OSError, HTTPException) as error:
                 reason, retry = getattr(error, "reason", None) or error, True
                 late = f"did not respond within {self._timeout:g} s (`timeout` sets the limit)"
@@ -153,16 +153,6 @@ class JsonService:
 
     def _error(self, problem: str, kind: type[RetrieverError] = RetrieverError) -> RetrieverError:
         return kind(masked(f"{self._label}: {self.shown} {problem}."))
-
-
-def _start(error: HTTPError) -> str:
-    """The start of the body of an error, if it has one."""
-    try:
-        with error:
-            body = error.read(_SHOWN).decode("utf-8", "replace").strip()
-    except (OSError, HTTPException):
-        return ""
-    return f": {body}" if body else ""
 
 
 def host_of(url: Any, label: str) -> str:
@@ -212,7 +202,6 @@ class Http(Wrapped):
     target: Any = setting(
         "its URL, with {query} and {k} filled in: `http://localhost:8000/search?q={query}&k={k}`",
         default=None,
-        key=None,
         kw_only=False,
     )
     body: Any = setting(
@@ -222,26 +211,26 @@ class Http(Wrapped):
         "JSON path to the ids, as in `results[*].id` or `hits.hits[*]._source.key`; or `hash`, by the texts. Without a "
         "path, the response is read as the result of a function",
         default=None,
-        key=None,
     )
     score: str | None = setting(
         "JSON path to the scores, or to distances (`distance`); without one, they are 1/rank", default=None
     )
     text: str | None = setting(
-        "JSON path to the texts, as in `results[*].text`; by default they are found by the usual names", default=None
+        "JSON path to the texts, as in `results[*].text`; by default they are found by the usual names",
+        default=None,
+        key="text",
     )
     model: Any = setting(
-        "embeds the query for {vector}: a model as for `dense`, such as `package.module:attribute`",
-        default=None,
-        key=None,
+        "embeds the query for {vector}: a model as for `dense`, such as `package.module:attribute`", default=None
     )
-    headers: Mapping[str, str] | None = setting(default=None, key=None)
-    timeout: float = setting(default=10.0, low=1e-3, key=None)
-    retries: int = setting(default=2, key=None)
-    concurrency: int = setting("the number of requests at the same time", default=1, low=1, key=None)
+    headers: Mapping[str, str] | None = setting(default=None)
+    timeout: float = setting(default=10.0, low=1e-3)
+    retries: int = setting(default=2)
+    concurrency: int = setting("the number of requests at the same time", default=1, low=1)
     version: str | None = setting(
         "version of the data behind the service; results are cached between benches while the settings are unchanged",
         default=None,
+        key="version",
     )
 
     def _label(self) -> str:
@@ -254,15 +243,12 @@ class Http(Wrapped):
         if _QUERY not in self.target and _QUERY not in sent and _VECTOR not in sent:
             raise RetrieverError(f"{label}: neither the URL nor `body` contains {_QUERY}; add it where the query goes.")
         if (self.model is None) != (_VECTOR not in sent):
-            raise RetrieverError(
-                f"{label}: `body` has {_VECTOR}, which needs `model`, the model that embeds the query."
-                if self.model is None
-                else f"{label}: `model` embeds the query for {_VECTOR}, which `body` does not have."
-            )
+            missing = f"`body` has {_VECTOR}, which needs `model`, the model that embeds the query."
+            extra = f"`model` embeds the query for {_VECTOR}, which `body` does not have."
+            raise RetrieverError(f"{label}: {missing if self.model is None else extra}")
         self._dense = None if self.model is None else Dense(model=self.model, folder=self.folder, name=label)
         self._service = JsonService(self.target, label, self.body, self.headers, self.timeout, self.retries)
-        self._paths = {"id": _path(self.id, "id", label), "score": _path(self.score, "score", label)}
-        self._texts = _path(self.text, "text", label)
+        self._paths = {name: _path(getattr(self, name), name, label) for name in ("id", "score", "text")}
         self._ids = DocIds(self.id or "id", label)
         self._identity = {"target": self._service.shown, "headers": sorted(self._service.headers)}
         if self._dense is not None:
@@ -279,10 +265,6 @@ class Http(Wrapped):
             self._dense.index(corpus)
         return super().index(corpus)
 
-    def read(self, queries: Sequence[str], answers: Sequence[Any], k: int) -> list[Ranked]:
-        """The first k (document id, score) pairs of every response, in its order."""
-        return [self._read(answer, query, k) for query, answer in zip(queries, answers, strict=True)]
-
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         def ask(query: str) -> Any:
             vector = None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
@@ -292,18 +274,18 @@ class Http(Wrapped):
 
     def _read(self, answer: Any, query: str, k: int) -> Ranked:
         where = f"the result for {query[:60]!r}"
-        if self._texts is not None and self._ids.setting == HASH:
-            texts = self._values(answer, self._texts, "text")
+        if self._paths["text"] is not None and self._ids.setting == HASH:
+            texts = self._values(answer, "text")
             docs = [self._ids.of_text(text, where) for text in texts]
         elif self._paths["id"] is not None:
-            docs = [self._ids.plain(found, where) for found in self._values(answer, self._paths["id"], "id")]
-            texts = self._values(answer, self._texts, "text") if self._texts is not None else []
+            docs = [self._ids.plain(found, where) for found in self._values(answer, "id")]
+            texts = self._values(answer, "text")
         else:
-            return documents.read_answer(answer, self._ids, self.label, query, k)
+            return super()._read(answer, query, k)
         self._keep(answer, docs[:k], texts)
         if self._paths["score"] is None:
             return documents.with_scores([(doc, None) for doc in docs[:k]])
-        scores = self._values(answer, self._paths["score"], "score")
+        scores = self._values(answer, "score")
         if len(scores) != len(docs):
             raise RetrieverError(
                 f"{self.label}: {where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}."
@@ -325,11 +307,13 @@ class Http(Wrapped):
         for doc, record in zip(docs, records, strict=False):
             self._ids.keep_text(doc, record)
 
-    def _values(self, answer: Any, steps: Sequence[str | int], setting: str) -> list[Any]:
+    def _values(self, answer: Any, name: str) -> list[Any]:
+        """The values at the path of a setting; none without a path."""
+        steps = self._paths[name]
         try:
-            return list(documents.every(answer, steps))
+            return [] if steps is None else list(documents.every(answer, steps))
         except MissingError as missing:
-            raise RetrieverError(f"{self.label}: `{setting}` does not fit the response: {missing}.") from None
+            raise RetrieverError(f"{self.label}: `{name}` does not fit the response: {missing}.") from None
 
 
 def _path(setting: str | None, what: str, label: str) -> list[str | int] | None:

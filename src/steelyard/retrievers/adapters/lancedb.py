@@ -31,7 +31,6 @@ class LanceDB(VectorEngine):
     target: str | Path | None = setting(
         "the folder or the URI of an existing database, with `table`; nothing is written to it",
         default=None,
-        key=None,
         kw_only=False,
     )
     search: Literal["vector", "text", "hybrid"] = setting(
@@ -48,8 +47,8 @@ class LanceDB(VectorEngine):
     table: str | None = setting("the name of the table", default=None, only="target", needed=True)
     column: str | None = setting("the column of vectors, or of text if search is text", default=None, only="target")
     where: str | None = setting("filter of LanceDB, in SQL", default=None, only="target")
-    id: str = setting(default="id", only="target", key=None)
-    api_key: str | None = setting(default=None, only="target", key=None)
+    id: str = setting(default="id", only="target")
+    api_key: str | None = setting(default=None, only="target")
 
     def _label(self) -> str:
         by_search = self.retriever if self.search == "vector" else f"{self.retriever}-{self.search}"
@@ -76,13 +75,13 @@ class LanceDB(VectorEngine):
         remote = {"api_key": self._key["api_key"]} if self._key["api_key"] else {}
         return self._package.connect(self._address, **remote).open_table(self.table)
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         import pyarrow as pa
 
         columns: dict[str, Any] = {"position": pa.array(range(len(documents)), pa.int64())}
         if self.search != "vector":
             columns["text"] = documents.texts
-        if vectors is not None:
+        if self._source is not None:
             columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
         if kept is not None:
             columns[PASSES] = kept
@@ -91,13 +90,10 @@ class LanceDB(VectorEngine):
         indexes = self._package.index
         if "text" in columns:
             table.create_index("text", config=indexes.FTS())
-        if vectors is not None and self.kind != "flat":
+        if self._source is not None and self.kind != "flat":
             chosen = self._parameters
-            sizes = (
-                {"m": chosen["m"], "ef_construction": chosen["ef_construction"], "num_partitions": 1}
-                if self.kind == "hnsw"
-                else {"num_partitions": min(chosen["lists"], len(documents))}
-            )
+            sizes: dict[str, int] = {key: chosen[key] for key in ("m", "ef_construction") if key in chosen}
+            sizes["num_partitions"] = min(chosen.get("lists", 1), len(documents))
             config = getattr(indexes, _CLASSES[self.kind])(distance_type="cosine", **sizes)
             try:
                 table.create_index("vector", config=config)
@@ -107,7 +103,7 @@ class LanceDB(VectorEngine):
                 ) from None
         self._client = table
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
+    def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         asked = self._request(query, vector).limit(k)
         if self._condition is not None:
             before = {} if self.search == "text" else {"prefilter": True}
@@ -119,22 +115,22 @@ class LanceDB(VectorEngine):
             return [(row[column], self._score_of(row)) for row in rows]
         return [{column: row[column], "score": self._score_of(row), "text": row.get(text)} for row in rows]
 
-    def _request(self, query: str, vector: Vectors | None) -> Any:
+    def _request(self, query: str, vector: Vectors) -> Any:
         if self.search == "text":
             columns = {"fts_columns": self.column} if self.column else {}
             return self._client.search(query, query_type="fts", **columns)
         columns = {"vector_column_name": self.column} if self.column else {}
         if self.search == "hybrid":
-            both = self._client.search(query_type="hybrid", **columns).vector(vector).text(query)
-            return self._approximate(both).rerank(self._package.rerankers.RRFReranker())
-        return self._approximate(self._client.search(vector, **columns))
-
-    def _approximate(self, request: Any) -> Any:
+            asked = self._client.search(query_type="hybrid", **columns).vector(vector).text(query)
+        else:
+            asked = self._client.search(vector, **columns)
         if not self._existing:
-            request = request.distance_type("cosine")
+            asked = asked.distance_type("cosine")
         if "probes" in self._parameters:
-            request = request.nprobes(self._parameters["probes"])
-        return request.ef(self._parameters["ef_search"]) if "ef_search" in self._parameters else request
+            asked = asked.nprobes(self._parameters["probes"])
+        if "ef_search" in self._parameters:
+            asked = asked.ef(self._parameters["ef_search"])
+        return asked.rerank(self._package.rerankers.RRFReranker()) if self.search == "hybrid" else asked
 
     def _score_of(self, row: dict[str, Any]) -> float:
         if "_distance" in row and self.search == "vector":

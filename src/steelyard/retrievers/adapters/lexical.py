@@ -31,7 +31,7 @@ class Tantivy(Engine):
     module = "tantivy"
 
     target: str | Path | None = setting(
-        "the folder of an existing index; nothing is written to it", default=None, key=None, kw_only=False
+        "the folder of an existing index; nothing is written to it", default=None, kw_only=False
     )
     tokenizer: str = setting(
         "tokenizer: `en_stem` (English stems), `default` (words in lower case), `whitespace` or `raw`",
@@ -39,7 +39,7 @@ class Tantivy(Engine):
         only="corpus",
     )
     fields: str = setting("the fields that are searched, separated by spaces", default="text", only="target", key=None)
-    id: str = setting("the stored field with the id", default="id", only="target", key=None)
+    id: str = setting("the stored field with the id", default="id", only="target")
 
     def _set_up(self) -> None:
         super()._set_up()
@@ -56,7 +56,7 @@ class Tantivy(Engine):
         fields = {"fields": self._fields} if self._existing else {}
         return super().settings() | {"id": self.id} | fields
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         schema = self._package.SchemaBuilder()
         schema.add_text_field("id", stored=True, tokenizer_name="raw")
         schema.add_text_field("text", tokenizer_name=self.tokenizer)
@@ -73,7 +73,7 @@ class Tantivy(Engine):
         index.reload()
         self._client = index
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
+    def _search(self, query: str, vector: Vectors, k: int) -> Any:
         words = " ".join(_WORD.findall(query.lower()))
         if not words:
             return []

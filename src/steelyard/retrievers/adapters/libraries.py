@@ -88,7 +88,6 @@ class LlamaIndex(LibraryRetriever):
         "`id` is the id of the node; `document` is the id of the document that the node was cut from; or "
         "`metadata.KEY`, or `hash`",
         default="id",
-        key=None,
     )
     own_k: bool = setting(
         "true leaves the number of nodes to the retriever; by default `similarity_top_k` is set to k", default=False
@@ -139,7 +138,6 @@ class Haystack(LibraryRetriever):
         "`id`, `metadata.KEY` (Haystack's meta), or `hash`; Haystack's own ids are hashes of the document, so the ids "
         "of a dataset are usually in the metadata",
         default="id",
-        key=None,
     )
     own_k: bool = setting("true leaves the number of documents to the component", default=False, key=None)
 
@@ -147,10 +145,10 @@ class Haystack(LibraryRetriever):
         super()._set_up()
         self._is_pipeline = hasattr(self._object, "add_component")
         if self.inputs is None:
-            self.inputs = self._default_inputs(self.own_k)
+            self.inputs = self._default_inputs()
         self._output = None if self.output is None else steps_of(self.output, self.label)
 
-    def _default_inputs(self, own_k: bool) -> dict[str, Any]:
+    def _default_inputs(self) -> dict[str, Any]:
         """The inputs that get the query and k, of those that are open."""
         if not self._is_pipeline:
             parameters = inspect.signature(self._object.run).parameters
@@ -159,15 +157,19 @@ class Haystack(LibraryRetriever):
                     f"{self.label}: `run` takes {', '.join(parameters)}, but not {' or '.join(_QUERY_INPUTS)}; use a "
                     "retriever that takes an embedding in a pipeline with its embedder."
                 )
-            return _filled_inputs(parameters, own_k)
+            return self._filled(parameters)
         sockets = self._object.inputs()
-        inputs = {part: found for part, open_inputs in sockets.items() if (found := _filled_inputs(open_inputs, own_k))}
+        inputs = {part: found for part, open_inputs in sockets.items() if (found := self._filled(open_inputs))}
         if not any(set(_QUERY_INPUTS) & set(found) for found in inputs.values()):
             raise RetrieverError(
                 f"{self.label}: no component of the pipeline has an open input named query or text; "
                 f"set `inputs`. The open inputs are {keys_of(sockets)}."
             )
         return inputs
+
+    def _filled(self, names: Mapping[str, Any]) -> dict[str, str]:
+        inputs = {name: "{query}" for name in _QUERY_INPUTS if name in names}
+        return inputs | ({"top_k": "{k}"} if "top_k" in names and not self.own_k else {})
 
     def _search(self, k: int) -> Callable[[str], Any]:
         return lambda query: self._documents(filled(self.inputs, query, k))
@@ -189,11 +191,6 @@ class Haystack(LibraryRetriever):
         return found[-1]
 
 
-def _filled_inputs(names: Mapping[str, Any], own_k: bool) -> dict[str, str]:
-    inputs = {name: "{query}" for name in _QUERY_INPUTS if name in names}
-    return inputs | ({"top_k": "{k}"} if "top_k" in names and not own_k else {})
-
-
 class PyTerrier(LibraryRetriever):
     """A PyTerrier transformer or pipeline, called with a frame of qid and query.
 
@@ -206,7 +203,7 @@ class PyTerrier(LibraryRetriever):
     methods = ("transform",)
     concurrency = 1
 
-    id: str = setting("the column of the ids", default="docno", key=None)
+    id: str = setting("the column of the ids", default="docno")
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         pandas = package("pandas", self.extra, self.label)

@@ -33,7 +33,6 @@ class Milvus(VectorEngine):
     target: str | Path | None = setting(
         "the URI of a server, or the file of Milvus Lite, with `collection`; nothing is written to it",
         default=None,
-        key=None,
         kw_only=False,
     )
     kind: Literal["flat", "ivf", "hnsw"] = setting("the index of the vectors, flat is exact", default="flat")
@@ -47,15 +46,14 @@ class Milvus(VectorEngine):
     column: str | None = setting("the field of vectors, if it has several", default=None, only="target")
     where: str | None = setting("filter of Milvus, as in 'year == 2020'", default=None, only="target")
     id: str = setting(
-        "path to the id: `id` is the primary key; `entity.KEY` another field", default="id", only="target", key=None
+        "path to the id: `id` is the primary key; `entity.KEY` another field", default="id", only="target"
     )
     api_key: str | None = setting(
         "the key of a server, a token or user:password; ${VARIABLE} is read from the environment",
         default=None,
         only="target",
-        key=None,
     )
-    timeout: float = setting("seconds per request", default=30.0, low=1e-3, only="target", key=None)
+    timeout: float = setting("seconds per request", default=30.0, low=1e-3, only="target")
 
     def _set_up(self) -> None:
         # Its errors are raised; it would also print each of them, with a traceback.
@@ -81,8 +79,7 @@ class Milvus(VectorEngine):
         client.load_collection(self.collection)
         return client
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
-        assert vectors is not None
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         self._folder = temporary_folder("milvus", self)
         client = self._package.MilvusClient(str(self._folder / "corpus.db"))
         types = self._package.DataType
@@ -109,8 +106,7 @@ class Milvus(VectorEngine):
         client.load_collection(_OWN)
         self._client = client
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
-        assert vector is not None
+    def _search(self, query: str, vector: Vectors, k: int) -> Any:
         names = {"ef_search": "ef", "probes": "nprobe"}
         more: dict[str, Any] = {"output_fields": ["*"], "timeout": self.timeout} if self._existing else {}
         if self.column is not None:

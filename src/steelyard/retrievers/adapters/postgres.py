@@ -48,7 +48,6 @@ class _Postgres(Engine):
         "the URL of a server; ${VARIABLE} is read from the environment. Without it, a private server of the package "
         "pgserver is started",
         default=None,
-        key=None,
         kw_only=False,
     )
     table: str | None = setting(
@@ -57,7 +56,7 @@ class _Postgres(Engine):
         only="target",
     )
     id: str = setting(default="id", only="target", key="row")
-    timeout: float = setting("seconds per query", default=30.0, low=1e-3, only="target", key=None)
+    timeout: float = setting("seconds per query", default=30.0, low=1e-3, only="target")
 
     def _set_up(self) -> None:
         if self._existing and self.target is None:
@@ -68,7 +67,6 @@ class _Postgres(Engine):
         self._address = None if self.target is None else engines.opened({"url": self.target}, self.label)["url"]
         self._table = self.table or f"pg_temp.steelyard_{uuid4().hex}"
         self._connected: Any = None
-        self._bytes = 0
 
     @property
     def _connection(self) -> Any:
@@ -151,10 +149,6 @@ class PostgresFts(_Postgres):
     match: Literal["any", "all"] = setting("which words of the query a document must have", default="any")
     column: str = setting("the column of text or tsvector", default="text", only="target")
 
-    def _set_up(self) -> None:
-        super()._set_up()
-        self._joint = " | " if self.match == "any" else " & "
-
     @cached_property
     def _statement(self) -> Any:
         """The statement; text of an existing table is parsed while it is searched."""
@@ -174,7 +168,7 @@ class PostgresFts(_Postgres):
             **names,
         )
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         self._create("position bigint primary key, words tsvector")
         with self._connection.cursor() as cursor:
             try:
@@ -186,8 +180,9 @@ class PostgresFts(_Postgres):
                 raise RetrieverError(f"{self.label}: PostgreSQL could not index the corpus: {_text(error)}") from None
         self._index("gin (words)")
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
-        words = self._joint.join(f"'{word}'" for word in dict.fromkeys(_WORD.findall(query)))
+    def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
+        joint = " | " if self.match == "any" else " & "
+        words = joint.join(f"'{word}'" for word in dict.fromkeys(_WORD.findall(query)))
         if not words:
             return []
         values = {"config": self.config, "words": words, "k": k}
@@ -229,8 +224,7 @@ class PgVector(_Postgres, VectorEngine):
             **({} if text is None else {"text": text}),
         )
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
-        assert vectors is not None
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         self._create(f"position bigint primary key, {PASSES} bool, vector vector({vectors.shape[1]})")
         statement = self._sql("copy {table} from stdin", table=self._table)
         with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
@@ -244,8 +238,7 @@ class PgVector(_Postgres, VectorEngine):
             self._run("set max_parallel_maintenance_workers = 0")
         self._index(definition)
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
-        assert vector is not None
+    def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         found = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
         one = 0 if self._existing else 1
         return engines.found_rows([(doc, one - distance, *text) for doc, distance, *text in found])
@@ -281,8 +274,7 @@ def private_server() -> str:
         warnings.simplefilter("ignore")
         # Without this folder, the fork of pgserver leaves a lock in the temporary folder, which locks other users out.
         if find_spec("platformdirs"):
-            locks = import_module("platformdirs").user_runtime_path("python_PostgresServer")
-            locks.mkdir(parents=True, exist_ok=True)
+            import_module("platformdirs").user_runtime_path("python_PostgresServer").mkdir(parents=True, exist_ok=True)
         pgserver = package(server_package(), "postgres", "a private PostgreSQL server")
         folder = temporary_folder("postgres", parent=_place_for_server(Path(pgserver.__file__)))
         # The server is ended with the folder, also if this process is stopped while the server starts.

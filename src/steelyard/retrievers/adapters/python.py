@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.base import Called, Loop, TimeLimit, ask_each, awaited
 from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.targets import expanded, identity_of, instantiated, label_of, load_target
+from steelyard.retrievers.adapters.targets import expanded, identity_of, instantiated, load_target
 from steelyard.retrievers.base import Retriever, RetrieverError, Self, needs_corpus
 from steelyard.retrievers.settings import setting
 from steelyard.wording import counted
@@ -39,7 +39,6 @@ class Python(Called):
     target: Any = setting(
         "the callable, or `package.module:attribute`; a class is instantiated with `arguments`",
         default=None,
-        key=None,
         kw_only=False,
     )
     batch: Batch = setting(
@@ -53,11 +52,7 @@ class Python(Called):
         "and may slow down the others. By default there is no limit",
         default=None,
         low=1e-3,
-        key=None,
     )
-
-    def _label(self) -> str:
-        return str(self.name or label_of(self.target))
 
     def _set_up(self) -> None:
         loaded = load_target(self.target, "python", self.folder)

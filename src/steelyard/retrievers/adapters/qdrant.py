@@ -26,7 +26,6 @@ class Qdrant(VectorEngine):
     target: Any = setting(
         "a client, its URL, or `package.module:attribute`, with `collection`; nothing is written to it",
         default=None,
-        key=None,
         kw_only=False,
     )
     embed: Any = setting("another name of `model`", default=None, key=None)
@@ -41,25 +40,25 @@ class Qdrant(VectorEngine):
         "path to the id: `id` is the point's; `metadata.KEY` a key of its payload; or `hash`",
         default="id",
         only="target",
-        key=None,
     )
-    api_key: str | None = setting(default=None, only="target", key=None)
-    timeout: float = setting("seconds per request to a URL", default=30.0, low=1e-3, only="target", key=None)
+    api_key: str | None = setting(default=None, only="target")
+    timeout: float = setting("seconds per request to a URL", default=30.0, low=1e-3, only="target")
 
     def _set_up(self) -> None:
         self._package = package("qdrant_client", self.extra, self.retriever)
         super()._set_up()
-        self._bytes = 0
         models = self._package.models
         chosen = {"hnsw_ef": self.ef_search, "exact": self.exact}
         chosen = {key: value for key, value in chosen.items() if value is not None}
         self._search_parameters = models.SearchParams(**chosen) if chosen else None
         self._filter: Any = None
         if self.filter is not None:
-            passes = models.FieldCondition(key=PASSES, match=models.MatchValue(value=True))
-            self._filter = models.Filter(must=[passes])
+            self._filter = models.Filter(must=[models.FieldCondition(key=PASSES, match=models.MatchValue(value=True))])
         elif self.where is not None:
-            self._filter = _filter(models, self.where, self.label)
+            try:
+                self._filter = models.Filter.model_validate(dict(self.where))
+            except ValueError as error:
+                raise RetrieverError(f"{self.label}: `where` is not a filter of Qdrant: {error}") from None
         if self._is_url():
             self._key, self._address = opened([{"api_key": self.api_key}, self.target], self.label)
         elif self._existing:
@@ -88,12 +87,7 @@ class Qdrant(VectorEngine):
                 check_compatibility=False,
             )
 
-    def size_in_bytes(self) -> int:
-        """The vectors of the collection in memory."""
-        return self._bytes + super().size_in_bytes()
-
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
-        assert vectors is not None
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         models = self._package.models
         client = self._package.QdrantClient(":memory:")
         shape = models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE)
@@ -105,8 +99,7 @@ class Qdrant(VectorEngine):
             client.upsert(_OWN, models.Batch(ids=list(rows), vectors=batch, payloads=passes))
         self._client, self._bytes = client, vectors.nbytes
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
-        assert vector is not None
+    def _search(self, query: str, vector: Vectors, k: int) -> Any:
         found = self._client.query_points(
             self.collection or _OWN,
             query=vector.tolist(),
@@ -117,10 +110,3 @@ class Qdrant(VectorEngine):
             with_payload=self._existing,
         ).points
         return found if self._existing else [(point.id, point.score) for point in found]
-
-
-def _filter(models: Any, where: Mapping[str, Any], label: str) -> Any:
-    try:
-        return models.Filter.model_validate(dict(where))
-    except ValueError as error:
-        raise RetrieverError(f"{label}: `where` is not a filter of Qdrant: {error}") from None

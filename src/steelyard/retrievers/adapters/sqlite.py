@@ -31,7 +31,7 @@ class _Sqlite(Engine):
     _text: str | None = None
 
     target: str | Path | None = setting(
-        "the file of an existing database; it is opened for reading only", default=None, key=None, kw_only=False
+        "the file of an existing database; it is opened for reading only", default=None, kw_only=False
     )
 
     table: str | None = setting("the table", default=None, only="target", needed=True)
@@ -114,7 +114,7 @@ class SqliteFts(_Sqlite):
     def _package_version(self) -> dict[str, Any]:
         return {"package": sqlite3.sqlite_version}
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         connection = self._create()
         try:
             with connection:
@@ -127,7 +127,7 @@ class SqliteFts(_Sqlite):
             raise RetrieverError(f"{self.label}: SQLite could not index the corpus: {error}.") from None
         self._client = connection
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
+    def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
         if not words:
             return []
@@ -162,8 +162,7 @@ class SqliteVec(_Sqlite, VectorEngine):
         connection.enable_load_extension(False)
         return super()._connected(connection)
 
-    def _build(self, documents: CheckedCorpus, vectors: Vectors | None, kept: Kept | None) -> None:
-        assert vectors is not None
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         connection = self._create()
         passes = [1] * len(documents) if kept is None else kept.astype(int).tolist()
         with connection:
@@ -175,8 +174,7 @@ class SqliteVec(_Sqlite, VectorEngine):
             connection.executemany(f"insert into documents(rowid, embedding, {PASSES}) values (?, ?, ?)", rows)
         self._client = connection
 
-    def _search(self, query: str, vector: Vectors | None, k: int) -> list[Any]:
-        assert vector is not None
+    def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         filtered = f" and {PASSES} = 1" if self.filter is not None else ""
         statement = (
             f"select {self._selected(f'{self._row_id}, {0 if self._existing else 1} - distance')} from "

@@ -15,7 +15,6 @@ from steelyard.retrievers.adapters.lancedb import LanceDB
 from steelyard.retrievers.adapters.postgres import PostgresFts
 from steelyard.retrievers.adapters.qdrant import Qdrant
 from steelyard.retrievers.adapters.sqlite import SqliteFts, quoted
-from steelyard.retrievers.dense import Dense
 from steelyard.safe_text import error_text
 
 _BATCH = 1000
@@ -23,16 +22,12 @@ _SETTINGS = ("table", "collection", "id", "text", "title", "api_key", "timeout")
 
 
 class _ChromaDocuments(Chroma):
-    def _vector_source(self) -> Dense | None:
-        return None
-
     def _open(self) -> Any:
         return self._target_client().get_collection(self.collection, embedding_function=None)
 
 
 class _QdrantDocuments(Qdrant):
-    def _vector_source(self) -> Dense | None:
-        return None
+    embeds_queries = True
 
 
 def stored_documents(store: str, settings: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
@@ -99,8 +94,7 @@ def _sqlite(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]
     table = quoted(str(engine.table))
     described = [name for name, *_ in engine._client.execute(f"select * from {table} limit 0").description]
     by_row = columns["id"] is None and find_column(described, DOCUMENT_IDS, None, "id", engine.label) is None
-    named = {**columns, "id": "rowid"} if by_row else columns
-    selected = _selected(named, [*described, "rowid"], engine.label)
+    selected = _selected({**columns, "id": "rowid"} if by_row else columns, [*described, "rowid"], engine.label)
     yield from _records(engine._client.execute(f"select {', '.join(map(quoted, selected))} from {table}"))
 
 

@@ -185,8 +185,6 @@ def _importable_name(target: Any) -> str | None:
     """`module:name` of an object that can be imported under that name from a file; None otherwise."""
     module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
     loaded = sys.modules.get(module) if isinstance(module, str) else None
-    if loaded is None or not isinstance(name, str) or "<locals>" in name:
+    if loaded is None or not isinstance(name, str) or "<locals>" in name or not getattr(loaded, "__file__", None):
         return None
-    if not getattr(loaded, "__file__", None) or getattr(loaded, name, None) is not target:
-        return None
-    return f"{module}:{name}"
+    return f"{module}:{name}" if getattr(loaded, name, None) is target else None
