@@ -63,8 +63,7 @@ def across(
         print_message("More: --all")
 
 
-SHOWN_WARNINGS = 3
-"""Warnings that are shown unless all are asked for."""
+SHOWN_WARNINGS = 3  # Warnings that are shown unless all are asked for.
 
 
 def print_across(result: Across, format: Format, output: Path | None, show_all: bool) -> None:

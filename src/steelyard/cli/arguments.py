@@ -211,8 +211,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return f"{names} {self._format_args(action, action.dest.upper())}"
 
 
-_LETTERS = {"measure": ("-m",), "output": ("-o",)}
-"""The short forms of options, in every verb that has them."""
+_LETTERS = {"measure": ("-m",), "output": ("-o",)}  # The short forms of options, in every verb that has them.
 _ALIASES = {
     "--measure": ("--measures", "--metric", "--metrics"),
     "compare --output": ("--report",),
@@ -246,8 +245,7 @@ _GROUPS = {
 }
 """The groups of a long help, with the parameters of each; the first has all others."""
 _GROUPED = {name for names in _GROUPS.values() for name in names}
-LONGEST_GROUP = 9
-"""Options that are not grouped."""
+LONGEST_GROUP = 9  # Options that are not grouped.
 
 
 def _add_option(parser: Parser, group: Any, each: Declared, about: Option, hidden: bool) -> None:

@@ -24,8 +24,7 @@ from steelyard.notes import sentence
 from steelyard.safe_text import cell_text
 from steelyard.wording import counted, listed
 
-SHOWN = 3
-"""Documents of a first answer that are shown."""
+SHOWN = 3  # Documents of a first answer that are shown.
 
 
 def bench(

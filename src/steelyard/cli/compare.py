@@ -211,8 +211,7 @@ def compare(
         print_message("More: --all")
 
 
-_SCORE_ROLES = ("run", "query", "measure", "value", "repeat")
-"""The columns of a table of scores."""
+_SCORE_ROLES = ("run", "query", "measure", "value", "repeat")  # The columns of a table of scores.
 
 
 def last_line(where: str, show_all: bool) -> str:

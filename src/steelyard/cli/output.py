@@ -27,8 +27,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 FIRST_SECONDS, QUIET_SECONDS = 5.0, 30.0
 """In a pipe, progress is printed from the first of these on, for every new step and after the second without a line."""
-FIRST_ESTIMATE = 2.0
-"""Seconds of a step before which the time that is left cannot be estimated."""
+FIRST_ESTIMATE = 2.0  # Seconds of a step before which the time that is left cannot be estimated.
 
 
 class Format(str, Enum):

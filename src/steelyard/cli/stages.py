@@ -17,12 +17,10 @@ from steelyard.report.tables import plain
 from steelyard.run import Run
 from steelyard.wording import shortened_name
 
-LONGEST = 14
-"""Characters of a stage's name in the terminal, so that the table fits 80 columns."""
+LONGEST = 14  # Characters of a stage's name in the terminal, so that the table fits 80 columns.
 
 
-SPAN_FILES = (".json", ".jsonl", ".ndjson")
-"""Suffixes of exports of spans."""
+SPAN_FILES = (".json", ".jsonl", ".ndjson")  # Suffixes of exports of spans.
 
 
 def stages(

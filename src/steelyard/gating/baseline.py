@@ -25,8 +25,7 @@ from steelyard.version import __version__
 CHANGES = ("queries", "judgments")
 """Changes since the baseline that may be allowed: missing queries, and other judgments of the same queries."""
 
-EXAMPLES = 4
-"""Example queries that a note keeps; it shows three, and "..." if there are more."""
+EXAMPLES = 4  # Example queries that a note keeps; it shows three, and "..." if there are more.
 
 
 def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None = None) -> None:

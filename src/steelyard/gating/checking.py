@@ -28,14 +28,9 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-FAILED_QUERIES = "failed queries"
-"""What the row on failed queries has in place of a measure."""
-
-MEASURED = "measured queries"
-"""What the row on a run that was not measured has in place of a measure."""
-
-NOT_BY_DEFAULT = ("Latency",)
-"""Measures that depend on the machine: the default rules do not include them."""
+FAILED_QUERIES = "failed queries"  # What the row on failed queries has in place of a measure.
+MEASURED = "measured queries"  # What the row on a run that was not measured has in place of a measure.
+NOT_BY_DEFAULT = ("Latency",)  # Measures that depend on the machine: the default rules do not include them.
 
 FROM_BENCH = "`gate:` in bench.yaml"
 BY_DEFAULT = "the default, because no rule compares with the baseline"

@@ -28,11 +28,8 @@ from steelyard.statistics.corrections import Correction
 from steelyard.statistics.paired import PairedTest, fall_tests, smallest_p
 from steelyard.wording import counted
 
-SHOWN_LOSERS = 5
-"""Queries that a row shows: those with the largest losses."""
-
-POWER = 0.8
-"""The power of the smallest change that a row reports as detectable."""
+SHOWN_LOSERS = 5  # Queries that a row shows: those with the largest losses.
+POWER = 0.8  # The power of the smallest change that a row reports as detectable.
 
 
 def decide(

@@ -39,8 +39,7 @@ EXPECTED = (
     "`steelyard evaluate QRELS RUN --per-query --format json -o result.json` writes it"
 )
 
-HIGHEST_VALUE = 1e150
-"""No measure has values beyond this, and the squares of larger ones cannot be summed."""
+HIGHEST_VALUE = 1e150  # No measure has values beyond this, and the squares of larger ones cannot be summed.
 
 
 @dataclass(frozen=True)

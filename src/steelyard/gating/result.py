@@ -17,8 +17,7 @@ from steelyard.report.tables import Cell, Table, code, markdown, plain
 from steelyard.version import __version__
 from steelyard.wording import SHOWN_NAMES, counted, listed, worded
 
-LONGEST = 100
-"""Characters of a query's text that a line shows."""
+LONGEST = 100  # Characters of a query's text that a line shows.
 
 _COLUMNS = (
     "run", "rule", "measure", "verdict", "value", "needed", "why", "queries", "baseline", "reference",

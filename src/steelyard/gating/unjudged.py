@@ -31,8 +31,7 @@ from steelyard.measures.gradings import is_fixed
 from steelyard.notes import Note, fill, note
 from steelyard.options import Options
 
-RUN, BASELINE = "run", "baseline"
-"""The names of the two runs: both may have the same one."""
+RUN, BASELINE = "run", "baseline"  # The names of the two runs: both may have the same one.
 
 
 def judged_documents(

@@ -37,8 +37,7 @@ def comparison_tables(comparison: ComparisonData) -> list[Table]:
     return [leaderboard_table(comparison), *pairs, *slice_tables(comparison)]
 
 
-DECIMALS = 7
-"""Decimals reserved for a measure in Markdown, so that the row of a run is the same in every leaderboard."""
+DECIMALS = 7  # Decimals reserved for a measure in Markdown, so that the row of a run is the same in every leaderboard.
 
 _SYMBOLS = {
     "recall": "R",

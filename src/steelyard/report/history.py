@@ -18,17 +18,13 @@ from steelyard.report.page.shell import scrolled, section, shell, table_part
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import shown_p
 
-SHOWN_MOVERS = 5
-"""Queries that are shown for a change."""
-SHOWN_TEXT = 160
-"""Characters of a query's text."""
-SHOWN_POINTS = 200
-"""Points of a table, the last ones; a file of data has all of them."""
+SHOWN_MOVERS = 5  # Queries that are shown for a change.
+SHOWN_TEXT = 160  # Characters of a query's text.
+SHOWN_POINTS = 200  # Points of a table, the last ones; a file of data has all of them.
 _LATEST = ("dataset", "measure", "run", "last", "last point", "best", "best point", "difference", "p", "verdict")
 _COLOURS = 6
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 290, 60, 22, 50
-_DODGE = 8
-"""Pixels between the intervals of two runs at one point."""
+_DODGE = 8  # Pixels between the intervals of two runs at one point.
 
 
 def history_tables(result: HistoryData) -> list[Table]:

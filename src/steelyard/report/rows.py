@@ -17,8 +17,7 @@ from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted
 
-LONG = 40
-"""On a screen, pairs are shortened if they have more rows than this."""
+LONG = 40  # On a screen, pairs are shortened if they have more rows than this.
 SHOWN_DOCUMENTS, SHOWN_TEXT = 4, 80
 """Documents shown per query, of which the others are counted; characters shown of a query's text."""
 

@@ -16,10 +16,8 @@ from steelyard.report.tables import Cell, Table, table_html
 from steelyard.safe_text import utf8
 from steelyard.wording import counted, listed
 
-SHOWN_TARGETS = 200
-"""Targets of a fate that the page lists; it counts the others."""
-PANEL_TARGETS = 50
-"""The same on the page of a bench."""
+SHOWN_TARGETS = 200  # Targets of a fate that the page lists; it counts the others.
+PANEL_TARGETS = 50  # The same on the page of a bench.
 _WIDTH, _HEIGHT, _TOP, _BAR, _LAST = 960, 300, 44, 16, 140
 
 

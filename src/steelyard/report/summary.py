@@ -18,14 +18,10 @@ from steelyard.report.page.subject import comparison_subject
 from steelyard.report.tables import WIDTH, Cell, Table, plain
 from steelyard.wording import counted, notes_by_names, shortened_name
 
-MOST_ROWS = 20
-"""Runs that the table shows; --all shows the others."""
-MOST_WARNINGS = 3
-"""Warnings that are shown; --all shows the others."""
-MOST_STEPS = 2
-"""Things to do next that are shown; the page shows more."""
-SHORTEST_NAME = 10
-"""Characters to which the name of a run is shortened at most."""
+MOST_ROWS = 20  # Runs that the table shows; --all shows the others.
+MOST_WARNINGS = 3  # Warnings that are shown; --all shows the others.
+MOST_STEPS = 2  # Things to do next that are shown; the page shows more.
+SHORTEST_NAME = 10  # Characters to which the name of a run is shortened at most.
 
 
 @dataclass(frozen=True)

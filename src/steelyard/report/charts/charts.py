@@ -40,16 +40,12 @@ CATEGORIES = [
     *("#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46", "#00805a"),
 ]
 """Colours of runs: that of the leader, that of the baseline, and the others. Each is legible on white."""
-LEADER, BASELINE = 0, 1
-"""The places of the two in `CATEGORIES`."""
+LEADER, BASELINE = 0, 1  # The places of the two in `CATEGORIES`.
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 LINE_HEIGHT, ROW_HEIGHT, LOW_ROW_HEIGHT = 340, 30, 20
-MANY = 12
-"""With more runs than this, the rows of a chart are low."""
-LONG_NAME = 28
-"""A name with more characters than this is too long for an axis."""
-LEGEND_NAME = 22
-"""A name with more characters than this is too long for a legend of four columns."""
+MANY = 12  # With more runs than this, the rows of a chart are low.
+LONG_NAME = 28  # A name with more characters than this is too long for an axis.
+LEGEND_NAME = 22  # A name with more characters than this is too long for a legend of four columns.
 _FRONT = alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"])
 
 

@@ -23,12 +23,9 @@ from steelyard.report.page.subject import Subject
 Row: TypeAlias = dict[str, Any]
 
 BINS = 20
-NORMAL = 1.959964
-"""Half-width of a 95% interval, in standard errors."""
-FUNNEL = (20, 10)
-"""The numbers of first documents in which relevant ones are counted."""
-UNDECIDED = ("not significant", "undecided", "equal", "not tested")
-"""Verdicts that are no significant difference."""
+NORMAL = 1.959964  # Half-width of a 95% interval, in standard errors.
+FUNNEL = (20, 10)  # The numbers of first documents in which relevant ones are counted.
+UNDECIDED = ("not significant", "undecided", "equal", "not tested")  # Verdicts that are no significant difference.
 EXACT = "exact search"
 
 _NAMES = ("run", "vs", "slice", "column")

@@ -25,18 +25,13 @@ from steelyard.report.tables import long_ends
 from steelyard.run import Run
 from steelyard.statistics.arrays import student_quantile
 
-DEPTH = 20
-"""Documents shown per list."""
-TEXT_LIMIT = 1_500
-"""Characters shown of a document's text; the others are counted."""
-QUERY_TEXT_LIMIT = 400
-"""Characters of a query shown in the table."""
-LABEL_LIMIT = 300
-"""Characters shown of an id or a title."""
+DEPTH = 20  # Documents shown per list.
+TEXT_LIMIT = 1_500  # Characters shown of a document's text; the others are counted.
+QUERY_TEXT_LIMIT = 400  # Characters of a query shown in the table.
+LABEL_LIMIT = 300  # Characters shown of an id or a title.
 FIRST_READ = 2_000
 """Lists, of all runs together, that are read first; each further batch has four times as many queries."""
-MISSING_SHOWN = 40
-"""Relevant documents listed per query that are in none of the shown lists."""
+MISSING_SHOWN = 40  # Relevant documents listed per query that are in none of the shown lists.
 
 Top: TypeAlias = list[tuple[str, float | None]]
 """Documents and scores, best first."""

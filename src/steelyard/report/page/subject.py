@@ -16,10 +16,8 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
 
-RANDOM = "random"
-"""The name of the control run in a comparison of runs whose retrievers are unknown."""
-SLICE_VALUES = 12
-"""Columns with more distinct values than this are not used as slices."""
+RANDOM = "random"  # The name of the control run in a comparison of runs whose retrievers are unknown.
+SLICE_VALUES = 12  # Columns with more distinct values than this are not used as slices.
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,10 @@ from steelyard.report.tables import LONG_NAME, long_ends, short_names, table_htm
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted, listed, worded
 
-FAR = 3
-"""A run is far from the best if its distance is more than this many times the widest interval."""
-LINE, SHORT = 110, 28
-"""Characters of a line of the verdict, and of a name in it."""
-MANY = 12
-"""Runs from which on the page shows ranges of ranks instead of letters, and a matrix without numbers."""
-NAMED = 3
-"""Names in a list of the verdict: it names two of more and counts the others."""
+FAR = 3  # A run is far from the best if its distance is more than this many times the widest interval.
+LINE, SHORT = 110, 28  # Characters of a line of the verdict, and of a name in it.
+MANY = 12  # Runs from which on the page shows ranges of ranks instead of letters, and a matrix without numbers.
+NAMED = 3  # Names in a list of the verdict: it names two of more and counts the others.
 
 
 def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any]:
