@@ -13,10 +13,9 @@ import numpy as np
 from steelyard.comparison.movers import movers
 from steelyard.comparison.overlap import dependence
 from steelyard.comparison.pairs import NOT_TOGETHER
-from steelyard.comparison.rules import not_worse, within_margin
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError
-from steelyard.gating.cases import ResolvedRule, RuleCase
+from steelyard.gating.cases import ResolvedRule, RuleCase, keeps_margin
 from steelyard.gating.inputs import GateInput
 from steelyard.gating.result import Loser, Row
 from steelyard.gating.settings import GatePlan, option
@@ -49,7 +48,11 @@ def decide(
     documents = {run: judged_documents(result, run, baseline, other, plan.seed, plan.test) for run, other in runs}
     cases = _cases(result, baseline, runs, rules, notes)
     tests = sum(case.rule.tested for case in cases)
-    notes += _unchanged_note(cases)
+    # Runs whose values all equal those of the baseline may not have been run again.
+    compared = [case for case in cases if case.rule.needs_baseline]
+    changed = {case.run for case in compared if case.differences.any()}
+    same = [run for run in dict.fromkeys(case.run for case in compared) if run not in changed]
+    notes += [note("gate-values-unchanged", runs=same)] if same else []
     decided = _rows(cases, plan, notes)
     by_rule = {
         overlap: _rows(_cases(now, before, runs, rules, []), plan, [])
@@ -88,8 +91,7 @@ def _rows(cases: Sequence[RuleCase], plan: GatePlan, notes: list[Note]) -> list[
     """The rows of all cases of a gate, whose tests are corrected together."""
     tested = [case for case in cases if case.rule.tested]
     _check_power(tested, plan)
-    p_values = iter(_tests(tested, plan))
-    rows = []
+    p_values, rows = iter(_tests(tested, plan)), []
     for case in cases:
         if case.rule.margin:
             rows.append(_margin_row(case, plan))
@@ -131,14 +133,6 @@ def _by_every_rule(row: Row, others: Mapping[str, Row]) -> Row:
     outcomes = {rule: "passes" if each.passed else "fails" for rule, each in others.items()}
     reason = dependence({rule: f"{differences[rule]:+.4f} {outcome}" for rule, outcome in outcomes.items()})
     return replace(row, undecided=True, overlaps=differences, why=f"{reason}; {row.why}")
-
-
-def _unchanged_note(cases: Sequence[RuleCase]) -> list[Note]:
-    """A note on runs whose values all equal those of the baseline: they may not have been run again."""
-    compared = [case for case in cases if case.rule.needs_baseline]
-    changed = {case.run for case in compared if case.differences.any()}
-    same = [run for run in dict.fromkeys(case.run for case in compared) if run not in changed]
-    return [note("gate-values-unchanged", runs=same)] if same else []
 
 
 def _case(
@@ -214,18 +208,17 @@ def _tests(cases: Sequence[RuleCase], plan: GatePlan) -> list[tuple[float, float
 def _tested_row(case: RuleCase, p: float, adjusted: float, *, plan: GatePlan, tests: int, notes: list[Note]) -> Row:
     """A rule of significance: it fails if the run is significantly worse."""
     differences, n = case.differences, len(case.queries)
-    difference = case.value - case.reference
     low, high = case.interval(plan.seed)
-    times = tests if plan.correction != "none" else 1
     failed = not adjusted >= plan.alpha
     # A one-sided test at alpha has the power of a two-sided one at twice that.
-    power = power_analysis(differences, POWER, 2.0 * plan.alpha / times, significant=failed)
+    alpha = 2.0 * plan.alpha / (tests if plan.correction != "none" else 1)
+    power = power_analysis(differences, POWER, alpha, significant=failed)
     detectable = abs(case.column.change(-power.smallest, case.reference))
     counts = tally(case.gains)
     p_shown = f"p = {p:.2g}" + (f" ({adjusted:.2g} corrected)" if adjusted != p else "")
-    mean = "" if case.averaged else " in the mean change per query"
+    mean = "" if case.column.averaged else " in the mean change per query"
     effect = cohens_d(differences)
-    change = f"{_change(difference)} [{low:+.4f}, {high:+.4f}], effect {effect:+.2f}{mean}, {p_shown}"
+    change = f"{_change(case)} [{low:+.4f}, {high:+.4f}], effect {effect:+.2f}{mean}, {p_shown}"
     if not differences.any():
         why = f"the same on each of {n:,} queries"
     elif failed:
@@ -269,17 +262,14 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
     rules need no correction, because all of them have to pass.
     """
     rule, differences, n = case.rule, case.differences, len(case.queries)
-    difference = case.value - case.reference
-    low, high = case.interval(plan.seed) if case.averaged and n > 1 else (math.nan, math.nan)
+    low, high = case.interval(plan.seed) if case.column.averaged and n > 1 else (math.nan, math.nan)
     less = case.column.better == "less"
     worst, best = (-high, -low) if less else (low, high)
-    passed = within_margin(low, high, rule.number)
-    if rule.kind == "not worse":
-        passed = not_worse(low, high, rule.number, case.column.better)
+    passed = keeps_margin(rule, low, high, case.column)
     if math.isnan(low):
         why = "no interval: one query, or a value that is not a mean over queries"
     else:
-        why = f"{_change(difference)} [{low:+.4f}, {high:+.4f}] on {counted(n, 'query', 'queries')}"
+        why = f"{_change(case)} [{low:+.4f}, {high:+.4f}] on {counted(n, 'query', 'queries')}"
         if not passed:
             what = "loss" if rule.kind == "not worse" else "difference"
             beyond = best < -rule.number or (rule.kind != "not worse" and worst > rule.number)
@@ -306,12 +296,12 @@ def _threshold_row(case: RuleCase, plan: GatePlan, notes: list[Note]) -> Row:
     # As many decimals as show a difference between the two, at least four.
     digits = next((d for d in range(4, 12) if f"{value:.{d}f}" != f"{bound:.{d}f}"), 4)
     low, high = (math.nan, math.nan)
-    if case.averaged and n > 1:
+    if case.column.averaged and n > 1:
         own = mean_interval(case.column.tested(case.values), seed=plan.seed)
         low, high = case.interval(plan.seed) if relative else map(case.column.mean_of, own)
     interval = "" if math.isnan(low) else f" [{low:+.4f}, {high:+.4f}]" if relative else f" [{low:.4f}, {high:.4f}]"
     parts = [] if passed else [f"{abs(value - bound):.{digits}f} {'too high' if value > bound else 'too low'}"]
-    parts.append(f"{_change(value - case.reference)}{interval}" if relative else interval.strip())
+    parts.append(f"{_change(case)}{interval}" if relative else interval.strip())
     parts.append(counted(n, "query", "queries"))
     offset = f" {'-' if rule.number < 0 else '+'} {abs(rule.number):g}" if rule.number else ""
     of_baseline = f" (baseline {case.reference:.4f}{offset})" if relative else ""
@@ -335,7 +325,6 @@ def _losers(case: RuleCase, result: GateInput) -> tuple[Loser, ...]:
     return tuple(Loser(query, before, now, result.texts.get(query, "")) for query, before, now in lost[:SHOWN_LOSERS])
 
 
-def _change(difference: float) -> str:
-    if difference == 0:
-        return "unchanged"
-    return f"{'fell' if difference < 0 else 'rose'} by {abs(difference):.4f}"
+def _change(case: RuleCase) -> str:
+    difference = case.value - case.reference
+    return f"{'fell' if difference < 0 else 'rose'} by {abs(difference):.4f}" if difference else "unchanged"

@@ -9,7 +9,7 @@ from importlib.resources import files
 from itertools import pairwise
 from textwrap import shorten
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TypeAlias
 from urllib.parse import urlencode
 
 from steelyard.comparison.history import HistoryData, LinePoint, Point, uncollected
@@ -85,11 +85,8 @@ def history_document(result: HistoryData) -> Document:
     return Document("History", result.verdict, history_tables(result))
 
 
-class KnownQueries(NamedTuple):
-    """The texts of a dataset's queries, and the address of a report page that has them; empty if there is none."""
-
-    texts: Mapping[str, str] = MappingProxyType({})
-    report: str = ""
+KnownQueries: TypeAlias = tuple[Mapping[str, str], str]
+"""The texts of a dataset's queries, and the address of a report page that has them; empty if there is none."""
 
 
 @uncollected()
@@ -198,15 +195,15 @@ def _changes_html(result: HistoryData, known: Mapping[str, KnownQueries]) -> str
             f"{step.change or 'change'} of {step.measure} of {step.run} on {step.dataset} by "
             f"{abs(step.difference):.4f}, from {last.point.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
         )
-        queries = known.get(step.point.record["fingerprints"].get("dataset") or "", KnownQueries())
+        texts, report = known.get(step.point.record["fingerprints"].get("dataset") or "", ({}, ""))
         moved = result.moved(last.point, step.point, step.run, step.measure)[:SHOWN_MOVERS]
         rows = "".join(
-            f"<tr>{_query_cells(query, step, queries)}"
+            f"<tr>{_query_cells(query, step, texts, report)}"
             f'<td class="number">{one:.4f}</td><td class="number">{other:.4f}</td>'
             f'<td class="number">{change:+.4f}</td></tr>'
             for query, one, other, change in moved
         )
-        head = "<th>query</th><th>text</th>" if queries.texts else "<th>query</th>"
+        head = "<th>query</th><th>text</th>" if texts else "<th>query</th>"
         head += "".join(f'<th class="number">{name}</th>' for name in ("before", "after", "difference"))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         opened = "" if parts else " open"
@@ -214,11 +211,11 @@ def _changes_html(result: HistoryData, known: Mapping[str, KnownQueries]) -> str
     return "".join(parts)
 
 
-def _query_cells(query: str, step: LinePoint, queries: KnownQueries) -> str:
+def _query_cells(query: str, step: LinePoint, texts: Mapping[str, str], report: str) -> str:
     """The id of a query, as a link to it in the report page if there is one, and its text if texts are known."""
     name = f"<bdi>{escape(query)}</bdi>"
-    if queries.report:
+    if report:
         state = urlencode({"query": query, "measure": step.measure, "run": step.run})
-        name = f'<a href="{escape(queries.report)}#{escape(state)}">{name}</a>'
-    text = shorten(queries.texts.get(query, ""), SHOWN_TEXT, placeholder="…")
-    return f"<td>{name}</td>" + (f'<td class="text"><bdi>{escape(text)}</bdi></td>' if queries.texts else "")
+        name = f'<a href="{escape(report)}#{escape(state)}">{name}</a>'
+    text = shorten(texts.get(query, ""), SHOWN_TEXT, placeholder="…")
+    return f"<td>{name}</td>" + (f'<td class="text"><bdi>{escape(text)}</bdi></td>' if texts else "")

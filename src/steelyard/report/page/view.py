@@ -24,7 +24,7 @@ from steelyard.notes import in_short, sentence
 from steelyard.report.page.embed import embedded_json
 from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import Subject
-from steelyard.report.rows import p_heading, pair_cells, stability_lines
+from steelyard.report.rows import p_heading, pair_cells, stability_lines, with_unit
 from steelyard.report.stages import stages_panels
 from steelyard.report.summary import all_notes, verdict_lines
 from steelyard.report.tables import LONG_NAME, long_ends, short_names, table_html
@@ -112,9 +112,8 @@ def _with_short_names(comparison: ComparisonData) -> Verdict:
     """The verdict with short names."""
     verdict = comparison.verdict
     short = short_names((*comparison.runs, *comparison.unmeasured), SHORT)
-    tied, undecided, unmeasured = (
-        [short[run] for run in runs] for runs in (verdict.tied, verdict.undecided, verdict.unmeasured)
-    )
+    others = (verdict.tied, verdict.undecided, verdict.unmeasured)
+    tied, undecided, unmeasured = ([short[run] for run in runs] for runs in others)
     lead = verdict.lead
     if lead is not None:
         lead = replace(lead, leaders=tuple(short[run] for run in lead.leaders), second=short[lead.second])
@@ -420,10 +419,10 @@ def _pairs(comparison: ComparisonData) -> list[dict[str, Any]]:
 def _pair(column: Column, pair: Pair) -> dict[str, Any]:
     scale = scale_of(column)
     return {
-        "measure": pair.label if scale == 1 else f"{pair.label} ms",
+        "measure": with_unit(pair.label, scale),
         "run": pair.run,
         "vs": pair.baseline,
-        **pair_cells(pair, scale, (pair.low, pair.high), "–"),
+        **pair_cells(pair, scale, "–"),
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
         "power": pair.sentence if outcomes(pair.reason) else pair.power_sentence(scale),
     }
