@@ -117,18 +117,9 @@ def compare(
     names, qrels_names = args.column_names(columns)
     given = [*([] if qrels is None else [RunFile(str(qrels))]), *(runs or [])]
     qrels = None if qrels is None else args.input_path(qrels)
-    shared: dict[str, Any] = {
-        "baseline": baseline,
-        "test": test,
-        "correction": correction,
-        "composite": composite,
-        "by": by,
-        "queries": queries,
-        "alpha": alpha,
-        "permutations": permutations,
-        "seed": seed,
-        "equivalence": equivalence,
-    }
+    shared: dict[str, Any] = {"baseline": baseline, "composite": composite, "by": by, "queries": queries}
+    shared |= {"test": test, "correction": correction, "alpha": alpha, "equivalence": equivalence}
+    shared |= {"permutations": permutations, "seed": seed}
     if no_qrels:
         if scores is not None:
             raise UsageError("--no-qrels compares the lists of runs; leave out --scores.")

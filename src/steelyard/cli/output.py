@@ -41,9 +41,9 @@ def is_page(output: Path | None) -> bool:
     return output is not None and output.suffix in _PAGES
 
 
-def emit(table: Table, data: Any, format: Format, output: Path | None, title: str = "") -> None:
+def emit(table: Table, data: Any, format: Format, output: Path | None) -> None:
     """Print a table, or write it to a file. `data` (a value, or a function that returns it) is the JSON."""
-    emit_result(Tables([table], data, title), format, output)
+    emit_result(Tables([table], data), format, output)
 
 
 def emit_result(
@@ -142,10 +142,7 @@ def print_messages(texts: Iterable[str]) -> None:
 
 
 def print_tables(tables: Sequence[Table], below: bool = False) -> None:
-    """Print tables: in a pipe as they are, on a terminal with rich, a table that is too wide continued below it.
-
-    below: there are tables above.
-    """
+    """Print tables; on a terminal, one that is too wide is continued below it. `below`: there are tables above."""
     if not sys.stdout.isatty():
         print(("\n" if below else "") + "\n\n".join(map(plain, tables)), flush=True)
         return

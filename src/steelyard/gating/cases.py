@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.rules import TOLERANCE, Rule, not_worse, within_margin
 from steelyard.comparison.scores import Column
 from steelyard.statistics import mean_interval
+
+Runs: TypeAlias = Sequence[tuple[str, str | None]]  # Runs, each with the run of the baseline that it is compared with.
 
 
 @dataclass(frozen=True)

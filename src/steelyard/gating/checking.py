@@ -118,7 +118,10 @@ def gate(
         notes += definition_notes(now, before, compared)
         for name, other in others.items():
             notes += query_notes(now, before, name, other, allow)
-    notes += _run_notes(now, runs, before, others)
+    unknown, failures = now.unknown_documents, {} if before is None else before.failures
+    failed = [name for name in dict.fromkeys(others.values()) if name in failures]
+    notes += [note("gate-unknown-documents", run=name, count=unknown[name]) for name in runs if name in unknown]
+    notes += [note("gate-baseline-run-failed", run=name, failures=str(failures[name])) for name in failed]
     pairs = [(name, others.get(name)) for name in measured]
     rows, found = decide(now, before, pairs, resolved, plan, strict_judged)
     return GateResult(
@@ -142,22 +145,8 @@ def gate(
     )
 
 
-def _run_notes(now: GateInput, runs: Sequence[str], before: GateInput | None, others: Mapping[str, str]) -> list[Note]:
-    """Notes on runs with unknown documents, and on runs of the baseline that failed on queries."""
-    unknown = now.unknown_documents
-    failures = {} if before is None else before.failures
-    failed = [run for run in dict.fromkeys(others.values()) if run in failures]
-    return [
-        *(note("gate-unknown-documents", run=run, count=unknown[run]) for run in runs if run in unknown),
-        *(note("gate-baseline-run-failed", run=run, failures=str(failures[run])) for run in failed),
-    ]
-
-
 def _failure_rows(now: GateInput, runs: Sequence[str], allowed: int) -> list[Row]:
-    """One row per run that failed on queries, and one per run that was not measured, whose rules are not checked.
-
-    The first passes if no more queries failed than are allowed; the second does not pass.
-    """
+    """One row per run that failed on queries, perhaps on no more than are allowed, or that was not measured."""
     text = f"at most {counted(allowed, 'failed query', 'failed queries')}" if allowed else "no failed queries"
     rule = Rule(text, "failed", FAILED_QUERIES, "<=", float(allowed))
     rows = []

@@ -15,7 +15,7 @@ from steelyard.comparison.overlap import dependence
 from steelyard.comparison.pairs import NOT_TOGETHER
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError
-from steelyard.gating.cases import ResolvedRule, RuleCase, keeps_margin
+from steelyard.gating.cases import ResolvedRule, RuleCase, Runs, keeps_margin
 from steelyard.gating.inputs import GateInput
 from steelyard.gating.result import Loser, Row
 from steelyard.gating.settings import GatePlan, option
@@ -34,12 +34,12 @@ POWER = 0.8  # The power of the smallest change that a row reports as detectable
 def decide(
     result: GateInput,
     baseline: GateInput | None,
-    runs: Sequence[tuple[str, str | None]],
+    runs: Runs,
     rules: Sequence[ResolvedRule],
     plan: GatePlan,
-    strict_judged: bool = False,
+    strict_judged: bool,
 ) -> tuple[list[Row], list[Note]]:
-    """One row per run and rule, and notes on them. `runs` are (run, run of the baseline).
+    """One row per run and rule, and notes on them.
 
     A rule whose outcome depends on unjudged documents, or on the overlap rule of chunks, is undecided: it does not
     pass if `strict_judged`.
@@ -72,18 +72,14 @@ def decide(
 
 
 def _cases(
-    result: GateInput,
-    baseline: GateInput | None,
-    runs: Sequence[tuple[str, str | None]],
-    rules: Sequence[ResolvedRule],
-    notes: list[Note],
+    result: GateInput, baseline: GateInput | None, runs: Runs, rules: Sequence[ResolvedRule], notes: list[Note]
 ) -> list[RuleCase]:
     return [
-        _case(result, baseline, run, other, each, notes)
-        for run, other in runs
+        _case(result, baseline, pair, each, notes)
+        for pair in runs
         for each in rules
         # A rule on the ceiling of a stage is only about the runs that have that stage.
-        if each.rule.ceiling is None or not np.isnan(result.values(run, each.key)).all()
+        if each.rule.ceiling is None or not np.isnan(result.values(pair[0], each.key)).all()
     ]
 
 
@@ -136,22 +132,17 @@ def _by_every_rule(row: Row, others: Mapping[str, Row]) -> Row:
 
 
 def _case(
-    result: GateInput,
-    baseline: GateInput | None,
-    run: str,
-    baseline_run: str | None,
-    resolved: ResolvedRule,
-    notes: list[Note],
+    result: GateInput, baseline: GateInput | None, runs: tuple[str, str | None], given: ResolvedRule, notes: list[Note]
 ) -> RuleCase:
     """The values that a rule is about; an error if there are none, or if they are times that cannot be compared."""
-    rule, key = resolved.rule, resolved.key
+    (run, baseline_run), rule, key = runs, given.rule, given.key
     if (rule.tested or rule.margin) and result.column(key).timed:
         session = result.sessions.get(run)
         if session is None or baseline is None or session != baseline.sessions.get(str(baseline_run)):
             instead = f"{key} <= 0.2 or {key} <= baseline + 0.05"
             raise InputError(f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {instead}.")
     values = result.values(run, key)
-    selected = np.ones(len(values), dtype=bool) if resolved.selected is None else resolved.selected
+    selected = np.ones(len(values), dtype=bool) if given.selected is None else given.selected
     known = selected & ~np.isnan(values)
     reference = None
     if baseline is not None and baseline_run is not None and baseline.definitions.get(key) == result.definitions[key]:
@@ -173,7 +164,7 @@ def _case(
     if baseline is not None and rule.tested and (chosen_from := baseline.chosen_from.get(str(baseline_run))):
         candidates = np.array([[each[key].get(query, math.nan) for query in queries] for each in chosen_from])
     before = None if reference is None else reference[known]
-    return RuleCase(resolved, run, baseline_run, result.column(key), queries, values[known], before, candidates)
+    return RuleCase(given, run, baseline_run, result.column(key), queries, values[known], before, candidates)
 
 
 def _check_power(cases: Sequence[RuleCase], plan: GatePlan) -> None:

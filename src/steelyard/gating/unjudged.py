@@ -19,7 +19,7 @@ from steelyard.comparison.judged import ALL_JUDGED, Conventions, JudgedDocuments
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.provenance import MAX_DEPTH
 from steelyard.errors import InputError
-from steelyard.gating.cases import ResolvedRule, RuleCase, keeps_margin
+from steelyard.gating.cases import ResolvedRule, RuleCase, Runs, keeps_margin
 from steelyard.gating.inputs import GateInput
 from steelyard.gating.notes import LISTS_ADVICE, LISTS_UNKNOWN
 from steelyard.gating.result import Row
@@ -141,11 +141,7 @@ def _depends(row: Row, case: RuleCase, known: Conventions, edges: set[str], plan
 
 
 def lists_notes(
-    result: GateInput,
-    baseline: GateInput | None,
-    runs: Sequence[tuple[str, str | None]],
-    rules: Sequence[ResolvedRule],
-    strict: bool,
+    result: GateInput, baseline: GateInput | None, runs: Runs, rules: Sequence[ResolvedRule], strict: bool
 ) -> list[Note]:
     """A note if rules compare with a baseline and the lists of a run are not known; an error if `strict`."""
     keys = {each.key for each in rules if each.rule.needs_baseline}

@@ -150,11 +150,10 @@ class Tables(Documented):
 
     tables: Sequence[Table]
     data: Any | Callable[[], Any]
-    title: str = ""
 
     def document(self) -> Document:
         """The tables alone."""
-        return Document(self.title, "", self.tables)
+        return Document("", "", self.tables)
 
     def data_table(self) -> Table:
         """The first table."""

@@ -128,12 +128,11 @@ def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
         f"{low + span * share:.3f}</text>"
         for share in (0.0, 0.5, 1.0)
     ]
-    every = -(-len(points) // 14)
     parts += [
         f'<text x="{x(point):.1f}" y="{_HEIGHT - 24}" text-anchor="middle">{escape(point.label)}</text>'
         f'<text class="date" x="{x(point):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">'
         f"{'' if point.label == point.time else escape(point.time[:10])}</text>"
-        for point in points[::every]
+        for point in points[:: -(-len(points) // 14)]
     ]
     step_width = (_WIDTH - _LEFT - 20) / len(points)
     broken = {id(step.point): step for line in lines.values() for step in line if step.broken}

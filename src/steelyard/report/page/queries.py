@@ -103,8 +103,7 @@ def lists_of(
 
     `order` has positions in the first score table of the comparison; `numbers` gives each query's number in the page.
     """
-    comparison = subject.comparison
-    source = comparison.source
+    comparison, source = subject.comparison, subject.comparison.source
     if source is None:
         return Lists((), "{}", 0)
     documents = DocumentTable(subject.documents, whole=limit is None)
@@ -270,10 +269,8 @@ class Kept:
 
 def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any]:
     """The data of the kept queries: values, failures and slices; and the components of the composite."""
-    comparison = subject.comparison
-    scores = comparison.score_tables[0]
-    places = np.array(kept.places, dtype=np.int64)
-    names = [scores.queries[place] for place in kept.places]
+    comparison, places = subject.comparison, np.array(kept.places, dtype=np.int64)
+    names = [comparison.score_tables[0].queries[place] for place in kept.places]
     measures = comparison.shown_measures
     return {
         "title": subject.title,

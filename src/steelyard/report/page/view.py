@@ -42,8 +42,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
     from markupsafe import Markup
 
     comparison = subject.comparison
-    pairs = _pairs(comparison)
-    further = columns_of(comparison, "page")
+    pairs, further = _pairs(comparison), columns_of(comparison, "page")
     verdict = verdict_lines(_with_short_names(comparison), LINE)
     counts = {"runs": len(comparison.runs), "queries": len(comparison.score_tables[0].queries)}
     counts |= {} if comparison.source is None else {"judgments": len(comparison.source.qrels)}
@@ -328,9 +327,7 @@ def _best(rows: Sequence[LeaderboardRow], column: Column, candidates: Collection
     """The best mean; only of some runs where they are given."""
     rows = [row for row in rows if candidates is None or row.run in candidates]
     known = [row.means[column.key] for row in rows if not isnan(row.means[column.key])]
-    if not known:
-        return None
-    return min(known) if column.better == "less" else max(known)
+    return (min if column.better == "less" else max)(known, default=None)
 
 
 def _span(rows: Sequence[LeaderboardRow], column: Column) -> tuple[float, float] | None:
