@@ -122,7 +122,7 @@ def test_whatever_is_raised_has_an_exit_code(monkeypatch, capsys, tmp_path, erro
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setitem(listings._LISTS, listings.Listed.measures, fail)
+    monkeypatch.setitem(listings._LISTS, "measures", fail)
     assert command(["list", "measures"]) == code
     shown = capsys.readouterr().err
     assert text in shown
@@ -137,7 +137,7 @@ def test_a_log_that_cannot_be_written(monkeypatch, capsys):
     def fail():
         raise MuteError
 
-    monkeypatch.setitem(listings._LISTS, listings.Listed.measures, fail)
+    monkeypatch.setitem(listings._LISTS, "measures", fail)
     monkeypatch.setattr("tempfile.NamedTemporaryFile", no_space)
     assert command(["list", "measures"]) == 3
     shown = capsys.readouterr().err

@@ -37,13 +37,10 @@ VERBS = {
 }
 
 _MODULES = {
+    **dict.fromkeys(("demo", "init"), "bench"),
+    **dict.fromkeys(("convert", "validate"), "files"),
+    **dict.fromkeys(("explain", "list"), "listings"),
     "agreement": "pool",
-    "convert": "files",
-    "demo": "bench",
-    "explain": "listings",
-    "init": "bench",
-    "list": "listings",
-    "validate": "files",
 }
 """The modules of verbs that share one; any other verb is in the module of its name."""
 

@@ -29,7 +29,7 @@ def across(
     dialect: DialectName = "steelyard",
     seed: Seed = 0,
     show_all: ShowAll = False,
-    format: TableFormat = Format.table,
+    format: TableFormat = "table",
     output: Output = None,
 ) -> None:
     """Compare runs over several datasets: means, ranks and significance.
@@ -50,21 +50,14 @@ def across(
     """
     named = {str(each.name): each.path for each in results if each.name is not None}
     plain = [each.path for each in results if each.name is None]
-    result = over_datasets(
-        [*named.items(), *plain],
-        measure,
-        missing=cast(Missing, missing),
-        borda=cast("BordaRule | None", borda),
-        dialect=dialect,
-        seed=seed,
-    )
+    sources, rule = [*named.items(), *plain], cast("BordaRule | None", borda)
+    result = over_datasets(sources, measure, missing=cast(Missing, missing), borda=rule, dialect=dialect, seed=seed)
     print_across(result, format, output, show_all)
-    if output is None and format is Format.table and not show_all:
+    if output is None and format == "table" and not show_all:
         print_message("More: --all")
 
 
-SHOWN_WARNINGS = 3
-"""Warnings that are shown unless all are asked for."""
+SHOWN_WARNINGS = 3  # Warnings that are shown unless all are asked for.
 
 
 def print_across(result: Across, format: Format, output: Path | None, show_all: bool) -> None:

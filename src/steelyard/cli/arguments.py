@@ -10,7 +10,6 @@ import shlex
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from enum import Enum
 from functools import partial
 from inspect import Parameter, cleandoc, signature
 from pathlib import Path
@@ -180,7 +179,7 @@ _TRUTHS = {"": True, "yes": True, "true": True, "no": False, "false": False}
 def _shown_setting(each: Declared, about: Option) -> argparse.Action:
     """A setting in the help, as `name=VALUE`."""
     _, one = _unwrapped(each.kind)
-    value = "yes|no" if one is bool else about.metavar or "|".join(choice.value for choice in _choices(one) or [])
+    value = "yes|no" if one is bool else about.metavar or "|".join(_choices(one))
     help = about.help + ("" if one is bool and not each.default else _shown_default(each.default))
     return argparse.Action([], each.name, metavar=f"{each.name}={value}", help=help.replace("%", "%%"))
 
@@ -211,8 +210,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return f"{names} {self._format_args(action, action.dest.upper())}"
 
 
-_LETTERS = {"measure": ("-m",), "output": ("-o",)}
-"""The short forms of options, in every verb that has them."""
+_LETTERS = {"measure": ("-m",), "output": ("-o",)}  # The short forms of options, in every verb that has them.
 _ALIASES = {
     "--measure": ("--measures", "--metric", "--metrics"),
     "compare --output": ("--report",),
@@ -235,19 +233,15 @@ _ELSEWHERE = {
 OTHERS = "options"
 _GROUPS = {
     OTHERS: (),
-    "data": (*("dataset", "queries", "scores", "run_column", "query_column", "no_qrels", "qrels", "corpus"),),
+    "data": ("dataset", "queries", "scores", "run_column", "query_column", "no_qrels", "qrels", "corpus"),
     "statistics": ("test", "correction"),
     "edge cases": ("missing", "ties"),
-    "a model": (
-        *("endpoint", "model", "prompt", "api_key_env", "max_requests", "max_tokens", "plan", "retry"),
-        "critic",
-    ),
+    "a model": ("endpoint", "model", "prompt", "api_key_env", "max_requests", "max_tokens", "plan", "retry", "critic"),
     "output": ("per_query", "show_all", "format", "output", "junit", "markdown", "html", "save_baseline"),
 }
 """The groups of a long help, with the parameters of each; the first has all others."""
 _GROUPED = {name for names in _GROUPS.values() for name in names}
-LONGEST_GROUP = 9
-"""Options that are not grouped."""
+LONGEST_GROUP = 9  # Options that are not grouped.
 
 
 def _add_option(parser: Parser, group: Any, each: Declared, about: Option, hidden: bool) -> None:
@@ -260,17 +254,16 @@ def _add_option(parser: Parser, group: Any, each: Declared, about: Option, hidde
         help = argparse.SUPPRESS if hidden else about.help
         group.add_argument(*names, dest=each.name, action="store_true", help=help)
         return
-    choices = _choices(one)
     action = group.add_argument(
         *names,
         dest=each.name,
         type=_reader(one, about),
-        choices=choices,
+        choices=_choices(one) or None,
         **({"nargs": "?", "const": about.alone} if about.alone is not None else {"nargs": "+"} if about.files else {}),
         action="extend" if about.commas or about.files else "append" if many else "store",
         required=required,
         default=default,
-        metavar=about.metavar or ("|".join(c.value for c in choices) if choices else None),
+        metavar=about.metavar or "|".join(_choices(one)) or None,
         help=argparse.SUPPRESS if hidden else (about.help + _shown_default(default)).replace("%", "%%"),
     )
     verb = parser.prog.split()[-1]
@@ -280,13 +273,12 @@ def _add_option(parser: Parser, group: Any, each: Declared, about: Option, hidde
 
 def _shown_default(value: Any) -> str:
     """A default, as the help shows it."""
-    shown = value.value if isinstance(value, Enum) else "yes" if value is True else value
-    return "" if value in (None, "") else f" [{shown}]"
+    return "" if value in (None, "") else f" [{'yes' if value is True else value}]"
 
 
-def _choices(kind: Any) -> list[Enum] | None:
-    """The values of an enumeration."""
-    return list(kind) if isinstance(kind, type) and issubclass(kind, Enum) else None
+def _choices(kind: Any) -> tuple[str, ...]:
+    """The values of a Literal; none of another type."""
+    return typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
 
 
 def _reader(kind: Any, about: Option | None = None) -> Callable[[str], Any]:
@@ -297,13 +289,15 @@ def _reader(kind: Any, about: Option | None = None) -> Callable[[str], Any]:
         return plain
 
     def read(text: str) -> Any:
+        if choices:
+            if text not in choices:
+                known = f"expected one of {', '.join(choices)}.{did_you_mean(text, choices)}"
+                raise argparse.ArgumentTypeError(f"{text!r} is unknown; {known}")
+            return text
         try:
-            return kind(text) if choices else [kind(part.strip()) for part in text.split(",")]
+            return [kind(part.strip()) for part in text.split(",")]
         except ValueError:
-            values = [member.value for member in choices or []]
-            known = f"unknown; expected one of {', '.join(values)}.{did_you_mean(text, values)}"
-            wrong = known if choices else "wrong; expected numbers separated by ','."
-            raise argparse.ArgumentTypeError(f"{text!r} is {wrong}") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is wrong; expected numbers separated by ','.") from None
 
     return read
 

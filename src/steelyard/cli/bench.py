@@ -15,7 +15,7 @@ from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.runner import bench as run_bench
 from steelyard.cli import WRONG_INPUT
 from steelyard.cli.across import print_across
-from steelyard.cli.compare import last_line, print_comparison, print_lists
+from steelyard.cli.compare import print_comparison, print_lists
 from steelyard.cli.options import RESULT_FOLDER, Argument, Option, Setting, ShowAll, TableFormat, UsageError
 from steelyard.cli.output import Format, bench_progress, print_message, print_messages, print_tables, width, write
 from steelyard.cli.report import page_line
@@ -24,8 +24,7 @@ from steelyard.notes import sentence
 from steelyard.safe_text import cell_text
 from steelyard.wording import counted, listed
 
-SHOWN = 3
-"""Documents of a first answer that are shown."""
+SHOWN = 3  # Documents of a first answer that are shown.
 
 
 def bench(
@@ -41,7 +40,7 @@ def bench(
         ),
     ] = None,
     show_all: ShowAll = False,
-    format: TableFormat = Format.table,
+    format: TableFormat = "table",
 ) -> int:
     """Run retrievers over a dataset, evaluate and compare them, and write a result
     folder: the runs, the scores, a leaderboard and a report page.
@@ -71,36 +70,35 @@ def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
         print_across(result.across, format, None, show_all)
         for name, single in result.results.items() if show_all else ():
             print_messages(f"{name}: {sentence(each)}" for each in single.notes)
-        short = format is Format.table
-        page = f"Report: {result.folder / 'report.html'}"
-        print_message(last_line(page, show_all) if short else page)
+        more = "    More: --all" if format == "table" and not show_all else ""
+        print_message(f"Report: {result.folder / 'report.html'}{more}")
         return max(_print_failures(single) for single in result.results.values())
     shown = (result.chunk_table, result.approximation_table, result.cost_table)
     tables = [table for table in shown if table is not None]
-    if format is Format.markdown:
+    if format == "markdown":
         write(result.to_markdown(), None)
     elif result.evaluated is None:
         print_lists(result.lists, format, None)
-        print_tables(tables if format is Format.table else [], below=True)
-        if format is Format.table:
+        print_tables(tables if format == "table" else [], below=True)
+        if format == "table":
             _print_differences(result)
     else:
         print_comparison(result.evaluated, format, None, notes=result.notes, tables=tables, show_all=show_all)
-    if format is not Format.table or result.evaluated is None:
+    if format != "table" or result.evaluated is None:
         print_messages(map(sentence, result.notes))
     elif not show_all:
         print_messages(sentence(each) for each in result.input_notes if each.code == JUDGMENTS_USED)
     changing = [row.run for row in result.rows if row.cached and not {"target", "url"}.isdisjoint(row.settings)]
-    if changing and format is Format.table:
+    if changing and format == "table":
         print_message(
             f"From the cache: {listed(changing)}. Changes of code and settings are noticed, those of data are not: "
             "--fresh asks again."
         )
     page = f"The result is in {result.folder}. Next: {judge_command(result.folder)}"
     if result.evaluated is not None:
-        page = page_line(result.folder / "report.html", result.folder)
-    short = format is Format.table and result.evaluated is not None
-    print_message(last_line(page, show_all) if short else page)
+        more = "    More: --all" if format == "table" and not show_all else ""
+        page = f"{page_line(result.folder / 'report.html', result.folder)}{more}"
+    print_message(page)
     return _print_failures(result)
 
 
@@ -111,19 +109,17 @@ def _print_failures(result: BenchResult) -> int:
         print_message(
             f"FAILED: {'; '.join(partly)}. These queries have no answer; the policy `missing` decides how they count."
         )
-    if not result.broken:
-        return 0
     for row in result.rows:
         if row.broken:
             reason = next(iter(row.errors.values()))
             print_message(f"error: {row.run} failed on every query and could not be evaluated: {reason}")
-    return WRONG_INPUT
+    return WRONG_INPUT if result.broken else 0
 
 
 def demo(
     output: Annotated[Path, RESULT_FOLDER] = Path("steelyard-demo"),
     show_all: ShowAll = False,
-    format: TableFormat = Format.table,
+    format: TableFormat = "table",
 ) -> int:
     """Run the bundled benchmark: a leaderboard here, a report in ./steelyard-demo.
 

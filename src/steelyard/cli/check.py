@@ -7,7 +7,7 @@ from typing import Annotated
 
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, RunFile
-from steelyard.cli.output import Format, emit_result, print_message, print_tables, write_prose
+from steelyard.cli.output import emit_result, print_message, print_tables, write_prose
 from steelyard.errors import InputError
 from steelyard.quality.check import check as check_data
 from steelyard.quality.check import effect_text
@@ -20,7 +20,7 @@ def check(
     measure: args.Measures = None,
     strict: args.Strict = False,
     columns: args.Columns = None,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
     output: args.Output = None,
 ) -> int:
     """Check the meaning of data: qrels, corpus, questions and runs.

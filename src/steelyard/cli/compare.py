@@ -6,26 +6,13 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from steelyard.cli import options as args
+from steelyard.cli import output as out
 from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
-from steelyard.cli.output import (
-    Format,
-    emit_result,
-    format_for,
-    is_page,
-    print_message,
-    print_messages,
-    print_summary,
-    print_tables,
-    width,
-    with_progress,
-    write,
-)
 from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compare_runs
 from steelyard.comparison.compare import compare_scores
@@ -37,19 +24,11 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, WrongKindError
 from steelyard.io.datasets import dataset_named, queries_beside
 from steelyard.notes import Note, sentence
-from steelyard.report.comparison import comparison_tables
-from steelyard.report.rows import is_long, movers_lines, remarks, slice_tables
+from steelyard.report.rows import comparison_document, movers_lines, remarks, slice_tables
 from steelyard.report.summary import summary
-from steelyard.report.tables import Table
+from steelyard.report.tables import Table, plain
 from steelyard.run import Run
 from steelyard.safe_text import cell_text
-
-
-class Repeats(str, Enum):
-    """How the repetitions of a query are used."""
-
-    average = "average"
-    blocks = "blocks"
 
 
 def compare(
@@ -83,12 +62,12 @@ def compare(
         ),
     ] = None,
     repeats: Annotated[
-        Repeats,
+        Literal["average", "blocks"],
         Setting(
             "--scores: average the repetitions of each run; or blocks: pair the runs by query and repetition, then "
             "average. Queries are tested, not repetitions."
         ),
-    ] = Repeats.average,
+    ] = "average",
     movers: args.Movers = 0,
     dataset: args.Texts = None,
     predicted: args.Predicted = None,
@@ -107,7 +86,7 @@ def compare(
     permutations: args.Permutations = None,
     seed: args.Seed = 0,
     show_all: args.ShowAll = False,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
     output: args.Output = None,
     **options: Any,
 ) -> None:
@@ -130,7 +109,7 @@ def compare(
     """
     if movers < 0:
         raise InputError(f"--set movers is {movers}; expected 0 or more.")
-    if movers and format_for(format, output) is Format.csv:
+    if movers and out.format_for(format, output) == "csv":
         raise InputError(
             "--set movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
@@ -138,18 +117,9 @@ def compare(
     names, qrels_names = args.column_names(columns)
     given = [*([] if qrels is None else [RunFile(str(qrels))]), *(runs or [])]
     qrels = None if qrels is None else args.input_path(qrels)
-    shared: dict[str, Any] = {
-        "baseline": baseline,
-        "test": test,
-        "correction": correction,
-        "composite": composite,
-        "by": by,
-        "queries": queries,
-        "alpha": alpha,
-        "permutations": permutations,
-        "seed": seed,
-        "equivalence": equivalence,
-    }
+    shared: dict[str, Any] = {"baseline": baseline, "composite": composite, "by": by, "queries": queries}
+    shared |= {"test": test, "correction": correction, "alpha": alpha, "equivalence": equivalence}
+    shared |= {"permutations": permutations, "seed": seed}
     if no_qrels:
         if scores is not None:
             raise UsageError("--no-qrels compares the lists of runs; leave out --scores.")
@@ -171,7 +141,7 @@ def compare(
                 "in columns=run=method,query=id."
             )
         of_roles: dict[str, Any] = {f"{role}_column": name for role, name in names.items()}
-        table = TableOptions(**of_roles, repeats=repeats.value)
+        table = TableOptions(**of_roles, repeats=repeats)
         result = compare_scores(scores, measure, options=table, missing=options["missing"] or "zero", **shared)
     else:
         if qrels is None or not runs:
@@ -198,31 +168,25 @@ def compare(
     if queries is not None and movers:
         with suppress(InputError):
             texts = column_values(queries, "text")
-    if output is not None and is_page(output):
+    if output is not None and out.is_page(output):
         from steelyard.report.page import write_page
         from steelyard.report.page.subject import comparison_subject
 
         command = shlex.join(["steelyard", *sys.argv[1:]])
         write_page(comparison_subject(result, known, command), output)
-        print_messages([result.verdict, page_line(output, None)])
+        out.print_messages([result.verdict, page_line(output, None)])
         return
     print_comparison(result, format, output, movers, texts, show_all=show_all, slices=by is not None)
-    if format_for(format, output) is Format.table and output is None and not show_all:
-        print_message("More: --all")
+    if out.format_for(format, output) == "table" and output is None and not show_all:
+        out.print_message("More: --all")
 
 
-_SCORE_ROLES = ("run", "query", "measure", "value", "repeat")
-"""The columns of a table of scores."""
-
-
-def last_line(where: str, show_all: bool) -> str:
-    """Where the report is, and the option that shows more."""
-    return where if show_all else f"{where}    More: --all"
+_SCORE_ROLES = ("run", "query", "measure", "value", "repeat")  # The columns of a table of scores.
 
 
 def print_comparison(
     result: Comparison,
-    format: Format,
+    format: out.Format,
     output: Path | None,
     movers: int = 0,
     texts: Mapping[str, object] | None = None,
@@ -238,22 +202,31 @@ def print_comparison(
     """
 
     def show() -> None:
-        short = summary(result, width(), notes)
+        short = summary(result, out.width(), notes)
         if show_all:
-            print_message(result.verdict)
-            print_tables([*comparison_tables(result), *tables])
-            print_message("")
-            lines = [*remarks(result, short=is_long(result)), *map(sentence, notes)]
-            print_messages([f"- {line}" for line in lines])
+            document = comparison_document(result, screen=True)
+            out.print_message(document.verdict)
+            out.print_tables([*document.tables, *tables])
+            out.print_message("")
+            out.print_messages(f"- {line}" for line in (*document.notes, *map(sentence, notes)))
         else:
-            print_summary(short, slice_tables(result) if slices else ())
+            style = {True: "green", False: "yellow", None: "bold"}[short.significant]
+            for number, line in enumerate(short.verdict):
+                out.print_message(line, style if number == 0 else "")
+            out.print_message("")
+            head, *rows = plain(short.table).splitlines()
+            print("\n".join([out.styled(head, "bold", sys.stdout), *rows]), flush=True)
+            out.print_messages(short.left_out)
+            if slices and (tables_of_slices := slice_tables(result)):
+                out.print_tables(tables_of_slices, below=True)
+            out.print_message("")
             for line in short.warnings:
-                print_message(line, "yellow")
-            print_messages(short.next_steps)
+                out.print_message(line, "yellow")
+            out.print_messages(short.next_steps)
         if movers:
-            write("\n" + "\n".join(map(cell_text, movers_lines(result, movers, texts))), None)
+            out.write("\n" + "\n".join(map(cell_text, movers_lines(result, movers, texts))), None)
 
-    emit_result(
+    out.emit_result(
         result,
         format,
         output,
@@ -263,29 +236,29 @@ def print_comparison(
         latex=partial(result.to_latex, movers, texts),
         json=partial(result.to_json, movers),
     )
-    kind = format_for(format, output)
-    if kind is Format.latex:
-        print_message(result.verdict)
-    elif kind is Format.csv:
-        print_messages([result.verdict, *remarks(result, tables=False)])
+    kind = out.format_for(format, output)
+    if kind == "latex":
+        out.print_message(result.verdict)
+    elif kind == "csv":
+        out.print_messages([result.verdict, *remarks(result, tables=False)])
         if result.plan.baseline is None and result.tested_pairs:
-            print_message(
+            out.print_message(
                 "The tests of all pairs are in the JSON; with --baseline NAME, the differences from it are columns "
                 "here."
             )
 
 
-def print_lists(lists: ListComparison, format: Format, output: Path | None) -> None:
+def print_lists(lists: ListComparison, format: out.Format, output: Path | None) -> None:
     """Print a comparison without qrels: tables to stdout or a file, the verdict to stderr. CSV has the pairs only."""
-    if format_for(format, output) is not Format.markdown:
-        print_message(lists.verdict)
-    emit_result(lists, format, output)
+    if out.format_for(format, output) != "markdown":
+        out.print_message(lists.verdict)
+    out.emit_result(lists, format, output)
 
 
 def _read_runs(runs: list[RunFile], columns: dict[str, str], texts: dict[str, str] | None) -> Iterable[Run | Path]:
     """The runs: as files, or read if they or their columns are named or the documents have texts."""
     if not columns and texts is None and not any(run.name for run in runs):
-        return with_progress([run.path for run in runs], lambda path: path.name)
-    read = [args.read_run(run.path, columns, len(runs)) for run in with_progress(runs, lambda run: run.path.name)]
+        return out.with_progress([run.path for run in runs], lambda path: path.name)
+    read = [args.read_run(run.path, columns, len(runs)) for run in out.with_progress(runs, lambda run: run.path.name)]
     names = args.run_names([run.name for run in read], runs)
     return [Run(run, name=name, texts=texts) for run, name in zip(read, names, strict=True)]

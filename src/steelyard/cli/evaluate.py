@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, RunFile
 from steelyard.cli.output import Format, emit, format_for, print_message, print_messages, with_progress
-from steelyard.coverage import Coverage, coverage_lines, refuse_unmatched, unjudged_line
+from steelyard.coverage import coverage_lines, refuse_unmatched, unjudged_line
 from steelyard.evaluation import evaluate as evaluate_run
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
@@ -33,7 +32,7 @@ def evaluate(
     predicted: args.Predicted = None,
     pool: args.SampledPool = None,
     these_queries: args.TheseQueries = False,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
     output: args.Output = None,
     **options: Any,
 ) -> None:
@@ -75,23 +74,18 @@ def evaluate(
         return {**head, **shared, **judgments, "runs": per_run}
 
     emit(_table(scores, names, per_query, bool(labels), format_for(format, output)), data, format, output)
-    if per_query and scores[0].settings and format_for(format, output) is Format.csv:
+    if per_query and scores[0].settings and format_for(format, output) == "csv":
         print_message(f"Measured with {scores[0].settings}.")
     coverage = {name: each.coverage for name, each in zip(names, scores, strict=True)}
-    print_messages(_coverage(coverage))
-    for name, each in zip(names, scores, strict=True):
-        if labels:
-            print_messages(f"{name}: {about}." for about in cast("PredictedScores", each).about)
-    refuse_unmatched(coverage)
-
-
-def _coverage(coverage: Mapping[str, Coverage]) -> list[str]:
-    """The coverage of the runs; of several, what they have in common once."""
     if len(coverage) == 1:
-        return [f"{name}: {each}" for name, each in coverage.items()]
-    shares = {name: each.unjudged / each.documents for name, each in coverage.items() if each.documents}
-    unjudged = [unjudged_line(shares, "retrieved documents")] if any(shares.values()) else []
-    return [*coverage_lines(coverage), *unjudged]
+        print_message(f"{names[0]}: {scores[0].coverage}")
+    else:
+        print_messages(coverage_lines(coverage))
+        shares = {name: each.unjudged / each.documents for name, each in coverage.items() if each.documents}
+        print_messages([unjudged_line(shares, "retrieved documents")] if any(shares.values()) else [])
+    for name, each in zip(names, scores, strict=True) if labels else ():
+        print_messages(f"{name}: {about}." for about in cast("PredictedScores", each).about)
+    refuse_unmatched(coverage)
 
 
 def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: bool, format: Format) -> Table:
@@ -99,26 +93,19 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: b
 
     predicted: the scores are estimates from few human values and many predicted ones; both are shown per query.
     """
-    first = scores[0]
-    labels = first.labels
+    first, labels = scores[0], scores[0].labels
     settings = f"Measured with {first.settings}." if first.settings else ""
+    rows: list[list[Cell]] = []
     if per_query and predicted:
-        both = [[name, *row] for name, each in zip(names, scores, strict=True) for row in each.per_query.rows()]
-        return Table(["run", *first.per_query.columns], both, note=settings)
+        rows = [[name, *row] for name, each in zip(names, scores, strict=True) for row in each.per_query.rows()]
+        return Table(["run", *first.per_query.columns], rows, note=settings)
     if per_query:
-        rows: list[list[Cell]] = [
-            [name, query, *values]
-            for name, each in zip(names, scores, strict=True)
-            for query, values in zip(each.queries, each.matrix.T.tolist(), strict=True)
-        ]
+        for name, each in zip(names, scores, strict=True):
+            rows += ([name, query, *row] for query, row in zip(each.queries, each.matrix.T.tolist(), strict=True))
         return Table(["run", "query_id", *labels.values()], rows, note=settings)
-    if format is not Format.csv and len(scores) > 1:
-        return Table(
-            ["run", *labels.values()],
-            [[name, *_with_intervals(each)] for name, each in zip(names, scores, strict=True)],
-            note=settings,
-        )
-    rows = []
+    if format != "csv" and len(scores) > 1:
+        rows = [[name, *_with_intervals(each)] for name, each in zip(names, scores, strict=True)]
+        return Table(["run", *labels.values()], rows, note=settings)
     for name, each in zip(names, scores, strict=True):
         intervals = each.intervals()
         for key, mean in each.means.items():
@@ -126,7 +113,7 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: b
             counted = sum(value == value for value in each.values(key).tolist())
             rows.append([name, labels[key], _count(mean, each.measures[key]), low, high, counted])
     columns = ["run", "measure", "value", "low", "high", "queries"]
-    if format is Format.csv and first.settings:
+    if format == "csv" and first.settings:
         return Table([*columns, "settings"], [[*row, first.settings] for row in rows])
     return Table(columns, rows, note=settings)
 

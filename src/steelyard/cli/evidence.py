@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from steelyard.cli.options import Argument, Option, Setting, Texts
-from steelyard.cli.output import print_message
-
-
-class Overlap(str, Enum):
-    """How much of a span a chunk must contain."""
-
-    any = "any"
-    majority = "majority"
-    whole = "whole"
-
-
-class Ignored(str, Enum):
-    """What does not matter when facts are matched."""
-
-    case = "case"
-    spaces = "spaces"
+from steelyard.cli.output import print_message, print_messages
 
 
 def evidence(
@@ -31,12 +15,14 @@ def evidence(
         Path, Argument("CHUNKS", "One row per chunk: chunk_id, doc_id, start, end, text; JSON lines, CSV, Parquet.")
     ],
     output: Annotated[Path, Option("The qrels to write; the name selects the format.", "QRELS")],
-    overlap: Annotated[Overlap, Option("How much of a span a chunk must contain to be relevant.")] = Overlap.any,
+    overlap: Annotated[
+        Literal["any", "majority", "whole"], Option("How much of a span a chunk must contain to be relevant.")
+    ] = "any",
     share: Annotated[
         float, Setting("Share of the words of a fact that a chunk must contain, in order.", "SHARE")
     ] = 1.0,
     ignore: Annotated[
-        list[Ignored] | None, Setting("What does not matter when facts are matched. Repeat for both.")
+        list[Literal["case", "spaces"]] | None, Setting("What does not matter when facts are matched. Repeat for both.")
     ] = None,
     parent: Annotated[str | None, Setting("The column of CHUNKS with the parent of a chunk.", "COLUMN")] = None,
     dataset: Texts = None,
@@ -60,14 +46,13 @@ def evidence(
     documents = None if dataset is None else dataset_named(dataset, judged=False).corpus.texts
     judged = Evidence.read(source).judge(
         read_chunks(chunks),
-        overlap=overlap.value,
+        overlap=overlap,
         share=share,
-        case=Ignored.case not in (ignore or []),
-        spaces="removed" if Ignored.spaces in (ignore or []) else "single",
+        case="case" not in (ignore or []),
+        spaces="removed" if "spaces" in (ignore or []) else "single",
         parent=parent,
         documents=documents,
     )
     judged.write(output)
     print_message(f"{output}: {judged}")
-    for note in judged.notes:
-        print_message(f"  {note}")
+    print_messages(f"  {note}" for note in judged.notes)

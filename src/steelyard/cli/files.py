@@ -10,7 +10,7 @@ from typing import Annotated, Literal, cast
 from steelyard.cli import WRONG_INPUT
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, Setting, UsageError
-from steelyard.cli.output import Format, emit, format_for, is_page, print_message, with_progress, write_prose
+from steelyard.cli.output import emit, format_for, is_page, print_message, with_progress, write_prose
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
 from steelyard.io import list_formats, validate_file
@@ -70,16 +70,8 @@ def convert(
         (scored_by_rank(kept) if by_rank else kept).write(target, to_format)
         print_message(f"{target}: {rolled}")
         return
-    converted = convert_file(
-        source,
-        target,
-        from_format,
-        to_format,
-        cast(Literal["run", "qrels"] | None, kind),
-        names,
-        drop_empty=drop_empty,
-        by_rank=by_rank,
-    )
+    of = cast(Literal["run", "qrels"] | None, kind)
+    converted = convert_file(source, target, from_format, to_format, of, names, drop_empty=drop_empty, by_rank=by_rank)
     print_message(str(converted))
 
 
@@ -91,7 +83,7 @@ def validate(
     paths: Annotated[list[str], Argument("PATH", "Runs, qrels, or datasets: folders, or '{path: DIR, qrels: FILE}'.")],
     kind: args.Kind = None,
     columns: args.Columns = None,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
     output: args.Output = None,
 ) -> int:
     """Check files and folders, and report all problems at once.
@@ -105,7 +97,7 @@ def validate(
     """
     names = args.file_columns(columns)
     found = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
-    if format_for(format, output) is Format.table and not is_page(output):
+    if format_for(format, output) == "table" and not is_page(output):
         write_prose("\n".join(text for text, _, _ in found), output)
     else:
         rows = [

@@ -45,21 +45,16 @@ def fuse(
     ] = None,
     depth: args.Depth = None,
     name: Annotated[str | None, Setting("The name of the fused run.", "NAME")] = None,
-    output: Annotated[
-        Path | None,
-        Option("Write the fused run here; its name selects the format.", "FILE"),
-    ] = None,
+    output: Annotated[Path | None, Option("Write the fused run here; its name selects the format.", "FILE")] = None,
     tune: Annotated[
         Path | None, Option("Choose the parameters with these qrels, by cross-validation.", "QRELS")
     ] = None,
-    measure: Annotated[
-        str, Option("--tune: the measure to tune for.", "MEASURE")
-    ] = "nDCG@10",
+    measure: Annotated[str, Option("--tune: the measure to tune for.", "MEASURE")] = "nDCG@10",
     folds: Annotated[int, Setting("--tune: number of folds.", "N")] = 5,
     seed: args.Seed = 0,
     rel: args.Rel = None,
     columns: args.Columns = None,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
 ) -> None:  # fmt: skip
     """Fuse several runs into one. Without -o the fused run is printed as TREC lines.
 
@@ -85,7 +80,7 @@ def fuse(
     if tune is None:
         if qrels_columns:
             raise UsageError("--set columns=qrels... is for --tune; add --tune QRELS.")
-        if format is not Format.table:
+        if format != "table":
             raise UsageError(
                 "--format is for the table that --tune prints; the format of a fused run is that of the name in -o "
                 "fused.json."
@@ -110,7 +105,7 @@ def fuse(
             )  # fmt: skip
         fused = result.run
         _print_tuned(result, format)
-    if tune is None or format is not Format.table:
+    if tune is None or format != "table":
         print_messages(map(sentence, fused.notes))
     if output is not None:
         fused.write(output)
@@ -128,17 +123,17 @@ def _numbers(texts: list[str], example: str) -> list[float]:
 
 
 def _print_tuned(result: Tuned, format: Format) -> None:
+    if format == "table":
+        write(str(result), None)
+        return
     rows: list[list[Cell]] = [
         [f"fold {number}", str(fold.chosen), fold.tuned_on, fold.held_out]
         for number, fold in enumerate(result.folds, 1)
     ]
     rows.append(["all", str(result.final), result.tuned_on, result.held_out])
-    if format is Format.table:
-        write(str(result), None)
-    else:
-        emit(Table(["fold", "chosen", "tuned on", "held out"], rows), result.to_dict(), format, None)
-        if format is not Format.json:
-            print_message(f"Optimism (tuned on minus held out): {result.optimism:.4f}. Report the held-out score.")
+    emit(Table(["fold", "chosen", "tuned on", "held out"], rows), result.to_dict(), format, None)
+    if format != "json":
+        print_message(f"Optimism (tuned on minus held out): {result.optimism:.4f}. Report the held-out score.")
 
 
 def _described(name: str, about: str) -> str:

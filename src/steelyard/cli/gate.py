@@ -61,7 +61,7 @@ def gate(
         Option("Write the result as a baseline here; with --rule or --baseline, only if it passes.", "FILE"),
     ] = None,
     show_all: args.ShowAll = False,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
     output: args.Output = None,
 ) -> int:
     """Check a result against rules and compare it with a baseline. The exit code is 0
@@ -96,7 +96,7 @@ def gate(
     failed = [_number(change) for change in allow or [] if change not in changes]
     source = gate_input(result)
     if save_baseline is not None and not all_rules and baseline is None:
-        if format is not Format.table or output is not None:
+        if format != "table" or output is not None:
             raise UsageError(
                 "a first baseline is written and nothing is checked, so there is no table for --format and -o."
             )
@@ -140,7 +140,7 @@ def _print(checked: GateResult, format: Format, output: Path | None, show_all: b
     """Print the verdict, the rules and the notes; on a screen only the rules that did not pass, and their number."""
     passed = checked.verdict == "passed"
     print_message(checked.sentence, "green" if passed else "red" if checked.failures else "yellow")
-    if show_all or format_for(format, output) is not Format.table or output is not None:
+    if show_all or format_for(format, output) != "table" or output is not None:
         emit_result(checked, format, output, table=checked.__repr__)
         print_messages(checked.remarks)
         return

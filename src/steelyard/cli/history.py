@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from steelyard.benchmark.history import history as read
 from steelyard.cli.options import Alpha, Argument, Option, Output, Setting, TableFormat, UsageError
-from steelyard.cli.output import Format, emit, emit_result, is_page, print_message, print_tables
+from steelyard.cli.output import emit, emit_result, is_page, print_message, print_tables
 from steelyard.comparison.history import uncollected
 from steelyard.io.files import read_bytes, write_file
 from steelyard.report.documents import frame_table
@@ -29,7 +29,7 @@ def history(
     measure: Annotated[str | None, Option("With --commits: the measure; default: the first.", "MEASURE")] = None,
     dataset: Annotated[str | None, Setting("With --commits: the dataset; default: the last.", "NAME")] = None,
     alpha: Alpha = 0.05,
-    format: TableFormat = Format.table,
+    format: TableFormat = "table",
     output: Output = None,
 ) -> None:
     """Show one benchmark over time: every measure with intervals and tested changes.
@@ -69,16 +69,13 @@ def history(
 def _known_queries(file: Path, page: Path) -> dict[str, KnownQueries]:
     """The queries of the results beside the history whose benches write it, by the fingerprint of their dataset."""
     from steelyard.benchmark.folder import read_queries
-    from steelyard.report.history import KnownQueries
     from steelyard.report.page.shell import page_link
 
-    known = {}
+    known: dict[str, KnownQueries] = {}
     for found in sorted(chain.from_iterable(file.parent.glob(f"{depth}result.json") for depth in ("*/", "*/*/"))):
         with suppress(OSError, ValueError, LookupError, TypeError):
             record, folder = json.loads(read_bytes(found)), found.parent
             if (folder / record["settings"]["history"]).resolve() == file.resolve():
-                texts, _ = read_queries(folder)
-                known[str(record["dataset"]["fingerprint"])] = KnownQueries(
-                    texts, page_link(folder / "report.html", page.parent)
-                )
+                link = page_link(folder / "report.html", page.parent)
+                known[str(record["dataset"]["fingerprint"])] = read_queries(folder)[0], link
     return known

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from steelyard.judging.server import JudgingServer
 
 
-_SHOWN = 10
-"""Pairs without a grade that are listed."""
+_SHOWN = 10  # Pairs without a grade that are listed.
 _WIDE = 200
 
 

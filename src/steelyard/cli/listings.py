@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from steelyard.cli.options import Argument, DialectName, Output, TableFormat, UsageError
-from steelyard.cli.output import Format, emit, format_for, write_prose
+from steelyard.cli.output import emit, format_for, write_prose
 from steelyard.dialects import dialect as dialect_of
 from steelyard.dialects import list_dialects
 from steelyard.dialects.explain import explain as explain_measure
@@ -24,7 +23,7 @@ def explain(
         str | None, Argument("MEASURE", "A measure, as in nDCG@10; default: list the names of the dialect.")
     ] = None,
     dialect: DialectName = "steelyard",
-    format: TableFormat = Format.table,
+    format: TableFormat = "table",
     output: Output = None,
 ) -> None:
     """Show the exact formula, clauses and edge cases of a measure in a dialect.
@@ -35,7 +34,7 @@ def explain(
     """
     if measure is not None:
         found = explain_measure(measure, dialect)
-        if format_for(format, output) is Format.table:
+        if format_for(format, output) == "table":
             write_prose(str(found), output)
         else:
             parts = {part: [each] if isinstance(each, str) else each for part, each in found.parts.items()}
@@ -48,27 +47,21 @@ def explain(
     emit(table, data, format, output)
 
 
-class Listed(str, Enum):
-    """What can be listed."""
-
-    measures = "measures"
-    dialects = "dialects"
-    retrievers = "retrievers"
-    formats = "formats"
-
-
-_LISTS: dict[Listed, Callable[[], Listing[Any]]] = {
-    Listed.measures: list_measures,
-    Listed.dialects: list_dialects,
-    Listed.retrievers: list_retrievers,
-    Listed.formats: list_formats,
+_LISTS: dict[str, Callable[[], Listing[Any]]] = {
+    "measures": list_measures,
+    "dialects": list_dialects,
+    "retrievers": list_retrievers,
+    "formats": list_formats,
 }
 
 
 def list(
-    what: Annotated[Listed, Argument("measures|dialects|retrievers|formats", "What to list.")],
+    what: Annotated[
+        Literal["measures", "dialects", "retrievers", "formats"],
+        Argument("measures|dialects|retrievers|formats", "What to list."),
+    ],
     name: Annotated[str | None, Argument("NAME", "Show one entry, as a retriever with its settings.")] = None,
-    format: TableFormat = Format.table,
+    format: TableFormat = "table",
     output: Output = None,
 ) -> None:
     """List the measures, the dialects, the retrievers of a bench or the formats.
@@ -84,16 +77,16 @@ def list(
     """
     found = _LISTS[what]()
     if name is not None and name not in found:
-        one = what.value.removesuffix("s")
-        raise UsageError(f"unknown {one} {name!r}; expected one of {', '.join(found)}.{did_you_mean(name, found)}")
-    as_table = format_for(format, output) is Format.table
-    if name is not None and as_table and what is Listed.retrievers:
+        expected = f"expected one of {', '.join(found)}.{did_you_mean(name, found)}"
+        raise UsageError(f"unknown {what.removesuffix('s')} {name!r}; {expected}")
+    as_table = format_for(format, output) == "table"
+    if name is not None and as_table and what == "retrievers":
         write_prose(str(found[name]), output)
         return
     rows = [row for row in found.rows if name in (None, row[0])]
     data = [dict(zip(found.columns, row, strict=True)) for row in rows]
     # The settings of retrievers (the third column) are too long for a terminal.
-    brief = [0, 1, 3] if what is Listed.retrievers else [0, 1]
+    brief = [0, 1, 3] if what == "retrievers" else [0, 1]
     shown = brief if name is None and as_table else range(len(found.columns))
     table = Table([found.columns[place] for place in shown], [[row[place] for place in shown] for row in rows])
     emit(table, data, format, output)

@@ -232,5 +232,4 @@ def file_columns(values: list[str] | None) -> dict[str, str]:
     return {**of_run, **of_qrels}
 
 
-QRELS = "qrels."
-"""Before the role of a column of the qrels."""
+QRELS = "qrels."  # Before the role of a column of the qrels.

@@ -9,45 +9,31 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar
+from typing import Any, Literal, TextIO, TypeAlias, TypeVar
 
 from steelyard.errors import InputError
 from steelyard.report.documents import Documented, Tables
 from steelyard.report.tables import WIDTH, Table, fitted, plain
 from steelyard.safe_text import cell_text, json_text, terminal_text, utf8
 
-if TYPE_CHECKING:
-    from steelyard.report.summary import Summary
-
 Item = TypeVar("Item")
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 FIRST_SECONDS, QUIET_SECONDS = 5.0, 30.0
 """In a pipe, progress is printed from the first of these on, for every new step and after the second without a line."""
-FIRST_ESTIMATE = 2.0
-"""Seconds of a step before which the time that is left cannot be estimated."""
+FIRST_ESTIMATE = 2.0  # Seconds of a step before which the time that is left cannot be estimated.
 
 
-class Format(str, Enum):
-    """The formats of a table."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-    latex = "latex"
-
-
-_SUFFIXES = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
+Format: TypeAlias = Literal["table", "json", "csv", "markdown", "latex"]
+_SUFFIXES: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex"}
 _PAGES = (".html", ".htm")
 
 
 def format_for(format: Format, output: Path | None) -> Format:
     """The format; by default that of the file's name."""
-    return _SUFFIXES.get(output.suffix, format) if output is not None and format is Format.table else format
+    return _SUFFIXES.get(output.suffix, format) if output is not None and format == "table" else format
 
 
 def is_page(output: Path | None) -> bool:
@@ -55,9 +41,9 @@ def is_page(output: Path | None) -> bool:
     return output is not None and output.suffix in _PAGES
 
 
-def emit(table: Table, data: Any, format: Format, output: Path | None, title: str = "") -> None:
+def emit(table: Table, data: Any, format: Format, output: Path | None) -> None:
     """Print a table, or write it to a file. `data` (a value, or a function that returns it) is the JSON."""
-    emit_result(Tables([table], data, title), format, output)
+    emit_result(Tables([table], data), format, output)
 
 
 def emit_result(
@@ -78,22 +64,22 @@ def emit_result(
     elif output is not None and output.suffix == ".parquet":
         result.to_parquet(output)
         print_message(f"Written to {output}.")
-    elif kind is Format.table and output is None:
+    elif kind == "table" and output is None:
         show() if show is not None else print_tables(result.document().tables)
     else:
-        text = texts.get(kind.value) or getattr(result, f"to_{'text' if kind is Format.table else kind.value}")
-        (write_json if kind is Format.json else write)(text(), output)
+        text = texts.get(kind) or getattr(result, "to_text" if kind == "table" else f"to_{kind}")
+        write(_shown_json(text(), output) if kind == "json" else text(), output)
         if output is not None:
             print_message(f"Written to {output}.")
 
 
-def write_json(text: str, output: Path | None) -> None:
-    """Print JSON, or write it to a file; what a stream or a terminal cannot show is escaped as JSON."""
+def _shown_json(text: str, output: Path | None) -> str:
+    """JSON in which what a stream or a terminal cannot show is escaped."""
     if output is None and not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
         import json
 
         text = json.dumps(json.loads(text), indent=1)
-    write(json_text(text), output)
+    return json_text(text)
 
 
 def write(text: str, output: Path | None) -> None:
@@ -120,8 +106,7 @@ def write_prose(text: str, output: Path | None) -> None:
 
 def print_message(text: str, style: str = "") -> None:
     """Print a message to stderr, wrapped on a terminal."""
-    text = terminal_text(text)
-    shown = wrapped(text) if sys.stderr.isatty() else text
+    shown = wrapped(terminal_text(text)) if sys.stderr.isatty() else terminal_text(text)
     print(styled(shown, style, sys.stderr), file=sys.stderr)
 
 
@@ -157,29 +142,10 @@ def print_messages(texts: Iterable[str]) -> None:
 
 
 def print_tables(tables: Sequence[Table], below: bool = False) -> None:
-    """Print tables: in a pipe as they are, on a terminal cut to its width. `below`: there are tables above."""
-    if sys.stdout.isatty():
-        _print_to_terminal(tables)
-    else:
+    """Print tables; on a terminal, one that is too wide is continued below it. `below`: there are tables above."""
+    if not sys.stdout.isatty():
         print(("\n" if below else "") + "\n\n".join(map(plain, tables)), flush=True)
-
-
-def print_summary(short: Summary, slices: Sequence[Table] = ()) -> None:
-    """Print a comparison in short: the table and its slices to stdout, the verdict to stderr."""
-    style = {True: "green", False: "yellow", None: "bold"}[short.significant]
-    for number, line in enumerate(short.verdict):
-        print_message(line, style if number == 0 else "")
-    print_message("")
-    head, *rows = plain(short.table).splitlines()
-    print("\n".join([styled(head, "bold", sys.stdout), *rows]), flush=True)
-    print_messages(short.left_out)
-    if slices:
-        print_tables(slices, below=True)
-    print_message("")
-
-
-def _print_to_terminal(tables: Sequence[Table]) -> None:
-    """Print tables with rich; a table that is too wide is continued below."""
+        return
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid

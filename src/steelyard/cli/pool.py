@@ -69,8 +69,7 @@ def pool(
         from steelyard.io.datasets import dataset_named
         from steelyard.judging.pool import check_texts
 
-        found = dataset_named(dataset, judged=False)
-        check_texts(made.pairs, found)
+        check_texts(made.pairs, dataset_named(dataset, judged=False))
     made.write(output)
     print_message(f"{made}. Written to {output}.")
     if strategy == "depth" and budget is not None and len(made.settings.runs) == 2:
@@ -99,7 +98,7 @@ def agreement(
         str, Setting("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
     ] = "majority",
     seed: args.Seed = 0,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
     output: args.Output = None,
 ) -> None:
     """Compare judges: do they give the same grades, and do they rank runs alike?

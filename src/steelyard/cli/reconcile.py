@@ -7,7 +7,7 @@ from typing import Annotated
 
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, UsageError
-from steelyard.cli.output import Format, emit, format_for, is_page, progress_bar, write_prose
+from steelyard.cli.output import emit, format_for, is_page, progress_bar, write_prose
 from steelyard.dialects.identify import Identification, identify
 from steelyard.dialects.reconcile import Reconciliation
 from steelyard.dialects.reconcile import reconcile as reconcile_dialects
@@ -28,7 +28,7 @@ def reconcile(
     ] = None,
     movers: args.Movers = 5,
     columns: args.Columns = None,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
     output: args.Output = None,
 ) -> None:
     """Show the value of a metric in each dialect, and why they differ.
@@ -58,7 +58,7 @@ def reconcile(
             result = identify(judged, source, value, measure, chosen or None, progress=progress)
     else:
         result = reconcile_dialects(judged, source, measure or [], chosen, movers)
-    if format_for(format, output) is Format.table and not is_page(output):
+    if format_for(format, output) == "table" and not is_page(output):
         write_prose(str(result), output)
         return
     emit(frame_table(result.frame), result.to_dict(), format, output)

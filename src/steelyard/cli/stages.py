@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, RunFile, UsageError
-from steelyard.cli.output import Format, emit, emit_result, print_message, print_messages, print_tables
+from steelyard.cli.output import emit, emit_result, print_message, print_messages, print_tables
 from steelyard.comparison.stages import Stages
 from steelyard.comparison.stages import stages as split_by_stage
 from steelyard.dialects import dialect
@@ -17,12 +17,10 @@ from steelyard.report.tables import plain
 from steelyard.run import Run
 from steelyard.wording import shortened_name
 
-LONGEST = 14
-"""Characters of a stage's name in the terminal, so that the table fits 80 columns."""
+LONGEST = 14  # Characters of a stage's name in the terminal, so that the table fits 80 columns.
 
 
-SPAN_FILES = (".json", ".jsonl", ".ndjson")
-"""Suffixes of exports of spans."""
+SPAN_FILES = (".json", ".jsonl", ".ndjson")  # Suffixes of exports of spans.
 
 
 def stages(
@@ -52,7 +50,7 @@ def stages(
     columns: args.Columns = None,
     alpha: args.Alpha = 0.05,
     rel: args.Rel = None,
-    format: args.TableFormat = Format.table,
+    format: args.TableFormat = "table",
     output: args.Output = None,
 ) -> None:
     """Show where a pipeline loses relevant documents, and what each stage costs.

@@ -25,8 +25,7 @@ from steelyard.version import __version__
 CHANGES = ("queries", "judgments")
 """Changes since the baseline that may be allowed: missing queries, and other judgments of the same queries."""
 
-EXAMPLES = 4
-"""Example queries that a note keeps; it shows three, and "..." if there are more."""
+EXAMPLES = 4  # Example queries that a note keeps; it shows three, and "..." if there are more.
 
 
 def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None = None) -> None:
@@ -46,8 +45,7 @@ def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None
 def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
     """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`.
 
-    Where rules can depend on unjudged documents, it has the first documents of the lists, too; `lists` is empty where
-    they cannot, and absent where the lists are not known. `overlaps` has the runs by each overlap rule of chunks.
+    `lists` has the first documents where rules can depend on unjudged ones; it is absent where they are not known.
     """
     head: dict[str, Any] = {
         "steelyard": source.version if source.version != "unknown" else __version__,
@@ -94,16 +92,6 @@ def _dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def check_allowed(allow: Collection[str]) -> None:
-    """Raise for a change that cannot be allowed."""
-    for change in allow:
-        if change not in CHANGES:
-            raise InputError(
-                f"{change!r} cannot be allowed to differ; expected {' or '.join(CHANGES)}."
-                f"{did_you_mean(change, CHANGES)}"
-            )
-
-
 def definition_notes(result: GateInput, baseline: GateInput, keys: Iterable[str]) -> list[Note]:
     """Raise if measures or policies differ from those of the baseline; notes on other differences."""
     problems = [
@@ -128,10 +116,9 @@ def definition_notes(result: GateInput, baseline: GateInput, keys: Iterable[str]
             notes.append(note(code, result=result.name, baseline=baseline.name, **values))
     data, other = result.dataset or {}, baseline.dataset or {}
     if data and other and data.get("fingerprint") != other.get("fingerprint"):
-        fields = ("name", "fingerprint")
-        datasets = {name: str(data.get(name)) for name in fields}
-        datasets |= {f"baseline_{name}": str(other.get(name)) for name in fields}
-        notes.append(note("gate-datasets-differ", **datasets))
+        of_both = {"": data, "baseline_": other}
+        named = {f"{of}{key}": str(each.get(key)) for of, each in of_both.items() for key in ("name", "fingerprint")}
+        notes.append(note("gate-datasets-differ", **named))
     unknown = [source.name for source in (result, baseline) if source.judgments is None]
     return notes + [note("gate-qrels-unknown", source=name) for name in unknown[:1]]
 
@@ -182,12 +169,7 @@ def query_notes(
 
 # A baseline from the history of a bench: the best, the last, or a commit
 
-PREFIX = "history:"
-
-
-def names_history(baseline: Any) -> bool:
-    """Whether a baseline is one of a history: `history:best`, `history:last` or `history:COMMIT`."""
-    return isinstance(baseline, (str, Path)) and str(baseline).startswith(PREFIX)
+PREFIX = "history:"  # Of a baseline that is one of a history.
 
 
 def history_baseline(baseline: str, result: GateInput) -> GateInput:

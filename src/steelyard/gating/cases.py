@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
-from steelyard.comparison.rules import TOLERANCE, Rule
+from steelyard.comparison.rules import TOLERANCE, Rule, not_worse, within_margin
 from steelyard.comparison.scores import Column
 from steelyard.statistics import mean_interval
+
+Runs: TypeAlias = Sequence[tuple[str, str | None]]  # Runs, each with the run of the baseline that it is compared with.
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,14 @@ class RuleCase:
         lost = self.column.tested(self.candidates) - self.column.tested(self.values)
         return lost if self.rule.kind == "drop" else -lost
 
-    @property
-    def averaged(self) -> bool:
-        """Whether the value follows from a mean over queries, so that an interval of the mean is its interval."""
-        return self.column.averaged
-
     def interval(self, seed: int) -> tuple[float, float]:
         """The 95% interval of the difference from the baseline."""
         low, high = mean_interval(self.differences, seed=seed)
         return self.column.change(low, self.reference), self.column.change(high, self.reference)
+
+
+def keeps_margin(rule: Rule, low: float, high: float, column: Column) -> bool:
+    """Whether an interval of the difference satisfies a rule of non-inferiority or equivalence."""
+    if rule.kind == "not worse":
+        return not_worse(low, high, rule.number, column.better)
+    return within_margin(low, high, rule.number)

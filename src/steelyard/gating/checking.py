@@ -15,7 +15,7 @@ from steelyard.comparison.rules import Rule, parse_rules
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import STATISTICS, Statistics
 from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
-from steelyard.gating.baseline import check_allowed, definition_notes, history_baseline, names_history, query_notes
+from steelyard.gating.baseline import CHANGES, PREFIX, definition_notes, history_baseline, query_notes
 from steelyard.gating.cases import ResolvedRule
 from steelyard.gating.decisions import decide
 from steelyard.gating.inputs import GateInput, gate_input, with_ceilings
@@ -28,14 +28,9 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-FAILED_QUERIES = "failed queries"
-"""What the row on failed queries has in place of a measure."""
-
-MEASURED = "measured queries"
-"""What the row on a run that was not measured has in place of a measure."""
-
-NOT_BY_DEFAULT = ("Latency",)
-"""Measures that depend on the machine: the default rules do not include them."""
+FAILED_QUERIES = "failed queries"  # What the row on failed queries has in place of a measure.
+MEASURED = "measured queries"  # What the row on a run that was not measured has in place of a measure.
+NOT_BY_DEFAULT = ("Latency",)  # Measures that depend on the machine: the default rules do not include them.
 
 FROM_BENCH = "`gate:` in bench.yaml"
 BY_DEFAULT = "the default, because no rule compares with the baseline"
@@ -81,9 +76,12 @@ def gate(
     check_names(statistics, gate.__kwdefaults__ or (), STATISTICS)
     plan = GatePlan(**statistics).checked()
     allow = (allow,) if isinstance(allow, str) else tuple(allow)
-    check_allowed(allow)
+    for change in allow:
+        if change not in CHANGES:
+            expected = f"expected {' or '.join(CHANGES)}.{did_you_mean(change, CHANGES)}"
+            raise InputError(f"{change!r} cannot be allowed to differ; {expected}")
     now = gate_input(result)
-    if names_history(baseline):
+    if isinstance(baseline, (str, Path)) and str(baseline).startswith(PREFIX):
         before: GateInput | None = history_baseline(str(baseline), now)
     else:
         before = None if baseline is None else gate_input(baseline, "the baseline")
@@ -120,11 +118,14 @@ def gate(
         notes += definition_notes(now, before, compared)
         for name, other in others.items():
             notes += query_notes(now, before, name, other, allow)
-    notes += _run_notes(now, runs, before, others)
+    unknown, failures = now.unknown_documents, {} if before is None else before.failures
+    failed = [name for name in dict.fromkeys(others.values()) if name in failures]
+    notes += [note("gate-unknown-documents", run=name, count=unknown[name]) for name in runs if name in unknown]
+    notes += [note("gate-baseline-run-failed", run=name, failures=str(failures[name])) for name in failed]
     pairs = [(name, others.get(name)) for name in measured]
     rows, found = decide(now, before, pairs, resolved, plan, strict_judged)
     return GateResult(
-        rows=(*_failure_rows(now, runs, allowed), *_unmeasured_rows(now, runs), *rows),
+        rows=(*_failure_rows(now, runs, allowed), *rows),
         warnings=tuple(dict.fromkeys([*notes, *found])),
         result=now.name,
         baseline=None if before is None else before.name,
@@ -144,35 +145,19 @@ def gate(
     )
 
 
-def _run_notes(now: GateInput, runs: Sequence[str], before: GateInput | None, others: Mapping[str, str]) -> list[Note]:
-    """Notes on runs with unknown documents, and on runs of the baseline that failed on queries."""
-    unknown = now.unknown_documents
-    failures = {} if before is None else before.failures
-    failed = [run for run in dict.fromkeys(others.values()) if run in failures]
-    return [
-        *(note("gate-unknown-documents", run=run, count=unknown[run]) for run in runs if run in unknown),
-        *(note("gate-baseline-run-failed", run=run, failures=str(failures[run])) for run in failed),
-    ]
-
-
 def _failure_rows(now: GateInput, runs: Sequence[str], allowed: int) -> list[Row]:
-    """One row per run that failed on queries; it passes if no more failed than are allowed."""
+    """One row per run that failed on queries, perhaps on no more than are allowed, or that was not measured."""
     text = f"at most {counted(allowed, 'failed query', 'failed queries')}" if allowed else "no failed queries"
     rule = Rule(text, "failed", FAILED_QUERIES, "<=", float(allowed))
     rows = []
     for run, found in ((run, now.failures[run]) for run in runs if run in now.failures):
-        passed, needed = found.failed <= allowed, f"<= {allowed}"
-        advice = "" if passed else f"; fix the retriever, or allow it: {option('allow_failed', found.failed)}"
-        why = f"{found}{advice}"
+        passed, needed, why = found.failed <= allowed, f"<= {allowed}", str(found)
+        if not passed:
+            why += f"; fix the retriever, or allow it: {option('allow_failed', found.failed)}"
         rows.append(Row(run, None, rule, FAILED_QUERIES, found.failed, needed, passed, why, found.queries))
-    return rows
-
-
-def _unmeasured_rows(now: GateInput, runs: Sequence[str]) -> list[Row]:
-    """One row per run that was not measured, which does not pass; its rules are not checked."""
     rule = Rule("the run was measured", "failed", MEASURED)
     reasons = {run: now.unmeasured[run] for run in runs if run in now.unmeasured}
-    return [Row(run, None, rule, MEASURED, 0, ">= 1", False, why, 0) for run, why in reasons.items()]
+    return rows + [Row(run, None, rule, MEASURED, 0, ">= 1", False, why, 0) for run, why in reasons.items()]
 
 
 def _default_runs(
@@ -229,11 +214,9 @@ def _resolve(now: GateInput, before: GateInput | None, rules: Mapping[Rule, str]
             resolved.append(ResolvedRule(rule, key, _selected(now, rule, queries), source))
         except SteelyardError as error:
             problems.append(f"{rule.text}: {error}")
-    if len(problems) == 1:
-        raise InputError(problems[0])
     if problems:
         headline = f"{len(problems)} of {counted(len(rules), 'rule')} cannot be checked:"
-        raise InputError(problem_report(headline, problems))
+        raise InputError(problems[0] if len(problems) == 1 else problem_report(headline, problems))
     return resolved
 
 
@@ -255,7 +238,22 @@ def _selected(now: GateInput, rule: Rule, queries: Any) -> Bools | None:
     """The queries of a rule's slice; None for all."""
     if rule.column is None:
         return None
-    values = _column_values(now, rule.column, queries)
+    known = [*now.columns, *([COMPLEXITY] if now.folder is not None else [])]
+    values: Mapping[str, object]
+    if queries is not None:
+        values = column_values(queries, rule.column)
+    elif rule.column in now.columns:
+        values = now.columns[rule.column]
+    elif rule.column == COMPLEXITY and now.folder is not None:
+        from steelyard.benchmark.folder import read_qrels
+
+        values = complexity(read_qrels(now.folder, {}))
+    else:
+        columns = f"it has {', '.join(known)}" if known else "it has none"
+        raise InputError(
+            f"{now.name} has no column {rule.column!r} of its queries; {columns}.{did_you_mean(rule.column, known)} "
+            f"Give the columns of the queries with {option('queries', 'FILE')} (JSONL, CSV, TSV or Parquet)."
+        )
     labels = [str(values[query]) if values.get(query) is not None else None for query in now.scores.queries]
     selected = np.array([label == rule.value for label in labels])
     if not selected.any():
@@ -266,23 +264,6 @@ def _selected(now: GateInput, rule: Rule, queries: Any) -> Bools | None:
             f"{did_you_mean(rule.value, known)}"
         )
     return selected
-
-
-def _column_values(now: GateInput, column: str, queries: Any) -> Mapping[str, object]:
-    if queries is not None:
-        return column_values(queries, column)
-    if column in now.columns:
-        return now.columns[column]
-    if column == COMPLEXITY and now.folder is not None:
-        from steelyard.benchmark.folder import read_qrels
-
-        return complexity(read_qrels(now.folder, {}))
-    known = [*now.columns, *([COMPLEXITY] if now.folder is not None else [])]
-    columns = f"it has {', '.join(known)}" if known else "it has none"
-    raise InputError(
-        f"{now.name} has no column {column!r} of its queries; {columns}.{did_you_mean(column, known)} "
-        f"Give the columns of the queries with {option('queries', 'FILE')} (JSONL, CSV, TSV or Parquet)."
-    )
 
 
 def _baseline_runs(

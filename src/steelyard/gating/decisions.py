@@ -13,10 +13,9 @@ import numpy as np
 from steelyard.comparison.movers import movers
 from steelyard.comparison.overlap import dependence
 from steelyard.comparison.pairs import NOT_TOGETHER
-from steelyard.comparison.rules import not_worse, within_margin
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError
-from steelyard.gating.cases import ResolvedRule, RuleCase
+from steelyard.gating.cases import ResolvedRule, RuleCase, Runs, keeps_margin
 from steelyard.gating.inputs import GateInput
 from steelyard.gating.result import Loser, Row
 from steelyard.gating.settings import GatePlan, option
@@ -28,22 +27,19 @@ from steelyard.statistics.corrections import Correction
 from steelyard.statistics.paired import PairedTest, fall_tests, smallest_p
 from steelyard.wording import counted
 
-SHOWN_LOSERS = 5
-"""Queries that a row shows: those with the largest losses."""
-
-POWER = 0.8
-"""The power of the smallest change that a row reports as detectable."""
+SHOWN_LOSERS = 5  # Queries that a row shows: those with the largest losses.
+POWER = 0.8  # The power of the smallest change that a row reports as detectable.
 
 
 def decide(
     result: GateInput,
     baseline: GateInput | None,
-    runs: Sequence[tuple[str, str | None]],
+    runs: Runs,
     rules: Sequence[ResolvedRule],
     plan: GatePlan,
-    strict_judged: bool = False,
+    strict_judged: bool,
 ) -> tuple[list[Row], list[Note]]:
-    """One row per run and rule, and notes on them. `runs` are (run, run of the baseline).
+    """One row per run and rule, and notes on them.
 
     A rule whose outcome depends on unjudged documents, or on the overlap rule of chunks, is undecided: it does not
     pass if `strict_judged`.
@@ -52,7 +48,11 @@ def decide(
     documents = {run: judged_documents(result, run, baseline, other, plan.seed, plan.test) for run, other in runs}
     cases = _cases(result, baseline, runs, rules, notes)
     tests = sum(case.rule.tested for case in cases)
-    notes += _unchanged_note(cases)
+    # Runs whose values all equal those of the baseline may not have been run again.
+    compared = [case for case in cases if case.rule.needs_baseline]
+    changed = {case.run for case in compared if case.differences.any()}
+    same = [run for run in dict.fromkeys(case.run for case in compared) if run not in changed]
+    notes += [note("gate-values-unchanged", runs=same)] if same else []
     decided = _rows(cases, plan, notes)
     by_rule = {
         overlap: _rows(_cases(now, before, runs, rules, []), plan, [])
@@ -72,18 +72,14 @@ def decide(
 
 
 def _cases(
-    result: GateInput,
-    baseline: GateInput | None,
-    runs: Sequence[tuple[str, str | None]],
-    rules: Sequence[ResolvedRule],
-    notes: list[Note],
+    result: GateInput, baseline: GateInput | None, runs: Runs, rules: Sequence[ResolvedRule], notes: list[Note]
 ) -> list[RuleCase]:
     return [
-        _case(result, baseline, run, other, each, notes)
-        for run, other in runs
+        _case(result, baseline, pair, each, notes)
+        for pair in runs
         for each in rules
         # A rule on the ceiling of a stage is only about the runs that have that stage.
-        if each.rule.ceiling is None or not np.isnan(result.values(run, each.key)).all()
+        if each.rule.ceiling is None or not np.isnan(result.values(pair[0], each.key)).all()
     ]
 
 
@@ -91,8 +87,7 @@ def _rows(cases: Sequence[RuleCase], plan: GatePlan, notes: list[Note]) -> list[
     """The rows of all cases of a gate, whose tests are corrected together."""
     tested = [case for case in cases if case.rule.tested]
     _check_power(tested, plan)
-    p_values = iter(_tests(tested, plan))
-    rows = []
+    p_values, rows = iter(_tests(tested, plan)), []
     for case in cases:
         if case.rule.margin:
             rows.append(_margin_row(case, plan))
@@ -136,31 +131,18 @@ def _by_every_rule(row: Row, others: Mapping[str, Row]) -> Row:
     return replace(row, undecided=True, overlaps=differences, why=f"{reason}; {row.why}")
 
 
-def _unchanged_note(cases: Sequence[RuleCase]) -> list[Note]:
-    """A note on runs whose values all equal those of the baseline: they may not have been run again."""
-    compared = [case for case in cases if case.rule.needs_baseline]
-    changed = {case.run for case in compared if case.differences.any()}
-    same = [run for run in dict.fromkeys(case.run for case in compared) if run not in changed]
-    return [note("gate-values-unchanged", runs=same)] if same else []
-
-
 def _case(
-    result: GateInput,
-    baseline: GateInput | None,
-    run: str,
-    baseline_run: str | None,
-    resolved: ResolvedRule,
-    notes: list[Note],
+    result: GateInput, baseline: GateInput | None, runs: tuple[str, str | None], given: ResolvedRule, notes: list[Note]
 ) -> RuleCase:
     """The values that a rule is about; an error if there are none, or if they are times that cannot be compared."""
-    rule, key = resolved.rule, resolved.key
+    (run, baseline_run), rule, key = runs, given.rule, given.key
     if (rule.tested or rule.margin) and result.column(key).timed:
         session = result.sessions.get(run)
         if session is None or baseline is None or session != baseline.sessions.get(str(baseline_run)):
             instead = f"{key} <= 0.2 or {key} <= baseline + 0.05"
             raise InputError(f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {instead}.")
     values = result.values(run, key)
-    selected = np.ones(len(values), dtype=bool) if resolved.selected is None else resolved.selected
+    selected = np.ones(len(values), dtype=bool) if given.selected is None else given.selected
     known = selected & ~np.isnan(values)
     reference = None
     if baseline is not None and baseline_run is not None and baseline.definitions.get(key) == result.definitions[key]:
@@ -182,7 +164,7 @@ def _case(
     if baseline is not None and rule.tested and (chosen_from := baseline.chosen_from.get(str(baseline_run))):
         candidates = np.array([[each[key].get(query, math.nan) for query in queries] for each in chosen_from])
     before = None if reference is None else reference[known]
-    return RuleCase(resolved, run, baseline_run, result.column(key), queries, values[known], before, candidates)
+    return RuleCase(given, run, baseline_run, result.column(key), queries, values[known], before, candidates)
 
 
 def _check_power(cases: Sequence[RuleCase], plan: GatePlan) -> None:
@@ -217,18 +199,17 @@ def _tests(cases: Sequence[RuleCase], plan: GatePlan) -> list[tuple[float, float
 def _tested_row(case: RuleCase, p: float, adjusted: float, *, plan: GatePlan, tests: int, notes: list[Note]) -> Row:
     """A rule of significance: it fails if the run is significantly worse."""
     differences, n = case.differences, len(case.queries)
-    difference = case.value - case.reference
     low, high = case.interval(plan.seed)
-    times = tests if plan.correction != "none" else 1
     failed = not adjusted >= plan.alpha
     # A one-sided test at alpha has the power of a two-sided one at twice that.
-    power = power_analysis(differences, POWER, 2.0 * plan.alpha / times, significant=failed)
+    alpha = 2.0 * plan.alpha / (tests if plan.correction != "none" else 1)
+    power = power_analysis(differences, POWER, alpha, significant=failed)
     detectable = abs(case.column.change(-power.smallest, case.reference))
     counts = tally(case.gains)
     p_shown = f"p = {p:.2g}" + (f" ({adjusted:.2g} corrected)" if adjusted != p else "")
-    mean = "" if case.averaged else " in the mean change per query"
+    mean = "" if case.column.averaged else " in the mean change per query"
     effect = cohens_d(differences)
-    change = f"{_change(difference)} [{low:+.4f}, {high:+.4f}], effect {effect:+.2f}{mean}, {p_shown}"
+    change = f"{_change(case)} [{low:+.4f}, {high:+.4f}], effect {effect:+.2f}{mean}, {p_shown}"
     if not differences.any():
         why = f"the same on each of {n:,} queries"
     elif failed:
@@ -272,17 +253,14 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
     rules need no correction, because all of them have to pass.
     """
     rule, differences, n = case.rule, case.differences, len(case.queries)
-    difference = case.value - case.reference
-    low, high = case.interval(plan.seed) if case.averaged and n > 1 else (math.nan, math.nan)
+    low, high = case.interval(plan.seed) if case.column.averaged and n > 1 else (math.nan, math.nan)
     less = case.column.better == "less"
     worst, best = (-high, -low) if less else (low, high)
-    passed = within_margin(low, high, rule.number)
-    if rule.kind == "not worse":
-        passed = not_worse(low, high, rule.number, case.column.better)
+    passed = keeps_margin(rule, low, high, case.column)
     if math.isnan(low):
         why = "no interval: one query, or a value that is not a mean over queries"
     else:
-        why = f"{_change(difference)} [{low:+.4f}, {high:+.4f}] on {counted(n, 'query', 'queries')}"
+        why = f"{_change(case)} [{low:+.4f}, {high:+.4f}] on {counted(n, 'query', 'queries')}"
         if not passed:
             what = "loss" if rule.kind == "not worse" else "difference"
             beyond = best < -rule.number or (rule.kind != "not worse" and worst > rule.number)
@@ -309,12 +287,12 @@ def _threshold_row(case: RuleCase, plan: GatePlan, notes: list[Note]) -> Row:
     # As many decimals as show a difference between the two, at least four.
     digits = next((d for d in range(4, 12) if f"{value:.{d}f}" != f"{bound:.{d}f}"), 4)
     low, high = (math.nan, math.nan)
-    if case.averaged and n > 1:
+    if case.column.averaged and n > 1:
         own = mean_interval(case.column.tested(case.values), seed=plan.seed)
         low, high = case.interval(plan.seed) if relative else map(case.column.mean_of, own)
     interval = "" if math.isnan(low) else f" [{low:+.4f}, {high:+.4f}]" if relative else f" [{low:.4f}, {high:.4f}]"
     parts = [] if passed else [f"{abs(value - bound):.{digits}f} {'too high' if value > bound else 'too low'}"]
-    parts.append(f"{_change(value - case.reference)}{interval}" if relative else interval.strip())
+    parts.append(f"{_change(case)}{interval}" if relative else interval.strip())
     parts.append(counted(n, "query", "queries"))
     offset = f" {'-' if rule.number < 0 else '+'} {abs(rule.number):g}" if rule.number else ""
     of_baseline = f" (baseline {case.reference:.4f}{offset})" if relative else ""
@@ -338,7 +316,6 @@ def _losers(case: RuleCase, result: GateInput) -> tuple[Loser, ...]:
     return tuple(Loser(query, before, now, result.texts.get(query, "")) for query, before, now in lost[:SHOWN_LOSERS])
 
 
-def _change(difference: float) -> str:
-    if difference == 0:
-        return "unchanged"
-    return f"{'fell' if difference < 0 else 'rose'} by {abs(difference):.4f}"
+def _change(case: RuleCase) -> str:
+    difference = case.value - case.reference
+    return f"{'fell' if difference < 0 else 'rose'} by {abs(difference):.4f}" if difference else "unchanged"

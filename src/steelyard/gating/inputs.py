@@ -39,8 +39,7 @@ EXPECTED = (
     "`steelyard evaluate QRELS RUN --per-query --format json -o result.json` writes it"
 )
 
-HIGHEST_VALUE = 1e150
-"""No measure has values beyond this, and the squares of larger ones cannot be summed."""
+HIGHEST_VALUE = 1e150  # No measure has values beyond this, and the squares of larger ones cannot be summed.
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def gate_input(source: Any, name: str = "the result") -> GateInput:
     if isinstance(source, GateInput):
         return source
     if isinstance(source, Scores):
-        columns, _ = _columns(list(source.measures), source.dialect)
+        columns = _columns(list(source.measures), source.dialect)
         table = ScoreTable((source.name,), columns, tuple(source.queries), source.matrix[None, :, :])
         definitions = {key: measure.spelled for key, measure in source.measures.items()}
         return GateInput(name, table, source.dialect, definitions=definitions, policies=source.policies)
@@ -198,34 +197,23 @@ def gate_input(source: Any, name: str = "the result") -> GateInput:
 
 
 def _columns(
-    keys: Sequence[str],
-    dialect: str,
-    weights: Mapping[str, float] | None = None,
-    cutoffs: Sequence[int] = (),
-    known: Mapping[str, str] | None = None,
-    rel: float | None = None,
-) -> tuple[tuple[Column, ...], dict[str, str]]:
-    """The columns of keys in a dialect, and the definition of each; `known` definitions take precedence.
+    keys: Sequence[str], dialect: str, cutoffs: Sequence[int] = (), rel: float | None = None
+) -> tuple[Column, ...]:
+    """The columns of keys in a dialect; `rel` is the lowest relevant grade for measures that do not state one."""
+    columns, known = [], dialect_of(dialect)
+    for key in keys:
+        base, k = next(((key.removesuffix(f" at {k}"), k) for k in cutoffs if key.endswith(f" at {k}")), (key, None))
+        try:
+            measure = None if base == COMPOSITE else with_rel(_measure(base, k, known), rel)
+        except MeasureError:
+            columns.append(column_named(key))
+        else:
+            columns.append(Column(key) if measure is None else Column(key, measure.definition.better, measure))
+    return tuple(columns)
 
-    `rel` is the lowest relevant grade for measures that do not state one.
-    """
-    found = {key: _column(key, dialect_of(dialect), weights, cutoffs, rel) for key in keys}
-    definitions = {key: definition for key, (_, definition) in found.items()}
-    return tuple(column for column, _ in found.values()), definitions | dict(known or {})
 
-
-def _column(
-    key: str, dialect: Dialect, weights: Mapping[str, float] | None, cutoffs: Sequence[int], rel: float | None
-) -> tuple[Column, str]:
-    base, k = next(((key.removesuffix(f" at {k}"), k) for k in cutoffs if key.endswith(f" at {k}")), (key, None))
-    if base == COMPOSITE:
-        mixed = ", ".join(f"{name}: {weight:g}" for name, weight in (weights or {}).items())
-        return Column(key), f"{key} of {mixed}" if mixed else key
-    try:
-        measure = with_rel(_measure(base, k, dialect), rel)
-    except MeasureError:
-        return column_named(key), key
-    return Column(key, measure.definition.better, measure), measure.spelled
+def _definitions(columns: Iterable[Column]) -> dict[str, str]:
+    return {column.key: column.key if column.measure is None else column.measure.spelled for column in columns}
 
 
 def _measure(text: str, k: int | None, dialect: Dialect) -> Measure:
@@ -276,7 +264,7 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
     values = _cube((names, keys, queries), cells)
     dialect, cutoffs = _text(content.get("dialect", "steelyard")), content.get("at")
     at = tuple(k for k in cutoffs if isinstance(k, int)) if isinstance(cutoffs, list) else ()
-    columns, spelled = _columns(keys, dialect, cutoffs=at, known={key: str(text) for key, text in definitions.items()})
+    columns = _columns(keys, dialect, at)
     scores = ScoreTable(tuple(names), columns, tuple(queries), values)
     overlaps = _mapping(content.get("overlaps")) or {}
     by_rule = {rule: _from_json({**content, "runs": runs, "overlaps": None}, name) for rule, runs in overlaps.items()}
@@ -285,7 +273,7 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
         scores=scores,
         dialect=dialect,
         version=_text(content.get("steelyard", "unknown")),
-        definitions=spelled,
+        definitions=_definitions(columns) | {key: str(text) for key, text in definitions.items()},
         policies=_mapping(content.get("policies")),
         judgments=_mapping(content.get("judgments")),
         dataset=_mapping(content.get("dataset")),
@@ -374,7 +362,10 @@ def _from_folder(path: Path, name: str) -> GateInput:
     texts, columns = files.read_queries(path)
     chunked = bool(settings.get("chunkers"))
     chosen = {name: settings.get(name) for name in POLICIES}
-    keys = [column.key for column in table.columns]
+    weights = record["comparison"].get("weights") or {}
+    mixed = ", ".join(f"{name}: {weight:g}" for name, weight in weights.items())
+    named = {COMPOSITE, *(f"{COMPOSITE} at {k}" for k in cutoffs)} if weights else set()
+    composites = {column.key: f"{column.key} of {mixed}" for column in table.columns if column.key in named}
     by_rule = files.read_by_rule(path / files.OVERLAP_SCORES)
     overlaps = {rule: _score_table(each, record, dialect, cutoffs, rel) for rule, each in by_rule.items()}
     lists = {row["run"]: path / "runs" / row["file"] for row in rows if not chunked}
@@ -388,7 +379,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
         scores=table,
         dialect=dialect,
         version=str(record["steelyard"]),
-        definitions=_columns(keys, dialect, record["comparison"].get("weights"), cutoffs, rel=rel)[1],
+        definitions=_definitions(table.columns) | composites,
         policies=asdict(resolve(dialect_of(dialect).policies, chosen)),
         judgments=None if chunked else files.read_qrels(path, settings).query_fingerprints(),
         dataset={key: record["dataset"].get(key) for key in ("name", "fingerprint")},
@@ -402,7 +393,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
         rules=tuple(map(str, settings.get("gate") or ())),
         unknown_documents={row["run"]: row["unknown_documents"] for row in rows if row.get("unknown_documents")},
         failures=failures,
-        weights=record["comparison"].get("weights") or {},
+        weights=weights,
         files={run: file for run, file in lists.items() if os.path.isfile(file)},
         sessions={row["run"]: row["session"] for row in rows if row.get("session")},
         unmeasured=record["comparison"].get("not_measured", {}),
@@ -419,7 +410,7 @@ def _score_table(
     queries = frame["query_id"].unique(maintain_order=True).to_list()
     cells = frame.drop_nulls("value").select("run", "measure", "query_id", "value").iter_rows()
     values = _cube((runs, keys, queries), (cell for cell in cells if cell[0] in runs))
-    columns, _ = _columns(keys, dialect, cutoffs=cutoffs, rel=rel)
+    columns = _columns(keys, dialect, cutoffs, rel)
     return ScoreTable(tuple(runs), columns, tuple(queries), values)
 
 

@@ -17,8 +17,7 @@ from steelyard.report.tables import Cell, Table, code, markdown, plain
 from steelyard.version import __version__
 from steelyard.wording import SHOWN_NAMES, counted, listed, worded
 
-LONGEST = 100
-"""Characters of a query's text that a line shows."""
+LONGEST = 100  # Characters of a query's text that a line shows.
 
 _COLUMNS = (
     "run", "rule", "measure", "verdict", "value", "needed", "why", "queries", "baseline", "reference",
@@ -259,8 +258,8 @@ class GateResult(Documented):
         cells = [[_cell(name, cell) for name, cell in zip(table.columns, row, strict=True)] for row in table.rows]
         parts = [f"## {escaped(self.sentence)}", markdown(Table(table.columns, cells))]
         shown = self.failures or tuple(row for row in self.rows if row.baseline and row.losers)[:1]
-        for headline, row in {_headline(row): row for row in shown if row.losers}.items():
-            parts += [headline, markdown(_losers(row))]
+        for headline, table in dict(_losses(row) for row in shown if row.losers).items():
+            parts += [headline, markdown(table)]
         if self.remarks:
             parts += ["### Notes", "\n".join(f"- {escaped(line)}" for line in self.remarks)]
         indented = "\n".join(f"    {line}" for line in self.command.splitlines() or [""])
@@ -360,15 +359,11 @@ def _cell(column: str, cell: Cell) -> Cell:
     return escaped(cell) if isinstance(cell, str) else cell
 
 
-def _headline(row: Row) -> str:
-    rule = row.rule
+def _losses(row: Row) -> tuple[str, Table]:
+    """The worst queries of a row: a headline and a table."""
+    rule, before = row.rule, row.losers[0].before is not None
     subject = row.measure if rule.column is None else f"{row.measure}[{rule.column}={rule.value}]"
-    what = "The lowest values" if row.losers[0].before is None else "Largest losses"
-    return f"### {what} on {code(subject)} in {code(row.run)}"
-
-
-def _losers(row: Row) -> Table:
-    before = row.losers[0].before is not None
+    headline = f"### {'Largest losses' if before else 'The lowest values'} on {code(subject)} in {code(row.run)}"
     texts = any(loser.text for loser in row.losers)
     columns = ["query", *(["text"] if texts else []), *(["before"] if before else []), "after"]
     rows: list[list[Cell]] = []
@@ -376,4 +371,4 @@ def _losers(row: Row) -> Table:
         text = [code(loser.text, MARKDOWN_LONGEST)] if texts else []
         value = [loser.before] if before else []
         rows.append([code(loser.query_id, MARKDOWN_LONGEST), *text, *value, loser.after])
-    return Table(columns, rows)
+    return headline, Table(columns, rows)

@@ -18,9 +18,8 @@ from steelyard.comparison.joined_lists import MOST_RANKS
 from steelyard.comparison.judged import ALL_JUDGED, Conventions, JudgedDocuments, Part, by_test
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.provenance import MAX_DEPTH
-from steelyard.comparison.rules import not_worse, within_margin
 from steelyard.errors import InputError
-from steelyard.gating.cases import ResolvedRule, RuleCase
+from steelyard.gating.cases import ResolvedRule, RuleCase, Runs, keeps_margin
 from steelyard.gating.inputs import GateInput
 from steelyard.gating.notes import LISTS_ADVICE, LISTS_UNKNOWN
 from steelyard.gating.result import Row
@@ -31,8 +30,7 @@ from steelyard.measures.gradings import is_fixed
 from steelyard.notes import Note, fill, note
 from steelyard.options import Options
 
-RUN, BASELINE = "run", "baseline"
-"""The names of the two runs: both may have the same one."""
+RUN, BASELINE = "run", "baseline"  # The names of the two runs: both may have the same one.
 
 
 def judged_documents(
@@ -138,19 +136,12 @@ def _depends(row: Row, case: RuleCase, known: Conventions, edges: set[str], plan
         low, high = known.imputed_low, known.imputed_high
         assert low is not None
         assert high is not None
-        again = within_margin(low, high, rule.number)
-        if rule.kind == "not worse":
-            again = not_worse(low, high, rule.number, case.column.better)
-        return again != row.passed
+        return keeps_margin(rule, low, high, case.column) != row.passed
     return rule.kept(case.reference + known.imputed, case.reference + rule.number) != row.passed
 
 
 def lists_notes(
-    result: GateInput,
-    baseline: GateInput | None,
-    runs: Sequence[tuple[str, str | None]],
-    rules: Sequence[ResolvedRule],
-    strict: bool,
+    result: GateInput, baseline: GateInput | None, runs: Runs, rules: Sequence[ResolvedRule], strict: bool
 ) -> list[Note]:
     """A note if rules compare with a baseline and the lists of a run are not known; an error if `strict`."""
     keys = {each.key for each in rules if each.rule.needs_baseline}

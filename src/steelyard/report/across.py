@@ -18,8 +18,7 @@ from steelyard.statistics import shown_p
 from steelyard.wording import counted
 
 MISSING, REFUSED = "not measured", "refused"
-_BAR, _HEIGHT = 120, 10
-"""Width and height of the drawing of an interval, in pixels."""
+_BAR, _HEIGHT = 120, 10  # Width and height of the drawing of an interval, in pixels.
 _QUESTIONS = (
     f"The tests answer two questions. {THESE.capitalize()}: would other queries of the same datasets give the same "
     f"answer? {LIKE_THESE.capitalize()}: would other datasets of the same kind?"

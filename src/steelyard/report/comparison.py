@@ -8,37 +8,19 @@ from math import isnan
 
 from steelyard.comparison.columns import board_rows, columns_of, title
 from steelyard.comparison.data import ComparisonData
-from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.scores import COMPOSITE, label
 from steelyard.report.documents import Document, bullets, document_latex, document_text, joined
-from steelyard.report.rows import (
-    is_long,
-    leaderboard_table,
-    movers_lines,
-    movers_tables,
-    pairs_tables,
-    remarks,
-    short_pairs_tables,
-    slice_tables,
-)
+from steelyard.report.rows import comparison_document, movers_lines, movers_tables, pairs_tables, remarks, slice_tables
 from steelyard.report.tables import Cell, Table, booktabs, code, escaped_latex, markdown
 
 
 def comparison_text(comparison: ComparisonData, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
     """The verdict, the tables, the remarks and the queries that changed most as plain text."""
-    lines = remarks(comparison, short=is_long(comparison))
-    text = document_text(Document("", comparison.verdict, comparison_tables(comparison), lines))
+    text = document_text(comparison_document(comparison, screen=True))
     return joined([text, "\n".join(movers_lines(comparison, movers, texts)) if movers else ""])
 
 
-def comparison_tables(comparison: ComparisonData) -> list[Table]:
-    """The leaderboard, the pairs and the slices; pairs are shortened where there are too many for a screen."""
-    pairs = short_pairs_tables(comparison) if is_long(comparison) else pairs_tables(comparison)
-    return [leaderboard_table(comparison), *pairs, *slice_tables(comparison)]
-
-
-DECIMALS = 7
-"""Decimals reserved for a measure in Markdown, so that the row of a run is the same in every leaderboard."""
+DECIMALS = 7  # Decimals reserved for a measure in Markdown, so that the row of a run is the same in every leaderboard.
 
 _SYMBOLS = {
     "recall": "R",
@@ -165,38 +147,16 @@ def _latex_marks(comparison: ComparisonData) -> dict[tuple[str, str], str]:
 
 def comparison_values(comparison: ComparisonData) -> Table:
     """The leaderboard as in Python, with the differences from the baseline and the slices' means as columns."""
-    rows: list[dict[str, Cell]] = [
-        {**cells, **_difference_columns(comparison, row), **_slice_columns(comparison, row)}
-        for cells, row in zip(board_rows(comparison, "frame"), comparison.shown_rows, strict=True)
-    ]
+    rows: list[dict[str, Cell]] = board_rows(comparison, "frame")
+    for cells, row in zip(rows, comparison.shown_rows, strict=True):
+        for pair in comparison.tested_pairs if comparison.plan.baseline is not None else ():
+            if (pair.run, pair.k) == (row.run, row.k):
+                tested: dict[str, Cell] = {"difference": pair.difference, "difference low": pair.low}
+                tested |= {"difference high": pair.high, "p_adjusted": pair.p_adjusted, "verdict": pair.verdict}
+                tested |= {"equivalent": pair.equivalent} if comparison.plan.equivalence else {}
+                cells |= {f"{pair.measure} {name}": cell for name, cell in tested.items()}
+        # Slices are of the first cutoff.
+        for cut in comparison.slices if row.k == comparison.score_tables[0].k and row.rank is not None else ():
+            cells |= {f"{key} [{cut.column}={cut.value}]": mean for key, mean in cut.means[row.run].items()}
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return Table(columns, [[row.get(name) for name in columns] for row in rows])
-
-
-def _difference_columns(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, Cell]:
-    """The tests of a run vs the baseline, by measure."""
-    columns: dict[str, Cell] = {}
-    for pair in comparison.tested_pairs if comparison.plan.baseline is not None else ():
-        if (pair.run, pair.k) == (row.run, row.k):
-            cells: dict[str, Cell] = {"difference": pair.difference, "difference low": pair.low}
-            cells |= {"difference high": pair.high, "p_adjusted": pair.p_adjusted, "verdict": pair.verdict}
-            cells |= {"equivalent": pair.equivalent} if comparison.plan.equivalence else {}
-            columns |= {f"{pair.measure} {name}": cell for name, cell in cells.items()}
-    return columns
-
-
-def _slice_columns(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, Cell]:
-    """The means of a run within every slice; slices are of the first cutoff."""
-    if row.k != comparison.score_tables[0].k or row.rank is None:
-        return {}
-    return {
-        f"{key} [{cut.column}={cut.value}]": mean
-        for cut in comparison.slices
-        for key, mean in cut.means[row.run].items()
-    }
-
-
-def comparison_document(comparison: ComparisonData) -> Document:
-    """The verdict, every table and the remarks."""
-    tables = [leaderboard_table(comparison), *pairs_tables(comparison), *slice_tables(comparison)]
-    return Document("Comparison", comparison.verdict, tables, remarks(comparison))

@@ -40,15 +40,10 @@ def document_text(document: Document) -> str:
     return joined([document.verdict, *map(plain, document.tables), "\n".join(document.notes)])
 
 
-def document_markdown(document: Document) -> str:
-    """The document in Markdown."""
-    notes = ["## Notes", bullets(document.notes)] if document.notes else []
-    return joined([markdown_text(document.verdict), *map(markdown, document.tables), *notes])
-
-
 def document_latex(document: Document) -> str:
     """Booktabs tables; the verdict and the notes as comments."""
-    return joined([*map(latex, document.tables), comments([document.verdict, *document.notes])])
+    comments = [latex_comment(line) for line in (document.verdict, *document.notes) if line]
+    return joined([*map(latex, document.tables), "\n".join(comments)])
 
 
 def document_html(document: Document) -> str:
@@ -67,11 +62,6 @@ def joined(parts: Iterable[str]) -> str:
 def bullets(lines: Iterable[str]) -> str:
     """A list in Markdown, one line per item."""
     return "\n".join(f"- {markdown_text(line)}" for line in lines)
-
-
-def comments(lines: Iterable[str]) -> str:
-    """Comments in LaTeX, one per line."""
-    return "\n".join(latex_comment(line) for line in lines if line)
 
 
 def plain_values(value: Any) -> Any:
@@ -117,7 +107,9 @@ class Documented(ABC):
 
     def to_markdown(self) -> str:
         """The verdict, the tables and the notes in Markdown."""
-        return document_markdown(self.document())
+        document = self.document()
+        notes = ["## Notes", bullets(document.notes)] if document.notes else []
+        return joined([markdown_text(document.verdict), *map(markdown, document.tables), *notes])
 
     def to_latex(self) -> str:
         """Booktabs tables; the verdict and the notes as comments."""
@@ -158,11 +150,10 @@ class Tables(Documented):
 
     tables: Sequence[Table]
     data: Any | Callable[[], Any]
-    title: str = ""
 
     def document(self) -> Document:
         """The tables alone."""
-        return Document(self.title, "", self.tables)
+        return Document("", "", self.tables)
 
     def data_table(self) -> Table:
         """The first table."""

@@ -9,7 +9,7 @@ from importlib.resources import files
 from itertools import pairwise
 from textwrap import shorten
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TypeAlias
 from urllib.parse import urlencode
 
 from steelyard.comparison.history import HistoryData, LinePoint, Point, uncollected
@@ -18,17 +18,13 @@ from steelyard.report.page.shell import scrolled, section, shell, table_part
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import shown_p
 
-SHOWN_MOVERS = 5
-"""Queries that are shown for a change."""
-SHOWN_TEXT = 160
-"""Characters of a query's text."""
-SHOWN_POINTS = 200
-"""Points of a table, the last ones; a file of data has all of them."""
+SHOWN_MOVERS = 5  # Queries that are shown for a change.
+SHOWN_TEXT = 160  # Characters of a query's text.
+SHOWN_POINTS = 200  # Points of a table, the last ones; a file of data has all of them.
 _LATEST = ("dataset", "measure", "run", "last", "last point", "best", "best point", "difference", "p", "verdict")
 _COLOURS = 6
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 290, 60, 22, 50
-_DODGE = 8
-"""Pixels between the intervals of two runs at one point."""
+_DODGE = 8  # Pixels between the intervals of two runs at one point.
 
 
 def history_tables(result: HistoryData) -> list[Table]:
@@ -89,11 +85,8 @@ def history_document(result: HistoryData) -> Document:
     return Document("History", result.verdict, history_tables(result))
 
 
-class KnownQueries(NamedTuple):
-    """The texts of a dataset's queries, and the address of a report page that has them; empty if there is none."""
-
-    texts: Mapping[str, str] = MappingProxyType({})
-    report: str = ""
+KnownQueries: TypeAlias = tuple[Mapping[str, str], str]
+"""The texts of a dataset's queries, and the address of a report page that has them; empty if there is none."""
 
 
 @uncollected()
@@ -135,12 +128,11 @@ def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
         f"{low + span * share:.3f}</text>"
         for share in (0.0, 0.5, 1.0)
     ]
-    every = -(-len(points) // 14)
     parts += [
         f'<text x="{x(point):.1f}" y="{_HEIGHT - 24}" text-anchor="middle">{escape(point.label)}</text>'
         f'<text class="date" x="{x(point):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">'
         f"{'' if point.label == point.time else escape(point.time[:10])}</text>"
-        for point in points[::every]
+        for point in points[:: -(-len(points) // 14)]
     ]
     step_width = (_WIDTH - _LEFT - 20) / len(points)
     broken = {id(step.point): step for line in lines.values() for step in line if step.broken}
@@ -202,15 +194,15 @@ def _changes_html(result: HistoryData, known: Mapping[str, KnownQueries]) -> str
             f"{step.change or 'change'} of {step.measure} of {step.run} on {step.dataset} by "
             f"{abs(step.difference):.4f}, from {last.point.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
         )
-        queries = known.get(step.point.record["fingerprints"].get("dataset") or "", KnownQueries())
+        texts, report = known.get(step.point.record["fingerprints"].get("dataset") or "", ({}, ""))
         moved = result.moved(last.point, step.point, step.run, step.measure)[:SHOWN_MOVERS]
         rows = "".join(
-            f"<tr>{_query_cells(query, step, queries)}"
+            f"<tr>{_query_cells(query, step, texts, report)}"
             f'<td class="number">{one:.4f}</td><td class="number">{other:.4f}</td>'
             f'<td class="number">{change:+.4f}</td></tr>'
             for query, one, other, change in moved
         )
-        head = "<th>query</th><th>text</th>" if queries.texts else "<th>query</th>"
+        head = "<th>query</th><th>text</th>" if texts else "<th>query</th>"
         head += "".join(f'<th class="number">{name}</th>' for name in ("before", "after", "difference"))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         opened = "" if parts else " open"
@@ -218,11 +210,11 @@ def _changes_html(result: HistoryData, known: Mapping[str, KnownQueries]) -> str
     return "".join(parts)
 
 
-def _query_cells(query: str, step: LinePoint, queries: KnownQueries) -> str:
+def _query_cells(query: str, step: LinePoint, texts: Mapping[str, str], report: str) -> str:
     """The id of a query, as a link to it in the report page if there is one, and its text if texts are known."""
     name = f"<bdi>{escape(query)}</bdi>"
-    if queries.report:
+    if report:
         state = urlencode({"query": query, "measure": step.measure, "run": step.run})
-        name = f'<a href="{escape(queries.report)}#{escape(state)}">{name}</a>'
-    text = shorten(queries.texts.get(query, ""), SHOWN_TEXT, placeholder="…")
-    return f"<td>{name}</td>" + (f'<td class="text"><bdi>{escape(text)}</bdi></td>' if queries.texts else "")
+        name = f'<a href="{escape(report)}#{escape(state)}">{name}</a>'
+    text = shorten(texts.get(query, ""), SHOWN_TEXT, placeholder="…")
+    return f"<td>{name}</td>" + (f'<td class="text"><bdi>{escape(text)}</bdi></td>' if texts else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import isnan
 
@@ -13,12 +13,12 @@ from steelyard.comparison.pairs import Pair
 from steelyard.comparison.scores import label
 from steelyard.coverage import coverage_lines, unjudged_line
 from steelyard.notes import sentence
+from steelyard.report.documents import Document
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted
 
-LONG = 40
-"""On a screen, pairs are shortened if they have more rows than this."""
+LONG = 40  # On a screen, pairs are shortened if they have more rows than this.
 SHOWN_DOCUMENTS, SHOWN_TEXT = 4, 80
 """Documents shown per query, of which the others are counted; characters shown of a query's text."""
 
@@ -39,15 +39,15 @@ def pairs_tables(comparison: ComparisonData) -> list[Table]:
     """
     tables, pairs = comparison.score_tables, comparison.tested_pairs
     scales = {label(column.key, scores.k): scale_of(column) for scores in tables for column in scores.columns}
-    p = p_heading(comparison)
-    columns = ["difference", comparison.interval_heading, p, "verdict", "relative", "d", "won/tied/lost"]
+    columns = ["difference", comparison.interval_heading, p_heading(comparison)]
+    columns += ["verdict", "relative", "d", "won/tied/lost"]
 
-    def cells(pair: Pair) -> list[str]:
-        return list(pair_cells(pair, scales[pair.label], (pair.low, pair.high)).values())
+    def cells(pair: Pair) -> Iterable[str]:
+        return pair_cells(pair, scales[pair.label]).values()
 
     couples = list(dict.fromkeys((pair.run, pair.baseline) for pair in pairs))
     if len(couples) == 1:
-        rows = [[_unit(pair.label, scales), *cells(pair)] for pair in pairs]
+        rows = [[with_unit(pair.label, scales[pair.label]), *cells(pair)] for pair in pairs]
         return [Table(["measure", *columns], rows, title=f"{couples[0][0]} vs {couples[0][1]}")]
     if comparison.plan.baseline is not None:
         suffix, keys, shown = f" vs {comparison.plan.baseline}", ["run"], list(scales)
@@ -58,7 +58,7 @@ def pairs_tables(comparison: ComparisonData) -> list[Table]:
         Table(
             [*keys, *columns],
             [[*(pair.run, pair.baseline)[: len(keys)], *cells(pair)] for pair in pairs if pair.label == measure],
-            title=f"{_unit(measure, scales)}{suffix}",
+            title=f"{with_unit(measure, scales[measure])}{suffix}",
             keys=len(keys),
         )
         for measure in shown
@@ -66,18 +66,17 @@ def pairs_tables(comparison: ComparisonData) -> list[Table]:
     ]
 
 
-def is_long(comparison: ComparisonData) -> bool:
-    """Whether `pairs_tables` has too many rows for a screen."""
-    return len(comparison.runs) > 2 and sum(len(table.rows) for table in pairs_tables(comparison)) > LONG
+def comparison_document(comparison: ComparisonData, screen: bool = False) -> Document:
+    """The verdict, every table and the remarks; on a screen, the pairs are shortened where there are too many."""
+    pairs = pairs_tables(comparison)
+    short = screen and len(comparison.runs) > 2 and sum(len(table.rows) for table in pairs) > LONG
+    shown = _shortened(comparison, pairs) if short else pairs
+    tables = [leaderboard_table(comparison), *shown, *slice_tables(comparison)]
+    return Document("Comparison", comparison.verdict, tables, remarks(comparison, short=short))
 
 
-def short_pairs_tables(comparison: ComparisonData) -> list[Table]:
-    """The pairs shortened for a screen.
-
-    With a baseline: the measure that ranks the runs in full, and difference and stars of every measure.
-    Otherwise: the pairs of the leader.
-    """
-    tables = pairs_tables(comparison)
+def _shortened(comparison: ComparisonData, tables: list[Table]) -> list[Table]:
+    """With a baseline the pairs of the first measure, and the stars of every measure; otherwise those of the leader."""
     if comparison.plan.baseline is not None:
         return [tables[0], _stars_table(comparison)] if len(tables) > 1 else tables
     made = []
@@ -110,25 +109,23 @@ def _stars_table(comparison: ComparisonData) -> Table:
 
 def p_heading(comparison: ComparisonData) -> str:
     """The heading of the p-values, with their correction."""
-    correction = comparison.plan.corrected_by
-    return "p" if correction == "none" else f"p ({correction})"
+    return "p" if comparison.plan.corrected_by == "none" else f"p ({comparison.plan.corrected_by})"
 
 
-def _unit(measure: str, scales: Mapping[str, float]) -> str:
+def with_unit(measure: str, scale: float) -> str:
     """The label of a measure, with the unit of times."""
-    return measure if scales[measure] == 1 else f"{measure} ms"
+    return measure if scale == 1 else f"{measure} ms"
 
 
-def pair_cells(pair: Pair, scale: float, interval: tuple[float, float], missing: str = "") -> dict[str, str]:
+def pair_cells(pair: Pair, scale: float, missing: str = "") -> dict[str, str]:
     """The cells of a pair after its key, for every table of pairs. `missing`: what stands for a number that is none."""
 
     def number(value: float, form: str) -> str:
         return missing if isnan(value) else f"{value:{form}}"
 
-    low, high = interval
     return {
         "difference": number(pair.difference * scale, "+.4f"),
-        "interval": missing if isnan(low) else f"{low * scale:+.4f} to {high * scale:+.4f}",
+        "interval": missing if isnan(pair.low) else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}",
         "p": f"{shown_p(pair.p_adjusted)} {pair.stars if pair.stars != 'ns' else ''}".rstrip(),
         "verdict": pair.shown_verdict,
         "relative": number(pair.relative, "+.1%"),
@@ -147,8 +144,7 @@ def slice_tables(comparison: ComparisonData) -> list[Table]:
     rows: list[list[Cell]] = [
         [run, *(cut.means[run][column.key] * scale_of(column) for cut in comparison.slices)] for run in runs
     ]
-    measure = label(column.key, comparison.score_tables[0].k)
-    shown = measure if scale_of(column) == 1 else f"{measure} ms"
+    shown = with_unit(label(column.key, comparison.score_tables[0].k), scale_of(column))
     return [Table(["run", *heads], rows, title=f"{shown} by {comparison.slices[0].column} (queries)")]
 
 
@@ -167,8 +163,7 @@ def remarks(comparison: ComparisonData, *, groups: bool = True, tables: bool = T
             f"Judged: the share of judged documents above the cutoff of {comparison.keys[0]}; bounds: its lowest and "
             "highest value that any grading of the other documents gives."
         )
-    lines += stability_lines(comparison)
-    return lines + _coverage(comparison) + list(map(sentence, comparison.notes))
+    return [*lines, *stability_lines(comparison), *_coverage(comparison), *map(sentence, comparison.notes)]
 
 
 def stability_lines(comparison: ComparisonData) -> list[str]:
@@ -196,9 +191,8 @@ def _how_tested(comparison: ComparisonData) -> str:
             corrected = f", corrected within each measure for the {per}"
         elif plan.correction != "none":
             corrected = f", corrected by {plan.correction} within each measure for the {per}"
-    equivalence = ""
-    if plan.equivalence is not None:
-        equivalence = f" Equivalent: the interval is within {plan.equivalence:g} of 0."
+    margin = plan.equivalence
+    equivalence = "" if margin is None else f" Equivalent: the interval is within {margin:g} of 0."
     return (
         f"p: {comparison.tested_by}{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. "
         f"Verdicts are at alpha {plan.alpha:g}. Intervals are {comparison.intervals_are}.{equivalence}"

@@ -16,10 +16,8 @@ from steelyard.report.tables import Cell, Table, table_html
 from steelyard.safe_text import utf8
 from steelyard.wording import counted, listed
 
-SHOWN_TARGETS = 200
-"""Targets of a fate that the page lists; it counts the others."""
-PANEL_TARGETS = 50
-"""The same on the page of a bench."""
+SHOWN_TARGETS = 200  # Targets of a fate that the page lists; it counts the others.
+PANEL_TARGETS = 50  # The same on the page of a bench.
 _WIDTH, _HEIGHT, _TOP, _BAR, _LAST = 960, 300, 44, 16, 140
 
 
@@ -151,7 +149,7 @@ def _scrolled(result: StagesData, what: str, content: str, name: str = "") -> st
 
 
 def _targets(result: StagesData, most: int = SHOWN_TARGETS, panel: int | None = None) -> str:
-    """For every fate the targets with their ranks; the delivered ones are not listed. In a panel, queries are links."""
+    """For every fate the targets with their ranks, except the delivered ones; in a panel, queries are links to them."""
     parts = []
     for place, (fate, count) in enumerate(result.fates.items()):
         if not count or fate == DELIVERED:
@@ -161,7 +159,10 @@ def _targets(result: StagesData, most: int = SHOWN_TARGETS, panel: int | None = 
         heads = "".join(f'<th scope="col">{escape(name.removeprefix("rank "))}</th>' for name in frame.columns)
         rows = ""
         for query, target, *ranks in frame.head(most).rows():
-            shown = escape(query) if panel is None else _query_link(query, result.run)
+            shown = escape(query)
+            if panel is not None:
+                opened, stages = (quote(utf8(text), safe="") for text in (query, result.run))
+                shown = f'<a href="#query={opened}&amp;stages={stages}">{shown}</a>'
             cells = "".join(f'<td class="number">{"" if rank is None else rank}</td>' for rank in ranks)
             rows += f"<tr><td>{shown}</td><td>{escape(target)}</td>{cells}</tr>"
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
@@ -169,9 +170,3 @@ def _targets(result: StagesData, most: int = SHOWN_TARGETS, panel: int | None = 
         name = f"{fate} ({count:,})" if fate != BELOW else f"{fate} of {result.measure} ({count:,})"
         parts.append(f"<details><summary>{escape(name)}</summary>{shown}{more}</details>")
     return "".join(parts)
-
-
-def _query_link(query: str, run: str) -> str:
-    """A link that opens a query on the page of a bench, with the stages of a run."""
-    opened, stages = (quote(utf8(text), safe="") for text in (query, run))
-    return f'<a href="#query={opened}&amp;stages={stages}">{escape(query)}</a>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 
@@ -18,14 +18,10 @@ from steelyard.report.page.subject import comparison_subject
 from steelyard.report.tables import WIDTH, Cell, Table, plain
 from steelyard.wording import counted, notes_by_names, shortened_name
 
-MOST_ROWS = 20
-"""Runs that the table shows; --all shows the others."""
-MOST_WARNINGS = 3
-"""Warnings that are shown; --all shows the others."""
-MOST_STEPS = 2
-"""Things to do next that are shown; the page shows more."""
-SHORTEST_NAME = 10
-"""Characters to which the name of a run is shortened at most."""
+MOST_ROWS = 20  # Runs that the table shows; --all shows the others.
+MOST_WARNINGS = 3  # Warnings that are shown; --all shows the others.
+MOST_STEPS = 2  # Things to do next that are shown; the page shows more.
+SHORTEST_NAME = 10  # Characters to which the name of a run is shortened at most.
 
 
 @dataclass(frozen=True)
@@ -47,13 +43,16 @@ def summary(comparison: ComparisonData, width: int = WIDTH, notes: Iterable[Note
     """The comparison in short, no line wider than `width`. `notes` are shown with its own."""
     verdict = comparison.verdict
     table, left_out = summary_table(comparison, width)
+    controls = tuple(set(comparison.runs) - set(comparison_subject(comparison).candidates))
+    steps = next_steps(comparison, controls=controls, most=MOST_STEPS)
+    numbered = [("Next: " if place == 0 else "      ", step) for place, step in enumerate(steps[:MOST_STEPS])]
     return Summary(
         verdict=tuple(verdict_lines(verdict, width)),
         significant=None if verdict.lead is None else verdict.lead.significant,
         table=table,
         left_out=tuple(left_out),
         warnings=tuple(warning_lines(all_notes(comparison, notes), width)),
-        next_steps=tuple(_step_lines(comparison, width)),
+        next_steps=tuple(head + cut(in_short(step.note), width - len(head)) for head, step in numbered),
     )
 
 
@@ -65,14 +64,6 @@ def summary_text(comparison: ComparisonData, width: int = WIDTH) -> str:
     return "\n".join([*short.verdict, "", *table, *(["", *last] if last else [])])
 
 
-def _step_lines(comparison: ComparisonData, width: int) -> list[str]:
-    """The first things to do next, one line each."""
-    controls = tuple(set(comparison.runs) - set(comparison_subject(comparison).candidates))
-    steps = next_steps(comparison, controls=controls, most=MOST_STEPS)
-    heads = ["Next: ", *[" " * len("Next: ")] * (MOST_STEPS - 1)]
-    return [head + cut(in_short(step.note), width - len(head)) for head, step in zip(heads, steps, strict=False)]
-
-
 def verdict_lines(verdict: Verdict, width: int) -> list[str]:
     """The verdict in two lines: the longest wording that fits, perhaps with shortened names; then its judges."""
     first, second = (_fitting(texts, width) for texts in (_headlines(verdict), _details(verdict)))
@@ -80,14 +71,16 @@ def verdict_lines(verdict: Verdict, width: int) -> list[str]:
 
 
 def _headlines(verdict: Verdict) -> Iterable[str]:
+    """Ways to write the headline: with names as they are, then shorter and shorter."""
     lead = verdict.lead
     if lead is None:
         yield verdict.headline
         return
-    for short in _shorteners([*lead.leaders, lead.second]):
-        names = [short(name) for name in lead.leaders]
+    longest = max(SHORTEST_NAME, *map(len, [*lead.leaders, lead.second]))
+    for most in range(longest, SHORTEST_NAME - 1, -1):
+        *names, second = (shortened_name(name, most) for name in (*lead.leaders, lead.second))
         leaders = names[0] if len(names) == 1 else f"{_joined(names, 2)} (equal)"
-        leads = f"{'leads' if len(names) == 1 else 'lead'} {short(lead.second)} by {lead.difference:.4f}"
+        leads = f"{'leads' if len(names) == 1 else 'lead'} {second} by {lead.difference:.4f}"
         outcomes, measure = lead.outcomes[1:] or lead.outcomes, f" on {lead.measure}"
         yield from (f"{leaders} ({lead.score:.4f}) {leads}{measure}: {outcome}" for outcome in outcomes)
         # The table has the measure, and nothing else has the number of queries that would be needed.
@@ -114,12 +107,6 @@ def _joined(names: Sequence[str], most: int) -> str:
     """The first names and the number of the others."""
     more = [f"{len(names) - most:,} more"] if len(names) > most else []
     return ", ".join([*names[:most], *more])
-
-
-def _shorteners(names: Sequence[str]) -> Iterable[Callable[[str], str]]:
-    """Ways to write names: as they are, then shorter and shorter."""
-    for most in range(max(SHORTEST_NAME, *map(len, names)), SHORTEST_NAME - 1, -1):
-        yield lambda name, most=most: shortened_name(name, most)  # type: ignore[misc]
 
 
 def _fitting(texts: Iterable[str], width: int) -> str:
@@ -151,7 +138,7 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
     baseline = [row for row in every[MOST_ROWS:] if row.run == comparison.plan.baseline]
     rows = [*every[: MOST_ROWS - len(baseline)], *baseline]
     first, *others = comparison.score_tables[0].columns
-    fixed = _fixed_columns(comparison, rows, first)
+    fixed = {intervals: _fixed_columns(comparison, rows, first, intervals) for intervals in (True, False)}
     ranked = [row for row in every if row.rank is not None]
     texts = {column.key: {_text(row.means[column.key] * scale_of(column)) for row in ranked} for column in others}
     constant = [column for column in others if len(ranked) > 1 and len(texts[column.key]) == 1]
@@ -161,7 +148,7 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
 
     def made(kept: Sequence[Column], longest: int, intervals: bool = True) -> Table:
         cells = {"#": [row.rank for row in rows], "run": [shortened_name(name, longest) for name in names]}
-        cells |= {name: values[0 if intervals else 1] for name, values in fixed.items()}
+        cells |= fixed[intervals]
         failed = cells.pop(FAILED, None)
         for column in sorted(kept, key=lambda each: (is_time(each), others.index(each))):
             cells["ms" if is_time(column) else column.key] = _values(rows, column)
@@ -175,9 +162,7 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
     for column in optional:
         if _width(made([*chosen, column], *least)) <= width:
             chosen.append(column)
-    lines = []
-    if len(every) > len(rows):
-        lines.append(f"{counted(len(every) - len(rows), 'more run')}: --all")
+    lines = [f"{counted(len(every) - len(rows), 'more run')}: --all"] if len(every) > len(rows) else []
     if constant:
         equal = ", ".join(f"{column.key} {_text(rows[0].means[column.key] * scale_of(column))}" for column in constant)
         lines.append(cut(f"Equal for all runs: {equal}", width))
@@ -210,25 +195,17 @@ def _weights(comparison: ComparisonData) -> str:
 
 
 def _fixed_columns(
-    comparison: ComparisonData, rows: Sequence[LeaderboardRow], first: Column
-) -> dict[str, tuple[list[Cell], list[Cell]]]:
-    """The columns that are always shown, each with a shorter form."""
-    made: dict[str, tuple[list[Cell], list[Cell]]] = {}
-
-    def add(name: str, cells: Sequence[Cell], short: Sequence[Cell] | None = None) -> None:
-        made[name] = list(cells), list(cells if short is None else short)
-
+    comparison: ComparisonData, rows: Sequence[LeaderboardRow], first: Column, intervals: bool
+) -> dict[str, list[Cell]]:
+    """The columns that are always shown; differences with or without their intervals."""
     columns = {column.heading("summary"): column for column in columns_of(comparison, "summary")}
     cells = {heading: [column.cell(comparison, row, "summary") for row in rows] for heading, column in columns.items()}
-    if "k" in cells:
-        add("k", cells.pop("k"))
-    add(measure_heading(first), _values(rows, first))
+    made = {"k": cells.pop("k")} if "k" in cells else {}
+    made[measure_heading(first)] = _values(rows, first)
     if comparison.tested_pairs:
         name, pairs = _differences(comparison, rows, first)
-        add(name, *(_difference_cells(pairs, first, whole) for whole in (True, False)))
-    for heading, values in cells.items():
-        add(heading, values)
-    return made
+        made[name] = _difference_cells(pairs, first, intervals)
+    return made | cells
 
 
 def _values(rows: Sequence[LeaderboardRow], column: Column) -> list[Cell]:

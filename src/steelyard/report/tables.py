@@ -16,14 +16,10 @@ Cell: TypeAlias = str | int | float | None
 
 SHORTEST_SHARED = 8
 """Prefixes and suffixes that all names share are left out if they have at least this many characters."""
-LONG_NAME = 24
-"""Names with more characters than this are shortened where space is limited."""
-PROSE = 30
-"""A cell longer than this is prose, which may be wrapped."""
-WIDTH = 80
-"""Columns of a terminal whose width is not known."""
-PADDING = 2
-"""Characters by which a column of a padded Markdown table is at least wider than its name."""
+LONG_NAME = 24  # Names with more characters than this are shortened where space is limited.
+PROSE = 30  # A cell longer than this is prose, which may be wrapped.
+WIDTH = 80  # Columns of a terminal whose width is not known.
+PADDING = 2  # Characters by which a column of a padded Markdown table is at least wider than its name.
 
 
 @dataclass(frozen=True)

@@ -40,16 +40,12 @@ CATEGORIES = [
     *("#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46", "#00805a"),
 ]
 """Colours of runs: that of the leader, that of the baseline, and the others. Each is legible on white."""
-LEADER, BASELINE = 0, 1
-"""The places of the two in `CATEGORIES`."""
+LEADER, BASELINE = 0, 1  # The places of the two in `CATEGORIES`.
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 LINE_HEIGHT, ROW_HEIGHT, LOW_ROW_HEIGHT = 340, 30, 20
-MANY = 12
-"""With more runs than this, the rows of a chart are low."""
-LONG_NAME = 28
-"""A name with more characters than this is too long for an axis."""
-LEGEND_NAME = 22
-"""A name with more characters than this is too long for a legend of four columns."""
+MANY = 12  # With more runs than this, the rows of a chart are low.
+LONG_NAME = 28  # A name with more characters than this is too long for an axis.
+LEGEND_NAME = 22  # A name with more characters than this is too long for a legend of four columns.
 _FRONT = alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"])
 
 
@@ -81,23 +77,14 @@ PLACES = {
 """Where a page has a chart: first among the charts, or in the section that it belongs to; the others are folded."""
 
 
-def colours_of(subject: Subject) -> tuple[int, ...]:
-    """The place of every run's colour in `CATEGORIES`, the same in every chart: runs in the order of the charts."""
-    rest = count()
-    baseline = subject.comparison.plan.baseline
-    return tuple(
-        LEADER if place == 0 else BASELINE if run == baseline else 2 + next(rest) % (len(CATEGORIES) - 2)
-        for place, run in enumerate(subject.candidates)
-    )
-
-
 def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
     """Every chart that there is data for."""
     comparison, names = subject.comparison, subject.candidates
     columns = [data.chart_label(name) for name in subject.slice_columns]
     runs = [data.chart_label(run) for run in names]
     chosen = [failures[comparison.runs.index(run)] for run in names] if failures else []
-    reference = comparison.plan.baseline or names[0]
+    baseline = comparison.plan.baseline
+    reference = baseline or names[0]
 
     def kept(rows: Iterable[Row]) -> list[Row]:
         return data.labelled([row for row in rows if row["run"] in names and row.get("vs", row["run"]) in names])
@@ -113,13 +100,18 @@ def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
         (_ranks, kept(data.rank_rows(comparison)) if paired else [], (runs,)),
         (_bounds, kept(data.bound_rows(comparison)), (runs,)),
         (_funnel, data.labelled(data.funnel_rows(comparison, names, chosen)) if failures else [], (runs,)),
-        (_bars, kept(data.bar_rows(comparison)), (runs, comparison.plan.baseline is not None)),
+        (_bars, kept(data.bar_rows(comparison)), (runs, baseline is not None)),
         (_distribution, kept(data.distribution_rows(comparison)), (runs,)),
         (_diversity, data.labelled(data.diversity_rows(comparison, names, chosen)) if failures else [], (runs,)),
-        (_p_values, kept(data.p_rows(comparison)) if paired else [], (runs, comparison.plan.baseline)),
+        (_p_values, kept(data.p_rows(comparison)) if paired else [], (runs, baseline)),
         (_overlap, data.labelled(data.overlap_rows(comparison, names)) if paired else [], (runs,)),
     ]
-    colours = colours_of(subject)
+    # Every run has the same colour in every chart.
+    rest = count()
+    colours = tuple(
+        LEADER if place == 0 else BASELINE if run == baseline else 2 + next(rest) % (len(CATEGORIES) - 2)
+        for place, run in enumerate(names)
+    )
     charts = [draw(rows, *arguments) for draw, rows, arguments in drawn if rows]
     return [replace(chart, colours=chart.colours or colours, place=PLACES.get(chart.name, "more")) for chart in charts]
 
@@ -163,8 +155,7 @@ def _ranks(rows: list[Row], runs: Sequence[str]) -> Chart:
         "The rank of every run, and the ranks that are consistent with the tests: a line starts after the runs that "
         "are significantly better, and ends before those that are significantly worse."
     )
-    height = _rows_height(len(runs), 60)
-    return _chosen("ranks", "Ranks", about, alt.layer(line, points), rows, height)
+    return _chosen("ranks", "Ranks", about, alt.layer(line, points), rows, _rows_height(len(runs), 60))
 
 
 def _bounds(rows: list[Row], runs: Sequence[str]) -> Chart:
@@ -177,8 +168,7 @@ def _bounds(rows: list[Row], runs: Sequence[str]) -> Chart:
         "The lowest and the highest mean that any grading of the unjudged documents gives; the tick is the mean. No "
         "grading changes the order of two runs whose bars do not overlap."
     )
-    height = _rows_height(len(runs), 60)
-    return _chosen("bounds", "Bounds", about, alt.layer(bar, value), rows, height)
+    return _chosen("bounds", "Bounds", about, alt.layer(bar, value), rows, _rows_height(len(runs), 60))
 
 
 def _funnel(rows: list[Row], runs: Sequence[str]) -> Chart:
@@ -371,10 +361,8 @@ def _chosen(
     """A chart with a parameter `measure`, and `column` where there are columns."""
     measures = tuple(dict.fromkeys(row["measure"] for row in rows))
     spec = _spec(chart, rows, height)
-    parameters = [{"name": "measure", "value": measures[0]}]
-    if columns:
-        parameters.append({"name": "column", "value": columns[0]})
-    spec["params"] = [*parameters, *spec["params"]]
+    chosen = {"measure": measures[0]} | ({"column": columns[0]} if columns else {})
+    spec["params"] = [*({"name": name, "value": value} for name, value in chosen.items()), *spec["params"]]
     return Chart(name, title, about, spec, height, measures, tuple(columns))
 
 

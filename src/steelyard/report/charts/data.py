@@ -23,12 +23,9 @@ from steelyard.report.page.subject import Subject
 Row: TypeAlias = dict[str, Any]
 
 BINS = 20
-NORMAL = 1.959964
-"""Half-width of a 95% interval, in standard errors."""
-FUNNEL = (20, 10)
-"""The numbers of first documents in which relevant ones are counted."""
-UNDECIDED = ("not significant", "undecided", "equal", "not tested")
-"""Verdicts that are no significant difference."""
+NORMAL = 1.959964  # Half-width of a 95% interval, in standard errors.
+FUNNEL = (20, 10)  # The numbers of first documents in which relevant ones are counted.
+UNDECIDED = ("not significant", "undecided", "equal", "not tested")  # Verdicts that are no significant difference.
 EXACT = "exact search"
 
 _NAMES = ("run", "vs", "slice", "column")
@@ -65,16 +62,9 @@ def bar_rows(comparison: ComparisonData) -> Iterator[Row]:
         for place, row in enumerate(ranked):
             low, high = map(_finite, row.intervals[key] or (None, None))
             stars = tested.get((row.run, base or "", shown.label), "")
-            yield {
-                "measure": shown.label,
-                "run": row.run,
-                "place": place,
-                "value": _finite(row.means[key]),
-                "low": low,
-                "high": high,
-                "baseline": reference,
-                "stars": "" if stars == "ns" else stars,
-            }
+            found: Row = {"measure": shown.label, "run": row.run, "place": place, "value": _finite(row.means[key])}
+            found |= {"low": low, "high": high, "baseline": reference}
+            yield {**found, "stars": "" if stars == "ns" else stars}
 
 
 def difference_rows(comparison: ComparisonData, reference: str) -> Iterator[Row]:
@@ -85,16 +75,10 @@ def difference_rows(comparison: ComparisonData, reference: str) -> Iterator[Row]
                 continue
             other, sign = (pair.run, 1.0) if pair.baseline == reference else (pair.baseline, -1.0)
             low, high = map(_finite, sorted((sign * pair.low, sign * pair.high)))
-            yield {
-                "measure": shown.label,
-                "run": other,
-                "vs": reference,
-                "difference": _finite(sign * pair.difference),
-                "low": low,
-                "high": high,
-                "p": None if isnan(pair.p_adjusted) else pair.p_adjusted,
-                "outcome": pair.verdict if pair.verdict in UNDECIDED else "significant",
-            }
+            row: Row = {"measure": shown.label, "run": other, "vs": reference}
+            row |= {"difference": _finite(sign * pair.difference), "low": low, "high": high}
+            row["p"] = None if isnan(pair.p_adjusted) else pair.p_adjusted
+            yield {**row, "outcome": pair.verdict if pair.verdict in UNDECIDED else "significant"}
 
 
 def curve_rows(comparison: ComparisonData, runs: Sequence[str], failures: Sequence[RunFailures]) -> list[Row]:
@@ -102,9 +86,8 @@ def curve_rows(comparison: ComparisonData, runs: Sequence[str], failures: Sequen
     rows = []
     for shown in comparison.shown_measures:
         measure = shown.column.measure
-        if measure is None or measure.definition.cutoff == "none" or measure.definition.cutoff_kind != "rank":
-            continue
-        rows += _by_cutoff(comparison, runs, failures, measure, shown.label)
+        if measure is not None and measure.definition.cutoff != "none" and measure.definition.cutoff_kind == "rank":
+            rows += _by_cutoff(comparison, runs, failures, measure, shown.label)
     return rows
 
 

@@ -28,8 +28,7 @@ SCRIPTS = (
     *("charts.js", "main.js"),
 )
 """The page's modules, each after the ones that it imports."""
-SHELL_SCRIPTS = ("dom.js", "theme.js", "shell.js")
-"""The modules of pages of tables and drawings."""
+SHELL_SCRIPTS = ("dom.js", "theme.js", "shell.js")  # The modules of pages of tables and drawings.
 VEGA_DIGESTS = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 """SHA-256 of the bundle of Vega, by version of vl-convert."""
 

@@ -10,33 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.comparison.failures import run_failures
 from steelyard.errors import InputError
-from steelyard.report.comparison import comparison_document
+from steelyard.report.page import queries
 from steelyard.report.page.embed import embedded_json, page_script, page_style, page_template, script_hash, vega_script
-from steelyard.report.page.queries import (
-    DEPTH,
-    QUERY_TEXT_LIMIT,
-    TEXT_LIMIT,
-    Kept,
-    Lists,
-    interesting_order,
-    lists_of,
-    summary_of,
-)
 from steelyard.report.page.shell import document_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import view_of
+from steelyard.report.rows import comparison_document
 from steelyard.version import __version__
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.report.charts.charts import Chart
 
-PAGE_LIMIT = 15_000_000
-"""The largest page, in bytes; `everything` lifts the limit."""
-SUMMARY_LIMIT = 8_000_000
-"""Of those, the bytes for the values of the queries; the rest is for lists and texts."""
-_SPARE = 120_000
-"""Bytes reserved for the numbers of the queries whose lists are included."""
+PAGE_LIMIT = 15_000_000  # The largest page, in bytes; `everything` lifts the limit.
+SUMMARY_LIMIT = 8_000_000  # Of those, the bytes for the values of the queries; the rest is for lists and texts.
+_SPARE = 120_000  # Bytes reserved for the numbers of the queries whose lists are included.
 _EXTRA = ("jinja2", "altair", "vl_convert")
 
 
@@ -52,18 +40,18 @@ def page_html(subject: Subject, *, everything: bool = False) -> str:
     from steelyard.report.charts.charts import charts_of
 
     failures, scores = run_failures(subject.comparison), subject.comparison.score_tables[0]
-    order = interesting_order(scores.of(scores.columns[0].key), failures)
+    order = queries.interesting_order(scores.of(scores.columns[0].key), failures)
     kept = _kept(subject, order, everything)
     numbers = {place: number for number, place in enumerate(kept.places)}
     charts = [_embedded(chart, subject) for chart in charts_of(subject, failures)]
     script, vega = page_script(), vega_script() if charts else ""
     view = view_of(subject, failures, kept)
-    summary = {**summary_of(subject, failures, kept), "pairs": (view["matrix"] or {}).pop("pairs", [])}
+    summary = {**queries.summary_of(subject, failures, kept), "pairs": (view["matrix"] or {}).pop("pairs", [])}
     parts = {
         "version": __version__,
         "view": view,
         "charts": charts,
-        "depth": DEPTH if subject.comparison.source is not None else None,
+        "depth": queries.DEPTH if subject.comparison.source is not None else None,
         "allowed": Markup(" ".join(map(script_hash, (script, *([vega] if vega else []))))),
         "style": Markup(page_style()),
         "script": Markup(script),
@@ -77,7 +65,7 @@ def page_html(subject: Subject, *, everything: bool = False) -> str:
     limit = None
     if not everything:
         limit = max(0, PAGE_LIMIT - len(rendered((), "", ()).encode()) - _SPARE)
-    lists = lists_of(subject, failures, [place for place in order if place in numbers], numbers, limit)
+    lists = queries.lists_of(subject, failures, [place for place in order if place in numbers], numbers, limit)
     return rendered(sorted(lists.queries), lists.json, _left_out(subject, kept, lists))
 
 
@@ -98,18 +86,18 @@ def plain_page(subject: Subject, missing: str) -> str:
     return document_page(replace(document, title=subject.title, notes=[line, *document.notes]))
 
 
-def _kept(subject: Subject, order: Sequence[int], everything: bool) -> Kept:
+def _kept(subject: Subject, order: Sequence[int], everything: bool) -> queries.Kept:
     """The queries whose values fit on the page: all of them, except in very large results."""
     comparison = subject.comparison
     size = len(comparison.score_tables[0].queries)
     columns = sum(len(scores.columns) for scores in comparison.score_tables)
-    texts = sum(min(len(text.encode()), 4 * QUERY_TEXT_LIMIT) for text in subject.queries.values())
+    texts = sum(min(len(text.encode()), 4 * queries.QUERY_TEXT_LIMIT) for text in subject.queries.values())
     each = len(comparison.runs) * (columns * 16 / 3 + 4) + 40 + texts / max(1, len(subject.queries))
     most = size if everything else max(1, int(SUMMARY_LIMIT / each))
-    return Kept(tuple(sorted(order[:most])) if most < size else tuple(range(size)), everything)
+    return queries.Kept(tuple(sorted(order[:most])) if most < size else tuple(range(size)), everything)
 
 
-def _left_out(subject: Subject, kept: Kept, lists: Lists) -> list[str]:
+def _left_out(subject: Subject, kept: queries.Kept, lists: queries.Lists) -> list[str]:
     """What the page leaves out, and how to include it."""
     size = len(subject.comparison.score_tables[0].queries)
     lines = []
@@ -125,7 +113,7 @@ def _left_out(subject: Subject, kept: Kept, lists: Lists) -> list[str]:
     if lists.cut_texts:
         lines.append(
             f"{counted(lists.cut_texts, 'document is cut to its', 'documents are cut to their')} first "
-            f"{TEXT_LIMIT:,} characters."
+            f"{queries.TEXT_LIMIT:,} characters."
         )
     if lines and subject.whole:
         lines.append(f"`{subject.whole}` includes everything.")

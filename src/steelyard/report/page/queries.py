@@ -25,18 +25,13 @@ from steelyard.report.tables import long_ends
 from steelyard.run import Run
 from steelyard.statistics.arrays import student_quantile
 
-DEPTH = 20
-"""Documents shown per list."""
-TEXT_LIMIT = 1_500
-"""Characters shown of a document's text; the others are counted."""
-QUERY_TEXT_LIMIT = 400
-"""Characters of a query shown in the table."""
-LABEL_LIMIT = 300
-"""Characters shown of an id or a title."""
+DEPTH = 20  # Documents shown per list.
+TEXT_LIMIT = 1_500  # Characters shown of a document's text; the others are counted.
+QUERY_TEXT_LIMIT = 400  # Characters of a query shown in the table.
+LABEL_LIMIT = 300  # Characters shown of an id or a title.
 FIRST_READ = 2_000
 """Lists, of all runs together, that are read first; each further batch has four times as many queries."""
-MISSING_SHOWN = 40
-"""Relevant documents listed per query that are in none of the shown lists."""
+MISSING_SHOWN = 40  # Relevant documents listed per query that are in none of the shown lists.
 
 Top: TypeAlias = list[tuple[str, float | None]]
 """Documents and scores, best first."""
@@ -108,8 +103,7 @@ def lists_of(
 
     `order` has positions in the first score table of the comparison; `numbers` gives each query's number in the page.
     """
-    comparison = subject.comparison
-    source = comparison.source
+    comparison, source = subject.comparison, subject.comparison.source
     if source is None:
         return Lists((), "{}", 0)
     documents = DocumentTable(subject.documents, whole=limit is None)
@@ -275,10 +269,8 @@ class Kept:
 
 def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any]:
     """The data of the kept queries: values, failures and slices; and the components of the composite."""
-    comparison = subject.comparison
-    scores = comparison.score_tables[0]
-    places = np.array(kept.places, dtype=np.int64)
-    names = [scores.queries[place] for place in kept.places]
+    comparison, places = subject.comparison, np.array(kept.places, dtype=np.int64)
+    names = [comparison.score_tables[0].queries[place] for place in kept.places]
     measures = comparison.shown_measures
     return {
         "title": subject.title,

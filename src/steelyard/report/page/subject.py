@@ -16,10 +16,8 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
 
-RANDOM = "random"
-"""The name of the control run in a comparison of runs whose retrievers are unknown."""
-SLICE_VALUES = 12
-"""Columns with more distinct values than this are not used as slices."""
+RANDOM = "random"  # The name of the control run in a comparison of runs whose retrievers are unknown.
+SLICE_VALUES = 12  # Columns with more distinct values than this are not used as slices.
 
 
 @dataclass(frozen=True)
@@ -88,22 +86,19 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
     command: the command line that made the comparison, where it was made by one; the page then gives advice for it.
     """
     source = comparison.source
-    queries: Mapping[str, str] = {}
-    columns: Mapping[str, Mapping[str, Any]] = {}
-    documents: Mapping[str, tuple[str, str]] = {}
+    texts: dict[str, Any] = {}
     facts: list[tuple[str, str]] = []
-    absent: list[str] = []
     if dataset is not None:
-        queries, columns, documents = dataset.queries, dataset.queries.columns, Documents(dataset)
+        texts = {"title": dataset.name, "queries": dataset.queries, "columns": dataset.queries.columns}
+        texts["documents"] = Documents(dataset)
         facts.append(("Dataset", f"{dataset.name}, {counted(len(dataset.corpus), 'document')}"))
         facts.append(("Fingerprint of the dataset", dataset.fingerprint))
     elif source is None:
-        absent.append("This page was made from scores alone: it has no lists, texts or judgments.")
+        texts["absent"] = ("This page was made from scores alone: it has no lists, texts or judgments.",)
     else:
-        absent.append(
-            "This page was made without a dataset: queries and documents are shown by their ids. "
-            f"{'`--set dataset=DIR`' if command else '`comparison.to_html(path, dataset)`'} shows their texts."
-        )
+        shows = "`--set dataset=DIR`" if command else "`comparison.to_html(path, dataset)`"
+        absent = "This page was made without a dataset: queries and documents are shown by their ids."
+        texts["absent"] = (f"{absent} {shows} shows their texts.",)
     costs = []
     made: dict[str, tuple[str, str]] = {}
     if source is not None:
@@ -117,17 +112,13 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
     facts.append(("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"))
     return Subject(
         comparison=comparison,
-        title=dataset.name if dataset is not None else "Comparison",
-        queries=queries,
-        columns=columns,
-        documents=documents,
         costs=costs,
         made=made,
         facts=facts,
         command=command or 'comparison.to_html("report.html")',
         whole="" if command else "comparison.to_html(path, everything=True)",
         controls=tuple(run for run in comparison.runs if run == RANDOM),
-        absent=tuple(absent),
+        **texts,
     )
 
 

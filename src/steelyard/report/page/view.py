@@ -24,21 +24,17 @@ from steelyard.notes import in_short, sentence
 from steelyard.report.page.embed import embedded_json
 from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import Subject
-from steelyard.report.rows import p_heading, pair_cells, stability_lines
+from steelyard.report.rows import p_heading, pair_cells, stability_lines, with_unit
 from steelyard.report.stages import stages_panels
 from steelyard.report.summary import all_notes, verdict_lines
 from steelyard.report.tables import LONG_NAME, long_ends, short_names, table_html
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted, listed, worded
 
-FAR = 3
-"""A run is far from the best if its distance is more than this many times the widest interval."""
-LINE, SHORT = 110, 28
-"""Characters of a line of the verdict, and of a name in it."""
-MANY = 12
-"""Runs from which on the page shows ranges of ranks instead of letters, and a matrix without numbers."""
-NAMED = 3
-"""Names in a list of the verdict: it names two of more and counts the others."""
+FAR = 3  # A run is far from the best if its distance is more than this many times the widest interval.
+LINE, SHORT = 110, 28  # Characters of a line of the verdict, and of a name in it.
+MANY = 12  # Runs from which on the page shows ranges of ranks instead of letters, and a matrix without numbers.
+NAMED = 3  # Names in a list of the verdict: it names two of more and counts the others.
 
 
 def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any]:
@@ -46,8 +42,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
     from markupsafe import Markup
 
     comparison = subject.comparison
-    pairs = _pairs(comparison)
-    further = columns_of(comparison, "page")
+    pairs, further = _pairs(comparison), columns_of(comparison, "page")
     verdict = verdict_lines(_with_short_names(comparison), LINE)
     counts = {"runs": len(comparison.runs), "queries": len(comparison.score_tables[0].queries)}
     counts |= {} if comparison.source is None else {"judgments": len(comparison.source.qrels)}
@@ -116,9 +111,8 @@ def _with_short_names(comparison: ComparisonData) -> Verdict:
     """The verdict with short names."""
     verdict = comparison.verdict
     short = short_names((*comparison.runs, *comparison.unmeasured), SHORT)
-    tied, undecided, unmeasured = (
-        [short[run] for run in runs] for runs in (verdict.tied, verdict.undecided, verdict.unmeasured)
-    )
+    others = (verdict.tied, verdict.undecided, verdict.unmeasured)
+    tied, undecided, unmeasured = ([short[run] for run in runs] for runs in others)
     lead = verdict.lead
     if lead is not None:
         lead = replace(lead, leaders=tuple(short[run] for run in lead.leaders), second=short[lead.second])
@@ -333,9 +327,7 @@ def _best(rows: Sequence[LeaderboardRow], column: Column, candidates: Collection
     """The best mean; only of some runs where they are given."""
     rows = [row for row in rows if candidates is None or row.run in candidates]
     known = [row.means[column.key] for row in rows if not isnan(row.means[column.key])]
-    if not known:
-        return None
-    return min(known) if column.better == "less" else max(known)
+    return (min if column.better == "less" else max)(known, default=None)
 
 
 def _span(rows: Sequence[LeaderboardRow], column: Column) -> tuple[float, float] | None:
@@ -424,10 +416,10 @@ def _pairs(comparison: ComparisonData) -> list[dict[str, Any]]:
 def _pair(column: Column, pair: Pair) -> dict[str, Any]:
     scale = scale_of(column)
     return {
-        "measure": pair.label if scale == 1 else f"{pair.label} ms",
+        "measure": with_unit(pair.label, scale),
         "run": pair.run,
         "vs": pair.baseline,
-        **pair_cells(pair, scale, (pair.low, pair.high), "–"),
+        **pair_cells(pair, scale, "–"),
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
         "power": pair.sentence if outcomes(pair.reason) else pair.power_sentence(scale),
     }
