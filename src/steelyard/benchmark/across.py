@@ -1,5 +1,7 @@
-"""across(): the results of several datasets in, an Across out; and the result of a bench over several datasets. Results
-may be of a bench, in a folder, or published."""
+"""across(): the results of several datasets in, an Across out; and the result of a bench over several datasets.
+
+Results may be of a bench, in a folder, or published.
+"""
 
 from __future__ import annotations
 

@@ -81,8 +81,10 @@ class Answers:
 
 
 def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> str:
-    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes. A
-    variable of the environment counts with its value, unless it is a secret."""
+    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes.
+
+    A variable of the environment counts with its value, unless it is a secret.
+    """
     return key_of(content, name, identifying(settings), depth)
 
 

@@ -136,8 +136,9 @@ OVERLAPS = ("any", "majority", "whole")
 class Chunking:
     """One chunking of a dataset: its chunks by id, their qrels, and their mean number of tokens.
 
-    `rules` are the qrels by each of OVERLAPS, if the evidence has spans. A bench without chunkers has one chunking
-    without a label: the documents.
+    `rules` are the qrels by each of OVERLAPS, if the evidence has spans.
+
+    A bench without chunkers has one chunking without a label: the documents.
     """
 
     label: str | None
@@ -233,8 +234,10 @@ def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
 def chunkings_of(
     dataset: Dataset, chunkers: Sequence[Any], evidence: Any, overlap: str, folder: Path
 ) -> list[Chunking]:
-    """The chunkings of a dataset with their qrels; without chunkers, the documents. Without `evidence`, every chunk of
-    a relevant document is relevant."""
+    """The chunkings of a dataset with their qrels; without chunkers, the documents.
+
+    Without `evidence`, every chunk of a relevant document is relevant.
+    """
     # What retrieved lists depend on: the documents and the queries. The qrels are not part of it.
     content = f"{dataset.corpus.fingerprint}\n{dataset.queries.fingerprint}"
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]

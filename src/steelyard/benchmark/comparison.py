@@ -1,5 +1,7 @@
-"""The comparison of a bench: its runs on one chunking or several, with notes on the chunkings; and their stages. Stages
-are written from the cache to stages.parquet, and split by what each of them loses."""
+"""The comparison of a bench: its runs on one chunking or several, with notes on the chunkings; and their stages.
+
+Stages are written from the cache to stages.parquet, and split by what each of them loses.
+"""
 
 from __future__ import annotations
 
@@ -239,8 +241,10 @@ def stages_schema() -> dict[str, Any]:
 
 
 def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
-    """The rows of stages.parquet, read from the cache one answer at a time. A stage that a query skipped returned what
-    it would have read. The list of the last stage is the run itself."""
+    """The rows of stages.parquet, read from the cache one answer at a time.
+
+    A stage that a query skipped returned what it would have read. The list of the last stage is the run itself.
+    """
     for job in jobs:
         seen = set()
         for entry in job.store.entries() if job.answers.reads else ():

@@ -41,8 +41,10 @@ _EXAMPLES = 4
 
 
 class ReturnedTexts:
-    """The texts that the retrievers of a bench return, one per document id; the first of a bench is kept. `corpus`:
-    documents whose texts are known, which are not kept again."""
+    """The texts that the retrievers of a bench return, one per document id; the first of a bench is kept.
+
+    `corpus`: documents whose texts are known, which are not kept again.
+    """
 
     def __init__(self, cache: Path, corpus: Collection[str], fresh: bool = False) -> None:
         self.path = cache / FILE
@@ -154,8 +156,10 @@ class ReturnedTexts:
 
 
 def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str, Any]) -> None:
-    """Write rows as Parquet, in parts that are joined at the end; the file is replaced when it is complete. A part is a
-    few megabytes, and so is a row group of the file: both are in memory while they are written."""
+    """Write rows as Parquet, in parts that are joined at the end; the file is replaced when it is complete.
+
+    A part is a few megabytes, and so is a row group of the file: both are in memory while they are written.
+    """
     parts: list[Path] = []
     count = 0
     made = path.with_name(f"{path.name}.new")
@@ -192,8 +196,10 @@ def _parts(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_text: Collection[str]) -> list[Note]:
-    """Ids that were made from texts, and retrievers that return the same texts under different ids. lists: the
-    documents that each retriever returned. by_text: the retrievers for which ids from texts were chosen."""
+    """Ids that were made from texts, and retrievers that return the same texts under different ids.
+
+    lists: the documents that each retriever returned. by_text: the retrievers for which ids from texts were chosen.
+    """
     notes = []
     for run, docs in lists.items():
         made = 0 if run in by_text else sum(doc.startswith(MADE) for doc in docs)

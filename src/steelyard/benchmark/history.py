@@ -92,8 +92,10 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
 
 
 def fingerprints_of(result: BenchResult) -> dict[str, str]:
-    """The fingerprints of the dataset, of its parts, and of the settings: the retrievers and the depth. Those of the
-    settings do not break the line of a history, since a changed setting is what it shows."""
+    """The fingerprints of the dataset, of its parts, and of the settings: the retrievers and the depth.
+
+    Those of the settings do not break the line of a history, since a changed setting is what it shows.
+    """
     settings = {row.run: [row.retriever, row.settings] for row in result.rows}
     return {
         "dataset": result.dataset.fingerprint,

@@ -39,8 +39,11 @@ FEWEST_GRADES = 5
 
 @dataclass(frozen=True)
 class Forecast:
-    """The number of further judgments after which most simulations have a verdict. `left`: unjudged documents in the
-    pool. `needed`: None if not even all of them would do; `share` is the share of simulations with a verdict then."""
+    """The number of further judgments after which most simulations have a verdict.
+
+    `left`: unjudged documents in the pool. `needed`: None if not even all of them would do; `share` is the share of
+    simulations with a verdict then.
+    """
 
     left: int
     needed: int | None

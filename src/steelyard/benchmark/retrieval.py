@@ -71,8 +71,10 @@ class Job:
 
 
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
-    """Index the documents with every retriever, one after another; measure time, size and peak memory. A saved index is
-    opened instead, and has the cost that was measured when it was made."""
+    """Index the documents with every retriever, one after another; measure time, size and peak memory.
+
+    A saved index is opened instead, and has the cost that was measured when it was made.
+    """
     for number, job in enumerate(jobs):
         what = f"indexing {counted(len(job.corpus), 'document')} with" if len(job.corpus) else "opening"
         progress(f"{what} {job.spec.label}", number, len(jobs))
@@ -100,8 +102,10 @@ def _indexed(retriever: Retriever, corpus: Mapping[str, str]) -> tuple[float, in
 
 
 def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, warmup: int, progress: Progress) -> None:
-    """Run every open query with every retriever, one query at a time; the first retriever changes with every query. The
-    times are those of one session, so that they can be compared."""
+    """Run every open query with every retriever, one query at a time; the first retriever changes with every query.
+
+    The times are those of one session, so that they can be compared.
+    """
     session = uuid4().hex[:12]
     for job in jobs:
         if isinstance(job.retriever, Wrapped):
@@ -130,8 +134,10 @@ def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, wa
 
 
 def measure_throughput(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, progress: Progress) -> None:
-    """Queries per second when all are passed at once; not measured for a retriever that failed on a query. At most
-    `MOST_AT_ONCE` queries are passed, whose answers are in memory together."""
+    """Queries per second when all are passed at once; not measured for a retriever that failed on a query.
+
+    At most `MOST_AT_ONCE` queries are passed, whose answers are in memory together.
+    """
     texts = list(queries.values())[:MOST_AT_ONCE]
     for number, job in enumerate(job for job in jobs if not job.answers.errors):
         progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
@@ -158,8 +164,10 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
 
 
 def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, float]:
-    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed. The query
-    is stored before it is run: the retriever may end the process."""
+    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed.
+
+    The query is stored before it is run: the retriever may end the process.
+    """
     job.store.add({"query": query, "started": True})
     label = job.spec.label
     return run_user_code(partial(answered, job.retriever, text, depth, label, job.texts.keeper(label)))
@@ -202,8 +210,10 @@ def _find_ids(job: Job) -> None:
 
 
 class PeakMemory:
-    """Samples the resident memory of the process; `bytes` is the highest value minus that at the start. None where the
-    system does not report it."""
+    """Samples the resident memory of the process; `bytes` is the highest value minus that at the start.
+
+    None where the system does not report it.
+    """
 
     bytes: int | None = None
 

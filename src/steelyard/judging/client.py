@@ -197,7 +197,9 @@ class CapReachedError(Exception):
 @dataclass(frozen=True)
 class Answer:
     """What a model answered: its grade with the reason, or None and why there is none; the text of the last answer.
-    tokens, seconds: of all attempts."""
+
+    tokens, seconds: of all attempts.
+    """
 
     grade: int | None
     reason: str
@@ -239,8 +241,10 @@ class AnswerCache:
         self._lock = threading.Lock()
 
     def get(self, key: str, read: Reader) -> Answer | None:
-        """An answer; None if the question was never answered, or if the row is damaged. The grade is read from the text
-        of the answer again: a row whose grade is a different one is damaged."""
+        """An answer; None if the question was never answered, or if the row is damaged.
+
+        The grade is read from the text of the answer again: a row whose grade is a different one is damaged.
+        """
         with self._used():
             found = self._database.execute("SELECT grade, tokens, seconds, raw FROM answers WHERE key = ?", (key,))
             row = found.fetchone()
@@ -326,8 +330,10 @@ class Plan:
 
 
 class Client:
-    """An endpoint with a cache and caps. `plan` first, then `run`. `retry`: ask again for what was answered without a
-    grade. `longest`: tokens that an answer may have."""
+    """An endpoint with a cache and caps. `plan` first, then `run`.
+
+    `retry`: ask again for what was answered without a grade. `longest`: tokens that an answer may have.
+    """
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """Checks of drafted questions without a model: each is a pure function that returns what it found, or an empty text.
-They are made for English. A question in another language is checked for its span, for copying and for repeats only."""
+
+They are made for English. A question in another language is checked for its span, for copying and for repeats only.
+"""
 
 from __future__ import annotations
 
@@ -191,8 +193,10 @@ def answer_in_question(question: str, quotes: Iterable[str]) -> str:
 
 
 def repeats(question: str, earlier: Iterable[frozenset[str]]) -> int | None:
-    """The place of the first earlier question that this one nearly repeats; None if there is none. Both are compared by
-    their content words, numbers included, `frozenset(content_words(...))`."""
+    """The place of the first earlier question that this one nearly repeats; None if there is none.
+
+    Both are compared by their content words, numbers included, `frozenset(content_words(...))`.
+    """
     mine = frozenset(content_words(question))
     for place, other in enumerate(earlier):
         if mine and other and len(mine & other) / len(mine | other) >= REPEATED_SHARE:

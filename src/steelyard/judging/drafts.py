@@ -37,8 +37,10 @@ def band(share: float) -> str:
 
 @dataclass(frozen=True)
 class Favours:
-    """nDCG@10 of BM25 and of a dense retriever by `band`: rows of band, questions, bm25, dense. gap: how much more BM25
-    leads on the questions of `high` than on the others, with its interval; NaN if too few."""
+    """nDCG@10 of BM25 and of a dense retriever by `band`: rows of band, questions, bm25, dense.
+
+    gap: how much more BM25 leads on the questions of `high` than on the others, with its interval; NaN if too few.
+    """
 
     rows: tuple[tuple[Any, ...], ...]
     gap: float = math.nan

@@ -158,8 +158,10 @@ Lists = Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]
 
 
 def search(corpus: Corpus, drafts: Sequence[Draft], step: Callable[[str, int, int], None] | None = None) -> Lists:
-    """The first documents of both retrievers for the accepted answerable drafts; empty for a large corpus. step: called
-    before each retriever with what is done next, the number of retrievers that are done, and of all."""
+    """The first documents of both retrievers for the accepted answerable drafts; empty for a large corpus.
+
+    step: called before each retriever with what is done next, the number of retrievers that are done, and of all.
+    """
     asked = {draft.id: str(draft.question) for draft in drafts if draft.status == "accepted" and draft.spans}
     if not asked or len(corpus) > MOST_DOCUMENTS:
         return {}
@@ -192,8 +194,10 @@ def others(draft: Draft, corpus: Corpus, lists: Lists) -> list[dict[str, Any]]:
 
 
 def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
-    """nDCG@10 of both retrievers by how much of a question its source contains; only the source is relevant. Whether
-    copied words favour BM25 is Welch's t test: its lead on the questions of the band `high`, and on the others."""
+    """nDCG@10 of both retrievers by how much of a question its source contains; only the source is relevant.
+
+    Whether copied words favour BM25 is Welch's t test: its lead on the questions of the band `high`, and on the others.
+    """
     asked = [draft for draft in drafts if draft.status == "accepted" and all(draft.id in of for of in lists.values())]
     if not asked or not lists:
         return None

@@ -213,8 +213,10 @@ def stated_objects(answer: str) -> Iterator[dict[str, Any]]:
 
 
 def _objects(answer: str) -> Iterator[tuple[str, bool]]:
-    """The grade of every JSON object (or literal of Python) in an answer, and whether it is within a sentence. Of an
-    object with two grades both count: a parser that takes one of them would choose for the model."""
+    """The grade of every JSON object (or literal of Python) in an answer, and whether it is within a sentence.
+
+    Of an object with two grades both count: a parser that takes one of them would choose for the model.
+    """
     end = 0
     for start in (match.start() for match in re.finditer(r"\{", answer)):
         if start < end:

@@ -133,8 +133,11 @@ def _query_sets_tables(sets: QuerySets) -> list[Table]:
 
 
 def ranking_drawings(agreement: Agreement) -> list[str]:
-    """For every judge compared with the first, and every measure: the runs' scores by both, as SVG. A run above the
-    diagonal is scored higher by the judge than by the reference; runs in another order are ranked differently."""
+    """For every judge compared with the first, and every measure: the runs' scores by both, as SVG.
+
+    A run above the diagonal is scored higher by the judge than by the reference; runs in another order are
+    ranked differently.
+    """
     reference = agreement.judges[0]
     made = []
     for judge in agreement.judges[1:] if len(agreement.panel.runs) > 1 else ():
