@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
-from steelyard.alignment.hits import Floats
 from steelyard.checks import whole_number
 from steelyard.comparison.data import Source
 from steelyard.comparison.lists import ListComparison, compare_lists
@@ -271,7 +270,13 @@ def evaluate_runs(
     reasons = {name: (unmeasured or {}).get(name) or not_measured(coverage[name]) for name in names}
     measured = [name for name in names if reasons[name] is None]
     kept = [each for name, each in zip(names, scores, strict=True) if name in measured]
-    query_ids, values = _by_query(judged.queries, kept, len(parsed))
+    # The values of all runs on the queries that any of them has, NaN where a run lacks one.
+    present = {query for each in kept for query in each.queries}
+    query_ids = tuple(query for query in judged.queries if query in present)
+    place = {query: number for number, query in enumerate(query_ids)}
+    values = np.full((len(kept), len(parsed), len(query_ids)), np.nan)
+    for number, each in enumerate(kept):
+        values[number][:, [place[query] for query in each.queries]] = each.matrix
     tables, components = [], []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
@@ -363,17 +368,6 @@ def measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool
         return dialect.measure(f"{text}@{cutoff}")
     except MeasureError:
         return measure
-
-
-def _by_query(judged: Sequence[str], scores: Sequence[Scores], measures: int) -> tuple[tuple[str, ...], Floats]:
-    """The values of all runs on the queries that any of them has, NaN where a run lacks one."""
-    present = {query for each in scores for query in each.queries}
-    queries = tuple(query for query in judged if query in present)
-    place = {query: number for number, query in enumerate(queries)}
-    values = np.full((len(scores), measures, len(queries)), np.nan)
-    for number, each in enumerate(scores):
-        values[number][:, [place[query] for query in each.queries]] = each.matrix
-    return queries, values
 
 
 def _with_composite(

@@ -72,8 +72,13 @@ class RunLists:
             frame = frame.sort("query", "rank")
         hashes = row_hashes(frame["doc_id"], frame["query"].to_numpy())
         by_hash = np.argsort(hashes)
-        if _any_equal(hashes[by_hash]):
-            kept = ~_repeated(frame, hashes, by_hash)
+        equal = np.diff(hashes[by_hash]) == 0
+        if equal.any():
+            # Documents that are in an earlier row of the query go. Only rows with equal hashes are compared.
+            rows_again = np.sort(by_hash[np.append(equal, False) | np.insert(equal, 0, False)])
+            first = frame[rows_again].select(pl.struct("query", "doc_id").is_first_distinct()).to_series()
+            kept: Bools = np.ones(len(hashes), dtype=bool)
+            kept[rows_again] = first.to_numpy()
             frame, hashes = frame.filter(pl.Series(kept)), hashes[kept]
             by_hash = np.argsort(hashes)
         judged = pl.DataFrame(
@@ -82,7 +87,7 @@ class RunLists:
         )
         grade = frame.join(judged, on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
         columns = frame["query"].to_numpy(), frame["rank"].to_numpy(), grade.fill_null(float("nan")).to_numpy()
-        return cls(frame, *columns, by_hash, hashes[by_hash], not _any_equal(hashes[by_hash]))
+        return cls(frame, *columns, by_hash, hashes[by_hash], bool(np.diff(hashes[by_hash]).all()))
 
     def unjudged_to(self, depth: int) -> tuple[Words, Ints]:
         """The unjudged documents down to a rank: their hashes in order, and their rows."""
@@ -90,17 +95,6 @@ class RunLists:
             chosen = (np.isnan(self.grade) & (self.rank <= depth))[self.by_hash]
             self._unjudged[depth] = self.hashes[chosen], self.by_hash[chosen]
         return self._unjudged[depth]
-
-
-def _repeated(frame: pl.DataFrame, hashes: Words, by_hash: Ints) -> Bools:
-    """The rows whose document is in an earlier row of the query. Only rows with equal hashes are compared."""
-    ascending = hashes[by_hash]
-    equal = ascending[1:] == ascending[:-1]
-    rows = np.sort(by_hash[np.append(equal, False) | np.insert(equal, 0, False)])
-    first = frame[rows].select(pl.struct("query", "doc_id").is_first_distinct()).to_series().to_numpy()
-    again: Bools = np.zeros(len(hashes), dtype=bool)
-    again[rows] = ~first
-    return again
 
 
 def count_unjudged(one: RunLists, two: RunLists, depth: int, size: int) -> int:
@@ -183,10 +177,6 @@ def _confirmed(one: RunLists, rows: Ints, two: RunLists, others: Ints) -> bool:
     if not np.array_equal(one.query[rows], two.query[others]):
         return False
     return bool((one.frame["doc_id"].gather(rows) == two.frame["doc_id"].gather(others)).all())
-
-
-def _any_equal(ascending: Words) -> bool:
-    return bool(np.any(ascending[1:] == ascending[:-1]))
 
 
 def pair_bounds(measure: Measure, a: Alignment, b: Alignment, shared: SharedUnjudged) -> Bounds:

@@ -102,22 +102,12 @@ class Conventions:
 
     def negated(self) -> Conventions:
         """The conventions of the pair with the runs in the other order."""
-
-        def minus(value: float | None) -> float | None:
-            return None if value is None else -value
-
-        return replace(
-            self,
-            judged_run=self.judged_baseline,
-            judged_baseline=self.judged_run,
-            bound_low=minus(self.bound_high),
-            bound_high=minus(self.bound_low),
-            condensed=minus(self.condensed),
-            imputed=minus(self.imputed),
-            imputed_low=minus(self.imputed_high),
-            imputed_high=minus(self.imputed_low),
-            drawn=None if self.drawn is None else (-self.drawn[1], -self.drawn[0]),
-        )
+        swapped = {"bound_low": self.bound_high, "bound_high": self.bound_low}
+        swapped |= {"imputed_low": self.imputed_high, "imputed_high": self.imputed_low}
+        swapped |= {"imputed": self.imputed, "condensed": self.condensed}
+        minus: dict[str, Any] = {name: None if value is None else -value for name, value in swapped.items()}
+        drawn = None if self.drawn is None else (-self.drawn[1], -self.drawn[0])
+        return replace(self, judged_run=self.judged_baseline, judged_baseline=self.judged_run, drawn=drawn, **minus)
 
 
 class GradedLists:
@@ -128,13 +118,9 @@ class GradedLists:
 
     def __init__(self, lists: JoinedLists, noise: Noise) -> None:
         self.lists = lists
-        self._noise = noise
+        self._draws = cache(partial(GradeDraws, lists.pair, noise))
         self._alignments: dict[tuple[int, bool], Sequence[Alignment]] = {}
         self.pooled = cache(partial(pooled, lists.pair))
-
-    @cached_property
-    def _draws(self) -> GradeDraws:
-        return GradeDraws(self.lists.pair, self._noise)
 
     def values(self, part: Part, sides: tuple[Alignment, Alignment], depth: int) -> tuple[Floats, Floats]:
         """A measure of both runs, draws x queries; drawn grades down to a depth."""
@@ -148,7 +134,7 @@ class GradedLists:
             wanted = pair.unjudged & pair.within(depth)
             ranks = [np.where(np.isfinite(r[wanted]), r[wanted], ABSENT).astype(np.int64) for r in pair.ranks]
             docs = Unjudged(pair.query[wanted], (ranks[0], ranks[1]), sides[0].size)
-            drawn = graded_draws(sides, docs, self._draws.numbers(wanted), self._draws.levels, zeros)
+            drawn = graded_draws(sides, docs, self._draws().numbers(wanted), self._draws().levels, zeros)
             self._alignments[depth, zeros] = drawn
         first, second = (values(part.measure, a).reshape(DRAWS, -1) for a in self._alignments[depth, zeros])
         return first, second
@@ -293,8 +279,7 @@ class JudgedDocuments:
         known = replace(known, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
         imputed = None
         if known.unjudged and self.judged_by_rank:
-            lists = self._lists_of(run, baseline)
-            imputed = _if_computable(lambda: self._imputed(parts, a, b, lists, depth, kept))
+            imputed = _if_computable(lambda: self._imputed(parts, a, b, self._lists_of(run, baseline), depth, kept))
         if imputed is not None:
             known = replace(known, imputed=imputed.difference, imputed_p=imputed.p)
             known = replace(known, imputed_low=imputed.low, imputed_high=imputed.high, drawn=imputed.drawn)
@@ -335,8 +320,7 @@ class JudgedDocuments:
         self, parts: Sequence[Part], a: Alignment, b: Alignment, drawn: GradedLists, depth: int, kept: Bools
     ) -> Estimate | None:
         """The difference with estimated grades; None where the qrels were not pooled."""
-        level = self.options.rel if self.options.rel is not None else 1.0
-        if not drawn.pooled(depth, level):
+        if not drawn.pooled(depth, self.options.rel if self.options.rel is not None else 1.0):
             return None
         sides = zip(*(drawn.values(part, (a, b), depth) for part in parts), strict=True)
         return _tested(parts, [_combined(parts, side)[:, kept] for side in sides], self.test)
@@ -444,7 +428,7 @@ def with_conventions(
     place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
     made = []
     for pair in pairs:
-        found = parts.get((pair.measure, pair.k), [])
+        found = parts.get((pair.measure, pair.k))
         if not found:
             made.append(pair)
             continue

@@ -75,12 +75,6 @@ def leaderboard_rows(
     return rows
 
 
-def unmeasured_row(run: str, table: ScoreTable) -> LeaderboardRow:
-    """The row of a run that was not measured."""
-    keys = [column.key for column in table.columns]
-    return LeaderboardRow(None, run, table.k, "", None, None, dict.fromkeys(keys, np.nan), dict.fromkeys(keys))
-
-
 NOT_BELOW = "Not significantly below the leader"
 """The phrase for runs that are tied with the leader. They may differ significantly from each other."""
 

@@ -444,8 +444,7 @@ def _merged_datasets(frame: pl.DataFrame, query: str, used: Sequence[str | None]
     column = next((c for c in frame.columns if c.lower() in DATASET_NAMES and c not in used), None)
     if column is None or frame[column].n_unique() < 2:
         return []
-    names = frame.select(column, query).unique(maintain_order=True)
-    several = names.filter(pl.col(query).is_duplicated())
+    several = frame.select(column, query).unique(maintain_order=True).filter(pl.col(query).is_duplicated())
     if several.height:
         first = several[query][0]
         where = several.filter(pl.col(query) == first)[column].to_list()
