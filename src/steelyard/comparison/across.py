@@ -181,8 +181,7 @@ class AcrossPair:
 class AcrossData:
     """What across() found: `table`, `pairs` and `verdict` over several datasets.
 
-    datasets: their values. measure: its name. better: `less` where lower is better. missing, borda_rule: see
-    `across`. published: the runs with published means only.
+    better: `less` where lower is better. missing, borda_rule: see `across`.
     """
 
     datasets: tuple[DatasetValues, ...]

@@ -15,7 +15,6 @@ from steelyard.comparison.data import Source
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import (
-    COMPOSITE,
     DEFAULT_CUTOFF,
     Column,
     ScoreTable,
@@ -277,18 +276,17 @@ def evaluate_runs(
     values = np.full((len(kept), len(parsed), len(query_ids)), np.nan)
     for number, each in enumerate(kept):
         values[number][:, [place[query] for query in each.queries]] = each.matrix
-    tables, components = [], []
+    made = []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
         whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block, sessions or {})
-        table, parts = _with_composite(whole, list(shown), weights)
-        tables.append(table)
-        components.append(parts)
+        made.append(whole.with_composite(list(shown), weights))
+    tables, components = zip(*made, strict=True)
     # Measures with their own cutoff are the same in the rows of every `at`.
     own = [key for key in shown if any(k and parsed[k, key].cutoff not in (None, k) for k in cutoffs)]
     return EvaluatedRuns(
-        tables=tuple(tables),
-        components=tuple(components),
+        tables=tables,
+        components=components,
         weights=weights,
         unmeasured={name: reason for name, reason in reasons.items() if reason is not None},
         coverage=coverage,
@@ -324,7 +322,7 @@ def compare_scores(
     whole, notes = read_score_table(source, keys, options, missing)
     shown = list(measures) if measures else [column.key for column in whole.columns if column.key != by]
     plan = ComparisonPlan(**statistics, equivalence=equivalence).checked().with_baseline(baseline, whole.runs)
-    table, components = _with_composite(whole, shown, weights)
+    table, components = whole.with_composite(shown, weights)
     sliced = None
     if by is not None:
         sliced = by, query_column(source, by, options) if queries is None else column_values(queries, by)
@@ -368,15 +366,6 @@ def measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool
         return dialect.measure(f"{text}@{cutoff}")
     except MeasureError:
         return measure
-
-
-def _with_composite(
-    table: ScoreTable, shown: Sequence[str], weights: Mapping[str, float] | None
-) -> tuple[ScoreTable, ScoreTable | None]:
-    """The measures to show, the composite first where there are weights; and the components of the composite."""
-    if not weights:
-        return table.only(shown), None
-    return table.with_composite(weights).only([COMPOSITE, *shown]), table.only(list(weights))
 
 
 def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, object]:

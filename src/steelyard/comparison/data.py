@@ -268,17 +268,11 @@ class ComparisonData:
 
     @property
     def every_pair(self) -> list[Pair]:
-        """Every two runs on the measure that ranks them, at the first cutoff, the higher-ranked first.
-
-        Also those that were not asked for, as in the groups.
-        """
+        """Every two runs, asked for or not, on the measure that ranks them, at the first cutoff; the better first."""
         return self.claims.every(self.keys[0], self.score_tables[0].k)
 
     def pairs_on(self, measure: ShownMeasure) -> list[Pair]:
-        """Every two runs on a measure, those that were not asked for as in the groups.
-
-        Tests with random draws are slow: none for them, except on the measure that ranks the runs.
-        """
+        """Every two runs, asked for or not, on a measure; none if the tests are slow and it does not rank the runs."""
         if measure.column.key != self.keys[0] and self.plan.test not in QUICK_TESTS:
             return []
         return self.claims.every(measure.column.key, measure.scores.k)

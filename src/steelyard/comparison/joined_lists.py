@@ -109,10 +109,7 @@ def count_unjudged(one: RunLists, two: RunLists, depth: int, size: int) -> int:
 
 
 def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
-    """The documents of two runs by query: those of the second alone by their rank, then those of the first by theirs.
-
-    size: the number of queries.
-    """
+    """The documents of two runs by query: those of the second alone by rank, then those of the first by theirs."""
     if not (one.distinct and two.distinct):
         return join_frames(one, two, size)
     matched, others = _matched(one.hashes, one.by_hash, two.hashes, two.by_hash)
@@ -180,10 +177,7 @@ def _confirmed(one: RunLists, rows: Ints, two: RunLists, others: Ints) -> bool:
 
 
 def pair_bounds(measure: Measure, a: Alignment, b: Alignment, shared: SharedUnjudged) -> Bounds:
-    """The bounds of the difference a - b of a measure for each query of two runs with the same qrels.
-
-    They are over the gradings of the unjudged documents that are in either list.
-    """
+    """For each query, the bounds of the difference a - b over all gradings of the unjudged documents of either list."""
     in_a, in_b = unjudged(a), unjudged(b)
     rank_b = np.full(len(in_a.query), ABSENT)
     rank_b[_places(in_a, shared.query, shared.rank_a)] = shared.rank_b

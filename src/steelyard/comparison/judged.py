@@ -211,10 +211,7 @@ class JudgedDocuments:
         return not self.relevant_only and self.judged_by_rank
 
     def share(self, parts: Sequence[Part], run: str, kept: Bools | None = None) -> float | None:
-        """The share of judged documents above the cutoff, averaged over queries; None where grades do not matter.
-
-        `kept`: the queries that count; default: all.
-        """
+        """The mean share of judged documents above the cutoff (`kept`: its queries); None if grades do not matter."""
         graded_parts = [part for part in parts if not is_fixed(part.measure)]
         if not graded_parts:
             return None
@@ -328,12 +325,9 @@ class JudgedDocuments:
     def _bounds(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: JoinedLists, kept: Bools
     ) -> tuple[Floats, Floats] | None:
-        """The lowest and highest difference of every query; for a composite the sum of its parts' bounds.
-
-        None for a geometric mean, whose bounds do not follow from those of the differences.
-        """
+        """The lowest and highest difference of every query; for a composite the sum of its parts' bounds."""
         if _column(parts).geometric:
-            return None
+            return None  # Its bounds do not follow from those of the differences.
         total = sum(part.weight for part in parts)
         low = high = np.zeros(int(kept.sum()))
         for part in parts:

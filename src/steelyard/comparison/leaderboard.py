@@ -120,10 +120,7 @@ class Verdict(str):
 
 @dataclass(frozen=True)
 class Lead:
-    """A run that leads another: the leaders (several if they are equal), the next run, and the outcome of the test.
-
-    `outcomes` has the outcome in words, the longest text first.
-    """
+    """A run that leads another: the leaders (several if equal), the next run, the outcome in words, longest first."""
 
     leaders: tuple[str, ...]
     second: str

@@ -121,10 +121,7 @@ def pooled(pair: PairedLists, depth: int, rel: float = 1.0) -> bool:
 
 
 def _rank_sum(these: Ints, others: Ints) -> float:
-    """The z of the rank-sum test of two samples, each as how often it has 0, 1, 2 ...
-
-    It is negative if `these` are smaller than the `others`, and 0 if one of them is empty.
-    """
+    """z of the rank-sum test of counts of 0, 1, 2 ...; negative if `these` are the smaller ones, 0 without any."""
     few, many = int(these.sum()), int(others.sum())
     if not few or not many:
         return 0.0
@@ -216,10 +213,7 @@ def _drawn(
 
 
 def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """A logistic regression with query effects: the modes of both, and the blocks of its Hessian.
-
-    Newton's method; the query effects are eliminated, so that a step costs one pass over the documents.
-    """
+    """A logistic regression with query effects by Newton's method: the modes, and the blocks of its Hessian."""
     penalty = np.array([1e-3, *[RIDGE] * (features.shape[1] - 1)])
     coefficients, effects = np.zeros(len(penalty)), np.zeros(queries)
     for _ in range(25):
@@ -231,6 +225,7 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> tuple[F
         query_precision = _sums(query, weight, queries) + 1 / QUERY_VARIANCE
         cross = np.column_stack([_sums(query, weight * column, queries) for column in features.T])
         precision = (features * weight[:, None]).T @ features + np.diag(penalty)
+        # The query effects are eliminated, so that a step costs one pass over the documents.
         precision -= cross.T @ (cross / query_precision[:, None])
         step = np.linalg.solve(precision, gradient - cross.T @ (query_gradient / query_precision))
         query_step = (query_gradient - cross @ step) / query_precision
@@ -281,7 +276,7 @@ def combined_rank_test(differences: Floats, test: str) -> float:
     signs = np.sign(np.sum(np.sign(kept), axis=1) if test == "sign" else kept.mean(axis=1))
     scores = signs * normal_scores(np.array([result.p for result in paired_tests(kept, cast(PairedTest, test))]))
     between = (1 + 1 / len(scores)) * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
-    return p_of_score(float(scores.mean()) / math.sqrt(1 + between))
+    return float(2 * special.ndtr(-abs(float(scores.mean()) / math.sqrt(1 + between))))
 
 
 def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
@@ -290,14 +285,9 @@ def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
     plain_t, estimated_t: p-values of the t test, the second one negative if the estimate has the opposite sign.
     """
     moved = math.copysign(float(normal_scores(abs(estimated_t))), estimated_t) - float(normal_scores(plain_t))
-    return p_of_score(max(0.0, float(normal_scores(plain_p)) + moved))
+    return float(2 * special.ndtr(-max(0.0, float(normal_scores(plain_p)) + moved)))
 
 
 def normal_scores(p: Any) -> Any:
     """|z| of a two-sided p-value."""
     return -special.ndtri(np.clip(p, 1e-300, 1.0) / 2)
-
-
-def p_of_score(z: float) -> float:
-    """The two-sided p-value of z."""
-    return float(2 * special.ndtr(-abs(z)))

@@ -276,10 +276,7 @@ def _folds(judged: JudgedPool, folds: int, seed: int) -> Ints:
 def _try(
     settings: Sequence[Recipe], judged: JudgedPool, measure: Measure, lenient: bool, progress: Progress | None
 ) -> tuple[list[Recipe], Floats, list[Note]]:
-    """The settings, the value of each (row) for each query (column), and notes.
-
-    Lenient: a normalisation that is an error for these scores is left out.
-    """
+    """The settings, their values (settings x queries), and notes on norms that are errors, left out if lenient."""
     tried, rows, notes = [], [], []
     pools: dict[str | None, CandidatePool | None] = {None: judged.pool}
     for number, setting in enumerate(settings):
