@@ -16,7 +16,7 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.alignment.scans import ScannedRun
 from steelyard.checks import unknown_name
-from steelyard.comparison.judged import JudgedDocuments, Part, RowJudged, judged_rows, with_conventions
+from steelyard.comparison.judged import JudgedDocuments, PartsOf, RowJudged, judged_rows, with_conventions
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, verdict_of
 from steelyard.comparison.movers import Mover, Moves, RunMovers, document_moves, movers, movers_by_run
 from steelyard.comparison.overlap import Rules, by_every_rule
@@ -74,15 +74,15 @@ class Claims:
     or, without a baseline, every two runs. With a baseline, the other pairs of the measure are a second family, tested
     when something shows them.
 
-    orders: the runs of every table, best first. judged: the documents of the runs; None where they are unknown.
-    parts: the measures of every column, by its key and the cutoff of its table. rules: see `by_every_rule`.
+    orders: the runs of every table, best first. judged: the documents of the runs; None where they are unknown. rules:
+    see `by_every_rule`.
     """
 
     tables: Sequence[ScoreTable]
     orders: Sequence[Sequence[int]]
     plan: ComparisonPlan
     judged: JudgedDocuments | None = None
-    parts: Mapping[tuple[str, int | None], Sequence[Part]] = field(default_factory=dict)
+    parts: PartsOf = field(default_factory=dict)
     predictions: Predictions | None = None
     rules: Rules = field(default_factory=dict)
     _every: dict[tuple[str, int | None], list[Pair]] = field(default_factory=dict, repr=False)
@@ -115,7 +115,7 @@ class Claims:
         if self.rules:
             pairs = by_every_rule(pairs, tests, self.rules, self.plan)
         if self.judged is not None:
-            pairs = with_conventions(pairs, self.parts, self.tables, self.plan, self.judged)
+            pairs = with_conventions(pairs, tests, self.parts, self.plan, self.judged)
         if self.predictions is not None:
             pairs = self.predictions.pairs(pairs, self.plan, self.judged, self.parts)
         return pairs
@@ -239,7 +239,7 @@ class ComparisonData:
         """
         if self.predicted_by or self.claims.judged is None:
             return {}
-        return judged_rows(self.score_tables, self.components, self.weights, self.claims.judged)
+        return judged_rows(self.score_tables, self.claims.parts, self.claims.judged)
 
     @property
     def shown_measures(self) -> list[ShownMeasure]:

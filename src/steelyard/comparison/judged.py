@@ -21,7 +21,7 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.pairs import Pair
+from steelyard.comparison.pairs import Pair, PairTest
 from steelyard.comparison.provenance import Edge, find_edge
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
@@ -70,6 +70,10 @@ class Part(NamedTuple):
     measure: Measure
     weight: float = 1.0
     inverted: bool = False
+
+
+PartsOf = Mapping[tuple[str, int | None], Sequence[Part]]
+"""The measures of every column, by its key and the cutoff of its table."""
 
 
 @dataclass(frozen=True)
@@ -412,25 +416,19 @@ def parts_of(column: Column, components: ScoreTable | None, weights: Mapping[str
 
 
 def with_conventions(
-    pairs: Sequence[Pair],
-    parts: Mapping[tuple[str, int | None], Sequence[Part]],
-    tables: Sequence[ScoreTable],
-    plan: ComparisonPlan,
-    judged: JudgedDocuments,
+    pairs: Sequence[Pair], tests: Sequence[PairTest], parts: PartsOf, plan: ComparisonPlan, judged: JudgedDocuments
 ) -> list[Pair]:
-    """The pairs with their judged shares and conventions, and the verdict `undecided` where it applies."""
+    """The pairs of some tests with their judged shares and conventions, `undecided` where that applies."""
     place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
     made = []
-    for pair in pairs:
+    for pair, test in zip(pairs, tests, strict=True):
         found = parts.get((pair.measure, pair.k))
         if not found:
             made.append(pair)
             continue
-        table = next(table for table in tables if table.k == pair.k)
-        tested = table.columns[table.column(pair.measure)].tested(table.compared(pair.measure))
-        gap = tested[table.runs.index(pair.run)] - tested[table.runs.index(pair.baseline)]
+        gap = test.gap
         kept = np.zeros(len(place), dtype=bool)
-        kept[[place[query] for query in compress(table.queries, (~np.isnan(gap)).tolist())]] = True
+        kept[[place[query] for query in compress(test.table.queries, (~np.isnan(gap)).tolist())]] = True
         claimed = pair.verdict in ("better", "worse") or pair.equivalent is not None
 
         def decisive(known: Conventions, pair: Pair = pair, gap: Floats = gap) -> bool:
@@ -524,24 +522,20 @@ class RowJudged:
 
 
 def judged_rows(
-    tables: Sequence[ScoreTable],
-    components: Sequence[ScoreTable | None],
-    weights: Mapping[str, float] | None,
-    judged: JudgedDocuments,
+    tables: Sequence[ScoreTable], parts: PartsOf, judged: JudgedDocuments
 ) -> dict[tuple[str, int | None], RowJudged]:
     """The judged shares and bounds of every run and cutoff; empty where they say nothing."""
     if not judged.informative:
         return {}
     made = {}
-    for table, inside in zip(tables, components, strict=True):
-        parts = {column.key: parts_of(column, inside, weights) for column in table.columns}
+    for table in tables:
         first = table.columns[0].key
         for run, row in zip(table.runs, table.compared(first), strict=True):
             own = set(compress(table.queries, (~np.isnan(row)).tolist()))
             kept = np.array([query in own for query in judged.qrels.judged.query_ids], dtype=bool)
-            shares = {key: judged.share(each, run, kept) for key, each in parts.items()}
+            shares = {each.key: judged.share(parts[each.key, table.k], run, kept) for each in table.columns}
             known = {key: share for key, share in shares.items() if share is not None}
-            bounds = judged.value_bounds(parts[first], run, kept) if first in known else None
+            bounds = judged.value_bounds(parts[first, table.k], run, kept) if first in known else None
             made[run, table.k] = RowJudged(known, bounds)
     complete = all(share >= 1 for each in made.values() for share in each.shares.values())
     return {} if complete else made

@@ -247,15 +247,13 @@ class Method:
     """A fusion method.
 
     `formula` gives one score per candidate from a pool and one weight per list; parameters are keywords. `reads` is
-    "scores" (then it takes a norm) or "ranks"; `missing` is what a list contributes to a document that it does not
-    contain.
+    "scores" (then it takes a norm) or "ranks".
     """
 
     name: str
     formula: Callable[..., Floats]
     reads: str
     about: str
-    missing: str
     weighted: bool = False
 
     @property
@@ -396,27 +394,22 @@ def _weights(method: Method, weights: Sequence[float] | None, lists: int) -> tup
     return given
 
 
-_ABSENT = "adds nothing (as a score of 0)"
-_UNCOUNTED = f"{_ABSENT} and N does not count it"
-_IGNORED = "is left out: only lists that contain the document count"
-_LAST = "ranks it below its own documents; does not vote between two that it does not contain"
-
 METHODS = {
     method.name: method
     for method in (
-        Method("rrf", rrf, "ranks", "sum of w / (k + r)", _ABSENT, True),
-        Method("combsum", combsum, "scores", "sum of s", _ABSENT),
-        Method("wsum", combsum, "scores", "sum of w s", _ABSENT, True),
-        Method("combmnz", combmnz, "scores", "N times the sum of s", _UNCOUNTED),
-        Method("combanz", combanz, "scores", "mean of s", _IGNORED),
-        Method("combmax", combmax, "scores", "highest s", _IGNORED),
-        Method("combmin", combmin, "scores", "lowest s", _IGNORED),
-        Method("combmed", combmed, "scores", "median of s", _IGNORED),
-        Method("borda", borda, "ranks", "sum of w (c - r + 1)", "gives an equal share of its remaining points", True),
-        Method("isr", isr, "ranks", "N times the sum of w / r²", _UNCOUNTED, True),
-        Method("logn-isr", logn_isr, "ranks", "log(N + sigma) times the sum of w / r²", _UNCOUNTED, True),
-        Method("rbc", rbc, "ranks", "sum of w (1 - phi) phi^(r - 1)", _ABSENT, True),
-        Method("condorcet", condorcet, "ranks", "candidates beaten, ties count one half", _LAST, True),
+        Method("rrf", rrf, "ranks", "sum of w / (k + r)", True),
+        Method("combsum", combsum, "scores", "sum of s"),
+        Method("wsum", combsum, "scores", "sum of w s", True),
+        Method("combmnz", combmnz, "scores", "N times the sum of s"),
+        Method("combanz", combanz, "scores", "mean of s"),
+        Method("combmax", combmax, "scores", "highest s"),
+        Method("combmin", combmin, "scores", "lowest s"),
+        Method("combmed", combmed, "scores", "median of s"),
+        Method("borda", borda, "ranks", "sum of w (c - r + 1)", True),
+        Method("isr", isr, "ranks", "N times the sum of w / r²", True),
+        Method("logn-isr", logn_isr, "ranks", "log(N + sigma) times the sum of w / r²", True),
+        Method("rbc", rbc, "ranks", "sum of w (1 - phi) phi^(r - 1)", True),
+        Method("condorcet", condorcet, "ranks", "candidates beaten, ties count one half", True),
     )
 }
 
