@@ -138,12 +138,8 @@ def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     in_one = merged(one.rank[first].astype(float), np.full(len(rest), np.inf))
     in_two = merged(rank_b[first], two.rank[rest].astype(float))
     grade = merged(one.grade[first], two.grade[rest])
-    return JoinedLists(_paired(merged(query, other), [in_one, in_two], grade, one, two, size), shared)
-
-
-def _paired(query: Ints, ranks: list[Floats], grade: Floats, one: RunLists, two: RunLists, size: int) -> PairedLists:
-    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)]).astype(np.int64)
-    return PairedLists(query, np.array(ranks), grade, lengths)
+    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)])
+    return JoinedLists(PairedLists(merged(query, other), np.array([in_one, in_two]), grade, lengths), shared)
 
 
 def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
@@ -157,7 +153,8 @@ def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     first = both.filter((pl.col("rank") <= MOST_RANKS) | (pl.col("rank_b") <= MOST_RANKS))
     ranks = [first[name].cast(float).fill_null(float("inf")).to_numpy() for name in ("rank", "rank_b")]
     query, grade = first["query"].to_numpy().astype(np.int64), first["grade"].fill_null(float("nan")).to_numpy()
-    return JoinedLists(_paired(query, ranks, grade, one, two, size), shared)
+    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)])
+    return JoinedLists(PairedLists(query, np.array(ranks), grade, lengths), shared)
 
 
 def _matched(hashes: Words, rows: Ints, others: Words, other_rows: Ints) -> tuple[Ints, Ints]:

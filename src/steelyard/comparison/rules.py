@@ -117,8 +117,7 @@ def parse_rule(text: str) -> Rule:
         margin = _number(within[3], line, "a number")
         if margin <= 0:
             raise _unknown(line, f"the margin {margin:g} is not above 0")
-        kind: Literal["not worse", "equivalent"] = "not worse" if within[2] else "equivalent"
-        return Rule(line, kind, measure, number=margin, column=column, value=value)
+        return Rule(line, "not worse" if within[2] else "equivalent", measure, "", margin, column, value)
     compared = _COMPARED.fullmatch(line)
     if compared is None and not line:
         raise _unknown(line, "it is empty")

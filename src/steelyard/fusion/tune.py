@@ -193,7 +193,11 @@ def tune(
         raise MeasureError(
             f"{measure} is better neither higher nor lower, so it cannot be tuned for; use another, such as nDCG@10."
         )
-    settings, default = _settings(runs, method, grid)
+    settings, default = recipes(method, len(runs), grid), recipe(len(runs), method)
+    if any(run.table["score"].null_count() for run in runs):
+        # Without scores, those of the default grid that need none.
+        settings = settings if grid is not None else [each for each in settings if not each.reads_scores]
+        default = recipe(len(runs), method, norm="rank") if default.reads_scores else default
     pooled = pool_runs(runs, any(setting.reads_scores for setting in settings))
     judged = judged_pool(qrels, pooled)
     fold = _folds(judged, folds, seed)
@@ -242,18 +246,6 @@ def tune(
         better=measure.definition.better,
         notes=(*pooled.notes, *notes),
     )
-
-
-def _settings(runs: Sequence[Run], method: str, grid: Mapping[str, Any] | None) -> tuple[list[Recipe], Recipe]:
-    """The settings to try and the method's default. Without scores: those of the default grid that need none."""
-    settings, default = recipes(method, len(runs), grid), recipe(len(runs), method)
-    if not any(run.table["score"].null_count() for run in runs):
-        return settings, default
-    if grid is None:
-        settings = [setting for setting in settings if not setting.reads_scores]
-    if default.reads_scores:
-        default = recipe(len(runs), method, norm="rank")
-    return settings, default
 
 
 def _folds(judged: JudgedPool, folds: int, seed: int) -> Ints:
