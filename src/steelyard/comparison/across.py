@@ -17,6 +17,7 @@ from steelyard.checks import unknown_name
 from steelyard.comparison.leaderboard import NOT_BELOW, Verdict
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import Column, ScoreTable, label
+from steelyard.comparison.testing import ComparisonPlan
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
@@ -180,8 +181,7 @@ class AcrossPair:
 class AcrossData:
     """What across() found: `table`, `pairs` and `verdict` over several datasets.
 
-    datasets: their values. measure: its name. better: `less` where lower is better. missing, borda_rule: see
-    `across`. published: the runs with published means only.
+    better: `less` where lower is better. missing, borda_rule: see `across`.
     """
 
     datasets: tuple[DatasetValues, ...]
@@ -201,8 +201,7 @@ class AcrossData:
                 f"across compares runs over several datasets, and there is {counted(len(self.datasets), 'dataset')}: "
                 "give more results, or use compare for one."
             )
-        if not 0.0 < self.alpha < 1.0:
-            raise PolicyError(f"alpha is {self.alpha:g}; expected a number above 0 and below 1, as in 0.05.")
+        ComparisonPlan(alpha=self.alpha).checked()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -118,14 +118,14 @@ def _measure_column(column: Column, dialect: str) -> BoardColumn:
 
 def _interval_columns(comparison: ComparisonData) -> Iterable[BoardColumn]:
     """The ends of the interval of every measure, in frames."""
+
+    def end(key: str, place: int, _: ComparisonData, row: LeaderboardRow) -> float | None:
+        interval = row.intervals[key]
+        return None if interval is None else interval[place]
+
     for key in comparison.keys:
-        for place, end in enumerate(("low", "high")):
-            yield BoardColumn(f"{key} {end}", partial(_end, key, place), forms=("frame",))
-
-
-def _end(key: str, place: int, _: ComparisonData, row: LeaderboardRow) -> float | None:
-    interval = row.intervals[key]
-    return None if interval is None else interval[place]
+        for place, name in enumerate(("low", "high")):
+            yield BoardColumn(f"{key} {name}", partial(end, key, place), forms=("frame",))
 
 
 def _json_intervals(_: ComparisonData, row: LeaderboardRow) -> dict[str, list[float] | None]:
@@ -218,6 +218,7 @@ def _times(comparison: ComparisonData, row: LeaderboardRow) -> str:
     return CACHED if row.run in comparison.cached_times else ""
 
 
+# In the functions of this table, c is the comparison.
 COLUMNS: list[BoardColumn | Callable[[ComparisonData], Iterable[BoardColumn]]] = [
     BoardColumn("rank", lambda _, row: row.rank, forms=("table", "frame", "json")),
     BoardColumn(
@@ -230,13 +231,13 @@ COLUMNS: list[BoardColumn | Callable[[ComparisonData], Iterable[BoardColumn]]] =
     BoardColumn(
         "k",
         lambda _, row: row.k,
-        when=lambda comparison: comparison.score_tables[0].k is not None,
-        forms=("table", "summary", "markdown", "latex", "frame"),
         headings={"latex": "$k$"},
+        when=lambda c: c.score_tables[0].k is not None,
+        forms=("table", "summary", "markdown", "latex", "frame"),
     ),
     BoardColumn("k", lambda _, row: row.k, forms=("json",)),
     BoardColumn(COMPOSITE, lambda _, row: row.means.get(COMPOSITE), forms=("json",)),
-    lambda comparison: [_measure_column(each, comparison.dialect) for each in comparison.score_tables[0].columns],
+    lambda c: [_measure_column(each, c.dialect) for each in c.score_tables[0].columns],
     BoardColumn("ranks", _rank_interval, forms=("table",)),
     BoardColumn("group", lambda _, row: row.group, forms=("table",)),
     BoardColumn(
@@ -254,40 +255,29 @@ COLUMNS: list[BoardColumn | Callable[[ComparisonData], Iterable[BoardColumn]]] =
         "times",
         _times,
         headings={"markdown": "Times"},
-        when=lambda comparison: comparison.cached_times,
+        when=lambda c: c.cached_times,
         forms=("table", "markdown", "frame"),
     ),
     BoardColumn(  # Where the times of some runs are cached, and those of others are not.
-        "times",
-        _times,
-        when=lambda comparison: comparison.cached_times and set(comparison.runs) - set(comparison.cached_times),
-        forms=("summary",),
+        "times", _times, when=lambda c: c.cached_times and set(c.runs) - set(c.cached_times), forms=("summary",)
     ),
     BoardColumn(
         "failed",
-        lambda comparison, row: comparison.failed.get(row.run, ""),
+        lambda c, row: c.failed.get(row.run, ""),
         headings={"table": FAILED},
-        when=lambda comparison: comparison.failed,
+        when=lambda c: c.failed,
         forms=("table", "summary", "markdown", "frame"),
     ),
     BoardColumn(
-        "not_measured",
-        lambda comparison, row: comparison.unmeasured.get(row.run, ""),
-        when=lambda comparison: comparison.unmeasured,
-        forms=("frame",),
+        "not_measured", lambda c, row: c.unmeasured.get(row.run, ""), when=lambda c: c.unmeasured, forms=("frame",)
     ),
-    BoardColumn(
-        "predicted_by",
-        lambda comparison, _: comparison.predicted_by,
-        when=lambda comparison: comparison.predicted_by,
-        forms=("frame",),
-    ),
+    BoardColumn("predicted_by", lambda c, _: c.predicted_by, when=lambda c: c.predicted_by, forms=("frame",)),
     BoardColumn("group", lambda _, row: row.group, forms=("frame", "json")),
     BoardColumn("rank_low", lambda _, row: row.rank_low, forms=("frame", "json")),
     BoardColumn("rank_high", lambda _, row: row.rank_high, forms=("frame", "json")),
     _interval_columns,
     BoardColumn("intervals", _json_intervals, forms=("json",)),
-    BoardColumn("judged", _json_shares, when=lambda comparison: comparison.judged, forms=("json",)),
-    BoardColumn("bounds", _json_bounds, when=lambda comparison: comparison.judged, forms=("json",)),
+    BoardColumn("judged", _json_shares, when=lambda c: c.judged, forms=("json",)),
+    BoardColumn("bounds", _json_bounds, when=lambda c: c.judged, forms=("json",)),
 ]
 """The columns in their order; a function gives those that depend on the comparison."""

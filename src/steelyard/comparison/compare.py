@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
-from steelyard.alignment.hits import Floats
 from steelyard.checks import whole_number
 from steelyard.comparison.data import Source
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import (
-    COMPOSITE,
     DEFAULT_CUTOFF,
     Column,
     ScoreTable,
@@ -271,19 +269,24 @@ def evaluate_runs(
     reasons = {name: (unmeasured or {}).get(name) or not_measured(coverage[name]) for name in names}
     measured = [name for name in names if reasons[name] is None]
     kept = [each for name, each in zip(names, scores, strict=True) if name in measured]
-    query_ids, values = _by_query(judged.queries, kept, len(parsed))
-    tables, components = [], []
+    # The values of all runs on the queries that any of them has, NaN where a run lacks one.
+    present = {query for each in kept for query in each.queries}
+    query_ids = tuple(query for query in judged.queries if query in present)
+    place = {query: number for number, query in enumerate(query_ids)}
+    values = np.full((len(kept), len(parsed), len(query_ids)), np.nan)
+    for number, each in enumerate(kept):
+        values[number][:, [place[query] for query in each.queries]] = each.matrix
+    made = []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
         whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block, sessions or {})
-        table, parts = _with_composite(whole, list(shown), weights)
-        tables.append(table)
-        components.append(parts)
+        made.append(whole.with_composite(list(shown), weights))
+    tables, components = zip(*made, strict=True)
     # Measures with their own cutoff are the same in the rows of every `at`.
     own = [key for key in shown if any(k and parsed[k, key].cutoff not in (None, k) for k in cutoffs)]
     return EvaluatedRuns(
-        tables=tuple(tables),
-        components=tuple(components),
+        tables=tables,
+        components=components,
         weights=weights,
         unmeasured={name: reason for name, reason in reasons.items() if reason is not None},
         coverage=coverage,
@@ -319,7 +322,7 @@ def compare_scores(
     whole, notes = read_score_table(source, keys, options, missing)
     shown = list(measures) if measures else [column.key for column in whole.columns if column.key != by]
     plan = ComparisonPlan(**statistics, equivalence=equivalence).checked().with_baseline(baseline, whole.runs)
-    table, components = _with_composite(whole, shown, weights)
+    table, components = whole.with_composite(shown, weights)
     sliced = None
     if by is not None:
         sliced = by, query_column(source, by, options) if queries is None else column_values(queries, by)
@@ -363,26 +366,6 @@ def measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool
         return dialect.measure(f"{text}@{cutoff}")
     except MeasureError:
         return measure
-
-
-def _by_query(judged: Sequence[str], scores: Sequence[Scores], measures: int) -> tuple[tuple[str, ...], Floats]:
-    """The values of all runs on the queries that any of them has, NaN where a run lacks one."""
-    present = {query for each in scores for query in each.queries}
-    queries = tuple(query for query in judged if query in present)
-    place = {query: number for number, query in enumerate(queries)}
-    values = np.full((len(scores), measures, len(queries)), np.nan)
-    for number, each in enumerate(scores):
-        values[number][:, [place[query] for query in each.queries]] = each.matrix
-    return queries, values
-
-
-def _with_composite(
-    table: ScoreTable, shown: Sequence[str], weights: Mapping[str, float] | None
-) -> tuple[ScoreTable, ScoreTable | None]:
-    """The measures to show, the composite first where there are weights; and the components of the composite."""
-    if not weights:
-        return table.only(shown), None
-    return table.with_composite(weights).only([COMPOSITE, *shown]), table.only(list(weights))
 
 
 def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, object]:

@@ -23,10 +23,7 @@ OVERLAP_DEPTH = 10
 def values_by_cutoff(
     comparison: ComparisonData, alignments: Sequence[Alignment], measure: Measure
 ) -> list[tuple[int, list[Floats]]]:
-    """For every cutoff up to the longest list, the values of the runs, on the queries that are compared.
-
-    Empty where the measure cannot be computed at one of them.
-    """
+    """For every cutoff up to the longest list, the compared values of the runs; empty if one cannot be computed."""
     depth = max((int(a.retrieved.max(initial=0)) for a in alignments), default=0)
     cutoffs = [k for k in CUTOFFS if k <= max(depth, 1) or k <= (measure.cutoff or 1)]
     try:

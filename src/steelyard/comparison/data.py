@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -15,9 +16,9 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.alignment.scans import ScannedRun
 from steelyard.checks import unknown_name
-from steelyard.comparison.judged import JudgedDocuments, Part, RowJudged, judged_rows, with_conventions
-from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, unmeasured_row, verdict_of
-from steelyard.comparison.movers import Mover, RankedLists, RunMovers, movers, movers_by_run
+from steelyard.comparison.judged import JudgedDocuments, PartsOf, RowJudged, judged_rows, with_conventions
+from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, verdict_of
+from steelyard.comparison.movers import Mover, Moves, RunMovers, document_moves, movers, movers_by_run
 from steelyard.comparison.overlap import Rules, by_every_rule
 from steelyard.comparison.pairs import Pair, PairTest, tested_pairs
 from steelyard.comparison.predicted import Predictions
@@ -73,15 +74,15 @@ class Claims:
     or, without a baseline, every two runs. With a baseline, the other pairs of the measure are a second family, tested
     when something shows them.
 
-    orders: the runs of every table, best first. judged: the documents of the runs; None where they are unknown.
-    parts: the measures of every column, by its key and the cutoff of its table. rules: see `by_every_rule`.
+    orders: the runs of every table, best first. judged: the documents of the runs; None where they are unknown. rules:
+    see `by_every_rule`.
     """
 
     tables: Sequence[ScoreTable]
     orders: Sequence[Sequence[int]]
     plan: ComparisonPlan
     judged: JudgedDocuments | None = None
-    parts: Mapping[tuple[str, int | None], Sequence[Part]] = field(default_factory=dict)
+    parts: PartsOf = field(default_factory=dict)
     predictions: Predictions | None = None
     rules: Rules = field(default_factory=dict)
     _every: dict[tuple[str, int | None], list[Pair]] = field(default_factory=dict, repr=False)
@@ -114,7 +115,7 @@ class Claims:
         if self.rules:
             pairs = by_every_rule(pairs, tests, self.rules, self.plan)
         if self.judged is not None:
-            pairs = with_conventions(pairs, self.parts, self.tables, self.plan, self.judged)
+            pairs = with_conventions(pairs, tests, self.parts, self.plan, self.judged)
         if self.predictions is not None:
             pairs = self.predictions.pairs(pairs, self.plan, self.judged, self.parts)
         return pairs
@@ -187,7 +188,8 @@ class ComparisonData:
     @property
     def interval_heading(self) -> str:
         """The heading of the intervals of differences: their level, and how they are corrected for several pairs."""
-        return self.plan.interval_heading(self.several_pairs)
+        kind = self.plan.interval_kind(self.several_pairs)
+        return f"{100 * (1 - self.plan.alpha):.4g}% interval{f' ({kind})' if kind else ''}"
 
     @property
     def intervals_are(self) -> str:
@@ -217,10 +219,10 @@ class ComparisonData:
     @property
     def shown_rows(self) -> list[LeaderboardRow]:
         """The rows of the leaderboard; at every cutoff, those of the runs that were not measured come last."""
-        rows = []
+        rows, nothing = [], (dict.fromkeys(self.keys, math.nan), dict.fromkeys(self.keys))
         for table in self.score_tables:
             rows += [row for row in self.leaderboard_rows if row.k == table.k]
-            rows += [unmeasured_row(run, table) for run in self.unmeasured]
+            rows += [LeaderboardRow(None, run, table.k, "", None, None, *nothing) for run in self.unmeasured]
         return rows
 
     @property
@@ -237,7 +239,7 @@ class ComparisonData:
         """
         if self.predicted_by or self.claims.judged is None:
             return {}
-        return judged_rows(self.score_tables, self.components, self.weights, self.claims.judged)
+        return judged_rows(self.score_tables, self.claims.parts, self.claims.judged)
 
     @property
     def shown_measures(self) -> list[ShownMeasure]:
@@ -266,17 +268,11 @@ class ComparisonData:
 
     @property
     def every_pair(self) -> list[Pair]:
-        """Every two runs on the measure that ranks them, at the first cutoff, the higher-ranked first.
-
-        Also those that were not asked for, as in the groups.
-        """
+        """Every two runs, asked for or not, on the measure that ranks them, at the first cutoff; the better first."""
         return self.claims.every(self.keys[0], self.score_tables[0].k)
 
     def pairs_on(self, measure: ShownMeasure) -> list[Pair]:
-        """Every two runs on a measure, those that were not asked for as in the groups.
-
-        Tests with random draws are slow: none for them, except on the measure that ranks the runs.
-        """
+        """Every two runs, asked for or not, on a measure; none if the tests are slow and it does not rank the runs."""
         if measure.column.key != self.keys[0] and self.plan.test not in QUICK_TESTS:
             return []
         return self.claims.every(measure.column.key, measure.scores.k)
@@ -306,19 +302,19 @@ class ComparisonData:
                 raise InputError(unknown_name("run", name, self.runs))
         table = self.score_tables[0]
         places = table.runs.index(run), table.runs.index(base)
-        return movers(table, measure or table.columns[0].key, *places, self.lists(run, base), most)
+        return movers(table, measure or table.columns[0].key, *places, self._moves(run, base), most)
 
     def movers_by_run(self, most: int = 10) -> list[RunMovers]:
         """For every run the queries that it lost and won by most vs the baseline; without one, vs the last run."""
         base = self.plan.baseline or self.leaderboard_rows[-1].run
-        return movers_by_run(self.score_tables[0], base, lambda run: self.lists(run, base), most)
+        return movers_by_run(self.score_tables[0], base, lambda run: self._moves(run, base), most)
 
-    def lists(self, run: str, baseline: str) -> RankedLists | None:
-        """The ranked lists of two runs; None where they are unknown, or of different chunkings."""
+    def _moves(self, run: str, baseline: str) -> Moves | None:
+        """The documents that moved between two runs; None where the lists are unknown, or of different chunkings."""
         if self.source is None or self.source.chunked:
             return None
         ordering = self.coverage[run].policies.ordering
-        return RankedLists(self.source.run(run), self.source.run(baseline), ordering, self.source.qrels)
+        return partial(document_moves, self.source.run(run), self.source.run(baseline), ordering, self.source.qrels)
 
 
 def judged_documents(

@@ -50,8 +50,7 @@ def low_cutoff(comparison: ComparisonData) -> int:
     if scores.k is not None:
         return scores.k
     cutoffs = [c.measure.cutoff for c in scores.columns if c.measure is not None and c.measure.cutoff]
-    whole = [int(cutoff) for cutoff in cutoffs if cutoff >= 1]
-    return whole[0] if whole else DEFAULT_CUTOFF
+    return next((int(cutoff) for cutoff in cutoffs if cutoff >= 1), DEFAULT_CUTOFF)
 
 
 def failures_of(a: Alignment, cutoff: int, level: float | None = None) -> RunFailures:

@@ -72,8 +72,13 @@ class RunLists:
             frame = frame.sort("query", "rank")
         hashes = row_hashes(frame["doc_id"], frame["query"].to_numpy())
         by_hash = np.argsort(hashes)
-        if _any_equal(hashes[by_hash]):
-            kept = ~_repeated(frame, hashes, by_hash)
+        equal = np.diff(hashes[by_hash]) == 0
+        if equal.any():
+            # Documents that are in an earlier row of the query go. Only rows with equal hashes are compared.
+            rows_again = np.sort(by_hash[np.append(equal, False) | np.insert(equal, 0, False)])
+            first = frame[rows_again].select(pl.struct("query", "doc_id").is_first_distinct()).to_series()
+            kept: Bools = np.ones(len(hashes), dtype=bool)
+            kept[rows_again] = first.to_numpy()
             frame, hashes = frame.filter(pl.Series(kept)), hashes[kept]
             by_hash = np.argsort(hashes)
         judged = pl.DataFrame(
@@ -82,7 +87,7 @@ class RunLists:
         )
         grade = frame.join(judged, on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
         columns = frame["query"].to_numpy(), frame["rank"].to_numpy(), grade.fill_null(float("nan")).to_numpy()
-        return cls(frame, *columns, by_hash, hashes[by_hash], not _any_equal(hashes[by_hash]))
+        return cls(frame, *columns, by_hash, hashes[by_hash], bool(np.diff(hashes[by_hash]).all()))
 
     def unjudged_to(self, depth: int) -> tuple[Words, Ints]:
         """The unjudged documents down to a rank: their hashes in order, and their rows."""
@@ -90,17 +95,6 @@ class RunLists:
             chosen = (np.isnan(self.grade) & (self.rank <= depth))[self.by_hash]
             self._unjudged[depth] = self.hashes[chosen], self.by_hash[chosen]
         return self._unjudged[depth]
-
-
-def _repeated(frame: pl.DataFrame, hashes: Words, by_hash: Ints) -> Bools:
-    """The rows whose document is in an earlier row of the query. Only rows with equal hashes are compared."""
-    ascending = hashes[by_hash]
-    equal = ascending[1:] == ascending[:-1]
-    rows = np.sort(by_hash[np.append(equal, False) | np.insert(equal, 0, False)])
-    first = frame[rows].select(pl.struct("query", "doc_id").is_first_distinct()).to_series().to_numpy()
-    again: Bools = np.zeros(len(hashes), dtype=bool)
-    again[rows] = ~first
-    return again
 
 
 def count_unjudged(one: RunLists, two: RunLists, depth: int, size: int) -> int:
@@ -115,10 +109,7 @@ def count_unjudged(one: RunLists, two: RunLists, depth: int, size: int) -> int:
 
 
 def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
-    """The documents of two runs by query: those of the second alone by their rank, then those of the first by theirs.
-
-    size: the number of queries.
-    """
+    """The documents of two runs by query: those of the second alone by rank, then those of the first by theirs."""
     if not (one.distinct and two.distinct):
         return join_frames(one, two, size)
     matched, others = _matched(one.hashes, one.by_hash, two.hashes, two.by_hash)
@@ -147,12 +138,8 @@ def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     in_one = merged(one.rank[first].astype(float), np.full(len(rest), np.inf))
     in_two = merged(rank_b[first], two.rank[rest].astype(float))
     grade = merged(one.grade[first], two.grade[rest])
-    return JoinedLists(_paired(merged(query, other), [in_one, in_two], grade, one, two, size), shared)
-
-
-def _paired(query: Ints, ranks: list[Floats], grade: Floats, one: RunLists, two: RunLists, size: int) -> PairedLists:
-    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)]).astype(np.int64)
-    return PairedLists(query, np.array(ranks), grade, lengths)
+    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)])
+    return JoinedLists(PairedLists(merged(query, other), np.array([in_one, in_two]), grade, lengths), shared)
 
 
 def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
@@ -166,7 +153,8 @@ def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     first = both.filter((pl.col("rank") <= MOST_RANKS) | (pl.col("rank_b") <= MOST_RANKS))
     ranks = [first[name].cast(float).fill_null(float("inf")).to_numpy() for name in ("rank", "rank_b")]
     query, grade = first["query"].to_numpy().astype(np.int64), first["grade"].fill_null(float("nan")).to_numpy()
-    return JoinedLists(_paired(query, ranks, grade, one, two, size), shared)
+    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)])
+    return JoinedLists(PairedLists(query, np.array(ranks), grade, lengths), shared)
 
 
 def _matched(hashes: Words, rows: Ints, others: Words, other_rows: Ints) -> tuple[Ints, Ints]:
@@ -185,15 +173,8 @@ def _confirmed(one: RunLists, rows: Ints, two: RunLists, others: Ints) -> bool:
     return bool((one.frame["doc_id"].gather(rows) == two.frame["doc_id"].gather(others)).all())
 
 
-def _any_equal(ascending: Words) -> bool:
-    return bool(np.any(ascending[1:] == ascending[:-1]))
-
-
 def pair_bounds(measure: Measure, a: Alignment, b: Alignment, shared: SharedUnjudged) -> Bounds:
-    """The bounds of the difference a - b of a measure for each query of two runs with the same qrels.
-
-    They are over the gradings of the unjudged documents that are in either list.
-    """
+    """For each query, the bounds of the difference a - b over all gradings of the unjudged documents of either list."""
     in_a, in_b = unjudged(a), unjudged(b)
     rank_b = np.full(len(in_a.query), ABSENT)
     rank_b[_places(in_a, shared.query, shared.rank_a)] = shared.rank_b

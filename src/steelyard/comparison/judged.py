@@ -21,7 +21,7 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.pairs import Pair
+from steelyard.comparison.pairs import Pair, PairTest
 from steelyard.comparison.provenance import Edge, find_edge
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
@@ -72,6 +72,10 @@ class Part(NamedTuple):
     inverted: bool = False
 
 
+PartsOf = Mapping[tuple[str, int | None], Sequence[Part]]
+"""The measures of every column, by its key and the cutoff of its table."""
+
+
 @dataclass(frozen=True)
 class Conventions:
     """The difference of two runs by each convention for unjudged documents; None where it was not computed.
@@ -102,22 +106,12 @@ class Conventions:
 
     def negated(self) -> Conventions:
         """The conventions of the pair with the runs in the other order."""
-
-        def minus(value: float | None) -> float | None:
-            return None if value is None else -value
-
-        return replace(
-            self,
-            judged_run=self.judged_baseline,
-            judged_baseline=self.judged_run,
-            bound_low=minus(self.bound_high),
-            bound_high=minus(self.bound_low),
-            condensed=minus(self.condensed),
-            imputed=minus(self.imputed),
-            imputed_low=minus(self.imputed_high),
-            imputed_high=minus(self.imputed_low),
-            drawn=None if self.drawn is None else (-self.drawn[1], -self.drawn[0]),
-        )
+        swapped = {"bound_low": self.bound_high, "bound_high": self.bound_low}
+        swapped |= {"imputed_low": self.imputed_high, "imputed_high": self.imputed_low}
+        swapped |= {"imputed": self.imputed, "condensed": self.condensed}
+        minus: dict[str, Any] = {name: None if value is None else -value for name, value in swapped.items()}
+        drawn = None if self.drawn is None else (-self.drawn[1], -self.drawn[0])
+        return replace(self, judged_run=self.judged_baseline, judged_baseline=self.judged_run, drawn=drawn, **minus)
 
 
 class GradedLists:
@@ -128,13 +122,9 @@ class GradedLists:
 
     def __init__(self, lists: JoinedLists, noise: Noise) -> None:
         self.lists = lists
-        self._noise = noise
+        self._draws = cache(partial(GradeDraws, lists.pair, noise))
         self._alignments: dict[tuple[int, bool], Sequence[Alignment]] = {}
         self.pooled = cache(partial(pooled, lists.pair))
-
-    @cached_property
-    def _draws(self) -> GradeDraws:
-        return GradeDraws(self.lists.pair, self._noise)
 
     def values(self, part: Part, sides: tuple[Alignment, Alignment], depth: int) -> tuple[Floats, Floats]:
         """A measure of both runs, draws x queries; drawn grades down to a depth."""
@@ -148,7 +138,7 @@ class GradedLists:
             wanted = pair.unjudged & pair.within(depth)
             ranks = [np.where(np.isfinite(r[wanted]), r[wanted], ABSENT).astype(np.int64) for r in pair.ranks]
             docs = Unjudged(pair.query[wanted], (ranks[0], ranks[1]), sides[0].size)
-            drawn = graded_draws(sides, docs, self._draws.numbers(wanted), self._draws.levels, zeros)
+            drawn = graded_draws(sides, docs, self._draws().numbers(wanted), self._draws().levels, zeros)
             self._alignments[depth, zeros] = drawn
         first, second = (values(part.measure, a).reshape(DRAWS, -1) for a in self._alignments[depth, zeros])
         return first, second
@@ -225,10 +215,7 @@ class JudgedDocuments:
         return not self.relevant_only and self.judged_by_rank
 
     def share(self, parts: Sequence[Part], run: str, kept: Bools | None = None) -> float | None:
-        """The share of judged documents above the cutoff, averaged over queries; None where grades do not matter.
-
-        `kept`: the queries that count; default: all.
-        """
+        """The mean share of judged documents above the cutoff (`kept`: its queries); None if grades do not matter."""
         graded_parts = [part for part in parts if not is_fixed(part.measure)]
         if not graded_parts:
             return None
@@ -293,8 +280,7 @@ class JudgedDocuments:
         known = replace(known, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
         imputed = None
         if known.unjudged and self.judged_by_rank:
-            lists = self._lists_of(run, baseline)
-            imputed = _if_computable(lambda: self._imputed(parts, a, b, lists, depth, kept))
+            imputed = _if_computable(lambda: self._imputed(parts, a, b, self._lists_of(run, baseline), depth, kept))
         if imputed is not None:
             known = replace(known, imputed=imputed.difference, imputed_p=imputed.p)
             known = replace(known, imputed_low=imputed.low, imputed_high=imputed.high, drawn=imputed.drawn)
@@ -335,8 +321,7 @@ class JudgedDocuments:
         self, parts: Sequence[Part], a: Alignment, b: Alignment, drawn: GradedLists, depth: int, kept: Bools
     ) -> Estimate | None:
         """The difference with estimated grades; None where the qrels were not pooled."""
-        level = self.options.rel if self.options.rel is not None else 1.0
-        if not drawn.pooled(depth, level):
+        if not drawn.pooled(depth, self.options.rel if self.options.rel is not None else 1.0):
             return None
         sides = zip(*(drawn.values(part, (a, b), depth) for part in parts), strict=True)
         return _tested(parts, [_combined(parts, side)[:, kept] for side in sides], self.test)
@@ -344,12 +329,9 @@ class JudgedDocuments:
     def _bounds(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: JoinedLists, kept: Bools
     ) -> tuple[Floats, Floats] | None:
-        """The lowest and highest difference of every query; for a composite the sum of its parts' bounds.
-
-        None for a geometric mean, whose bounds do not follow from those of the differences.
-        """
+        """The lowest and highest difference of every query; for a composite the sum of its parts' bounds."""
         if _column(parts).geometric:
-            return None
+            return None  # Its bounds do not follow from those of the differences.
         total = sum(part.weight for part in parts)
         low = high = np.zeros(int(kept.sum()))
         for part in parts:
@@ -434,25 +416,19 @@ def parts_of(column: Column, components: ScoreTable | None, weights: Mapping[str
 
 
 def with_conventions(
-    pairs: Sequence[Pair],
-    parts: Mapping[tuple[str, int | None], Sequence[Part]],
-    tables: Sequence[ScoreTable],
-    plan: ComparisonPlan,
-    judged: JudgedDocuments,
+    pairs: Sequence[Pair], tests: Sequence[PairTest], parts: PartsOf, plan: ComparisonPlan, judged: JudgedDocuments
 ) -> list[Pair]:
-    """The pairs with their judged shares and conventions, and the verdict `undecided` where it applies."""
+    """The pairs of some tests with their judged shares and conventions, `undecided` where that applies."""
     place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
     made = []
-    for pair in pairs:
-        found = parts.get((pair.measure, pair.k), [])
+    for pair, test in zip(pairs, tests, strict=True):
+        found = parts.get((pair.measure, pair.k))
         if not found:
             made.append(pair)
             continue
-        table = next(table for table in tables if table.k == pair.k)
-        tested = table.columns[table.column(pair.measure)].tested(table.compared(pair.measure))
-        gap = tested[table.runs.index(pair.run)] - tested[table.runs.index(pair.baseline)]
+        gap = test.gap
         kept = np.zeros(len(place), dtype=bool)
-        kept[[place[query] for query in compress(table.queries, (~np.isnan(gap)).tolist())]] = True
+        kept[[place[query] for query in compress(test.table.queries, (~np.isnan(gap)).tolist())]] = True
         claimed = pair.verdict in ("better", "worse") or pair.equivalent is not None
 
         def decisive(known: Conventions, pair: Pair = pair, gap: Floats = gap) -> bool:
@@ -546,24 +522,20 @@ class RowJudged:
 
 
 def judged_rows(
-    tables: Sequence[ScoreTable],
-    components: Sequence[ScoreTable | None],
-    weights: Mapping[str, float] | None,
-    judged: JudgedDocuments,
+    tables: Sequence[ScoreTable], parts: PartsOf, judged: JudgedDocuments
 ) -> dict[tuple[str, int | None], RowJudged]:
     """The judged shares and bounds of every run and cutoff; empty where they say nothing."""
     if not judged.informative:
         return {}
     made = {}
-    for table, inside in zip(tables, components, strict=True):
-        parts = {column.key: parts_of(column, inside, weights) for column in table.columns}
+    for table in tables:
         first = table.columns[0].key
         for run, row in zip(table.runs, table.compared(first), strict=True):
             own = set(compress(table.queries, (~np.isnan(row)).tolist()))
             kept = np.array([query in own for query in judged.qrels.judged.query_ids], dtype=bool)
-            shares = {key: judged.share(each, run, kept) for key, each in parts.items()}
+            shares = {each.key: judged.share(parts[each.key, table.k], run, kept) for each in table.columns}
             known = {key: share for key, share in shares.items() if share is not None}
-            bounds = judged.value_bounds(parts[first], run, kept) if first in known else None
+            bounds = judged.value_bounds(parts[first, table.k], run, kept) if first in known else None
             made[run, table.k] = RowJudged(known, bounds)
     complete = all(share >= 1 for each in made.values() for share in each.shares.values())
     return {} if complete else made

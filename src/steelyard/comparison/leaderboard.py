@@ -75,12 +75,6 @@ def leaderboard_rows(
     return rows
 
 
-def unmeasured_row(run: str, table: ScoreTable) -> LeaderboardRow:
-    """The row of a run that was not measured."""
-    keys = [column.key for column in table.columns]
-    return LeaderboardRow(None, run, table.k, "", None, None, dict.fromkeys(keys, np.nan), dict.fromkeys(keys))
-
-
 NOT_BELOW = "Not significantly below the leader"
 """The phrase for runs that are tied with the leader. They may differ significantly from each other."""
 
@@ -126,10 +120,7 @@ class Verdict(str):
 
 @dataclass(frozen=True)
 class Lead:
-    """A run that leads another: the leaders (several if they are equal), the next run, and the outcome of the test.
-
-    `outcomes` has the outcome in words, the longest text first.
-    """
+    """A run that leads another: the leaders (several if equal), the next run, the outcome in words, longest first."""
 
     leaders: tuple[str, ...]
     second: str

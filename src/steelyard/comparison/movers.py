@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -63,33 +64,22 @@ class RunMovers:
     won: tuple[Mover, ...]
 
 
-@dataclass(frozen=True)
-class RankedLists:
-    """The ranked lists of a run and a baseline, how they are ordered, and the qrels."""
-
-    run: Run
-    baseline: Run
-    ordering: Ordering
-    qrels: Qrels
+Moves: TypeAlias = Callable[[Sequence[str]], Mapping[str, Sequence[DocumentMove]]]
+"""`document_moves` of two runs: from queries to the documents that moved."""
 
 
 def movers(
-    table: ScoreTable, measure: str, run: int, baseline: int, lists: RankedLists | None, most: int = 10
+    table: ScoreTable, measure: str, run: int, baseline: int, moves: Moves | None, most: int = 10
 ) -> list[Mover]:
     """The queries with the largest change from baseline to run on a measure, in either direction."""
     values = table.of(measure)
     gap = np.nan_to_num(values[run] - values[baseline], nan=0.0)
     order = np.argsort(-np.abs(gap), kind="stable")
-    return _movers(table, measure, (run, baseline), lists, order[gap[order] != 0][:most].tolist())
+    return _movers(table, measure, (run, baseline), moves, order[gap[order] != 0][:most].tolist())
 
 
-def movers_by_run(
-    table: ScoreTable, baseline: str, lists: Callable[[str], RankedLists | None], most: int
-) -> list[RunMovers]:
-    """For every other run the queries that it lost and won with the largest change from the baseline.
-
-    On the first measure; `lists` gives the ranked lists of a run and the baseline.
-    """
+def movers_by_run(table: ScoreTable, baseline: str, moves: Callable[[str], Moves | None], most: int) -> list[RunMovers]:
+    """For every other run the queries that it lost and won by most vs the baseline, on the first measure."""
     column = table.columns[0]
     values = table.of(column.key)
     base = table.runs.index(baseline)
@@ -101,7 +91,7 @@ def movers_by_run(
         order = np.argsort(-np.abs(gain), kind="stable")
         lost, won = order[gain[order] < 0], order[gain[order] > 0]
         chosen = [*lost[:most].tolist(), *won[:most].tolist()]
-        queries = tuple(_movers(table, column.key, (run, base), lists(name), chosen))
+        queries = tuple(_movers(table, column.key, (run, base), moves(name), chosen))
         cut = len(lost[:most])
         of_run = (name, baseline, column.key, len(lost), len(won))
         by_run.append(RunMovers(*of_run, lost=queries[:cut], won=queries[cut:]))
@@ -109,29 +99,31 @@ def movers_by_run(
 
 
 def _movers(
-    table: ScoreTable, measure: str, runs: tuple[int, int], lists: RankedLists | None, places: Sequence[int]
+    table: ScoreTable, measure: str, runs: tuple[int, int], moves: Moves | None, places: Sequence[int]
 ) -> list[Mover]:
     """The queries at some places, with the documents that changed rank where the lists are known."""
     after, before = (table.of(measure)[run] for run in runs)
     queries = [table.queries[place] for place in places]
-    moves = {} if lists is None else _document_moves(lists, queries)
+    moved = {} if moves is None else moves(queries)
     return [
-        Mover(query, float(before[place]), float(after[place]), tuple(moves.get(query, ())))
+        Mover(query, float(before[place]), float(after[place]), tuple(moved.get(query, ())))
         for query, place in zip(queries, places, strict=True)
     ]
 
 
-def _document_moves(lists: RankedLists, queries: Sequence[str]) -> dict[str, list[DocumentMove]]:
-    after, before = (_ranks(run, lists.ordering, queries) for run in (lists.run, lists.baseline))
-    judged, grades = lists.qrels.judged, lists.qrels.grades
+def document_moves(
+    run: Run, baseline: Run, ordering: Ordering, qrels: Qrels, queries: Sequence[str]
+) -> dict[str, list[DocumentMove]]:
+    """The judged documents of each query whose rank differs from that in the baseline, those that matter most first."""
+    after, before = (_ranks(each, ordering, queries) for each in (run, baseline))
+    judged, grades = qrels.judged, qrels.grades
     place = {query: number for number, query in enumerate(judged.query_ids)}
     moves: dict[str, list[DocumentMove]] = {}
     for query in queries:
         start, end = judged.starts[place[query] : place[query] + 2].tolist()
         of_query = zip(judged.doc_ids[start:end], grades[start:end].tolist(), strict=True)
         known = [DocumentMove(doc, grade, before.get((query, doc)), after.get((query, doc))) for doc, grade in of_query]
-        changed = [move for move in known if move.before != move.after]
-        moves[query] = sorted(changed, key=_weight, reverse=True)
+        moves[query] = sorted((move for move in known if move.before != move.after), key=_weight, reverse=True)
     return moves
 
 

@@ -67,8 +67,7 @@ def next_steps(
         partial(_more_queries, comparison, rows),
         partial(_all_miss, comparison),
     )
-    found = (find() for find in finders)
-    return list(islice((step for step in found if step is not None), most))
+    return list(islice((step for find in finders if (step := find()) is not None), most))
 
 
 def _leader(comparison: ComparisonData, rows: list[LeaderboardRow], seconds: Mapping[str, float]) -> NextStep | None:
@@ -144,8 +143,17 @@ def _judge(comparison: ComparisonData, rows: list[LeaderboardRow]) -> NextStep |
         run, other = rows[0].run, rows[1].run
     else:
         return None
-    depth = low_cutoff(comparison)
-    count = _unjudged(comparison, run, other, depth)
+    source, options, depth = comparison.source, comparison.options, low_cutoff(comparison)
+    if source is None or source.chunked or options is None:
+        return None
+    tops = []
+    for name in (run, other):
+        top = ranked_rows(source.run(name), options.ordering).filter(pl.col("rank") <= depth)
+        tops.append(top.select("query_id", "doc_id").unique())
+    judged = source.qrels.frame.select("query_id", "doc_id").unique()
+    once = pl.concat(tops).group_by("query_id", "doc_id").len().filter(pl.col("len") == 1)
+    known = once.join(judged.select("query_id").unique(), on="query_id", how="semi")
+    count = known.join(judged, on=["query_id", "doc_id"], how="anti").height
     if not count:
         return None
     values = {"run": run, "other": other, "count": count, "most": BUDGET, "depth": depth}
@@ -153,21 +161,6 @@ def _judge(comparison: ComparisonData, rows: list[LeaderboardRow]) -> NextStep |
         note("step-judge", **values, undecided=bool(undecided), command=comparison.judge_command),
         {"run": run, "against": other, "pool": str(min(count, BUDGET))},
     )
-
-
-def _unjudged(comparison: ComparisonData, run: str, other: str, depth: int) -> int:
-    """The unjudged documents that only one of two runs has among its first documents."""
-    source, options = comparison.source, comparison.options
-    if source is None or source.chunked or options is None:
-        return 0
-    tops = []
-    for name in (run, other):
-        top = ranked_rows(source.run(name), options.ordering).filter(pl.col("rank") <= depth)
-        tops.append(top.select("query_id", "doc_id").unique())
-    judged = source.qrels.frame.select("query_id", "doc_id").unique()
-    known = judged.select("query_id").unique()
-    once = pl.concat(tops).group_by("query_id", "doc_id").len().filter(pl.col("len") == 1)
-    return once.join(known, on="query_id", how="semi").join(judged, on=["query_id", "doc_id"], how="anti").height
 
 
 def _more_queries(comparison: ComparisonData, rows: list[LeaderboardRow]) -> NextStep | None:

@@ -38,11 +38,6 @@ NOT_TOGETHER = "the times were not measured together, by turns in one bench, so 
 NOT_SIGNIFICANT = ("not significant", "equal", "not tested")  # Verdicts of pairs without a significant difference.
 
 
-def no_test_sentence(reason: str) -> str:
-    """A sentence in place of that on power."""
-    return f"Not tested: {reason}."
-
-
 @dataclass(frozen=True)
 class Pair:
     """One run compared with another on one measure, on the queries that every run has a value for.
@@ -120,7 +115,7 @@ class Pair:
     def power_sentence(self, scale: float) -> str:
         """`sentence` with the differences multiplied by a factor, as for times in milliseconds."""
         if self.verdict == "not tested" and self.queries > 1:
-            return no_test_sentence(self.reason)
+            return f"Not tested: {self.reason}."
         return self.power(scale).sentence
 
     def power(self, scale: float = 1.0) -> PowerResult:
@@ -128,12 +123,6 @@ class Pair:
         significant = self.verdict not in NOT_SIGNIFICANT if self.queries > 1 else None
         difference, smallest = self.difference * scale, self.smallest * scale
         return PowerResult(self.queries, difference, math.nan, smallest, self.needed, significant)
-
-    def disagrees(self, alpha: float) -> bool:
-        """Whether the interval excludes 0 and p is not below alpha, or the other way round."""
-        if self.low != self.low or self.p_adjusted != self.p_adjusted:
-            return False
-        return (self.low > 0 or self.high < 0) != (self.p_adjusted < alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; numbers that are not finite, which JSON cannot hold, as None."""
@@ -286,7 +275,7 @@ def _pair(each: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
         queries=int(paired.sum()),
         smallest=power.smallest,
         needed=power.needed,
-        sentence=power.sentence if each.comparable else no_test_sentence(outcome.reason),
+        sentence=power.sentence if each.comparable else f"Not tested: {outcome.reason}.",
         reason=outcome.reason,
         verdict=verdict_of_test(column, mine - theirs, gap[paired], outcome.adjusted, plan),
         equivalent=equivalence_of(low, high, plan),
@@ -346,8 +335,9 @@ def untested_notes(tested: Sequence[Pair]) -> list[Note]:
 
 
 def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]:
-    """A note that names the pairs whose interval and p-value disagree, with the reason."""
-    disagreeing = [pair for pair in tested if pair.disagrees(plan.alpha)]
+    """A note that names the pairs whose interval excludes 0 and p is not below alpha, or the other way round."""
+    decided = [pair for pair in tested if not isnan(pair.low) and not isnan(pair.p_adjusted)]
+    disagreeing = [pair for pair in decided if (pair.low > 0 or pair.high < 0) != (pair.p_adjusted < plan.alpha)]
     if not disagreeing:
         return []
     labels = list(dict.fromkeys(pair.label for pair in tested))

@@ -17,7 +17,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.judged import JudgedDocuments, Part
+from steelyard.comparison.judged import JudgedDocuments, Part, PartsOf
 from steelyard.comparison.leaderboard import LeaderboardRow, best_first
 from steelyard.comparison.pairs import Pair, equivalence_of, verdict_of_test
 from steelyard.comparison.scores import Column, ScoreTable
@@ -36,9 +36,6 @@ from steelyard.statistics.prediction_powered import (
     shared_weight,
 )
 from steelyard.wording import listed, worded
-
-PartsOf = Mapping[tuple[str, int | None], Sequence[Part]]
-"""The measures of every column, by its key and the cutoff of its table."""
 
 
 class Series(NamedTuple):

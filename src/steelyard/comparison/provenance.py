@@ -130,10 +130,8 @@ def _expected_relevant(query: Ints, rank: Floats, depth: int) -> float:
         return 0.0
     order = np.lexsort((rank, query))
     query, rank = query[order], rank[order].astype(np.float64)
-    first = np.r_[True, query[1:] != query[:-1]]
-    before = np.where(first, 0.0, np.r_[0.0, rank[:-1]])
-    exponent = _exponent(rank - before)
-    return float(_beyond(exponent, depth - before).sum())
+    before = np.where(np.diff(query, prepend=-1) != 0, 0.0, np.r_[0.0, rank[:-1]])
+    return float(_beyond(_exponent(rank - before), depth - before).sum())
 
 
 def _exponent(numbers: Floats) -> float:

@@ -259,11 +259,7 @@ STRICTER = 2.0  # The lowest relevant grade of TREC's Deep Learning tracks, in w
 def _scale_notes(
     source: Source | None, table: ScoreTable, pairs: Sequence[Pair], plan: ComparisonPlan, options: Options | None
 ) -> list[Note]:
-    """A note on the pairs of the first measure whose verdict would be another one with rel=2; it names the first.
-
-    Measures count from grade 1 unless the qrels or the call say otherwise. Undecided pairs are not compared. There is
-    no note if the scale is known, or no grade is above 1.
-    """
+    """A note on the pairs of the first measure whose verdict would be another one with rel=2, unless rel is known."""
     column = table.columns[0]
     if source is None or source.chunked or options is None or options.rel is not None or column.measure is None:
         return []

@@ -117,8 +117,7 @@ def parse_rule(text: str) -> Rule:
         margin = _number(within[3], line, "a number")
         if margin <= 0:
             raise _unknown(line, f"the margin {margin:g} is not above 0")
-        kind: Literal["not worse", "equivalent"] = "not worse" if within[2] else "equivalent"
-        return Rule(line, kind, measure, number=margin, column=column, value=value)
+        return Rule(line, "not worse" if within[2] else "equivalent", measure, "", margin, column, value)
     compared = _COMPARED.fullmatch(line)
     if compared is None and not line:
         raise _unknown(line, "it is empty")
@@ -182,28 +181,23 @@ def read_rules(path: str | Path) -> list[Rule]:
 
 def _subject(text: str, line: str) -> tuple[str, str | None, str]:
     """A measure, and the column and value of its slice, if it has one."""
-    depth = 0
+    measure, value, depth = text.strip(), "", 0
+    column: str | None = None
     for place, character in enumerate(text):
         depth += (character in "({") - (character in ")}")
-        if character != "[" or depth:
-            continue
-        measure, inside = text[:place].strip(), text[place + 1 :].strip()
-        column, equals, value = inside[:-1].partition("=")
-        if not inside.endswith("]") or not equals or not column.strip() or not value.strip() or not measure:
-            raise _unknown(line, f"{text[place:]!r} is not a slice; expected MEASURE[column=value]")
-        value = value.strip()
-        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-        return _checked_ceiling(measure, line), column.strip(), value[1:-1] if quoted else value
-    if not text.strip():
+        if character == "[" and not depth:
+            measure, inside = text[:place].strip(), text[place + 1 :].strip()
+            column, equals, value = map(str.strip, inside[:-1].partition("="))
+            if not inside.endswith("]") or not equals or not column or not value or not measure:
+                raise _unknown(line, f"{text[place:]!r} is not a slice; expected MEASURE[column=value]")
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+            value = value[1:-1] if quoted else value
+            break
+    if not measure:
         raise _unknown(line, "it names no measure")
-    return _checked_ceiling(text.strip(), line), None, ""
-
-
-def _checked_ceiling(measure: str, line: str) -> str:
-    """A measure; an error for the ceiling of a stage without a measure."""
     if re.match(r"ceiling\b", measure, re.IGNORECASE) and not _CEILING.fullmatch(measure):
         raise _unknown(line, f"{measure!r} needs a stage and a measure, as in ceiling(retrieve) nDCG@10")
-    return measure
+    return measure, column, value
 
 
 def _number(text: str, line: str, expected: str = "a number, `baseline` or `baseline - NUMBER`") -> float:

@@ -168,16 +168,20 @@ class ScoreTable:
         """The table of some of the queries."""
         return replace(self, queries=tuple(compress(self.queries, chosen.tolist())), values=self.values[:, :, chosen])
 
-    def with_composite(self, weights: Mapping[str, float]) -> ScoreTable:
-        """The table with the weighted mean of some measures as its first column."""
-        total = sum(weights.values())
+    def with_composite(
+        self, keys: Sequence[str], weights: Mapping[str, float] | None
+    ) -> tuple[ScoreTable, ScoreTable | None]:
+        """The table of some measures, the composite first where there are weights; and that of its components."""
+        if not weights:
+            return self.only(keys), None
+        parts, total = self.only(list(weights)), sum(weights.values())
         composite = np.zeros((len(self.runs), len(self.queries)))
-        parts = {key: self.columns[self.column(key)] for key in weights}
-        for key, weight in weights.items():
-            composite += weight * (1 - self.of(key) if parts[key].better == "less" else self.of(key)) / total
+        for column, weight in zip(parts.columns, weights.values(), strict=True):
+            own = self.of(column.key)
+            composite += weight * (1 - own if column.better == "less" else own) / total
+        columns = (Column(COMPOSITE, of_times=any(column.timed for column in parts.columns)), *self.columns)
         values = np.concatenate([composite[:, None, :], self.values], axis=1)
-        of_times = any(column.timed for column in parts.values())
-        return replace(self, columns=(Column(COMPOSITE, of_times=of_times), *self.columns), values=values)
+        return replace(self, columns=columns, values=values).only([COMPOSITE, *keys]), parts
 
     def only(self, keys: Sequence[str]) -> ScoreTable:
         """The table of some of the measures, in the order given."""
@@ -444,8 +448,7 @@ def _merged_datasets(frame: pl.DataFrame, query: str, used: Sequence[str | None]
     column = next((c for c in frame.columns if c.lower() in DATASET_NAMES and c not in used), None)
     if column is None or frame[column].n_unique() < 2:
         return []
-    names = frame.select(column, query).unique(maintain_order=True)
-    several = names.filter(pl.col(query).is_duplicated())
+    several = frame.select(column, query).unique(maintain_order=True).filter(pl.col(query).is_duplicated())
     if several.height:
         first = several[query][0]
         where = several.filter(pl.col(query) == first)[column].to_list()

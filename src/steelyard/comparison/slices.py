@@ -96,7 +96,6 @@ def slice_labels(queries: Sequence[str], values: Mapping[str, object]) -> list[s
 
 def in_order(labels: Sequence[str]) -> list[str]:
     """The different labels: complexity from simple to complex, anything else by name, 'not given' last."""
-
     rank = {size: number for number, size in enumerate(("simple", "medium", "complex"))}
     return sorted(set(labels), key=lambda label: (label == "not given", rank.get(label, 0), label))
 

@@ -85,11 +85,6 @@ class ComparisonPlan(Testing):
         """How the intervals of pairs are corrected: empty for intervals of each pair alone, as with one pair."""
         return INTERVAL_KINDS.get(self.corrected_by, "") if several else ""
 
-    def interval_heading(self, several: bool) -> str:
-        """The heading of the intervals of differences."""
-        kind = self.interval_kind(several)
-        return f"{100 * (1 - self.alpha):.4g}% interval{f' ({kind})' if kind else ''}"
-
     def intervals_are(self, several: bool, predicted: bool = False) -> str:
         """What the intervals of differences are, as a part of a sentence."""
         kind = self.interval_kind(several)

@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.lazy import special
 from steelyard.statistics import paired_tests
 from steelyard.statistics.paired import PairedTest
 
@@ -120,10 +121,7 @@ def pooled(pair: PairedLists, depth: int, rel: float = 1.0) -> bool:
 
 
 def _rank_sum(these: Ints, others: Ints) -> float:
-    """The z of the rank-sum test of two samples, each as how often it has 0, 1, 2 ...
-
-    It is negative if `these` are smaller than the `others`, and 0 if one of them is empty.
-    """
+    """z of the rank-sum test of counts of 0, 1, 2 ...; negative if `these` are the smaller ones, 0 without any."""
     few, many = int(these.sum()), int(others.sum())
     if not few or not many:
         return 0.0
@@ -170,8 +168,7 @@ class GradeDraws:
         self._pair, self._noise = pair, noise
         self.levels = np.unique(pair.grade[known])
         if len(self.levels) > MOST_LEVELS:
-            shares = np.linspace(0, 1, MOST_LEVELS)
-            self.levels = np.unique(np.quantile(pair.grade[known], shares, method="lower"))
+            self.levels = np.unique(np.quantile(pair.grade[known], np.linspace(0, 1, MOST_LEVELS), method="lower"))
         # 1 and the logarithm of the rank in each list; an absent document ranks behind the last one.
         last = pair.lengths[:, pair.query] + 1.0
         self._features = np.column_stack([np.ones(len(pair.query)), *np.log(np.minimum(pair.ranks, last))])
@@ -191,7 +188,7 @@ class GradeDraws:
             drawn = np.zeros(thresholds.shape, dtype=np.uint8)
             reached = np.ones(thresholds.shape, dtype=bool)
             for model in self._models:
-                coefficients, effects = model.drawn(self._noise)
+                coefficients, effects = _drawn(self._noise, *model)
                 odds = features[:, 1:] @ coefficients
                 odds += effects[self._pair.query[new]]
                 # A level is reached if the level below is and its log-odds are above the document's threshold.
@@ -202,34 +199,21 @@ class GradeDraws:
         return np.ascontiguousarray(self._drawn[wanted[unjudged]].T)
 
 
-@dataclass(frozen=True, eq=False)
-class _Model:
-    """A logistic regression with query effects: its mode, and the blocks of its Hessian.
+def _drawn(
+    noise: Noise, mode: Floats, query_mode: Floats, precision: Floats, cross: Floats, query_precision: Floats
+) -> tuple[Floats, Floats]:
+    """Coefficients of the features (features x draws) and of the queries (queries x draws) of a model of `_fit`.
 
-    `precision` is that of the coefficients with the query effects integrated out, `cross` (queries x coefficients) and
-    `query_precision` the blocks of the query effects.
+    They are drawn from the normal approximation; those of the queries contain the constant and the shift.
     """
-
-    coefficients: Floats
-    effects: Floats
-    precision: Floats
-    cross: Floats
-    query_precision: Floats
-
-    def drawn(self, noise: Noise) -> tuple[Floats, Floats]:
-        """Coefficients of the features (features x draws) and of the queries (queries x draws).
-
-        They are drawn from the normal approximation; those of the queries contain the constant and the shift.
-        """
-        root = np.linalg.cholesky(np.linalg.inv(self.precision))
-        moved = noise.coefficients @ root.T
-        effects = -(moved @ self.cross.T) / self.query_precision + noise.effects / np.sqrt(self.query_precision)
-        coefficients = (self.coefficients + moved).T
-        return coefficients[1:], (self.effects + effects).T + (coefficients[0] + noise.shift)
+    moved = noise.coefficients @ np.linalg.cholesky(np.linalg.inv(precision)).T
+    effects = -(moved @ cross.T) / query_precision + noise.effects / np.sqrt(query_precision)
+    coefficients = (mode + moved).T
+    return coefficients[1:], (query_mode + effects).T + (coefficients[0] + noise.shift)
 
 
-def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
-    """Newton's method; the query effects are eliminated, so that a step costs one pass over the documents."""
+def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """A logistic regression with query effects by Newton's method: the modes, and the blocks of its Hessian."""
     penalty = np.array([1e-3, *[RIDGE] * (features.shape[1] - 1)])
     coefficients, effects = np.zeros(len(penalty)), np.zeros(queries)
     for _ in range(25):
@@ -241,6 +225,7 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
         query_precision = _sums(query, weight, queries) + 1 / QUERY_VARIANCE
         cross = np.column_stack([_sums(query, weight * column, queries) for column in features.T])
         precision = (features * weight[:, None]).T @ features + np.diag(penalty)
+        # The query effects are eliminated, so that a step costs one pass over the documents.
         precision -= cross.T @ (cross / query_precision[:, None])
         step = np.linalg.solve(precision, gradient - cross.T @ (query_gradient / query_precision))
         query_step = (query_gradient - cross @ step) / query_precision
@@ -249,7 +234,7 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
         coefficients, effects = coefficients + shorter * step, effects + shorter * query_step
         if size < 1e-6:
             break
-    return _Model(coefficients, effects, precision, cross, query_precision)
+    return coefficients, effects, precision, cross, query_precision
 
 
 def _sums(query: Ints, numbers: Floats, queries: int) -> Floats:
@@ -262,8 +247,6 @@ def combined_test(differences: Floats) -> Estimate:
 
     With no variance between the draws it is the paired t test.
     """
-    from scipy.special import stdtr, stdtrit
-
     kept = differences[:, ~np.isnan(differences).any(axis=0)]
     draws, queries = kept.shape
     if queries < 2:
@@ -279,8 +262,8 @@ def combined_test(differences: Floats) -> Estimate:
     if share > 1e-12:
         observed = (freedom + 1) / (freedom + 3) * freedom * (1 - share)
         freedom = 1 / (share**2 / (draws - 1) + 1 / observed)
-    reach = float(stdtrit(freedom, 0.975) * np.sqrt(total))
-    p = float(2 * stdtr(freedom, -abs(difference) / np.sqrt(total)))
+    reach = float(special.stdtrit(freedom, 0.975) * np.sqrt(total))
+    p = float(2 * special.stdtr(freedom, -abs(difference) / np.sqrt(total)))
     return Estimate(difference, p, difference - reach, difference + reach)
 
 
@@ -293,7 +276,7 @@ def combined_rank_test(differences: Floats, test: str) -> float:
     signs = np.sign(np.sum(np.sign(kept), axis=1) if test == "sign" else kept.mean(axis=1))
     scores = signs * normal_scores(np.array([result.p for result in paired_tests(kept, cast(PairedTest, test))]))
     between = (1 + 1 / len(scores)) * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
-    return p_of_score(float(scores.mean()) / math.sqrt(1 + between))
+    return float(2 * special.ndtr(-abs(float(scores.mean()) / math.sqrt(1 + between))))
 
 
 def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
@@ -302,18 +285,9 @@ def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
     plain_t, estimated_t: p-values of the t test, the second one negative if the estimate has the opposite sign.
     """
     moved = math.copysign(float(normal_scores(abs(estimated_t))), estimated_t) - float(normal_scores(plain_t))
-    return p_of_score(max(0.0, float(normal_scores(plain_p)) + moved))
+    return float(2 * special.ndtr(-max(0.0, float(normal_scores(plain_p)) + moved)))
 
 
 def normal_scores(p: Any) -> Any:
     """|z| of a two-sided p-value."""
-    from scipy.special import ndtri
-
-    return -ndtri(np.clip(p, 1e-300, 1.0) / 2)
-
-
-def p_of_score(z: float) -> float:
-    """The two-sided p-value of z."""
-    from scipy.special import ndtr
-
-    return float(2 * ndtr(-abs(z)))
+    return -special.ndtri(np.clip(p, 1e-300, 1.0) / 2)

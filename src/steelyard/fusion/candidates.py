@@ -196,8 +196,7 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
     counts = np.frombuffer(answered, np.int64).tolist()
     counts = [count + len(run.empty) for count, run in zip(counts, runs, strict=True)]
     notes += _missing_notes(runs, counts, len(queries) + len(empty))
-    docs = pl.concat([table["doc_id"] for table in tables])
-    return PooledRuns(queries, docs, rows[:size], pool, empty, tuple(notes))
+    return PooledRuns(queries, pl.concat([table["doc_id"] for table in tables]), rows[:size], pool, empty, tuple(notes))
 
 
 def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
@@ -231,8 +230,7 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
             order = order[np.sort(np.unique(rows[order], return_index=True)[1])]
             placed = rows[order]
             value[placed] = score[order]
-            same = np.diff(pool.query[placed]) == 0
-            if np.any(same & (np.diff(value[placed]) > 0)):
+            if np.any((np.diff(pool.query[placed]) == 0) & (np.diff(value[placed]) > 0)):
                 notes.append(note("fused-increasing-scores", run=label(runs, column)))
         else:
             np.fmax.at(value, rows, score)

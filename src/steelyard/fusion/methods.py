@@ -6,10 +6,11 @@ of lists that contain the document. Sums are over the lists that contain it, unl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,16 +58,15 @@ def none(pool: CandidatePool) -> Floats:
 
 def min_max(pool: CandidatePool) -> Floats:
     """(s - lowest) / (highest - lowest): 1 for the best, 0 for the last. If all are equal: 1."""
-    low, high = _lowest(pool), _highest(pool)
+    low, high = _over_lists(np.fmin, pool), _over_lists(np.fmax, pool)
     width = _spread(pool, high - low)
     return np.where(width > 0, _divided(pool.value - _spread(pool, low), width), pool.value * 0 + 1)
 
 
 def highest(pool: CandidatePool) -> Floats:
     """s / highest. The highest must be positive; if all scores are 0, they stay 0."""
-    high = _highest(pool)
-    negative = np.fmin(_lowest(pool), 0) < 0
-    bad = (high < 0) | ((high == 0) & negative)
+    high = _over_lists(np.fmax, pool)
+    bad = (high < 0) | ((high == 0) & (_over_lists(np.fmin, pool) < 0))
     if bad.any():
         column, query = np.argwhere(bad)[0]
         raise InputError(
@@ -78,7 +78,7 @@ def highest(pool: CandidatePool) -> Floats:
 
 def total(pool: CandidatePool) -> Floats:
     """(s - lowest) / sum of (s - lowest): the list sums to 1. If all are equal: 1/n."""
-    above = pool.value - _spread(pool, _lowest(pool))
+    above = pool.value - _spread(pool, _over_lists(np.fmin, pool))
     sums = _spread(pool, _sums(pool, above))
     return np.where(sums > 0, _divided(above, sums), pool.value * 0 + 1 / _spread(pool, np.maximum(pool.lengths, 1)))
 
@@ -88,14 +88,13 @@ def z_score(pool: CandidatePool) -> Floats:
     count = np.maximum(pool.lengths, 1)
     centred = pool.value - _spread(pool, _sums(pool, pool.value) / count)
     deviation = np.sqrt(_sums(pool, centred**2) / count)
-    flat = _spread(pool, _highest(pool) == _lowest(pool))
+    flat = _spread(pool, _over_lists(np.fmax, pool) == _over_lists(np.fmin, pool))
     return np.where(flat, pool.value * 0, _divided(centred, _spread(pool, deviation)))
 
 
 def by_rank(pool: CandidatePool) -> Floats:
     """1 - (rank - 1) / n: 1 for the first of n, 1/n for the last. Scores are not used."""
-    share = (pool.rank - 1) / _spread(pool, np.maximum(pool.lengths, 1))
-    return np.where(pool.found, 1 - share, np.nan)
+    return np.where(pool.found, 1 - (pool.rank - 1) / _spread(pool, np.maximum(pool.lengths, 1)), np.nan)
 
 
 NORMS = {
@@ -113,12 +112,9 @@ NORMS = {
 _NORM_ALIASES = {"minmax": "min-max", "zmuv": "z", "z-score": "z", "zscore": "z"}
 
 
-def _lowest(pool: CandidatePool) -> Floats:
-    return np.fmin.reduceat(pool.value, pool.starts, axis=1)
-
-
-def _highest(pool: CandidatePool) -> Floats:
-    return np.fmax.reduceat(pool.value, pool.starts, axis=1)
+def _over_lists(take: np.ufunc, pool: CandidatePool) -> Floats:
+    """The lowest or the highest score of every list."""
+    return np.asarray(take.reduceat(pool.value, pool.starts, axis=1))
 
 
 def _sums(pool: CandidatePool, values: Floats) -> Floats:
@@ -186,12 +182,12 @@ def borda(pool: CandidatePool, weights: Floats) -> Floats:
 
 def isr(pool: CandidatePool, weights: Floats) -> Floats:
     """N times the sum of w / r²."""
-    return _lists_with(pool) * _inverse_squares(pool, weights)
+    return _lists_with(pool) * _summed(weights, _of_ranks(pool, lambda r: 1 / r**2))
 
 
 def logn_isr(pool: CandidatePool, weights: Floats, *, sigma: float = 0.01) -> Floats:
     """log(N + sigma) times the sum of w / r²."""
-    return np.log(_lists_with(pool) + sigma) * _inverse_squares(pool, weights)
+    return np.log(_lists_with(pool) + sigma) * _summed(weights, _of_ranks(pool, lambda r: 1 / r**2))
 
 
 def rbc(pool: CandidatePool, weights: Floats, *, phi: float = 0.8) -> Floats:
@@ -223,10 +219,6 @@ def _lists_with(pool: CandidatePool) -> Floats:
     return np.asarray(np.sum(pool.found, axis=0, dtype=np.float64))
 
 
-def _inverse_squares(pool: CandidatePool, weights: Floats) -> Floats:
-    return _summed(weights, _of_ranks(pool, lambda r: 1 / r**2))
-
-
 def _of_ranks(pool: CandidatePool, worth: Callable[[Floats], Floats]) -> Floats:
     """The value of each candidate's rank in each list; 0 if the list does not contain it."""
     ranks = np.arange(1.0, int(pool.rank.max(initial=0)) + 1)
@@ -242,45 +234,27 @@ def _summed(weights: Floats, parts: Floats) -> Floats:
     return total
 
 
-Formula: TypeAlias = Callable[..., Floats]
-"""From a pool and one weight per list to one score per candidate; parameters are keywords."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The range of a parameter; with `below` it must be below `high`."""
-
-    low: float = 0.0
-    high: float = float("inf")
-    below: bool = False
-
-    def __contains__(self, value: object) -> bool:
-        if not is_number(value):
-            return False
-        number = float(value)  # type: ignore[arg-type]
-        return self.low <= number and (number < self.high if self.below else number <= self.high)
-
-    def __str__(self) -> str:
-        if self.high == float("inf"):
-            return f"a number, {self.low:g} or more"
-        return f"a number from {self.low:g} to {'below ' if self.below else ''}{self.high:g}"
+LIMITS = {
+    "k": (math.inf, "a number, 0 or more"),
+    "sigma": (1.0, "a number from 0 to 1"),
+    "phi": (math.nextafter(1.0, 0.0), "a number from 0 to below 1"),
+}
+"""The highest value of each parameter, and its range in words; the lowest is 0."""
 
 
 @dataclass(frozen=True)
 class Method:
     """A fusion method.
 
-    `reads` is "scores" (then it takes a norm) or "ranks"; `missing` is what a list contributes to a document
-    that it does not contain; `limits` is the range of each parameter.
+    `formula` gives one score per candidate from a pool and one weight per list; parameters are keywords. `reads` is
+    "scores" (then it takes a norm) or "ranks".
     """
 
     name: str
-    formula: Formula
+    formula: Callable[..., Floats]
     reads: str
     about: str
-    missing: str
     weighted: bool = False
-    limits: Mapping[str, Limits] = field(default_factory=dict, compare=False)
 
     @property
     def defaults(self) -> dict[str, float]:
@@ -376,7 +350,15 @@ def recipe(
         given = in_words(f"norm={norm!r}", f"--norm {norm}")
         raise InputError(f"{chosen.name} uses ranks, not scores, so {given} has no effect; leave it out.")
     used = norm_named(norm).name if norm is not None else chosen.norm
-    return Recipe(chosen, used, _weights(chosen, weights, lists), _parameters(chosen, parameters))
+    checked, known = _weights(chosen, weights, lists), chosen.defaults
+    for name, value in parameters.items():
+        if name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise InputError(f"{chosen.name} has no parameter {name!r}; {takes}.{did_you_mean(name, known)}")
+        most, expected = LIMITS[name]
+        if not is_number(value) or not 0 <= float(value) <= most:
+            raise InputError(f"{chosen.name}: {name} is {value!r}; expected {expected}.")
+    return Recipe(chosen, used, checked, tuple({**known, **parameters}.items()))
 
 
 def method_named(name: str) -> Method:
@@ -412,39 +394,22 @@ def _weights(method: Method, weights: Sequence[float] | None, lists: int) -> tup
     return given
 
 
-def _parameters(method: Method, given: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
-    known = method.defaults
-    for name, value in given.items():
-        if name not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"{method.name} has no parameter {name!r}; {takes}.{did_you_mean(name, known)}")
-        if value not in method.limits[name]:
-            raise InputError(f"{method.name}: {name} is {value!r}; expected {method.limits[name]}.")
-    return tuple({**known, **given}.items())
-
-
-_ABSENT = "adds nothing (as a score of 0)"
-_UNCOUNTED = f"{_ABSENT} and N does not count it"
-_IGNORED = "is left out: only lists that contain the document count"
-_LAST = "ranks it below its own documents; does not vote between two that it does not contain"
-_SIGMA, _PHI = {"sigma": Limits(high=1.0)}, {"phi": Limits(high=1.0, below=True)}
-
 METHODS = {
     method.name: method
     for method in (
-        Method("rrf", rrf, "ranks", "sum of w / (k + r)", _ABSENT, True, {"k": Limits()}),
-        Method("combsum", combsum, "scores", "sum of s", _ABSENT),
-        Method("wsum", combsum, "scores", "sum of w s", _ABSENT, True),
-        Method("combmnz", combmnz, "scores", "N times the sum of s", _UNCOUNTED),
-        Method("combanz", combanz, "scores", "mean of s", _IGNORED),
-        Method("combmax", combmax, "scores", "highest s", _IGNORED),
-        Method("combmin", combmin, "scores", "lowest s", _IGNORED),
-        Method("combmed", combmed, "scores", "median of s", _IGNORED),
-        Method("borda", borda, "ranks", "sum of w (c - r + 1)", "gives an equal share of its remaining points", True),
-        Method("isr", isr, "ranks", "N times the sum of w / r²", _UNCOUNTED, True),
-        Method("logn-isr", logn_isr, "ranks", "log(N + sigma) times the sum of w / r²", _UNCOUNTED, True, _SIGMA),
-        Method("rbc", rbc, "ranks", "sum of w (1 - phi) phi^(r - 1)", _ABSENT, True, _PHI),
-        Method("condorcet", condorcet, "ranks", "candidates beaten, ties count one half", _LAST, True),
+        Method("rrf", rrf, "ranks", "sum of w / (k + r)", True),
+        Method("combsum", combsum, "scores", "sum of s"),
+        Method("wsum", combsum, "scores", "sum of w s", True),
+        Method("combmnz", combmnz, "scores", "N times the sum of s"),
+        Method("combanz", combanz, "scores", "mean of s"),
+        Method("combmax", combmax, "scores", "highest s"),
+        Method("combmin", combmin, "scores", "lowest s"),
+        Method("combmed", combmed, "scores", "median of s"),
+        Method("borda", borda, "ranks", "sum of w (c - r + 1)", True),
+        Method("isr", isr, "ranks", "N times the sum of w / r²", True),
+        Method("logn-isr", logn_isr, "ranks", "log(N + sigma) times the sum of w / r²", True),
+        Method("rbc", rbc, "ranks", "sum of w (1 - phi) phi^(r - 1)", True),
+        Method("condorcet", condorcet, "ranks", "candidates beaten, ties count one half", True),
     )
 }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations, compress, pairwise, product
 from math import comb
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -193,15 +193,31 @@ def tune(
         raise MeasureError(
             f"{measure} is better neither higher nor lower, so it cannot be tuned for; use another, such as nDCG@10."
         )
-    settings, default = _settings(runs, method, grid)
+    settings, default = recipes(method, len(runs), grid), recipe(len(runs), method)
+    if any(run.table["score"].null_count() for run in runs):
+        # Without scores, those of the default grid that need none.
+        settings = settings if grid is not None else [each for each in settings if not each.reads_scores]
+        default = recipe(len(runs), method, norm="rank") if default.reads_scores else default
     pooled = pool_runs(runs, any(setting.reads_scores for setting in settings))
     judged = judged_pool(qrels, pooled)
     fold = _folds(judged, folds, seed)
-    trials = _try(settings, judged, measure, grid is None, progress)
-    final = trials.best(np.ones(len(fold), dtype=bool))
-    chosen = [trials.best(fold != number) for number in range(folds)]
-    held_out = trials.matrix[np.array(chosen)[fold], np.arange(len(fold))]
-    label = name or f"tuned-{fused_name(runs, trials.settings[final])}"
+    tried, matrix, notes = _try(settings, judged, measure, grid is None, progress)
+
+    def best(among: Bools) -> int:
+        """The setting that scores best over these queries; the first of equally good ones."""
+        scores = np.array([summary(measure, row[among]) for row in matrix]).round(SAME_DIGITS)
+        upward = scores if measure.definition.better == "more" else -scores
+        return int(np.argmax(np.where(np.isnan(upward), -np.inf, upward)))
+
+    final = best(np.ones(len(fold), dtype=bool))
+    chosen = [best(fold != number) for number in range(folds)]
+    by_fold = []
+    for number, choice in enumerate(chosen):
+        here = fold == number
+        scores = (summary(measure, matrix[choice, inside]) for inside in (~here, here))
+        by_fold.append(Fold(tuple(compress(qrels.queries, here.tolist())), tried[choice], *scores))
+    held_out = matrix[np.array(chosen)[fold], np.arange(len(fold))]
+    label = name or f"tuned-{fused_name(runs, tried[final])}"
     values = {label: held_out, f"untuned-{default.method.name}": _values(default.scores(judged.pool), judged, measure)}
     for number, run in enumerate(runs, 1):
         unique = run.name if run.name not in values else f"{run.name} ({number})"
@@ -213,61 +229,23 @@ def tune(
     score = np.full(pooled.pool.size, np.nan)
     for choice in np.unique(choices):
         part, kept = pooled.pool.of_queries(choices == choice)
-        score[kept] = trials.settings[choice].scores(part)
+        score[kept] = tried[choice].scores(part)
     return Tuned(
         method=default.method.name,
         measure=str(measure),
-        final=trials.settings[final],
-        folds=[trials.fold(qrels.queries, fold, number, choice) for number, choice in enumerate(chosen)],
-        tried=len(trials.settings),
+        final=tried[final],
+        folds=by_fold,
+        tried=len(tried),
         seed=int(seed),
         held_out=summary(measure, held_out),
-        tuned_on=summary(measure, trials.matrix[final]),
+        tuned_on=summary(measure, matrix[final]),
         scores={run_name: summary(measure, row) for run_name, row in values.items()},
         values=values,
         queries=qrels.queries,
         run=fused_run(runs, pooled, score, label, pooled.notes),
         better=measure.definition.better,
-        notes=(*pooled.notes, *trials.notes),
+        notes=(*pooled.notes, *notes),
     )
-
-
-def _settings(runs: Sequence[Run], method: str, grid: Mapping[str, Any] | None) -> tuple[list[Recipe], Recipe]:
-    """The settings to try and the method's default. Without scores: those of the default grid that need none."""
-    settings, default = recipes(method, len(runs), grid), recipe(len(runs), method)
-    if not any(run.table["score"].null_count() for run in runs):
-        return settings, default
-    if grid is None:
-        settings = [setting for setting in settings if not setting.reads_scores]
-    if default.reads_scores:
-        default = recipe(len(runs), method, norm="rank")
-    return settings, default
-
-
-@dataclass(frozen=True)
-class _Trials:
-    """The settings that were tried, and the value of each (row) for each query (column)."""
-
-    measure: Measure
-    settings: list[Recipe]
-    matrix: Floats
-    notes: tuple[Note, ...]
-
-    def best(self, chosen: Bools) -> int:
-        """The setting that scores best over these queries; the first of equally good ones."""
-        scores = np.array([summary(self.measure, row[chosen]) for row in self.matrix]).round(SAME_DIGITS)
-        upward = scores if self.measure.definition.better == "more" else -scores
-        return int(np.argmax(np.where(np.isnan(upward), -np.inf, upward)))
-
-    def fold(self, queries: Sequence[str], fold: Ints, number: int, choice: int) -> Fold:
-        """The setting chosen for a fold, with its scores on the other folds and on this one."""
-        here = fold == number
-        return Fold(
-            queries=tuple(query for query, inside in zip(queries, here.tolist(), strict=True) if inside),
-            chosen=self.settings[choice],
-            tuned_on=summary(self.measure, self.matrix[choice, ~here]),
-            held_out=summary(self.measure, self.matrix[choice, here]),
-        )
 
 
 def _folds(judged: JudgedPool, folds: int, seed: int) -> Ints:
@@ -289,8 +267,8 @@ def _folds(judged: JudgedPool, folds: int, seed: int) -> Ints:
 
 def _try(
     settings: Sequence[Recipe], judged: JudgedPool, measure: Measure, lenient: bool, progress: Progress | None
-) -> _Trials:
-    """The values of every setting. Lenient: a normalisation that is an error for these scores is left out."""
+) -> tuple[list[Recipe], Floats, list[Note]]:
+    """The settings, their values (settings x queries), and notes on norms that are errors, left out if lenient."""
     tried, rows, notes = [], [], []
     pools: dict[str | None, CandidatePool | None] = {None: judged.pool}
     for number, setting in enumerate(settings):
@@ -308,7 +286,7 @@ def _try(
         if pool is not None:
             tried.append(setting)
             rows.append(_values(setting.scores_of(pool), judged, measure))
-    return _Trials(measure, tried, np.array(rows), tuple(notes))
+    return tried, np.array(rows), notes
 
 
 def _values(score: Floats, judged: JudgedPool, measure: Measure) -> Floats:
@@ -359,16 +337,10 @@ def simplex(runs: int, steps: int | None = None) -> list[tuple[float, ...]]:
     """
     if steps is None:
         steps = max(s for s in range(1, 11) if s == 1 or comb(s + runs - 1, runs - 1) <= MOST_WEIGHTS)
-    return [tuple(part / steps for part in parts) for parts in _parts(steps, runs)]
-
-
-def _parts(total: int, count: int) -> Iterator[tuple[int, ...]]:
-    if count == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for rest in _parts(total - first, count - 1):
-            yield (first, *rest)
+    last = steps + runs - 1
+    # Every choice of bars among steps and bars divides the steps into one part per run.
+    divided = (pairwise([-1, *bars, last]) for bars in combinations(range(last), runs - 1))
+    return [tuple((bar - before - 1) / steps for before, bar in parts) for parts in divided]
 
 
 def _checked_grid(method: Method, runs: int, grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
