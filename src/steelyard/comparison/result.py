@@ -72,7 +72,7 @@ class Comparison(Documented, ComparisonData):
         """Rank, test and slice the values. `sliced` is a column's name and its value for every query.
 
         With `predictions`, the tables have the human-judged queries, and ranks and tests are corrected. `rules`: see
-        `pairs.by_every_rule`.
+        `overlap.by_every_rule`.
         """
         first = score_tables[0]
         about_queries = shared_query_notes(score_tables)
