@@ -118,13 +118,11 @@ def _candidates(places: Ints, keys: Hashes) -> Ints:
 def _shingles_of(texts: Mapping[str, str], ids: Sequence[str], pairs: Ints) -> dict[int, Hashes]:
     """The distinct shingles of every candidate."""
     candidates = np.unique(pairs).tolist()
-    found: dict[int, Hashes] = {}
-    remaining = iter(candidates)
+    found: list[Hashes] = []
     for chunk in _chunks(texts[ids[place]] for place in candidates):
         hashes, sizes = shingles(chunk)
-        for own in np.split(hashes, np.cumsum(sizes)[:-1]):
-            found[next(remaining)] = np.unique(own)
-    return found
+        found += map(np.unique, np.split(hashes, np.cumsum(sizes)[:-1]))
+    return dict(zip(candidates, found, strict=True))
 
 
 def _joined(pairs: Ints, sets: Mapping[int, Hashes], threshold: float) -> list[list[int]]:
@@ -139,19 +137,14 @@ def _joined(pairs: Ints, sets: Mapping[int, Hashes], threshold: float) -> list[l
 
     for one, other in pairs.tolist():
         low, high = sorted((head(one), head(other)))
-        if low != high and _similarity(sets[one], sets[other]) >= threshold:
-            leader[high] = low
+        if low != high:
+            shared = len(set(sets[one].tolist()).intersection(sets[other].tolist()))
+            if shared / (len(sets[one]) + len(sets[other]) - shared) >= threshold:
+                leader[high] = low
     groups: dict[int, list[int]] = {}
     for place in sorted(leader):
         groups.setdefault(head(place), []).append(place)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _similarity(one: Hashes, other: Hashes) -> float:
-    if min(len(one), len(other)) < 1:
-        return 0.0
-    shared = len(set(one.tolist()).intersection(other.tolist()))
-    return shared / (len(one) + len(other) - shared)
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -218,9 +218,6 @@ def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:
         raise _offsets_error(total, problems)
 
 
-# Roll-up: a run of chunks as a run of their documents, parents or pages
-
-
 @dataclass(frozen=True)
 class RollUp:
     """The roll-up of chunks to documents or pages that `evaluate(..., roll_up=...)` takes; see `roll_up`."""

@@ -52,9 +52,7 @@ def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) ->
                 listed = f"{did_you_mean(option, allowed)} Its options: {', '.join(allowed) or 'none'}."
                 raise InputError(f"format {name} has no option {option!r}.{listed}")
         records = rows.to_dicts() if hasattr(rows, "to_dicts") else rows
-        if isinstance(records, Mapping) and name == "json":
-            return read(records, **options)
-        if isinstance(records, Mapping) or not records:
+        if not (name == "json" if isinstance(records, Mapping) else records):
             raise InputError("expected one record per question, and there are none.")
         return read(records, **options)
 

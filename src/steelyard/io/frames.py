@@ -36,10 +36,8 @@ def qrels_of_frame(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
     query_ids = table["query_id"].unique(maintain_order=True).to_list()
     judged = table.drop_nulls("doc_id")
     flat = judged["target"].null_count() == judged.height and bool(judged["grade"].is_finite().all())
-    if flat and not judged.select("query_id", "doc_id").is_duplicated().any():
-        qrels = flat_qrels(judged, query_ids)
-    else:
-        qrels = Qrels.from_rows(judged.rows(), query_ids)
+    once = flat and not judged.select("query_id", "doc_id").is_duplicated().any()
+    qrels = flat_qrels(judged, query_ids) if once else Qrels.from_rows(judged.rows(), query_ids)
     if find_name(frame.columns, "grade", columns.get("grade"), required=False) is None:
         notes.append(note("no-grades"))
     if not qrels.has_targets and judged.height > len(qrels):
@@ -213,8 +211,7 @@ def _is_ranked(table: pl.DataFrame) -> bool:
 
 
 def _nulls(frame: pl.DataFrame, dtype: Any) -> pl.Series:
-    nulls: pl.Series = pl.Series([None], dtype=dtype).new_from_index(0, frame.height)
-    return nulls
+    return pl.repeat(None, frame.height, dtype=dtype, eager=True)
 
 
 def _check_rows(table: pl.DataFrame, good: pl.Expr, problem: str) -> None:

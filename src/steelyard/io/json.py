@@ -139,10 +139,7 @@ def object_of_queries(content: Any) -> dict[str, Any]:
 
 
 def rows_by_query(run: Run, frame: pl.DataFrame | None = None) -> dict[str, list[tuple[str, float | None]]]:
-    """Each query's (document, score) rows, those of `frame` or of the run.
-
-    By default best first where the run has its own order, otherwise in file order.
-    """
+    """Each query's (document, score) rows, of `frame` or the run's: best first if it has its own order, or as read."""
     if frame is None:
         frame = run.frame if run.ordered else run.table
     rows: dict[str, list[tuple[str, float | None]]] = {query: [] for query in run.queries}

@@ -75,9 +75,8 @@ def _plain_qrels(query_ids: list[str], values: list[Any]) -> Qrels | None:
     if grades is None and sum(sizes) != sum(map(len, map(set, values))):
         return None
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    return Qrels.from_columns(
-        JudgedDocs(query_ids, starts, doc_ids), np.ones(len(doc_ids)) if grades is None else grades
-    )
+    grades = np.ones(len(doc_ids)) if grades is None else grades
+    return Qrels.from_columns(JudgedDocs(query_ids, starts, doc_ids), grades)
 
 
 def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any], notes: Iterable[Note] = ()) -> Qrels:
@@ -144,9 +143,8 @@ def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row
             judged = [(query, doc, PARTS[part], None) for doc in ids]
         for _, doc, _, _ in judged:
             if part_of.setdefault(doc, part) != part:
-                raise InputError(
-                    f"{where}: document {doc!r} is listed under {part_of[doc]} and under {part}; keep one of them."
-                )
+                both = f"{part_of[doc]} and under {part}"
+                raise InputError(f"{where}: document {doc!r} is listed under {both}; keep one of them.")
         rows += judged
     return rows
 
@@ -306,9 +304,7 @@ def list_of(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return list(value)
-    if not isinstance(value, str):
-        return [value]
-    text = value.strip()
+    text = value.strip() if isinstance(value, str) else ""
     if not (text.startswith("[") and text.endswith("]")):
         return [value]
     import ast

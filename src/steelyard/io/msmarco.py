@@ -89,11 +89,6 @@ def run_bytes(run: Run) -> bytes:
     return "".join(f"{query}\t{doc}\t{rank}\n" for query, doc, rank in rows).encode()
 
 
-def qrels_bytes(qrels: Qrels) -> bytes:
-    """The qrels, separated by tabs."""
-    return trec.qrels_bytes(qrels).replace(b" ", b"\t")
-
-
 def read_dataset(
     folder: Path,
     *,
@@ -209,7 +204,7 @@ FORMATS = (
         description="runs: query document rank; qrels: query 0 document grade",
         detect=_detect,
         reads={"run": read_run, "qrels": read_qrels},
-        writes={"run": run_bytes, "qrels": qrels_bytes},
+        writes={"run": run_bytes, "qrels": lambda qrels: trec.qrels_bytes(qrels).replace(b" ", b"\t")},
         scores="dropped",
         dataset=Layout(read_dataset, _is_dataset, "collection.tsv, queries.tsv and qrels.tsv"),
     ),

@@ -141,9 +141,7 @@ def _records(path: Path, text: str, expected: str) -> list[dict[str, Any]]:
     content = Source(path).json
     if not isinstance(content, list) or not content:
         raise InputError(f"{'an empty list' if content == [] else kind_of(content)}. {expected}", path)
-    problems = [
-        f"entry {number:,}: {problem}" for number, item in enumerate(content, 1) if (problem := _wrong(item, text))
-    ]
+    problems = [f"entry {n:,}: {problem}" for n, item in enumerate(content, 1) if (problem := _wrong(item, text))]
     if problems:
         headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
         raise InputError.of_problems(headline, problems, expected, path)

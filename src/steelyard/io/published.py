@@ -51,9 +51,10 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
             raise InputError("expected a table of runs and datasets: CSV, TSV or Markdown, with a header.")
         head = [name.strip() for name in rows[0]]
         lower = [name.lower() for name in head]
-        dataset = next((place for place, name in enumerate(lower) if name in DATASET_NAMES), None)
-        run = next((place for place, name in enumerate(lower) if name in _RUNS), None)
-        value = next((place for place, name in enumerate(lower) if name in _VALUES), None)
+        dataset, run, value = (
+            next((place for place, name in enumerate(lower) if name in names), None)
+            for names in (DATASET_NAMES, _RUNS, _VALUES)
+        )
         notes: list[Note] = []
         found: list[_Cell]
         if dataset is not None and run is not None and value is not None:

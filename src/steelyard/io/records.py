@@ -136,9 +136,7 @@ def _numbers(name: str, role: str, values: Sequence[Any]) -> pl.Series:
             return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
     except OverflowError:
         pass
-    wrong = next(
-        value for value in values if value is not None and not isinstance(value, float) and not is_number(value)
-    )
+    wrong = next(each for each in values if each is not None and not isinstance(each, float) and not is_number(each))
     raise InputError(f"the field {name!r} ({role}) holds {wrong!r}; expected numbers.")
 
 
@@ -263,10 +261,7 @@ def _read_exactly(block: bytes, frame: pl.DataFrame, kinds: Mapping[str, type]) 
 def listed_rows(
     source: Source, columns: Mapping[str, str], name: str, holds: str, called: str
 ) -> tuple[NamedColumns, list[str], tuple[Note, ...]]:
-    """A tool's rows, of which the column `name` holds lists; the query of each row; and notes.
-
-    Errors use `holds`, the content of the column, and `called`, the kind of file.
-    """
+    """A tool's rows, of which the column `name` holds lists; their queries; notes. `holds`, `called`: for errors."""
     check_roles(columns, ("query_id",), called)
     rows = rows_of_file(source)
     table = NamedColumns([rows] if isinstance(rows, dict) else rows)

@@ -162,13 +162,8 @@ def is_pool(source: Source) -> bool:
     """Whether a file is a pool, also where its first line, which records how it was made, was removed."""
     if not source.start.startswith(b"{"):
         return False
-    if is_pool_header(source.first_line):
-        return True
-    try:
-        row = json.loads(source.first_line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(row, dict) and row.keys() >= _POOL_FIELDS and "grade" not in row
+    row = source.first_object
+    return is_pool_header(source.first_line) or (row.keys() >= _POOL_FIELDS and "grade" not in row)
 
 
 def is_pool_header(line: str) -> bool:
