@@ -114,8 +114,7 @@ def _unknown_documents(a: Alignment, qrels: Qrels, run: Any) -> Iterator[Note]:
     """The note that shows ids of both sides where documents were retrieved and none is judged."""
     if len(a.rank) or not len(qrels) or not a.retrieved.any():
         return
-    answered = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size]
-    queries = answered[:COMPARED_QUERIES]
+    queries = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size][:COMPARED_QUERIES]
     retrieved = run.documents(queries) if isinstance(run, ScannedRun) else _retrieved(Run.of(run), queries)
     # The documents judged for these queries; the first documents of the qrels where there are none.
     judged, starts, chosen = qrels.judged, qrels.judged.starts.tolist(), set(queries)

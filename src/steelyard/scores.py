@@ -280,8 +280,7 @@ class Scores(Documented):
 
     def data_table(self) -> Table:
         """One row per query: its id, and the value of every measure."""
-        rows = zip(self.queries, *self.matrix.tolist(), strict=True)
-        return Table(["query_id", *self.measures], list(rows))
+        return Table(["query_id", *self.measures], list(zip(self.queries, *self.matrix.tolist(), strict=True)))
 
 
 def settings_of(dialect: str, options: Options) -> str:

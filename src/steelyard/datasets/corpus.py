@@ -211,8 +211,7 @@ class Queries(Mapping[str, str]):
     def fingerprint(self) -> str:
         """A hash of ids, texts and columns."""
         columns = {name: sorted(values.items()) for name, values in sorted(self._columns.items())}
-        content = json.dumps([list(self._texts.items()), columns], default=str)
-        return sha256(content.encode()).hexdigest()[:16]
+        return sha256(json.dumps([list(self._texts.items()), columns], default=str).encode()).hexdigest()[:16]
 
     def __getitem__(self, key: str) -> str:
         return self._texts[key]

@@ -83,13 +83,11 @@ def shingles(texts: Sequence[str]) -> tuple[Hashes, Ints]:
     ends = np.cumsum(lengths)
     sizes = np.where(lengths > 0, np.maximum(lengths - 2, 1), 0)
     starts = ends - lengths
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    at = np.repeat(starts, sizes) + within
+    at = np.repeat(starts, sizes) + np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     last = np.repeat(ends, sizes) - 1
     run = hashes[at]
     for step in (1, 2):
-        following = hashes[np.minimum(at + step, last)]
-        run = _mix(run ^ np.where(at + step <= last, following, np.uint64(0)))
+        run = _mix(run ^ np.where(at + step <= last, hashes[np.minimum(at + step, last)], np.uint64(0)))
     return run, sizes
 
 

@@ -258,11 +258,8 @@ def roll_up(
     scored = frame.height > 0 and frame["score"].null_count() == 0
     if how == "sum" and frame.height and not scored:
         raise InputError(f"run {chunk_run.name!r} has no scores to sum up; use how='best' or 'first'.")
-    chunks = frame["doc_id"].unique(maintain_order=True).to_list()
-    parent_of = _parents_of(chunks, parents, level)
-    placed = frame.with_columns(
-        parent=pl.col("doc_id").replace_strict(list(parent_of), list(parent_of.values()), return_dtype=pl.String)
-    )
+    parent_of = _parents_of(frame["doc_id"].unique(maintain_order=True).to_list(), parents, level)
+    placed = frame.with_columns(parent=pl.col("doc_id").replace_strict(parent_of, return_dtype=pl.String))
     score = pl.col("score")
     value = {"sum": score.sum(), "best": score.max(), "first": score.first()}[how]
     rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(score=value, first=pl.col("rank").min())

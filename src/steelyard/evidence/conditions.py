@@ -202,8 +202,7 @@ def evidence_by_query(source: Mapping[Any, Any], null: Iterable[str]) -> dict[st
         if found[query][0] and query in without:
             problems.append(f"query {query!r} is marked null and has evidence")
     if problems:
-        heading = f"the evidence has {counted(len(problems), 'problem')}:"
-        raise InputError.of_problems(heading, problems, _EXPECTED)
+        raise InputError.of_problems(f"the evidence has {counted(len(problems), 'problem')}:", problems, _EXPECTED)
     return found
 
 

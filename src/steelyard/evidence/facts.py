@@ -106,8 +106,7 @@ def find_facts(facts: Sequence[str], shares: Sequence[float], texts: pl.Series, 
     empty = np.zeros(0, dtype=np.int64)
     found: list[Pairs] = [(empty, empty)]
     if exact:
-        automaton = _Exact([matching.normalised(facts[place]) for place in exact], exact)
-        found += _in_batches(automaton, texts, matching)
+        found += _in_batches(_Exact([matching.normalised(facts[place]) for place in exact], exact), texts, matching)
     if partial:
         words = [words_of(Matching(case=matching.case).normalised(facts[place])) for place in partial]
         some = _Partial(words, [shares[place] for place in partial], partial)
@@ -157,8 +156,7 @@ class _Exact:
         self._pieces = list(self._by_piece)
 
     def find(self, texts: Sequence[str]) -> Pairs:
-        series = pl.Series("text", texts, dtype=pl.String)
-        matches = series.str.extract_many(self._pieces, overlapping=True)
+        matches = pl.Series("text", texts, dtype=pl.String).str.extract_many(self._pieces, overlapping=True)
         hit = np.flatnonzero((matches.list.len() > 0).to_numpy())
         fact: list[int] = []
         text: list[int] = []

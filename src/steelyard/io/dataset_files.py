@@ -99,8 +99,7 @@ def read_queries(source: Any, folder: Path = Path()) -> tuple[Queries, tuple[Not
     if not place.exists():
         raise no_such_file(place, "file of questions")
     with errors_name(place), reading(place):
-        records = _records(place, notes, QUESTION_NAMES, options.get("column"))
-        return _queries_of(records, options, place.name, notes)
+        return _queries_of(_records(place, notes, QUESTION_NAMES, options.get("column")), options, place.name, notes)
 
 
 def _queries_of(

@@ -50,9 +50,8 @@ def reading(path: Path) -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         reason = error_text(error).partition("\n")[0][:_SHOWN]
-        raise InputError(
-            f"cannot be read: its content is not what is expected here, or it is damaged ({reason}).", path
-        ) from error
+        problem = "cannot be read: its content is not what is expected here, or it is damaged"
+        raise InputError(f"{problem} ({reason}).", path) from error
 
 
 def no_such_file(path: Path, what: str = "file") -> InputError:

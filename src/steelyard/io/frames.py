@@ -273,12 +273,10 @@ def empty_ids_error(column: str, role: str, total: int, rows: Sequence[str]) -> 
 def not_numbers_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
     """Text where a number is expected."""
     headline = f"column {column!r} ({role}) does not hold a number in {counted(total, 'row')}:"
-    advice = f"Fix them, or name another column ({role}=...)."
-    return InputError.of_problems(headline, rows, advice, total=total)
+    return InputError.of_problems(headline, rows, f"Fix them, or name another column ({role}=...).", total=total)
 
 
 def not_ids_error(column: str, role: str, kind: str) -> InputError:
     """A column of ids that are neither text nor whole numbers."""
-    return InputError(
-        f"column {column!r} ({role}) holds {kind}; expected text or whole numbers. Convert the column, or name another."
-    )
+    expected = "expected text or whole numbers. Convert the column, or name another."
+    return InputError(f"column {column!r} ({role}) holds {kind}; {expected}")

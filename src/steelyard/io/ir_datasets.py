@@ -37,8 +37,7 @@ def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
     rows: list[Row] = []
     for judged in source.qrels_iter():
         target = getattr(judged, "subtopic_id", None)
-        grade = float(judged.relevance)
-        rows.append((judged.query_id, judged.doc_id, grade, None if target is None else str(target)))
+        rows.append((judged.query_id, judged.doc_id, float(judged.relevance), None if target is None else str(target)))
     qrels, findings = qrels_of_rows(rows)
     return assemble(name, documents, queries, qrels, unjudged, (), findings)
 

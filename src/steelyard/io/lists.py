@@ -139,8 +139,7 @@ def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row
         if part == "targets":
             judged = _rows_of_targets(query, [[one] if isinstance(one, str) else one for one in listed], where)
         else:
-            ids = text_ids(listed, "document id", f"{where}, {part}")
-            judged = [(query, doc, PARTS[part], None) for doc in ids]
+            judged = [(query, doc, PARTS[part], None) for doc in text_ids(listed, "document id", f"{where}, {part}")]
         for _, doc, _, _ in judged:
             if part_of.setdefault(doc, part) != part:
                 both = f"{part_of[doc]} and under {part}"

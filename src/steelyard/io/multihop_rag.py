@@ -99,8 +99,7 @@ def read_evidence(records: Sequence[Mapping[str, Any]]) -> Evidence:
     evidence: dict[str, Any] = {}
     for query, record in zip(queries, records, strict=True):
         facts = [{"fact": _text(piece, "fact", query)} for piece in record.get("evidence_list") or []]
-        null = str(record.get("question_type", "")).startswith("null")
-        evidence[query] = facts or (None if null else [])
+        evidence[query] = facts or (None if str(record.get("question_type", "")).startswith("null") else [])
     return Evidence(evidence, notes=notes)
 
 

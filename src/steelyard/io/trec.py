@@ -85,8 +85,7 @@ def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], tuple[Note, ...]]
     if native is None or not path.is_file():
         return None
     with path.open("rb") as file, unchanged(file, path):
-        size = os.fstat(file.fileno()).st_size
-        columns = native.read_columns(file.fileno(), size, os.cpu_count() or 1, PIECE)
+        columns = native.read_columns(file.fileno(), os.fstat(file.fileno()).st_size, os.cpu_count() or 1, PIECE)
     return None if isinstance(columns, int) else (pl.DataFrame(columns), columns.tags(), ())
 
 
@@ -387,8 +386,7 @@ def _detect_diversity(shape: Shape) -> Detected | None:
         return None
     if not shape.source.whole_head:
         fours = [fields for line in shape.source.data.split(b"\n") if len(fields := line.split()) == 4]
-    detected = Detected("qrels", "trec-diversity", "qrels", note("read-as-subtopics"))
-    return detected if has_subtopics(fours) else None
+    return Detected("qrels", "trec-diversity", "qrels", note("read-as-subtopics")) if has_subtopics(fours) else None
 
 
 FORMATS = (

@@ -78,8 +78,7 @@ def _parquet_size(data: bytes) -> int:
     """
     if not data.startswith(b"PAR1"):
         return 0
-    length = int.from_bytes(data[-8:-4], "little")
-    footer = _Thrift(data, len(data) - 8 - length).struct()
+    footer = _Thrift(data, len(data) - 8 - int.from_bytes(data[-8:-4], "little")).struct()
     size = 0
     for group in footer[4]:
         size += _CELL * _count(group[3]) * len(group[1])
