@@ -355,9 +355,7 @@ def not_measured(covered: Coverage) -> str | None:
         return "none of its queries is in the qrels"
     if "document-ids-differ" in codes:
         return "its document ids differ from those of the qrels"
-    if covered.queries and not covered.answered:
-        return "it answered no query"
-    return None
+    return "it answered no query" if covered.queries and not covered.answered else None
 
 
 def without_relevant(a: Alignment, rel: float | None) -> Bools:
@@ -377,10 +375,9 @@ def tie_sensitive(a: Alignment, deepest: float) -> int:
     order = np.lexsort((first, query))
     tied, query, first = tied[order], query[order], first[order]
     starts = np.flatnonzero(np.concatenate([[True], (query[1:] != query[:-1]) | (first[1:] != first[:-1])]))
-    sizes = np.diff(np.append(starts, len(tied)))
     grade = a.grade[tied]
     highest, lowest = np.maximum.reduceat(grade, starts), np.minimum.reduceat(grade, starts)
-    partly = sizes < a.tie_size[tied[starts]]
+    partly = np.diff(np.append(starts, len(tied))) < a.tie_size[tied[starts]]
     highest = np.where(partly, np.maximum(highest, 0), highest)
     lowest = np.where(partly, np.minimum(lowest, 0), lowest)
     mixed = query[starts][highest != lowest]

@@ -340,14 +340,12 @@ def resolved(grades: Sequence[float], rule: str) -> float:
     """
     if rule == "mean":
         return math.fsum(grades) / len(grades)
-    if rule in ("max", "min"):
-        return max(grades) if rule == "max" else min(grades)
     if rule == "majority":
         counts = Counter(grades)
         most = max(counts.values())
         modes = sorted(grade for grade, count in counts.items() if count == most)
         return modes[(len(modes) - 1) // 2]
-    return grades[-1]
+    return {"max": max(grades), "min": min(grades)}.get(rule, grades[-1])
 
 
 def now() -> str:

@@ -47,10 +47,8 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
         raise InputError("there are no chunks; expected at least one.")
     found = {role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()}
     if found["chunk_id"] is None and found["doc_id"] is None:
-        raise InputError(
-            f"the chunks have the columns {', '.join(frame.columns)}; expected chunk_id (or doc_id), "
-            "and doc_id, start, end, text, page or parent as the evidence needs them."
-        )
+        problem = f"the chunks have the columns {', '.join(frame.columns)}; expected chunk_id (or doc_id),"
+        raise InputError(f"{problem} and doc_id, start, end, text, page or parent as the evidence needs them.")
     ids = found["chunk_id"] or found["doc_id"]
     table = pl.DataFrame(
         {
@@ -148,10 +146,8 @@ def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> p
     ids = table["chunk_id"].to_list()
     if isinstance(rule, str):
         if rule not in frame.columns:
-            raise InputError(
-                f"parent names the column {rule!r}, and the chunks have {', '.join(frame.columns)}."
-                f"{did_you_mean(rule, frame.columns)}"
-            )
+            problem = f"parent names the column {rule!r}, and the chunks have {', '.join(frame.columns)}"
+            raise InputError(f"{problem}.{did_you_mean(rule, frame.columns)}")
         found = frame[rule].cast(pl.String).to_list()
     elif isinstance(rule, re.Pattern):
         matches = [rule.search(chunk) for chunk in ids]

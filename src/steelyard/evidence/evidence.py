@@ -75,10 +75,8 @@ class Evidence:
             self.__dict__.update(source.__dict__)
             return
         if not isinstance(source, Mapping):
-            raise InputError(
-                f"the evidence is {kind_of(source)}; expected a mapping of query id to targets. "
-                "Evidence.read(path) reads a file."
-            )
+            problem = f"the evidence is {kind_of(source)}; expected a mapping of query id to targets"
+            raise InputError(f"{problem}. Evidence.read(path) reads a file.")
         self._by_query: dict[str, QueryEvidence] = evidence_by_query(source, null)
 
     @classmethod

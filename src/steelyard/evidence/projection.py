@@ -277,9 +277,8 @@ def _relevant_rows(
     number = {query: at for at, query in enumerate(queries)}
     stride = max(every.target, default=0) + 1
     codes = [number[query] * stride + target for query, target in zip(every.query, every.target, strict=True)]
-    code = np.array(codes, dtype=np.int64)
     grade = np.array([one.grade for one in every.alternative])
-    unique, inverse = np.unique(code[place] * chunks.height + chunk, return_inverse=True)
+    unique, inverse = np.unique(np.array(codes, dtype=np.int64)[place] * chunks.height + chunk, return_inverse=True)
     best: Floats = np.zeros(len(unique))
     np.maximum.at(best, inverse, grade[place])
     target, row = np.divmod(unique, chunks.height)
@@ -306,9 +305,8 @@ def _distractor_rows(
 ) -> tuple[list[Row], int]:
     """The judgments of chunks with a distractor and no target of the query; and the number of those with both."""
     places, chunk = pairs
-    names = chunks["chunk_id"].gather(chunk).to_list()
     worst: dict[tuple[str, str], float] = {}
-    for place, name in zip(places.tolist(), names, strict=True):
+    for place, name in zip(places.tolist(), chunks["chunk_id"].gather(chunk).to_list(), strict=True):
         pair = (every.query[place], name)
         worst[pair] = min(worst.get(pair, 0.0), every.alternative[place].grade)
     answering = {(query, name) for query, name, _, _ in relevant} if worst else set()

@@ -111,11 +111,8 @@ def _table(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     frame = Source(path).parquet
     missing = [name for name in columns if name not in frame.columns]
     if missing:
-        raise InputError(
-            f"no column {missing[0]!r}; expected {', '.join(columns)}. The columns are "
-            f"{', '.join(frame.columns)}.{did_you_mean(missing[0], frame.columns)}",
-            path,
-        )
+        problem = f"no column {missing[0]!r}; expected {', '.join(columns)}. The columns are {', '.join(frame.columns)}"
+        raise InputError(f"{problem}.{did_you_mean(missing[0], frame.columns)}", path)
     if not frame.height:
         raise InputError("the table has no rows.", path)
     key = next(iter(columns))

@@ -80,11 +80,8 @@ def _format_of(path: Path) -> str:
     how = in_words("format=...", "'{path: PATH, format: FORMAT}'")
     if path.is_dir():
         files = "; ".join(f"{layout.files} ({name})" for name, layout in layouts.items() if layout.files)
-        raise InputError(
-            f"unknown layout: expected {files}. The folder holds {listing(path)}. "
-            f"Name the file to read, or the format ({how}).",
-            path,
-        )
+        problem = f"unknown layout: expected {files}. The folder holds {listing(path)}"
+        raise InputError(f"{problem}. Name the file to read, or the format ({how}).", path)
     suffix = bare_name(path).suffix.lower()
     if suffix == ".jsonl":
         raise InputError(f"one file of a dataset in BEIR's layout; name its folder, {path.parent}.", path)

@@ -250,10 +250,8 @@ def _table(evidence: Evidence, separator: str) -> bytes:
         rows += [] if targets else [{"query_id": query, "null": "true"}]
     for row in rows:
         if "start" in row and any(name in row for name in _CONDITIONS):
-            raise InputError(
-                f"query {row['query_id']!r} has a span with another condition, which a table cannot hold; "
-                "write .json or .jsonl."
-            )
+            problem = f"query {row['query_id']!r} has a span with another condition, which a table cannot hold"
+            raise InputError(f"{problem}; write .json or .jsonl.")
     used = [name for name in _COLUMNS if any(name in row for row in rows)]
     columns = {name: [None if row.get(name) is None else str(row[name]) for row in rows] for name in used}
     return table_bytes(pl.DataFrame(columns, schema=dict.fromkeys(used, pl.String)), separator)

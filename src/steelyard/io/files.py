@@ -62,8 +62,7 @@ def no_such_file(path: Path, what: str = "file") -> InputError:
 
 def find_file(folder: Path, name: str) -> Path | None:
     """The file of that name in a folder, or its compressed form."""
-    candidates = (folder / f"{name}{suffix}" for suffix in ("", *_SUFFIXES))
-    return next((path for path in candidates if path.is_file()), None)
+    return next(filter(Path.is_file, (folder / f"{name}{suffix}" for suffix in ("", *_SUFFIXES))), None)
 
 
 def required_file(folder: Path, name: str) -> Path:
@@ -274,10 +273,8 @@ def _zstandard() -> tuple[Callable[[], Any], type[Exception], Callable[[bytes], 
     try:
         import zstandard
     except ImportError:
-        raise InputError(
-            "Zstandard files (.zst) need the package zstandard: pip install 'steelyard[zstd]', "
-            "or decompress the file first."
-        ) from None
+        problem = "Zstandard files (.zst) need the package zstandard"
+        raise InputError(f"{problem}: pip install 'steelyard[zstd]', or decompress the file first.") from None
     return (zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError, zstandard.ZstdCompressor().compress)
 
 

@@ -139,10 +139,8 @@ def runs_of_frame(source: Any) -> dict[str, pl.DataFrame]:
     frame = as_polars(source)
     column = first_named(frame.columns, RUN_NAMES)
     if column is None:
-        raise InputError(
-            f"one frame, and none of its columns ({', '.join(frame.columns)}) names the run; call it run, or pass a "
-            "mapping of name to frame."
-        )
+        problem = f"one frame, and none of its columns ({', '.join(frame.columns)}) names the run"
+        raise InputError(f"{problem}; call it run, or pass a mapping of name to frame.")
     names = frame[column].cast(pl.String)
     if names.null_count():
         raise empty_ids_error(column, "run", names.null_count(), [])
@@ -157,10 +155,8 @@ def _refuse_several_runs(frame: pl.DataFrame, query: str | None) -> None:
     if frame.group_by(query).agg(pl.col(column).n_unique())[column].max() == 1:
         return
     names = frame[column].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
-    raise InputError(
-        f"the column {column!r} names {counted(len(names), 'run')} ({listed(names, SHOWN_NAMES)}); expected one. "
-        "Select the rows of one; compare(qrels, frame) compares the runs of a frame."
-    )
+    problem = f"the column {column!r} names {counted(len(names), 'run')} ({listed(names, SHOWN_NAMES)}); expected one"
+    raise InputError(f"{problem}. Select the rows of one; compare(qrels, frame) compares the runs of a frame.")
 
 
 def is_constant(series: pl.Series) -> bool:

@@ -130,10 +130,8 @@ def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row
     part_of: dict[str, str] = {}
     for part, listed in parts.items():
         if part not in PARTS:
-            raise InputError(
-                f"{where}: unknown part {part!r}; expected lists under {', '.join(PARTS)}."
-                f"{did_you_mean(str(part), PARTS)}"
-            )
+            problem = f"{where}: unknown part {part!r}; expected lists under {', '.join(PARTS)}"
+            raise InputError(f"{problem}.{did_you_mean(str(part), PARTS)}")
         if not isinstance(listed, _LISTS):
             raise InputError(f"{where}: {part} is {kind_of(listed)}; expected a list of document ids.")
         if part == "targets":
@@ -178,10 +176,8 @@ def _graded_target(group: Mapping[Any, Any], place: str) -> tuple[list[str], lis
     grades = _grades(ids, list(group.values()))
     distractor = next((doc for doc, grade in zip(ids, grades, strict=True) if grade < 0), None)
     if distractor is not None:
-        raise InputError(
-            f"{place}: document {distractor!r} has a grade below 0, and a distractor satisfies no target; "
-            "list it separately: {'targets': [..], 'distractors': [..]}."
-        )
+        problem = f"{place}: document {distractor!r} has a grade below 0, and a distractor satisfies no target"
+        raise InputError(f"{problem}; list it separately: {{'targets': [..], 'distractors': [..]}}.")
     return ids, grades
 
 
@@ -244,10 +240,8 @@ def run_of_mapping(source: Mapping[Any, Any], name: str | None = None) -> Run:
         elif isinstance(listed, Sequence) and not isinstance(listed, (str, bytes)):
             copied[query] = _ranked_list(listed, where)
         else:
-            raise InputError(
-                f"{where} is {kind_of(listed)}; expected a mapping of document id to score, "
-                "a list of ids, best first, or a list of (id, score) pairs."
-            )
+            problem = f"{where} is {kind_of(listed)}; expected a mapping of document id to score,"
+            raise InputError(f"{problem} a list of ids, best first, or a list of (id, score) pairs.")
         if ordered is not None and has_order != ordered and len(listed):
             raise InputError(f"{where} is in another form than the lists before it; use mappings or lists, not both.")
         ordered = has_order if len(listed) or ordered is None else ordered
@@ -319,10 +313,8 @@ def list_of(value: Any) -> Any:
             parsed = None
         # Python joins adjacent strings: ['a' 'b'], as numpy prints an array, would become one id.
         if parsed is not None and re.search(r"""['"]\s+['"]""", text):
-            raise InputError(
-                f"a cell holds a printed array, without commas: {shortened(text)!r}. Expected a list, as in "
-                f"{_EXAMPLE}; write the file as Parquet or JSON lines."
-            ) from None
+            problem = f"a cell holds a printed array, without commas: {shortened(text)!r}. Expected a list,"
+            raise InputError(f"{problem} as in {_EXAMPLE}; write the file as Parquet or JSON lines.") from None
     if not isinstance(parsed, list):
         raise InputError(f"a cell does not hold a list: {shortened(text)!r}; expected one as in {_EXAMPLE}.")
     return parsed

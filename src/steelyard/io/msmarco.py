@@ -188,7 +188,7 @@ def _add_query(queries: QueriesBuilder, fields: list[str]) -> None:
 def _detect(shape: Shape) -> Detected | None:
     if shape.line_shape != "three":
         return None
-    if is_ranked([fields for fields in shape.rows if len(fields) == 3], rank=2):
+    if is_ranked([fields for fields in shape.rows if len(fields) == 3]):
         return Detected("run", "msmarco", "run")
     return Detected("either", "msmarco", "qrels", note("three-columns"))
 

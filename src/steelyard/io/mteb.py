@@ -93,10 +93,8 @@ def read_results(path: Path) -> list[Published]:
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     results = [result for file in files if file.name != MODEL_META for result in _results_of(file, path.is_file())]
     if not results:
-        raise InputError(
-            f"{path} has no MTEB results; expected JSON files with `task_name` and `scores`, as MTEB writes them to "
-            "results/MODEL/REVISION/TASK.json."
-        )
+        problem = f"{path} has no MTEB results; expected JSON files with `task_name` and `scores`"
+        raise InputError(f"{problem}, as MTEB writes them to results/MODEL/REVISION/TASK.json.")
     revisions: dict[str, set[str]] = {}
     for result, revision in results:
         revisions.setdefault(result.run, set()).add(revision)

@@ -66,10 +66,8 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
             if left_out:
                 notes.append(note("across-left-out", source=path.name, names=left_out))
         else:
-            raise InputError(
-                f"its first column is {head[0]!r}; expected `dataset` (one row per dataset) or `model` (one row per "
-                "run)."
-            )
+            problem = f"its first column is {head[0]!r}"
+            raise InputError(f"{problem}; expected `dataset` (one row per dataset) or `model` (one row per run).")
         values = [
             Published(name, on, {"": number}, 1, str(path))
             for name, on, text, row in found

@@ -67,9 +67,7 @@ class NamedColumns:
 
     def column(self, name: str) -> list[Any]:
         """The values of a column; None in records that do not have it."""
-        if self.records is None:
-            return self._frame[name].to_list()
-        return [record.get(name) for record in self.records]
+        return self._frame[name].to_list() if self.records is None else [record.get(name) for record in self.records]
 
     def list_column(self, named: str | None, usual: Sequence[str]) -> str | None:
         """The column that holds each query's documents as a list, if there is one.
@@ -266,10 +264,8 @@ def listed_rows(
     rows = rows_of_file(source)
     table = NamedColumns([rows] if isinstance(rows, dict) else rows)
     if name not in table.names:
-        raise InputError(
-            f"no column {name!r}, which holds {holds}; the columns are {', '.join(table.names)}."
-            f"{did_you_mean(name, table.names)}"
-        )
+        problem = f"no column {name!r}, which holds {holds}; the columns are {', '.join(table.names)}"
+        raise InputError(f"{problem}.{did_you_mean(name, table.names)}")
     return table, *table.query_ids(columns.get("query_id"))
 
 

@@ -79,11 +79,9 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
         elif any(steps.values()):
             unmatched.append(_question(found))
     if not last and unmatched:
-        raise InputError(
-            f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}. Set the attribute "
-            "metadata.query_id of a span, or give the texts of the queries (--set queries=FILE).",
-            path,
-        )
+        problem = f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}"
+        advice = "Set the attribute metadata.query_id of a span, or give the texts of the queries (--set queries=FILE)"
+        raise InputError(f"{problem}. {advice}.", path)
     if not last:
         raise InputError(
             f"has {counted(len(spans), 'span')}, and none is of a retriever or a reranker with documents; expected the "
@@ -197,10 +195,8 @@ def _documents(span: Span) -> list[str]:
                     ids[int(found[1])] = str(value)
         unnamed = min((place for place, doc in ids.items() if doc is None), default=None)
         if unnamed is not None:
-            raise InputError(
-                f"span {span.id}: document {unnamed + 1} of {prefix} has no document.id; give the documents of the "
-                "retriever the ids of the qrels."
-            )
+            problem = f"span {span.id}: document {unnamed + 1} of {prefix} has no document.id"
+            raise InputError(f"{problem}; give the documents of the retriever the ids of the qrels.")
         if ids:
             return [str(ids[place]) for place in sorted(ids)]
     return []

@@ -196,10 +196,8 @@ def _judged(
 def _roles(header: Sequence[str], named: Mapping[str, Any]) -> tuple[list[str], list[str], list[str], list[str | None]]:
     """The columns of queries, of documents and to keep, and id, title, relevant and distractors, as far as named."""
     if not named["queries"]:
-        raise InputError(
-            f"name the columns that hold queries (queries=...). The columns are {_shown(header)}. "
-            "Other options: document, id, title, relevant, distractors, columns, separator, empty."
-        )
+        problem = f"name the columns that hold queries (queries=...). The columns are {_shown(header)}. Other options"
+        raise InputError(f"{problem}: document, id, title, relevant, distractors, columns, separator, empty.")
     single = {
         role: None if named[role] is None else _columns(header, role, named[role])[0]
         for role in ("id", "title", "relevant", "distractors")
@@ -249,10 +247,8 @@ def _detect(format: str, shape: Shape) -> Detected | None:
         return Detected(kind, format, "qrels" if kind == "qrels" or graded else "run")
     lists = run_or_qrels(format, bool(first_named(shape.names, RUN_LISTS)), bool(first_named(shape.names, QRELS_LISTS)))
     if lists is None:
-        raise InputError(
-            f"no columns hold query and document; the columns are {', '.join(shape.names)}. "
-            f"Call them query_id and doc_id, or {name_them()}"
-        )
+        problem = f"no columns hold query and document; the columns are {', '.join(shape.names)}"
+        raise InputError(f"{problem}. Call them query_id and doc_id, or {name_them()}")
     return lists
 
 

@@ -193,11 +193,8 @@ def parse_json(text: str, path: Path | None = None) -> Any:
     try:
         return json.loads(text, object_pairs_hook=unique_names)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"line {error.lineno:,}, column {error.colno:,}: not JSON ({error.msg}). "
-            "The file may be truncated, or have one object per line (format 'jsonl').",
-            path,
-        ) from None
+        problem = f"line {error.lineno:,}, column {error.colno:,}: not JSON ({error.msg}). The file may be truncated"
+        raise InputError(f"{problem}, or have one object per line (format 'jsonl').", path) from None
     except RecursionError:
         raise InputError("the JSON is nested too deep for qrels or a run.", path) from None
     except InputError as error:

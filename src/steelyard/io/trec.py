@@ -372,7 +372,7 @@ def _detect_qrels(shape: Shape) -> Detected | None:
     if shape.line_shape != "qrels":
         return None
     fours = [fields for fields in shape.rows if len(fields) == 4]
-    if is_ranked(fours, rank=2) and any((number(fields[3]) or 0.0) % 1 for fields in fours):
+    if is_ranked(fours) and any((number(fields[3]) or 0.0) % 1 for fields in fours):
         raise InputError(
             "four columns that look like query document rank score; expected a run of six "
             "(query Q0 document rank score tag) or a table with a header line that names its columns."
