@@ -114,8 +114,7 @@ def _unknown_documents(a: Alignment, qrels: Qrels, run: Any) -> Iterator[Note]:
     """The note that shows ids of both sides where documents were retrieved and none is judged."""
     if len(a.rank) or not len(qrels) or not a.retrieved.any():
         return
-    answered = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size]
-    queries = answered[:COMPARED_QUERIES]
+    queries = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size][:COMPARED_QUERIES]
     retrieved = run.documents(queries) if isinstance(run, ScannedRun) else _retrieved(Run.of(run), queries)
     # The documents judged for these queries; the first documents of the qrels where there are none.
     judged, starts, chosen = qrels.judged, qrels.judged.starts.tolist(), set(queries)
@@ -356,9 +355,7 @@ def not_measured(covered: Coverage) -> str | None:
         return "none of its queries is in the qrels"
     if "document-ids-differ" in codes:
         return "its document ids differ from those of the qrels"
-    if covered.queries and not covered.answered:
-        return "it answered no query"
-    return None
+    return "it answered no query" if covered.queries and not covered.answered else None
 
 
 def without_relevant(a: Alignment, rel: float | None) -> Bools:
@@ -378,10 +375,9 @@ def tie_sensitive(a: Alignment, deepest: float) -> int:
     order = np.lexsort((first, query))
     tied, query, first = tied[order], query[order], first[order]
     starts = np.flatnonzero(np.concatenate([[True], (query[1:] != query[:-1]) | (first[1:] != first[:-1])]))
-    sizes = np.diff(np.append(starts, len(tied)))
     grade = a.grade[tied]
     highest, lowest = np.maximum.reduceat(grade, starts), np.minimum.reduceat(grade, starts)
-    partly = sizes < a.tie_size[tied[starts]]
+    partly = np.diff(np.append(starts, len(tied))) < a.tie_size[tied[starts]]
     highest = np.where(partly, np.maximum(highest, 0), highest)
     lowest = np.where(partly, np.minimum(lowest, 0), lowest)
     mixed = query[starts][highest != lowest]

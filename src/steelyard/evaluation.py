@@ -100,8 +100,7 @@ def evaluate(
     if predicted is not None:
         from steelyard.predicted import judge_of, predicted_scores
 
-        other = Qrels.of(predicted)
-        by_model = scores_of(align(other, run, chosen.ordering, name), named, dialect, chosen)
+        by_model = scores_of(align(Qrels.of(predicted), run, chosen.ordering, name), named, dialect, chosen)
         scores = predicted_scores(scores, judged, by_model, judge_of(predicted), pool, these_queries)
     warn_of({scores.name: scores.notes})
     return scores
@@ -150,8 +149,7 @@ def named_measures(
         if measure.definition.companion and str(text) == str(measure):
             other = definitions()[measure.definition.companion]
             shared = {key: value for key, value in measure.given if other.parameter(key) is not None}
-            cutoff = None if other.cutoff == "none" else measure.cutoff
-            named[f"{text} residual"] = build(other, shared, cutoff)
+            named[f"{text} residual"] = build(other, shared, None if other.cutoff == "none" else measure.cutoff)
     return named
 
 
@@ -181,8 +179,7 @@ def scores_of(
     )
     coverage = replace(coverage, notes=notes)
     if options.missing == "error" and coverage.missing:
-        absent = list(compress(a.queries, (~a.answered).tolist()))
-        raise missing_error(absent, coverage.missing, a.size, aligned.name)
+        raise missing_error(list(compress(a.queries, (~a.answered).tolist())), coverage.missing, a.size, aligned.name)
     # The lists of measures for which the dialect orders equal scores in another way.
     own = dialect.own_options(measures, options)
     lists = {ordering: aligned.again(ordering) for ordering in {each.ordering for each in own.values()}}

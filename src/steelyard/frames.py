@@ -30,10 +30,8 @@ def as_polars(source: Any) -> pl.DataFrame:
         assert isinstance(table, pl.DataFrame)
         return table
     swapped = " Are the qrels and the run swapped?" if type(source).__name__ in ("Qrels", "Run") else ""
-    raise InputError(
-        f"a {type(source).__name__} cannot be read; expected a mapping, a path, records, or a polars, pandas or "
-        f"pyarrow frame.{swapped}"
-    )
+    problem = f"a {type(source).__name__} cannot be read"
+    raise InputError(f"{problem}; expected a mapping, a path, records, or a polars, pandas or pyarrow frame.{swapped}")
 
 
 def _pandas_column(series: Any) -> Any:

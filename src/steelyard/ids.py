@@ -37,10 +37,8 @@ def refuse_lone_surrogates(ids: list[str], what: str, where: str) -> None:
         return
     broken = next(filter(has_lone_surrogate, ids), None)
     if broken is not None:
-        raise InputError(
-            f"{where}: {what} {broken!r} is not valid text: it has half of a character (a lone surrogate), "
-            "as a file that was decoded with the wrong encoding has."
-        )
+        problem = f"{where}: {what} {broken!r} is not valid text: it has half of a character (a lone surrogate)"
+        raise InputError(f"{problem}, as a file that was decoded with the wrong encoding has.")
 
 
 def kind_of(value: object) -> str:

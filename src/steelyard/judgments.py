@@ -340,14 +340,12 @@ def resolved(grades: Sequence[float], rule: str) -> float:
     """
     if rule == "mean":
         return math.fsum(grades) / len(grades)
-    if rule in ("max", "min"):
-        return max(grades) if rule == "max" else min(grades)
     if rule == "majority":
         counts = Counter(grades)
         most = max(counts.values())
         modes = sorted(grade for grade, count in counts.items() if count == most)
         return modes[(len(modes) - 1) // 2]
-    return grades[-1]
+    return {"max": max(grades), "min": min(grades)}.get(rule, grades[-1])
 
 
 def now() -> str:
@@ -384,8 +382,7 @@ def _lines_of(source: Any, judge: str | None) -> Iterable[Judgment]:
         # Fields that are missing in a row are left out; polars reads NaN of pandas as missing.
         rows = (source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)).to_dicts()
         return [judgment_of({k: v for k, v in row.items() if v is not None or k == "grade"}, judge) for row in rows]
-    qrels = Qrels.of(source)
-    documents = qrels.frame.drop_nulls("doc_id").group_by("query_id", "doc_id", maintain_order=True)
+    documents = Qrels.of(source).frame.drop_nulls("doc_id").group_by("query_id", "doc_id", maintain_order=True)
     best = documents.agg(pl.col("grade").max()).iter_rows()
     return [Judgment(query, doc, grade, judge or UNNAMED) for query, doc, grade in best]
 
@@ -421,5 +418,4 @@ def _column(name: str, lines: Sequence[Judgment]) -> pl.Series:
         return pl.Series(name, [None if v is None else v if kind == pl.Int64 else float(v) for v in values], dtype=kind)
     if len(kinds) == 1 and kinds <= {str, bool}:
         return pl.Series(name, values)
-    texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
-    return pl.Series(name, texts, dtype=pl.String)
+    return pl.Series(name, [None if v is None else json.dumps(v, ensure_ascii=False) for v in values], dtype=pl.String)

@@ -13,12 +13,10 @@ Entry = TypeVar("Entry")
 class Listing(dict[str, Entry], Generic[Entry]):
     """Entries by name that print as a table. `row` gives the cells of an entry."""
 
-    def __init__(
-        self, entries: dict[str, Entry], columns: Sequence[str], row: Callable[[Entry], Sequence[str]]
-    ) -> None:
-        super().__init__(entries)
+    def __init__(self, named: dict[str, Entry], columns: Sequence[str], row: Callable[[Entry], Sequence[str]]) -> None:
+        super().__init__(named)
         self.columns = tuple(columns)
-        self.rows = [tuple(row(entry)) for entry in entries.values()]
+        self.rows = [tuple(row(entry)) for entry in named.values()]
 
     @property
     def frame(self) -> pl.DataFrame:

@@ -74,8 +74,7 @@ def masked(text: str) -> str:
             pattern = re.escape(secret) if len(secret) >= _LONG else rf"(?<!\w){re.escape(secret)}(?!\w)"
             text = re.sub(pattern, lambda _, shown=_known[secret]: shown, text)  # type: ignore[misc]
     text = _USER.sub(MASK, text)
-    text = _PARAMETER.sub(_masked_parameter, text)
-    return _SCHEME.sub(rf"\1 {MASK}", text)
+    return _SCHEME.sub(rf"\1 {MASK}", _PARAMETER.sub(_masked_parameter, text))
 
 
 def _masked_parameter(found: re.Match[str]) -> str:

@@ -134,8 +134,6 @@ def by_severity(notes: Iterable[Note]) -> list[Note]:
     return sorted(notes, key=lambda noted: SEVERITIES.index(noted.severity))
 
 
-# Python warnings
-
 _silent: ContextVar[bool] = ContextVar("_silent", default=False)
 
 
@@ -159,9 +157,6 @@ def warn_of(notes: Mapping[str, Iterable[Note]]) -> None:
             lines.append(f"{name}: {shown}" if name else shown)
     if lines:
         warnings.warn("\n".join(lines), SteelyardWarning, stacklevel=3)
-
-
-# Tables of notes
 
 
 @dataclass(frozen=True)
@@ -206,8 +201,6 @@ def _wording(code: str) -> Wording:
 def _written(text: Text, values: Mapping[str, Any]) -> str:
     return fill(text, values) if isinstance(text, str) else text(**values)
 
-
-# Templates
 
 _LISTS: dict[str, Callable[[list[str], Mapping[str, Any]], str]] = {
     "listed": lambda texts, _: listed(texts, SHOWN_NAMES),

@@ -153,18 +153,14 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | Policies) -
     for name, allowed in policy_values().items():
         if values.get(name, allowed[0]) not in allowed:
             value = values[name]
-            raise PolicyError(
-                f"{in_words(f'{name}={value!r}', f'{name} {value!r}')} is not a policy; expected one of "
-                f"{', '.join(allowed)}.{did_you_mean(str(value), allowed)}"
-            )
+            problem = f"{in_words(f'{name}={value!r}', f'{name} {value!r}')} is not a policy"
+            raise PolicyError(f"{problem}; expected one of {', '.join(allowed)}.{did_you_mean(str(value), allowed)}")
     options = Options(**values)
     if options.depth is not None:
         options = replace(options, depth=whole_number("depth", options.depth, 1, error=PolicyError))
         if options.ties == "expected":
-            raise PolicyError(
-                "depth cuts through groups of tied documents, and ties=expected does not order them; "
-                "use cutoffs instead, as in nDCG@10."
-            )
+            problem = "depth cuts through groups of tied documents, and ties=expected does not order them"
+            raise PolicyError(f"{problem}; use cutoffs instead, as in nDCG@10.")
     return options
 
 

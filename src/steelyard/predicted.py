@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,10 +85,8 @@ class PredictedScores(Scores):
         found: dict[str, PredictionPowered] = {}
         for key, measure in self.measures.items():
             if averaged(measure):
-                human, predicted = self._rows(key)
-                (found[key],) = prediction_powered(
-                    [human], [predicted], value_bounds(measure), level, finite=self.these_queries
-                )
+                (human, predicted), bounds = self._rows(key), value_bounds(measure)
+                (found[key],) = prediction_powered([human], [predicted], bounds, level, finite=self.these_queries)
         return found
 
     def _rows(self, key: str) -> tuple[Floats, Floats]:
@@ -238,6 +237,4 @@ def judge_of(predicted: Any) -> str:
     judges = getattr(predicted, "judges", None)
     if judges:
         return ", ".join(judges)
-    from pathlib import Path
-
     return Path(predicted).stem if isinstance(predicted, (str, Path)) else "a model"

@@ -185,9 +185,7 @@ class Run:
 
     def __len__(self) -> int:
         """How many documents there are, over all queries."""
-        if self._mapping is not None:
-            return sum(map(len, self._mapping.values()))
-        return self.table.height
+        return self.table.height if self._mapping is None else sum(map(len, self._mapping.values()))
 
     def __repr__(self) -> str:
         size = f"{counted(len(self.queries), 'query', 'queries')}, {counted(len(self), 'document')}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,19 +37,12 @@ MOST_HASHED = 1_000_000
 """Runs and qrels with more rows than this have no fingerprint in a result: hashing them takes seconds."""
 
 
-class File(NamedTuple):
-    """A file by its name and its size: hashing it would take longer than evaluating it."""
-
-    name: str
-    size: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What identifies the qrels and the run of an evaluation."""
+    """What identifies the qrels and the run of an evaluation: themselves, or the name and the size of a file."""
 
-    judgments: Qrels | File
-    run: Run | File | None = None
+    judgments: Qrels | dict[str, Any]
+    run: Run | dict[str, Any] | None = None
 
     @classmethod
     def of(cls, source: Any, qrels: Qrels, run: Any) -> Inputs:
@@ -58,8 +51,9 @@ class Inputs:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """`judgments` and `run`, each with its `fingerprint`, or `file` and `bytes`; without what is unknown."""
-        parts = {"judgments": known_by(self.judgments), "run": known_by(self.run)}
-        return {name: known for name, known in parts.items() if known is not None}
+        parts = {"judgments": self.judgments, "run": self.run}
+        known = {name: part if isinstance(part, dict) else known_by(part) for name, part in parts.items()}
+        return {name: each for name, each in known.items() if each is not None}
 
 
 def known_by(source: Any) -> dict[str, Any] | None:
@@ -67,15 +61,15 @@ def known_by(source: Any) -> dict[str, Any] | None:
     if isinstance(source, (Qrels, Run)):
         cheap = "fingerprint" in vars(source) or len(source) <= MOST_HASHED
         return {"fingerprint": source.fingerprint} if cheap else None
-    file = source if isinstance(source, File) else _file(source)
-    return None if file is None else {"file": file.name, "bytes": file.size}
+    return _file(source)
 
 
-def _file(source: Any) -> File | None:
+def _file(source: Any) -> dict[str, Any] | None:
+    """A file by its name and its size: hashing it would take longer than evaluating it."""
     if not isinstance(source, (str, Path)):
         return None
     path = Path(source)
-    return File(path.name, path.stat().st_size if path.is_file() else None)
+    return {"file": path.name, "bytes": path.stat().st_size if path.is_file() else None}
 
 
 def versions() -> dict[str, str]:
@@ -286,8 +280,7 @@ class Scores(Documented):
 
     def data_table(self) -> Table:
         """One row per query: its id, and the value of every measure."""
-        rows = zip(self.queries, *self.matrix.tolist(), strict=True)
-        return Table(["query_id", *self.measures], list(rows))
+        return Table(["query_id", *self.measures], list(zip(self.queries, *self.matrix.tolist(), strict=True)))
 
 
 def settings_of(dialect: str, options: Options) -> str:
@@ -303,6 +296,5 @@ def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:
     for key, known in measures.items():
         if str(known) == text:
             return key
-    raise MeasureError(
-        f"{text!r} was not measured; expected one of {', '.join(measures)}.{did_you_mean(text, measures)}"
-    )
+    known_ones = f"{', '.join(measures)}.{did_you_mean(text, measures)}"
+    raise MeasureError(f"{text!r} was not measured; expected one of {known_ones}")

@@ -60,16 +60,10 @@ def no_child_returns() -> Iterator[None]:
     except BaseException as error:
         if os.getpid() == process:
             raise
-        code = _exit_code(error)
+        status = error.code if isinstance(error, SystemExit) else 1
+        code = 0 if status is None else status & 0xFF if isinstance(status, int) else 1
     if os.getpid() != process:
         os._exit(code)  # Without `atexit` and open buffers, which are copies of the parent's.
-
-
-def _exit_code(error: BaseException) -> int:
-    """The exit code of a process that ends with an exception."""
-    if isinstance(error, SystemExit):
-        return 0 if error.code is None else error.code & 0xFF if isinstance(error.code, int) else 1
-    return 1
 
 
 @contextmanager

@@ -101,10 +101,8 @@ def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
         (declared if len(named) == 1 and None not in named else undeclared).append(group)
     count, documents = counted(len(undeclared), "group"), sum(map(len, undeclared))
     message = f"{count} of near-duplicate documents ({documents:,} documents):"
-    advice = (
-        "Finding one is as good as finding another: give them the same judgments, under one target, or keep one of "
-        "each."
-    )
+    same = "give them the same judgments, under one target, or keep one of each."
+    advice = f"Finding one is as good as finding another: {same}"
     yield from _listed("warning", "near-duplicates", undeclared, message, advice)
     message = f"{counted(len(declared), 'group')} of near-duplicate documents with the same `group`:"
     yield from _listed("info", "declared-duplicates", declared, message)

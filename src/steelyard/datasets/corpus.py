@@ -126,11 +126,8 @@ class CorpusBuilder:
         """The corpus, and a finding on repeated ids."""
         for name in _SPARSE:
             self._packers[name].pad(self._count)
-        columns = {
-            name: (PackedIds if name == "ids" else PackedTexts)(*self._packers[name].arrays()) for name in _COLUMNS
-        }
-        ids = columns["ids"]
-        assert isinstance(ids, PackedIds)
+        ids = PackedIds(*self._packers["ids"].arrays())
+        columns = {name: PackedTexts(*self._packers[name].arrays()) for name in _COLUMNS} | {"ids": ids}
         repeats = ids.repeats()
         if not repeats:
             return Corpus(columns), ()
@@ -214,8 +211,7 @@ class Queries(Mapping[str, str]):
     def fingerprint(self) -> str:
         """A hash of ids, texts and columns."""
         columns = {name: sorted(values.items()) for name, values in sorted(self._columns.items())}
-        content = json.dumps([list(self._texts.items()), columns], default=str)
-        return sha256(content.encode()).hexdigest()[:16]
+        return sha256(json.dumps([list(self._texts.items()), columns], default=str).encode()).hexdigest()[:16]
 
     def __getitem__(self, key: str) -> str:
         return self._texts[key]
@@ -266,9 +262,6 @@ class QueriesBuilder:
         """The queries, and a finding on repeated ids."""
         found = (repeated_ids("query", self._repeated, self._differ),) if self._repeated else ()
         return Queries(self._texts, self._columns), found
-
-
-# The fields of a record: each is removed and checked, so that the rest is metadata
 
 
 def _take_id(record: dict[str, Any], names: Sequence[str]) -> str:

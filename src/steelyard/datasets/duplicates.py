@@ -83,13 +83,11 @@ def shingles(texts: Sequence[str]) -> tuple[Hashes, Ints]:
     ends = np.cumsum(lengths)
     sizes = np.where(lengths > 0, np.maximum(lengths - 2, 1), 0)
     starts = ends - lengths
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    at = np.repeat(starts, sizes) + within
+    at = np.repeat(starts, sizes) + np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     last = np.repeat(ends, sizes) - 1
     run = hashes[at]
     for step in (1, 2):
-        following = hashes[np.minimum(at + step, last)]
-        run = _mix(run ^ np.where(at + step <= last, following, np.uint64(0)))
+        run = _mix(run ^ np.where(at + step <= last, hashes[np.minimum(at + step, last)], np.uint64(0)))
     return run, sizes
 
 
@@ -118,13 +116,11 @@ def _candidates(places: Ints, keys: Hashes) -> Ints:
 def _shingles_of(texts: Mapping[str, str], ids: Sequence[str], pairs: Ints) -> dict[int, Hashes]:
     """The distinct shingles of every candidate."""
     candidates = np.unique(pairs).tolist()
-    found: dict[int, Hashes] = {}
-    remaining = iter(candidates)
+    found: list[Hashes] = []
     for chunk in _chunks(texts[ids[place]] for place in candidates):
         hashes, sizes = shingles(chunk)
-        for own in np.split(hashes, np.cumsum(sizes)[:-1]):
-            found[next(remaining)] = np.unique(own)
-    return found
+        found += map(np.unique, np.split(hashes, np.cumsum(sizes)[:-1]))
+    return dict(zip(candidates, found, strict=True))
 
 
 def _joined(pairs: Ints, sets: Mapping[int, Hashes], threshold: float) -> list[list[int]]:
@@ -139,19 +135,14 @@ def _joined(pairs: Ints, sets: Mapping[int, Hashes], threshold: float) -> list[l
 
     for one, other in pairs.tolist():
         low, high = sorted((head(one), head(other)))
-        if low != high and _similarity(sets[one], sets[other]) >= threshold:
-            leader[high] = low
+        if low != high:
+            shared = len(set(sets[one].tolist()).intersection(sets[other].tolist()))
+            if shared / (len(sets[one]) + len(sets[other]) - shared) >= threshold:
+                leader[high] = low
     groups: dict[int, list[int]] = {}
     for place in sorted(leader):
         groups.setdefault(head(place), []).append(place)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _similarity(one: Hashes, other: Hashes) -> float:
-    if min(len(one), len(other)) < 1:
-        return 0.0
-    shared = len(set(one.tolist()).intersection(other.tolist()))
-    return shared / (len(one) + len(other) - shared)
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:

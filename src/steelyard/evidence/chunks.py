@@ -47,10 +47,8 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
         raise InputError("there are no chunks; expected at least one.")
     found = {role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()}
     if found["chunk_id"] is None and found["doc_id"] is None:
-        raise InputError(
-            f"the chunks have the columns {', '.join(frame.columns)}; expected chunk_id (or doc_id), "
-            "and doc_id, start, end, text, page or parent as the evidence needs them."
-        )
+        problem = f"the chunks have the columns {', '.join(frame.columns)}; expected chunk_id (or doc_id),"
+        raise InputError(f"{problem} and doc_id, start, end, text, page or parent as the evidence needs them.")
     ids = found["chunk_id"] or found["doc_id"]
     table = pl.DataFrame(
         {
@@ -148,10 +146,8 @@ def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> p
     ids = table["chunk_id"].to_list()
     if isinstance(rule, str):
         if rule not in frame.columns:
-            raise InputError(
-                f"parent names the column {rule!r}, and the chunks have {', '.join(frame.columns)}."
-                f"{did_you_mean(rule, frame.columns)}"
-            )
+            problem = f"parent names the column {rule!r}, and the chunks have {', '.join(frame.columns)}"
+            raise InputError(f"{problem}.{did_you_mean(rule, frame.columns)}")
         found = frame[rule].cast(pl.String).to_list()
     elif isinstance(rule, re.Pattern):
         matches = [rule.search(chunk) for chunk in ids]
@@ -218,9 +214,6 @@ def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:
         raise _offsets_error(total, problems)
 
 
-# Roll-up: a run of chunks as a run of their documents, parents or pages
-
-
 @dataclass(frozen=True)
 class RollUp:
     """The roll-up of chunks to documents or pages that `evaluate(..., roll_up=...)` takes; see `roll_up`."""
@@ -261,11 +254,8 @@ def roll_up(
     scored = frame.height > 0 and frame["score"].null_count() == 0
     if how == "sum" and frame.height and not scored:
         raise InputError(f"run {chunk_run.name!r} has no scores to sum up; use how='best' or 'first'.")
-    chunks = frame["doc_id"].unique(maintain_order=True).to_list()
-    parent_of = _parents_of(chunks, parents, level)
-    placed = frame.with_columns(
-        parent=pl.col("doc_id").replace_strict(list(parent_of), list(parent_of.values()), return_dtype=pl.String)
-    )
+    parent_of = _parents_of(frame["doc_id"].unique(maintain_order=True).to_list(), parents, level)
+    placed = frame.with_columns(parent=pl.col("doc_id").replace_strict(parent_of, return_dtype=pl.String))
     score = pl.col("score")
     value = {"sum": score.sum(), "best": score.max(), "first": score.first()}[how]
     rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(score=value, first=pl.col("rank").min())

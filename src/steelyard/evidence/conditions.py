@@ -95,9 +95,6 @@ def one_line(text: str, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-# Alternatives from dicts
-
-
 def alternative_of(source: Any, distractor: bool = False) -> Alternative:
     """One way to satisfy a target, or a distractor, from a dict.
 
@@ -173,33 +170,21 @@ def _grade(fields: dict[str, Any], distractor: bool) -> float:
     grade = fields.get("grade", _DISTRACTOR_GRADE if is_distractor else 1.0)
     number = isinstance(grade, (int, float)) and not isinstance(grade, bool)
     if not number or grade == 0 or not abs(grade) < float("inf"):
-        raise InputError(
-            f"grade is {grade!r}; expected a grade above 0 to satisfy a target, or below 0 for a distractor"
-        )
+        expected = "a grade above 0 to satisfy a target, or below 0 for a distractor"
+        raise InputError(f"grade is {grade!r}; expected {expected}")
     if is_distractor and grade > 0:
         raise InputError(f"grade is {grade!r}; a distractor has a grade below 0")
     return float(grade)
 
 
-# The targets and distractors of every query
-
 Targets: TypeAlias = tuple[tuple[Alternative, ...], ...]
-
-
-@dataclass(frozen=True)
-class QueryEvidence:
-    """The targets of one query (none: nothing answers it), and its distractors."""
-
-    targets: Targets = ()
-    distractors: tuple[Alternative, ...] = ()
+QueryEvidence: TypeAlias = tuple[Targets, tuple[Alternative, ...]]
+"""The targets of one query (none: nothing answers it), and its distractors."""
 
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Every alternative of every target in one list, with its query and the number of its target there.
-
-    A distractor has the target number 0.
-    """
+    """Every alternative of every target in one list, with its query and the number of its target; 0: a distractor."""
 
     query: Sequence[str]
     target: Sequence[int]
@@ -214,11 +199,10 @@ def evidence_by_query(source: Mapping[Any, Any], null: Iterable[str]) -> dict[st
     found: dict[str, QueryEvidence] = {}
     for query, value in zip(queries, source.values(), strict=True):
         found[query] = _query_evidence(query, value, query in without, problems)
-        if found[query].targets and query in without:
+        if found[query][0] and query in without:
             problems.append(f"query {query!r} is marked null and has evidence")
     if problems:
-        heading = f"the evidence has {counted(len(problems), 'problem')}:"
-        raise InputError.of_problems(heading, problems, _EXPECTED)
+        raise InputError.of_problems(f"the evidence has {counted(len(problems), 'problem')}:", problems, _EXPECTED)
     return found
 
 
@@ -231,10 +215,10 @@ def _query_evidence(query: str, value: Any, null: bool, problems: list[str]) -> 
     given_targets = () if given_targets is None else given_targets
     if not _is_list(given_targets):
         problems.append(f"query {query!r}: {kind_of(given_targets)}, not a list of targets")
-        return QueryEvidence()
+        return (), ()
     if not _is_list(given_distractors):
         problems.append(f"query {query!r}: its distractors are {kind_of(given_distractors)}, not a list of dicts")
-        return QueryEvidence()
+        return (), ()
     if not given_targets and not given_distractors and not null:
         problems.append(f"query {query!r}: no evidence, and not marked null (null=[...], or None for its list)")
     targets: list[tuple[Alternative, ...]] = []
@@ -251,7 +235,7 @@ def _query_evidence(query: str, value: Any, null: bool, problems: list[str]) -> 
             targets.append(alternatives)
     for number, one in enumerate(given_distractors, start=1):
         distractors += _alternatives(one, f"query {query!r}, distractor {number}", problems, distractor=True)
-    return QueryEvidence(tuple(targets), tuple(distractors))
+    return tuple(targets), tuple(distractors)
 
 
 def _alternatives(source: Any, where: str, problems: list[str], distractor: bool = False) -> tuple[Alternative, ...]:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from steelyard.evidence.projection import Overlap, Projection, Unit
 
 
-def _conditions(corpus: Any) -> dict[str, dict[str, Any]] | None:
-    """What a chunk must contain, for every document of a corpus: its text, or its place in its document."""
+def _conditions(corpus: Any, judged: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What a chunk must contain, for every document of a corpus: its text, or its place; its id without a corpus."""
     if corpus is None:
-        return None
+        return {doc: {"doc_id": doc} for doc in judged}
     if isinstance(corpus, Mapping) and all(isinstance(text, str) for text in corpus.values()):
         return {str(doc): {"fact": text} for doc, text in corpus.items()}
     from steelyard.evidence.chunks import chunk_table
@@ -75,10 +75,8 @@ class Evidence:
             self.__dict__.update(source.__dict__)
             return
         if not isinstance(source, Mapping):
-            raise InputError(
-                f"the evidence is {kind_of(source)}; expected a mapping of query id to targets. "
-                "Evidence.read(path) reads a file."
-            )
+            problem = f"the evidence is {kind_of(source)}; expected a mapping of query id to targets"
+            raise InputError(f"{problem}. Evidence.read(path) reads a file.")
         self._by_query: dict[str, QueryEvidence] = evidence_by_query(source, null)
 
     @classmethod
@@ -119,15 +117,13 @@ class Evidence:
         """
         judged = Qrels.of(qrels)
         names, pairs = judged.judged.doc_ids, judged.targets
-        conditions = _conditions(corpus)
+        conditions = _conditions(corpus, names)
 
         def condition(doc: int, grade: float) -> dict[str, Any]:
-            if conditions is None:
-                return {"doc_id": names[doc], "grade": grade}
-            name = names[doc]
-            if name not in conditions:
+            if names[doc] not in conditions:
+                name = names[doc]
                 raise InputError(f"document {name!r} is judged and is not in the corpus; its text cannot be a fact.")
-            return {**conditions[name], "grade": grade}
+            return {**conditions[names[doc]], "grade": grade}
 
         targets: dict[str, dict[int, list[dict[str, Any]]]] = {query: {} for query in judged.queries}
         distractors: dict[str, list[dict[str, Any]]] = {query: [] for query in judged.queries}
@@ -214,7 +210,7 @@ class Evidence:
                 "chunks are smaller. Give Evidence.from_qrels the judged documents as chunks with doc_id, start and "
                 "end (dicts or a frame), so that they become spans of their documents."
             )
-        projection.qrels.ranges = ranges_of(self.alternatives, table, unit, tokenizer, documents)
+        projection.qrels.ranges = ranges_of(self.spans, table, unit, tokenizer, documents)
         return projection
 
     def write(self, path: str | Path) -> None:
@@ -224,12 +220,12 @@ class Evidence:
     @cached_property
     def targets(self) -> Mapping[str, Targets]:
         """Every query's targets, each with the alternatives that satisfy it."""
-        return {query: evidence.targets for query, evidence in self._by_query.items()}
+        return {query: targets for query, (targets, _) in self._by_query.items()}
 
     @cached_property
     def distractors(self) -> Mapping[str, tuple[Alternative, ...]]:
         """Every query's distractors."""
-        return {query: evidence.distractors for query, evidence in self._by_query.items()}
+        return {query: distractors for query, (_, distractors) in self._by_query.items()}
 
     @property
     def queries(self) -> list[str]:
@@ -246,8 +242,8 @@ class Evidence:
         """Every alternative, and every distractor as one of target 0, in one list."""
         rows = [
             (query, number, alternative)
-            for query, evidence in self._by_query.items()
-            for number, target in enumerate((evidence.distractors, *evidence.targets))
+            for query, (targets, distractors) in self._by_query.items()
+            for number, target in enumerate((distractors, *targets))
             for alternative in target
         ]
         return Alternatives([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])

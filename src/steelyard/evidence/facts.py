@@ -103,16 +103,15 @@ def find_facts(facts: Sequence[str], shares: Sequence[float], texts: pl.Series, 
     """
     exact = [place for place, share in enumerate(shares) if share == 1]
     partial = [place for place, share in enumerate(shares) if share < 1]
-    found: list[Pairs] = []
+    empty = np.zeros(0, dtype=np.int64)
+    found: list[Pairs] = [(empty, empty)]
     if exact:
-        automaton = _Exact([matching.normalised(facts[place]) for place in exact], exact)
-        found += _in_batches(automaton, texts, matching)
+        found += _in_batches(_Exact([matching.normalised(facts[place]) for place in exact], exact), texts, matching)
     if partial:
         words = [words_of(Matching(case=matching.case).normalised(facts[place])) for place in partial]
         some = _Partial(words, [shares[place] for place in partial], partial)
         found += _in_batches(some, texts, Matching(case=matching.case))
-    empty = np.zeros(0, dtype=np.int64)
-    fact, text = (np.concatenate([empty, *parts]) for parts in (zip(*found, strict=True) if found else ((), ())))
+    fact, text = map(np.concatenate, zip(*found, strict=True))
     order = np.lexsort((text, fact))
     return fact[order], text[order]
 
@@ -125,20 +124,20 @@ def _in_batches(finder: _Exact | _Partial, texts: pl.Series, matching: Matching)
         fact, place = finder.find(listed)
         return fact, place + first
 
-    bounds = list(_batches(texts))
+    bounds = list(blocks(texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64), BATCH))
     if len(bounds) < 2:
         return [batch(first, last) for first, last in bounds]
     with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as pool:
         return list(pool.map(lambda bound: batch(*bound), bounds))
 
 
-def _batches(texts: pl.Series) -> Iterator[tuple[int, int]]:
-    """First and last rows of batches of at most BATCH characters, or one text."""
-    through = np.cumsum(texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64))
+def blocks(sizes: Ints, most: int) -> Iterator[tuple[int, int]]:
+    """First and last rows of blocks whose sizes add up to `most` at most, or of one row."""
+    through = np.cumsum(sizes)
     first = 0
     while first < len(through):
         done = int(through[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(through, done + BATCH, side="right")))
+        last = max(first + 1, int(np.searchsorted(through, done + most, side="right")))
         yield first, last
         first = last
 
@@ -157,8 +156,7 @@ class _Exact:
         self._pieces = list(self._by_piece)
 
     def find(self, texts: Sequence[str]) -> Pairs:
-        series = pl.Series("text", texts, dtype=pl.String)
-        matches = series.str.extract_many(self._pieces, overlapping=True)
+        matches = pl.Series("text", texts, dtype=pl.String).str.extract_many(self._pieces, overlapping=True)
         hit = np.flatnonzero((matches.list.len() > 0).to_numpy())
         fact: list[int] = []
         text: list[int] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from steelyard.chunking import Tokenizer, token_starts
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.evidence.chunks import overlapping_chunks
 from steelyard.evidence.conditions import Alternative, Alternatives, one_line
-from steelyard.evidence.facts import Matching, find_facts, normalised
+from steelyard.evidence.facts import Matching, blocks, find_facts, normalised
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Row
 from steelyard.wording import counted, worded
@@ -77,12 +77,13 @@ def project(
     _check_columns(every, kinds, chunks)
     if documents is not None:
         _check_spans(every, documents)
-    span_pairs, split = _spans(every, kinds == "span", chunks, overlap)
-    fact_pairs, lost = _facts(every, kinds == "fact", chunks, matching, documents)
-    parts = [span_pairs, fact_pairs, _hashes(every, kinds == "hash", chunks)]
-    parts += [_named(every, kinds == name, chunks, name) for name in ("chunk_id", "parent", "doc_id", "page")]
-    at = np.concatenate([part[0] for part in parts])
-    chunk = np.concatenate([part[1] for part in parts])
+    names = ("chunk_id", "parent", "doc_id", "page")
+    places = {kind: np.flatnonzero(kinds == kind) for kind in ("span", "fact", "hash", *names)}
+    span_pairs, split = _spans(every, places["span"], chunks, overlap)
+    fact_pairs, lost = _facts(every, places["fact"], chunks, matching, documents)
+    parts = [span_pairs, fact_pairs, _hashes(every, places["hash"], chunks)]
+    parts += [_named(every, places[name], chunks, name) for name in names]
+    at, chunk = map(np.concatenate, zip(*parts, strict=True))
     met = _meets_all(every, at, chunk, chunks)
     at, chunk = at[met], chunk[met]
     distractor = np.array([one.is_distractor for one in every.alternative], dtype=bool)
@@ -119,9 +120,6 @@ def _lookup(alternative: Alternative) -> str:
         return "span"
     conditions = ("fact", "hash", "chunk_id", "parent", "doc_id")
     return next((name for name in conditions if getattr(alternative, name) is not None), "page")
-
-
-# Checks
 
 
 def _check_columns(every: Alternatives, kinds: np.ndarray[tuple[int], np.dtype[np.str_]], chunks: pl.DataFrame) -> None:
@@ -170,9 +168,6 @@ def _check_spans(every: Alternatives, documents: Mapping[str, str]) -> None:
         raise InputError.of_problems(f"{count}:", problems, advice)
 
 
-# Which chunk meets which alternative
-
-
 def _codes(values: Sequence[str | None], column: pl.Series) -> tuple[Ints, Ints]:
     """Values and a column as numbers, equal where they are equal; -1 for a value that is not in the column."""
     unique = column.unique(maintain_order=True).drop_nulls()
@@ -184,18 +179,16 @@ def _codes(values: Sequence[str | None], column: pl.Series) -> tuple[Ints, Ints]
     return searched.fill_null(-1).to_numpy(), columns.fill_null(-2).to_numpy()
 
 
-def _spans(every: Alternatives, chosen: Bools, chunks: pl.DataFrame, overlap: Overlap) -> tuple[Pairs, pl.DataFrame]:
+def _spans(every: Alternatives, places: Ints, chunks: pl.DataFrame, overlap: Overlap) -> tuple[Pairs, pl.DataFrame]:
     """Spans and the chunks that contain enough of each; and the spans that are not whole in any chunk."""
-    places = np.flatnonzero(chosen)
     spans = [every.alternative[place] for place in places.tolist()]
     doc, chunk_doc = _codes([one.doc_id for one in spans], chunks["doc_id"])
     start = np.array([one.start for one in spans], dtype=np.int64)
     end = np.array([one.end for one in spans], dtype=np.int64)
     placed = np.flatnonzero(chunks["start"].is_not_null().to_numpy()) if len(spans) else np.zeros(0, dtype=np.int64)
-    table = Intervals(
-        chunk_doc[placed], chunks["start"].gather(placed).to_numpy(), chunks["end"].gather(placed).to_numpy()
-    )
+    starts, ends = (chunks[name].gather(placed).to_numpy() for name in ("start", "end"))
     known = np.flatnonzero(doc >= 0)
+    table = Intervals(chunk_doc[placed], starts, ends)
     span, chunk, shared = overlaps(Intervals(doc[known], start[known], end[known]), table)
     span, chunk = known[span], placed[chunk]
     length = end - start
@@ -208,17 +201,14 @@ def _spans(every: Alternatives, chosen: Bools, chunks: pl.DataFrame, overlap: Ov
     cut = np.flatnonzero(of_target & (pieces > 0) & (best < length))
     numbers = {"start": start[cut], "end": end[cut], "pieces": pieces[cut], "best": best[cut] / length[cut]}
     names = [(every.query[places[at]], every.target[places[at]], spans[at].doc_id) for at in cut.tolist()]
-    split = _rows_frame(names, "query_id", "target", "doc_id").with_columns(
-        **{n: pl.Series(v) for n, v in numbers.items()}
-    )
+    split = _rows_frame(names, "query_id", "target", "doc_id").with_columns(**numbers)
     return (places[span[enough]], chunk[enough]), split
 
 
 def _facts(
-    every: Alternatives, chosen: Bools, chunks: pl.DataFrame, matching: Matching, documents: Mapping[str, str] | None
+    every: Alternatives, places: Ints, chunks: pl.DataFrame, matching: Matching, documents: Mapping[str, str] | None
 ) -> tuple[Pairs, pl.DataFrame]:
     """Facts and the chunks that contain them; and the facts that are in no chunk."""
-    places = np.flatnonzero(chosen)
     chosen_facts = [every.alternative[place] for place in places.tolist()]
     facts = [str(one.fact) for one in chosen_facts]
     shares = [one.share or matching.share for one in chosen_facts]
@@ -241,9 +231,8 @@ def _rows_frame(rows: Sequence[tuple[str | int | None, ...]], *names: str) -> pl
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _hashes(every: Alternatives, chosen: Bools, chunks: pl.DataFrame) -> Pairs:
+def _hashes(every: Alternatives, places: Ints, chunks: pl.DataFrame) -> Pairs:
     """Hashes and the chunks whose text, unchanged or normalised, has that digest."""
-    places = np.flatnonzero(chosen)
     searched: dict[str, list[int]] = {}
     for place in places.tolist():
         searched.setdefault(str(every.alternative[place].hash), []).append(place)
@@ -259,14 +248,12 @@ def _hashes(every: Alternatives, chosen: Bools, chunks: pl.DataFrame) -> Pairs:
     return pairs[:, 0], pairs[:, 1]
 
 
-def _named(every: Alternatives, chosen: Bools, chunks: pl.DataFrame, column: str) -> Pairs:
+def _named(every: Alternatives, places: Ints, chunks: pl.DataFrame, column: str) -> Pairs:
     """Alternatives that name a chunk, a parent, a document or a page, and the chunks with that name."""
-    places = np.flatnonzero(chosen)
-    if not len(places):
-        return places, places
-    names = [getattr(every.alternative[place], column) for place in places.tolist()]
-    left, chunk = equal_codes(*_codes(names, chunks[column]))
-    return places[left], chunk
+    names = pl.Series([getattr(every.alternative[place], column) for place in places.tolist()], dtype=pl.String)
+    named = chunks.select(name=column).with_row_index("chunk")
+    found = pl.DataFrame({"name": names, "place": places}).join(named, on="name", maintain_order="left_right")
+    return found["place"].to_numpy(), found["chunk"].cast(pl.Int64).to_numpy()
 
 
 def _meets_all(every: Alternatives, at: Ints, chunk: Ints, chunks: pl.DataFrame) -> Bools:
@@ -282,9 +269,6 @@ def _meets_all(every: Alternatives, at: Ints, chunk: Ints, chunks: pl.DataFrame)
     return met
 
 
-# From pairs to judgments and notes
-
-
 def _relevant_rows(
     queries: Sequence[str], every: Alternatives, pairs: Pairs, chunks: pl.DataFrame
 ) -> tuple[list[Row], pl.DataFrame]:
@@ -293,9 +277,8 @@ def _relevant_rows(
     number = {query: at for at, query in enumerate(queries)}
     stride = max(every.target, default=0) + 1
     codes = [number[query] * stride + target for query, target in zip(every.query, every.target, strict=True)]
-    code = np.array(codes, dtype=np.int64)
     grade = np.array([one.grade for one in every.alternative])
-    unique, inverse = np.unique(code[place] * chunks.height + chunk, return_inverse=True)
+    unique, inverse = np.unique(np.array(codes, dtype=np.int64)[place] * chunks.height + chunk, return_inverse=True)
     best: Floats = np.zeros(len(unique))
     np.maximum.at(best, inverse, grade[place])
     target, row = np.divmod(unique, chunks.height)
@@ -322,9 +305,8 @@ def _distractor_rows(
 ) -> tuple[list[Row], int]:
     """The judgments of chunks with a distractor and no target of the query; and the number of those with both."""
     places, chunk = pairs
-    names = chunks["chunk_id"].gather(chunk).to_list()
     worst: dict[tuple[str, str], float] = {}
-    for place, name in zip(places.tolist(), names, strict=True):
+    for place, name in zip(places.tolist(), chunks["chunk_id"].gather(chunk).to_list(), strict=True):
         pair = (every.query[place], name)
         worst[pair] = min(worst.get(pair, 0.0), every.alternative[place].grade)
     answering = {(query, name) for query, name, _, _ in relevant} if worst else set()
@@ -337,11 +319,7 @@ def _notes(code: str, count: int, **values: Any) -> list[Note]:
     return [note(code, count=count, **values)] if count else []
 
 
-# The interval join: which spans overlap which chunks, without looking at every pair
-
-
-@dataclass(frozen=True)
-class Intervals:
+class Intervals(NamedTuple):
     """Spans of documents, end exclusive; documents are numbered."""
 
     doc: Ints
@@ -361,12 +339,12 @@ def overlaps(spans: Intervals, chunks: Intervals) -> tuple[Ints, Ints, Ints]:
     >>> [part.tolist() for part in overlaps(Intervals(one, one + 40, one + 70), book)]
     [[0, 0], [0, 1], [10, 20]]
     """
-    stride = 1 + max((int(part.max()) for part in (spans.end, chunks.end) if len(part)), default=0)
-    starts, ends = chunks.doc * stride + chunks.start, chunks.doc * stride + chunks.end
-    low, high = spans.doc * stride + spans.start, spans.doc * stride + spans.end
+    stride = 1 + max(int(end.max(initial=0)) for _, _, end in (spans, chunks))
+    (low, high), (starts, ends) = ((doc * stride + start, doc * stride + end) for doc, start, end in (spans, chunks))
     length = ends - starts
     size_class = np.frexp(np.maximum(length, 1).astype(np.float64))[1]
-    found: list[tuple[Ints, Ints, Ints]] = []
+    empty = np.zeros(0, dtype=np.int64)
+    found = [(empty, empty, empty)]
     for power in np.unique(size_class[length > 0]).tolist():
         members = np.flatnonzero((size_class == power) & (length > 0))
         members = members[np.argsort(starts[members], kind="stable")]
@@ -378,10 +356,7 @@ def overlaps(spans: Intervals, chunks: Intervals) -> tuple[Ints, Ints, Ints]:
             shared = np.minimum(high[span], ends[chunk]) - np.maximum(low[span], starts[chunk])
             overlap = shared > 0
             found.append((span[overlap], chunk[overlap], shared[overlap]))
-    empty = np.zeros(0, dtype=np.int64)
-    span, chunk, shared = (
-        np.concatenate([empty, *parts]) for parts in (zip(*found, strict=True) if found else ((), (), ()))
-    )
+    span, chunk, shared = map(np.concatenate, zip(*found, strict=True))
     order = np.lexsort((chunk, span))
     return span[order], chunk[order], shared[order]
 
@@ -389,41 +364,17 @@ def overlaps(spans: Intervals, chunks: Intervals) -> tuple[Ints, Ints, Ints]:
 def ranges(first: Ints, last: Ints) -> Iterator[tuple[Ints, Ints]]:
     """The numbers from first up to last of every row, as (row, number), in blocks of bounded size."""
     counts = np.maximum(0, last - first)
-    through = np.cumsum(counts)
-    row = 0
-    while row < len(counts):
-        done = int(through[row - 1]) if row else 0
-        stop = max(row + 1, int(np.searchsorted(through, done + BLOCK, side="right")))
-        rows = np.repeat(np.arange(row, stop), counts[row:stop])
+    for row, stop in blocks(counts, BLOCK):
+        sizes = counts[row:stop]
+        rows = np.repeat(np.arange(row, stop), sizes)
         if len(rows):
-            offset = np.arange(len(rows)) - np.repeat(through[row:stop] - counts[row:stop] - done, counts[row:stop])
-            yield rows, first[rows] + offset
-        row = stop
-
-
-def equal_codes(searched: Ints, codes: Ints) -> tuple[Ints, Ints]:
-    """Every pair of positions with the same code, as (position in searched, position in codes)."""
-    order = np.argsort(codes, kind="stable")
-    sorted_codes = codes[order]
-    first = np.searchsorted(sorted_codes, searched, side="left")
-    last = np.searchsorted(sorted_codes, searched, side="right")
-    parts = [(row, order[place]) for row, place in ranges(first, last)]
-    empty = np.zeros(0, dtype=np.int64)
-    left, right = (np.concatenate([empty, *side]) for side in (zip(*parts, strict=True) if parts else ((), ())))
-    return left, right
-
-
-# The ranges of spans and chunks in their documents, which the span measures compare
+            yield rows, first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def ranges_of(
-    every: Alternatives,
-    chunks: pl.DataFrame,
-    unit: Unit = "character",
-    tokenizer: str | Tokenizer = "whitespace",
-    documents: Mapping[str, str] | None = None,
+    gold: pl.DataFrame, table: pl.DataFrame, unit: Unit, tokenizer: str | Tokenizer, documents: Mapping[str, str] | None
 ) -> Ranges | None:
-    """The spans of the targets and the chunks as ranges of their documents; None without spans.
+    """`Evidence.spans` and the chunks as ranges of their documents; None without spans.
 
     unit='token' counts tokens of the documents; a token belongs to the place of its first character.
     """
@@ -431,21 +382,11 @@ def ranges_of(
         raise InputError(f"unit is {unit!r}; expected 'character' or 'token'.")
     if unit == "token" and documents is None:
         raise InputError("unit='token' needs the documents (documents=...), to know where their tokens are.")
-    spans = [
-        (query, one)
-        for query, one in zip(every.query, every.alternative, strict=True)
-        if one.is_span and not one.is_distractor
-    ]
-    if not spans:
+    if not gold.height:
         return None
-    gold = pl.DataFrame(
-        [(query, one.doc_id, one.start, one.end) for query, one in spans],
-        schema={"query_id": pl.String, "doc_id": pl.String, "start": pl.Int64, "end": pl.Int64},
-        orient="row",
-    )
-    placed = chunks.filter(pl.col("start").is_not_null()).select("chunk_id", "doc_id", "start", "end")
-    if unit == "token":
-        assert documents is not None
+    gold = gold.drop("target")
+    placed = table.filter(pl.col("start").is_not_null()).select("chunk_id", "doc_id", "start", "end")
+    if unit == "token" and documents is not None:
         gold, placed = (_in_tokens(frame, tokenizer, documents) for frame in (gold, placed))
     return Ranges(gold, placed)
 
@@ -457,7 +398,6 @@ def _in_tokens(frame: pl.DataFrame, tokenizer: str | Tokenizer, documents: Mappi
         if name not in documents:
             raise InputError(f"document {name!r} is not among the documents.")
         starts = token_starts(documents[str(name)], tokenizer)
-        parts.append(
-            part.with_columns(start=np.searchsorted(starts, part["start"]), end=np.searchsorted(starts, part["end"]))
-        )
+        tokens = {name: np.searchsorted(starts, part[name]) for name in ("start", "end")}
+        parts.append(part.with_columns(**tokens))
     return pl.concat(parts)

@@ -8,6 +8,7 @@ One list is one target, and one id is one target of one document, as in AutoRAG 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from steelyard.io.text import Source
 from steelyard.lazy import polars as pl
 from steelyard.notes import note
 from steelyard.qrels import Qrels
-from steelyard.run import Run
 from steelyard.wording import counted
 
 
@@ -37,11 +37,6 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     if any(isinstance(value, list) and value and not isinstance(value[0], list) for value in map(list_of, lists)):
         notes += (note("list-is-one-target"),)
     return qrels_of_lists(queries, [targets(value) for value in lists], notes)
-
-
-def read_run(source: Source, columns: Mapping[str, str]) -> Run:
-    """The run of a result table, in the order of its lists."""
-    return listed_run(source, columns, "retrieved_ids", "an AutoRAG result table", "retrieve_scores")
 
 
 def targets(value: Any) -> list[list[Any]]:
@@ -116,11 +111,8 @@ def _table(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     frame = Source(path).parquet
     missing = [name for name in columns if name not in frame.columns]
     if missing:
-        raise InputError(
-            f"no column {missing[0]!r}; expected {', '.join(columns)}. The columns are "
-            f"{', '.join(frame.columns)}.{did_you_mean(missing[0], frame.columns)}",
-            path,
-        )
+        problem = f"no column {missing[0]!r}; expected {', '.join(columns)}. The columns are {', '.join(frame.columns)}"
+        raise InputError(f"{problem}.{did_you_mean(missing[0], frame.columns)}", path)
     if not frame.height:
         raise InputError("the table has no rows.", path)
     key = next(iter(columns))
@@ -170,14 +162,11 @@ def corpus_chunks(frame: pl.DataFrame) -> pl.DataFrame:
     first, last = (pl.col("start_end_idx").list.get(at, null_on_oob=True) for at in (0, 1))
     placed_rows = last > first
     placed = frame.with_columns(start=pl.when(placed_rows).then(first), end=pl.when(placed_rows).then(last + 1))
-    own_text = pl.col("contents").str.slice(
-        pl.col("contents").str.len_chars().cast(pl.Int64) - (pl.col("end") - pl.col("start"))
-    )
+    length = pl.col("end") - pl.col("start")
+    own_text = pl.col("contents").str.slice(pl.col("contents").str.len_chars().cast(pl.Int64) - length)
     text = pl.when(pl.col("end") > pl.col("start")).then(own_text).otherwise(pl.col("contents"))
     document = pl.coalesce(pl.col("path"), pl.col("doc_id")) if "path" in frame.columns else pl.col("doc_id")
-    return placed.select(
-        pl.col("doc_id").alias("chunk_id"), document.alias("doc_id"), "start", "end", text.alias("text")
-    )
+    return placed.select(chunk_id="doc_id", doc_id=document, start="start", end="end", text=text)
 
 
 def _detect(shape: Shape) -> Detected | None:
@@ -194,12 +183,14 @@ def _is_dataset(path: Path) -> bool:
     return bare_name(path).suffix.lower() == ".parquet"
 
 
+_read_run = partial(listed_run, name="retrieved_ids", called="an AutoRAG result table", scores="retrieve_scores")
+
 FORMATS = (
     Format(
         name="autorag",
         description="AutoRAG's qa table (retrieval_gt) and result table (retrieved_ids)",
         detect=_detect,
-        reads={"run": read_run, "qrels": read_qrels},
+        reads={"run": _read_run, "qrels": read_qrels},
         dataset=Layout(read_dataset, _is_dataset, "qa.parquet and corpus.parquet"),
         evidence=EvidenceReader(read_evidence, ("retrieval_gt",)),
     ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from itertools import compress
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -72,10 +73,7 @@ def read_dataset(
 def beir_qrels(
     folder: Path, split: str | None, named: str | None, judged: bool
 ) -> tuple[Qrels, bool, list[Note], tuple[Finding, ...]]:
-    """The qrels of a folder, whether they are one split of several, a note on which was chosen, and findings.
-
-    With `judged=False` they are empty, unless `named` or `split` selects some.
-    """
+    """The qrels of a folder, whether they are one split of several, a note on which was chosen, and findings."""
     if not judged and named is None and split is None:
         return Qrels.from_rows([]), False, [], ()
     path, one_of_several, notes = _qrels_file(folder, split, named)
@@ -163,10 +161,11 @@ def _qrels_file(folder: Path, split: str | None, named: str | None) -> tuple[Pat
     if named is not None:
         return required_file(folder, named), split is not None, []
     splits = _splits(folder)
+    there = ", ".join(sorted(splits))
     if split is not None:
         if split not in splits:
-            there, near = ", ".join(sorted(splits)) or "none", did_you_mean(split, splits)
-            raise InputError(f"no qrels for split {split!r}; the splits are {there}.{near}", folder)
+            known = f"{there or 'none'}.{did_you_mean(split, splits)}"
+            raise InputError(f"no qrels for split {split!r}; the splits are {known}", folder)
         return splits[split], True, []
     if (plain := find_file(folder, "qrels.tsv")) is not None:
         return plain, False, []
@@ -175,9 +174,7 @@ def _qrels_file(folder: Path, split: str | None, named: str | None) -> tuple[Pat
         others = [name for name in sorted(splits) if name != chosen]
         return splits[chosen], True, [note("split-chosen", split=chosen, others=others)] if others else []
     if splits:
-        raise InputError(
-            f"there are qrels for {', '.join(sorted(splits))} and none for test; select one (split=...).", folder
-        )
+        raise InputError(f"there are qrels for {there} and none for test; select one (split=...).", folder)
     raise NoQrelsError(
         "there are no qrels: expected qrels.tsv, qrels/test.tsv or qrels_test.tsv, or a file that is named: "
         f"qrels=... in Python, {{path: {folder}, qrels: FILE}} for the dataset in bench.yaml and on the command line. "
@@ -228,8 +225,7 @@ def document_records(corpus: Corpus) -> Iterator[dict[str, Any]]:
 
 def _query_records(dataset: Dataset) -> Iterator[dict[str, Any]]:
     judged = dataset.qrels.judged
-    sizes = (judged.starts[1:] - judged.starts[:-1]).tolist()
-    unanswerable = {query for query, size in zip(judged.query_ids, sizes, strict=True) if not size}
+    unanswerable = set(compress(judged.query_ids, (judged.starts[1:] == judged.starts[:-1]).tolist()))
     for query_id, text in dataset.queries.items():
         columns = {name: values[query_id] for name, values in dataset.queries.columns.items() if query_id in values}
         if query_id in unanswerable:

@@ -62,15 +62,12 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
         named = str(named)
         if named in columns:
             return named
-        raise InputError(
-            f"no column {named!r} for {role}; the columns are {', '.join(columns)}.{did_you_mean(named, columns)}"
-        )
+        near = did_you_mean(named, columns)
+        raise InputError(f"no column {named!r} for {role}; the columns are {', '.join(columns)}.{near}")
     found = first_named(columns, NAMES[role])
     if found is None and required:
-        raise InputError(
-            f"no column holds the {role}; the columns are {', '.join(columns)}. "
-            f"Name one of them ({role}=...), or call it {NAMES[role][0]}."
-        )
+        problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
+        raise InputError(f"{problem}. Name one of them ({role}=...), or call it {NAMES[role][0]}.")
     return found
 
 

@@ -80,11 +80,6 @@ def read_folder(folder: Path, options: Mapping[str, Any], judged: bool) -> Datas
     return with_unjudged(Dataset(folder.resolve().name, corpus, queries, qrels, notes, findings), policy)
 
 
-def is_other_form(name: Any) -> bool:
-    """Whether `corpus` or `queries` of a folder is something else than the name of a JSON lines file."""
-    return name is not None and not (isinstance(name, str) and bare_name(Path(name)).suffix.lower() == ".jsonl")
-
-
 def read_queries(source: Any, folder: Path = Path()) -> tuple[Queries, tuple[Note, ...]]:
     """The queries of a file, `{path: FILE, column: NAME, id: NAME}`, a list of texts or records, a mapping or a frame.
 
@@ -104,8 +99,7 @@ def read_queries(source: Any, folder: Path = Path()) -> tuple[Queries, tuple[Not
     if not place.exists():
         raise no_such_file(place, "file of questions")
     with errors_name(place), reading(place):
-        records = _records(place, notes, QUESTION_NAMES, options.get("column"))
-        return _queries_of(records, options, place.name, notes)
+        return _queries_of(_records(place, notes, QUESTION_NAMES, options.get("column")), options, place.name, notes)
 
 
 def _queries_of(
@@ -203,29 +197,28 @@ def read_corpus(source: Any, folder: Path = Path()) -> tuple[Corpus, tuple[Findi
     store = next((name for name in STORES if isinstance(source, Mapping) and name in source), None)
     if store is not None:
         rows = looked_up("steelyard.retrievers.adapters.stored:stored_documents")(store, dict(source), folder)
-        return _corpus_of(rows, builder, f"the corpus in {store}")
+        return _corpus_of(rows, f"the corpus in {store}")
     path, options = _named(source, "corpus", ("id", "text", "title"))
     if path is None and isinstance(source, Mapping):
         return Corpus.of(source), ()
     if path is None:
-        return _corpus_of(_named_records(_records_of(source, "corpus"), options, "the corpus"), builder, "the corpus")
+        return _corpus_of(_named_records(_records_of(source, "corpus"), options, "the corpus"), "the corpus")
     place = folder / path
     if not place.exists():
         raise no_such_file(place, "corpus, a file or a folder")
     with errors_name(place), reading(place):
         if place.is_dir() and not (place / "corpus.jsonl").is_file():
-            return _corpus_of(_text_files(place), builder, str(place))
+            return _corpus_of(_text_files(place), str(place))
         place = place / "corpus.jsonl" if place.is_dir() else place
         if bare_name(place).suffix.lower() == ".jsonl" and not options:
             read_objects(place, builder.add_record, EXPECTED_DOCUMENT)
             return builder.build()
         records = _records(place, [], DOCUMENT_TEXTS, options.get("text"))
-        return _corpus_of(_named_records(records, options, place.name), builder, place.name)
+        return _corpus_of(_named_records(records, options, place.name), place.name)
 
 
-def _corpus_of(
-    records: Iterable[dict[str, Any]], builder: CorpusBuilder, where: str
-) -> tuple[Corpus, tuple[Finding, ...]]:
+def _corpus_of(records: Iterable[dict[str, Any]], where: str) -> tuple[Corpus, tuple[Finding, ...]]:
+    builder = CorpusBuilder()
     problems: list[str] = []
     count = 0
     for count, record in enumerate(records, start=1):
@@ -325,8 +318,7 @@ def _records(path: Path, notes: list[Note], usual: Sequence[str], named: str | N
 
 def _json_records(source: Source, suffix: str) -> Iterable[Any]:
     if source.start.startswith(b"[") and suffix != ".jsonl":
-        listed: list[Any] = source.json
-        return listed
+        return list(source.json)
     if suffix != ".json":
         try:
             return source.jsonl

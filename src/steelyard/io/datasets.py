@@ -12,7 +12,7 @@ from typing import Any
 from steelyard.checks import unknown_name
 from steelyard.datasets.dataset import Dataset
 from steelyard.errors import InputError, did_you_mean
-from steelyard.io.dataset_files import dataset_of_parts, is_other_form, read_folder
+from steelyard.io.dataset_files import dataset_of_parts, read_folder
 from steelyard.io.files import bare_name, listing, no_such_file, reading, streams_read_once
 from steelyard.io.formats import Layout, every_format
 from steelyard.io.unpacking import load_yaml
@@ -43,7 +43,9 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
     if not os.path.exists(path):
         forms = f"A dataset is a folder, a file, the name demo, or {IR_DATASETS} and an id."
         raise InputError(f"{no_such_file(path, 'folder or file').message} {forms}", path)
-    other_form = any(is_other_form(options.get(part)) for part in ("corpus", "queries"))
+    # Whether `corpus` or `queries` of a folder is something else than the name of a JSON lines file.
+    named = [options[part] for part in ("corpus", "queries") if options.get(part) is not None]
+    other_form = any(not isinstance(each, str) or bare_name(Path(each)).suffix.lower() != ".jsonl" for each in named)
     if path.is_dir() and format in (None, "beir") and other_form:
         _reader("beir", options)
         return read_folder(path, options, judged)
@@ -72,17 +74,14 @@ def _reader(format: str, options: Mapping[str, Any]) -> Callable[..., Dataset]:
 
 def _format_of(path: Path) -> str:
     layouts = _layouts()
-    name = next((name for name, layout in layouts.items() if layout.detect(path)), None)
-    if name is not None:
-        return name
+    for name, layout in layouts.items():
+        if layout.detect(path):
+            return name
     how = in_words("format=...", "'{path: PATH, format: FORMAT}'")
     if path.is_dir():
         files = "; ".join(f"{layout.files} ({name})" for name, layout in layouts.items() if layout.files)
-        raise InputError(
-            f"unknown layout: expected {files}. The folder holds {listing(path)}. "
-            f"Name the file to read, or the format ({how}).",
-            path,
-        )
+        problem = f"unknown layout: expected {files}. The folder holds {listing(path)}"
+        raise InputError(f"{problem}. Name the file to read, or the format ({how}).", path)
     suffix = bare_name(path).suffix.lower()
     if suffix == ".jsonl":
         raise InputError(f"one file of a dataset in BEIR's layout; name its folder, {path.parent}.", path)

@@ -52,9 +52,7 @@ def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) ->
                 listed = f"{did_you_mean(option, allowed)} Its options: {', '.join(allowed) or 'none'}."
                 raise InputError(f"format {name} has no option {option!r}.{listed}")
         records = rows.to_dicts() if hasattr(rows, "to_dicts") else rows
-        if isinstance(records, Mapping) and name == "json":
-            return read(records, **options)
-        if isinstance(records, Mapping) or not records:
+        if not (name == "json" if isinstance(records, Mapping) else records):
             raise InputError("expected one record per question, and there are none.")
         return read(records, **options)
 
@@ -252,10 +250,8 @@ def _table(evidence: Evidence, separator: str) -> bytes:
         rows += [] if targets else [{"query_id": query, "null": "true"}]
     for row in rows:
         if "start" in row and any(name in row for name in _CONDITIONS):
-            raise InputError(
-                f"query {row['query_id']!r} has a span with another condition, which a table cannot hold; "
-                "write .json or .jsonl."
-            )
+            problem = f"query {row['query_id']!r} has a span with another condition, which a table cannot hold"
+            raise InputError(f"{problem}; write .json or .jsonl.")
     used = [name for name in _COLUMNS if any(name in row for row in rows)]
     columns = {name: [None if row.get(name) is None else str(row[name]) for row in rows] for name in used}
     return table_bytes(pl.DataFrame(columns, schema=dict.fromkeys(used, pl.String)), separator)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import InputError, SteelyardError, did_you_mean
-from steelyard.io.unpacking import within_limit
+from steelyard.io.unpacking import check_unpacked
 from steelyard.safe_text import error_text
 
 CHUNK = 1 << 22
@@ -50,22 +50,19 @@ def reading(path: Path) -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         reason = error_text(error).partition("\n")[0][:_SHOWN]
-        raise InputError(
-            f"cannot be read: its content is not what is expected here, or it is damaged ({reason}).", path
-        ) from error
+        problem = "cannot be read: its content is not what is expected here, or it is damaged"
+        raise InputError(f"{problem} ({reason}).", path) from error
 
 
 def no_such_file(path: Path, what: str = "file") -> InputError:
     """The error for a path that does not exist, with names like it in its folder."""
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = did_you_mean(path.name, names)
-    return InputError(f"there is no such {what}.{near}", path)
+    return InputError(f"there is no such {what}.{did_you_mean(path.name, names)}", path)
 
 
 def find_file(folder: Path, name: str) -> Path | None:
     """The file of that name in a folder, or its compressed form."""
-    candidates = (folder / f"{name}{suffix}" for suffix in ("", *_SUFFIXES))
-    return next((path for path in candidates if path.is_file()), None)
+    return next(filter(Path.is_file, (folder / f"{name}{suffix}" for suffix in ("", *_SUFFIXES))), None)
 
 
 def required_file(folder: Path, name: str) -> Path:
@@ -202,8 +199,11 @@ def _chunks(file: IO[bytes], path: Path, kind: str | None, size: int) -> Iterato
         return
     packed = file.seek(0, os.SEEK_END)
     file.seek(0)
-    chunks = _gunzip(file, path, size) if kind == "gzip" else _frames(file, path, kind, size)
-    yield from within_limit(chunks, packed, kind, path)
+    unpacked = 0
+    for chunk in _gunzip(file, path, size) if kind == "gzip" else _frames(file, path, kind, size):
+        unpacked += len(chunk)
+        check_unpacked(unpacked, packed, kind, path)
+        yield chunk
 
 
 def _gunzip(file: IO[bytes], path: Path, size: int) -> Iterator[bytes]:
@@ -225,9 +225,9 @@ def _gunzip(file: IO[bytes], path: Path, size: int) -> Iterator[bytes]:
         while chunk := reader.read(size):
             yield chunk
     except EOFError:
-        raise _truncated(path, "gzip") from None
+        raise _incomplete(path, "gzip") from None
     except (broken, zlib.error, OSError) as error:
-        raise _damaged(path, "gzip", error) from None
+        raise _incomplete(path, "gzip", error) from None
 
 
 def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes]:
@@ -250,40 +250,31 @@ def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes
                     packed = frame.unused_data or b""
                     frame, started = new(), False
     except broken as error:
-        raise _damaged(path, kind, error) from None
+        raise _incomplete(path, kind, error) from None
     if started:
-        raise _truncated(path, kind)
+        raise _incomplete(path, kind)
     if pending_size:
         yield b"".join(pending)
 
 
-def _truncated(path: Path, kind: str) -> InputError:
-    return InputError(
-        f"the {kind} data is truncated: its end marker is missing (an interrupted copy or download?). "
-        "Nothing was read; get a complete copy.",
-        path,
-    )
-
-
-def _damaged(path: Path, kind: str, error: Exception) -> InputError:
-    return InputError(f"the {kind} data is damaged ({error}). Nothing was read; get a complete copy.", path)
+def _incomplete(path: Path, kind: str, error: Exception | None = None) -> InputError:
+    """The error for compressed data that is damaged or, without an error of its reader, truncated."""
+    truncated = "truncated: its end marker is missing (an interrupted copy or download?)"
+    how = truncated if error is None else f"damaged ({error})"
+    return InputError(f"the {kind} data is {how}. Nothing was read; get a complete copy.", path)
 
 
 def _zstandard() -> tuple[Callable[[], Any], type[Exception], Callable[[bytes], bytes]]:
     """The decompressor, the error it raises and the compressor: of Python 3.14, or of zstandard."""
-    try:
+    with suppress(ImportError):
         # In the standard library of Python 3.14, which type checkers of an older Python do not know.
         zstd = import_module("compression.zstd")
         return zstd.ZstdDecompressor, zstd.ZstdError, zstd.compress
-    except ImportError:
-        pass
     try:
         import zstandard
     except ImportError:
-        raise InputError(
-            "Zstandard files (.zst) need the package zstandard: pip install 'steelyard[zstd]', "
-            "or decompress the file first."
-        ) from None
+        problem = "Zstandard files (.zst) need the package zstandard"
+        raise InputError(f"{problem}: pip install 'steelyard[zstd]', or decompress the file first.") from None
     return (zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError, zstandard.ZstdCompressor().compress)
 
 
@@ -346,7 +337,10 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode(path))
+        # The mode of the file that is replaced, or that of a new file of this user.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~mask)
         os.replace(temporary, path)
     except BaseException as error:
         os.unlink(temporary)
@@ -358,10 +352,7 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def hold(file: IO[Any]) -> bool:
-    """Lock an open file until it is closed or the process ends; False if another process holds it.
-
-    Where there are no such locks, nothing is held.
-    """
+    """Lock an open file, where there are locks, until it is closed or the process ends; False if another holds it."""
     try:
         import fcntl
 
@@ -374,15 +365,6 @@ def hold(file: IO[Any]) -> bool:
 def not_written(path: Path, error: OSError) -> InputError:
     """The error for a file that could not be written: the disk is full, the folder is read-only."""
     return InputError(f"cannot be written ({error.strerror or error}); what was there before is unchanged.", path)
-
-
-def _mode(path: Path) -> int:
-    """The mode of the file that is replaced, or that of a new file of this user."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 UNNAMED = "run"

@@ -191,10 +191,9 @@ def detect(source: Source, columns: Mapping[str, str] | None = None, kind: Kind 
             if not columns or form is None:
                 raise
             return _by_roles(shape, form, columns, kind)
-        is_table = detected.format in ("csv", "tsv", "parquet", "jsonl") or (
-            detected.format == "json" and shape.form == "json"
-        )
-        return _by_roles(shape, detected.format, columns, kind) if columns and is_table else detected
+        found = detected.format
+        is_table = found in ("csv", "tsv", "parquet", "jsonl") or found == shape.form == "json"
+        return _by_roles(shape, found, columns, kind) if columns and is_table else detected
 
 
 def _by_content(shape: Shape) -> Detected:

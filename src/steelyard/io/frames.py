@@ -36,10 +36,8 @@ def qrels_of_frame(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
     query_ids = table["query_id"].unique(maintain_order=True).to_list()
     judged = table.drop_nulls("doc_id")
     flat = judged["target"].null_count() == judged.height and bool(judged["grade"].is_finite().all())
-    if flat and not judged.select("query_id", "doc_id").is_duplicated().any():
-        qrels = flat_qrels(judged, query_ids)
-    else:
-        qrels = Qrels.from_rows(judged.rows(), query_ids)
+    once = flat and not judged.select("query_id", "doc_id").is_duplicated().any()
+    qrels = flat_qrels(judged, query_ids) if once else Qrels.from_rows(judged.rows(), query_ids)
     if find_name(frame.columns, "grade", columns.get("grade"), required=False) is None:
         notes.append(note("no-grades"))
     if not qrels.has_targets and judged.height > len(qrels):
@@ -141,10 +139,8 @@ def runs_of_frame(source: Any) -> dict[str, pl.DataFrame]:
     frame = as_polars(source)
     column = first_named(frame.columns, RUN_NAMES)
     if column is None:
-        raise InputError(
-            f"one frame, and none of its columns ({', '.join(frame.columns)}) names the run; call it run, or pass a "
-            "mapping of name to frame."
-        )
+        problem = f"one frame, and none of its columns ({', '.join(frame.columns)}) names the run"
+        raise InputError(f"{problem}; call it run, or pass a mapping of name to frame.")
     names = frame[column].cast(pl.String)
     if names.null_count():
         raise empty_ids_error(column, "run", names.null_count(), [])
@@ -159,10 +155,8 @@ def _refuse_several_runs(frame: pl.DataFrame, query: str | None) -> None:
     if frame.group_by(query).agg(pl.col(column).n_unique())[column].max() == 1:
         return
     names = frame[column].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
-    raise InputError(
-        f"the column {column!r} names {counted(len(names), 'run')} ({listed(names, SHOWN_NAMES)}); expected one. "
-        "Select the rows of one; compare(qrels, frame) compares the runs of a frame."
-    )
+    problem = f"the column {column!r} names {counted(len(names), 'run')} ({listed(names, SHOWN_NAMES)}); expected one"
+    raise InputError(f"{problem}. Select the rows of one; compare(qrels, frame) compares the runs of a frame.")
 
 
 def is_constant(series: pl.Series) -> bool:
@@ -213,8 +207,7 @@ def _is_ranked(table: pl.DataFrame) -> bool:
 
 
 def _nulls(frame: pl.DataFrame, dtype: Any) -> pl.Series:
-    nulls: pl.Series = pl.Series([None], dtype=dtype).new_from_index(0, frame.height)
-    return nulls
+    return pl.repeat(None, frame.height, dtype=dtype, eager=True)
 
 
 def _check_rows(table: pl.DataFrame, good: pl.Expr, problem: str) -> None:
@@ -276,12 +269,10 @@ def empty_ids_error(column: str, role: str, total: int, rows: Sequence[str]) -> 
 def not_numbers_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
     """Text where a number is expected."""
     headline = f"column {column!r} ({role}) does not hold a number in {counted(total, 'row')}:"
-    advice = f"Fix them, or name another column ({role}=...)."
-    return InputError.of_problems(headline, rows, advice, total=total)
+    return InputError.of_problems(headline, rows, f"Fix them, or name another column ({role}=...).", total=total)
 
 
 def not_ids_error(column: str, role: str, kind: str) -> InputError:
     """A column of ids that are neither text nor whole numbers."""
-    return InputError(
-        f"column {column!r} ({role}) holds {kind}; expected text or whole numbers. Convert the column, or name another."
-    )
+    expected = "expected text or whole numbers. Convert the column, or name another."
+    return InputError(f"column {column!r} ({role}) holds {kind}; {expected}")

@@ -26,9 +26,8 @@ def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
         raise InputError(f"ir_datasets has no dataset {name!r}.{did_you_mean(name, known)}") from None
     lacking = [part for part in ("docs", "queries", "qrels") if not getattr(source, f"has_{part}")()]
     if lacking:
-        raise InputError(
-            f"ir_datasets:{name} has no {' and no '.join(lacking)}; name a subset that has them, as {name}/test."
-        )
+        absent = " and no ".join(lacking)
+        raise InputError(f"ir_datasets:{name} has no {absent}; name a subset that has them, as {name}/test.")
     documents, queries = CorpusBuilder(), QueriesBuilder()
     for doc in source.docs_iter():
         text = _text(doc, ("text", "body", "abstract", "contents"))
@@ -37,9 +36,8 @@ def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
         queries.add(query.query_id, _text(query, ("text", "title", "query")))
     rows: list[Row] = []
     for judged in source.qrels_iter():
-        subtopic = getattr(judged, "subtopic_id", None)
-        target = None if subtopic is None else str(subtopic)
-        rows.append((judged.query_id, judged.doc_id, float(judged.relevance), target))
+        target = getattr(judged, "subtopic_id", None)
+        rows.append((judged.query_id, judged.doc_id, float(judged.relevance), None if target is None else str(target)))
     qrels, findings = qrels_of_rows(rows)
     return assemble(name, documents, queries, qrels, unjudged, (), findings)
 

@@ -117,10 +117,8 @@ def one_score_each(query: str, rows: list[tuple[str, float | None]]) -> dict[str
     if len(scores) < len(rows):
         docs = [doc for doc, _ in rows]
         twice = next(doc for doc in docs if docs.count(doc) > 1)
-        raise InputError(
-            f"query {query!r}: document {twice!r} occurs twice, and a JSON object holds one score per document. "
-            "Write 'trec-run', 'csv' or 'parquet', or remove the repeats."
-        )
+        problem = f"query {query!r}: document {twice!r} occurs twice, and a JSON object holds one score per document"
+        raise InputError(f"{problem}. Write 'trec-run', 'csv' or 'parquet', or remove the repeats.")
     return scores
 
 
@@ -139,10 +137,7 @@ def object_of_queries(content: Any) -> dict[str, Any]:
 
 
 def rows_by_query(run: Run, frame: pl.DataFrame | None = None) -> dict[str, list[tuple[str, float | None]]]:
-    """Each query's (document, score) rows, those of `frame` or of the run.
-
-    By default best first where the run has its own order, otherwise in file order.
-    """
+    """Each query's (document, score) rows, of `frame` or the run's: best first if it has its own order, or as read."""
     if frame is None:
         frame = run.frame if run.ordered else run.table
     rows: dict[str, list[tuple[str, float | None]]] = {query: [] for query in run.queries}
@@ -172,10 +167,8 @@ def _dumps(value: Any) -> str:
 def _detect_records(shape: Shape, format: str) -> Detected:
     kind = kind_of_records(shape.names)
     if kind is None:
-        raise InputError(
-            f"the records hold no query and documents; their names are {', '.join(shape.names) or 'none'}. "
-            f"Call them query_id and doc_id, or {name_them()}"
-        )
+        problem = f"the records hold no query and documents; their names are {', '.join(shape.names) or 'none'}"
+        raise InputError(f"{problem}. Call them query_id and doc_id, or {name_them()}")
     return Detected(kind, format, "qrels" if kind == "qrels" else "run")
 
 
@@ -183,9 +176,8 @@ def _detect(shape: Shape) -> Detected | None:
     """{query: ...}: objects of whole numbers, and lists of lists or of grades, are likely qrels, others a run."""
     if shape.form != "object":
         return _detect_records(shape, "json") if shape.form == "json" else None
-    content = object_of_queries(shape.source.json)
     run, qrels = Detected("run", "json", "run"), Detected("qrels", "json", "qrels")
-    values = [value for value in content.values() if value]
+    values = [value for value in object_of_queries(shape.source.json).values() if value]
     if any(isinstance(value, dict) and list in set(map(type, value.values())) for value in values):
         return qrels
     items = [item for value in values if isinstance(value, list) for item in value]

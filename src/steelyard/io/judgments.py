@@ -18,6 +18,8 @@ from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
+_FIELDS = {"query_id", "doc_id", "grade", "judge"}
+
 
 def read_judgments(path: Path, judge: str | None = None) -> Judgments:
     """The judgments of a file. `judge` names the judge of lines that name none."""
@@ -48,18 +50,9 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 def is_judgments_file(path: str | Path) -> bool:
     """Whether the first line is one of a judgments file."""
     try:
-        return _is_judgments_line(Source(Path(path)).first_line)
+        return Source(Path(path)).first_object.keys() >= _FIELDS
     except InputError:
         return False
-
-
-def _is_judgments_line(line: str) -> bool:
-    """Whether a line is an object with query_id, doc_id, grade and judge."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and {"query_id", "doc_id", "grade", "judge"} <= record.keys()
 
 
 def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgment], tuple[Note, ...]]:
@@ -78,7 +71,10 @@ def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgmen
         except RecursionError:
             wrong.append(f"line {number}: nested too deeply")
         except ValueError as error:
-            if _unfinished(line, error, last=number == len(lines)):
+            # The beginning of an object that was not written to its end.
+            cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
+            ended = number < len(lines) and line.rstrip().endswith(b"}") and not cut
+            if line.lstrip().startswith(b"{") and not ended:
                 torn.append(number)
             else:
                 wrong.append(f"line {number}: not a JSON object ({error})")
@@ -120,16 +116,9 @@ def _in_time(lines: list[Judgment]) -> tuple[list[Judgment], list[str], int]:
     return [line for line in placed if line is not None], list(joined), conflicts
 
 
-def _unfinished(line: bytes, error: ValueError, last: bool) -> bool:
-    """Whether a line is the beginning of an object that was not written to its end."""
-    cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
-    return line.lstrip().startswith(b"{") and (last or not line.rstrip().endswith(b"}") or cut)
-
-
 def _detect(shape: Shape) -> Detected | None:
-    if shape.form != "jsonl" or not _is_judgments_line(shape.source.first_line):
-        return None
-    return Detected("qrels", "judgments", "qrels")
+    is_judgments = shape.form == "jsonl" and shape.source.first_object.keys() >= _FIELDS
+    return Detected("qrels", "judgments", "qrels") if is_judgments else None
 
 
 FORMATS = (

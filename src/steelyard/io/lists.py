@@ -80,9 +80,8 @@ def _plain_qrels(query_ids: list[str], values: list[Any]) -> Qrels | None:
     if grades is None and sum(sizes) != sum(map(len, map(set, values))):
         return None
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    return Qrels.from_columns(
-        JudgedDocs(query_ids, starts, doc_ids), np.ones(len(doc_ids)) if grades is None else grades
-    )
+    grades = np.ones(len(doc_ids)) if grades is None else grades
+    return Qrels.from_columns(JudgedDocs(query_ids, starts, doc_ids), grades)
 
 
 def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any], notes: Iterable[Note] = ()) -> Qrels:
@@ -136,22 +135,18 @@ def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row
     part_of: dict[str, str] = {}
     for part, listed in parts.items():
         if part not in PARTS:
-            raise InputError(
-                f"{where}: unknown part {part!r}; expected lists under {', '.join(PARTS)}."
-                f"{did_you_mean(str(part), PARTS)}"
-            )
+            problem = f"{where}: unknown part {part!r}; expected lists under {', '.join(PARTS)}"
+            raise InputError(f"{problem}.{did_you_mean(str(part), PARTS)}")
         if not isinstance(listed, _LISTS):
             raise InputError(f"{where}: {part} is {kind_of(listed)}; expected a list of document ids.")
         if part == "targets":
             judged = _rows_of_targets(query, [[one] if isinstance(one, str) else one for one in listed], where)
         else:
-            ids = text_ids(listed, "document id", f"{where}, {part}")
-            judged = [(query, doc, PARTS[part], None) for doc in ids]
+            judged = [(query, doc, PARTS[part], None) for doc in text_ids(listed, "document id", f"{where}, {part}")]
         for _, doc, _, _ in judged:
             if part_of.setdefault(doc, part) != part:
-                raise InputError(
-                    f"{where}: document {doc!r} is listed under {part_of[doc]} and under {part}; keep one of them."
-                )
+                both = f"{part_of[doc]} and under {part}"
+                raise InputError(f"{where}: document {doc!r} is listed under {both}; keep one of them.")
         rows += judged
     return rows
 
@@ -186,10 +181,8 @@ def _graded_target(group: Mapping[Any, Any], place: str) -> tuple[list[str], lis
     grades = _grades(ids, list(group.values()))
     distractor = next((doc for doc, grade in zip(ids, grades, strict=True) if grade < 0), None)
     if distractor is not None:
-        raise InputError(
-            f"{place}: document {distractor!r} has a grade below 0, and a distractor satisfies no target; "
-            "list it separately: {'targets': [..], 'distractors': [..]}."
-        )
+        problem = f"{place}: document {distractor!r} has a grade below 0, and a distractor satisfies no target"
+        raise InputError(f"{problem}; list it separately: {{'targets': [..], 'distractors': [..]}}.")
     return ids, grades
 
 
@@ -252,10 +245,8 @@ def run_of_mapping(source: Mapping[Any, Any], name: str | None = None) -> Run:
         elif isinstance(listed, Sequence) and not isinstance(listed, (str, bytes)):
             copied[query] = _ranked_list(listed, where)
         else:
-            raise InputError(
-                f"{where} is {kind_of(listed)}; expected a mapping of document id to score, "
-                "a list of ids, best first, or a list of (id, score) pairs."
-            )
+            problem = f"{where} is {kind_of(listed)}; expected a mapping of document id to score,"
+            raise InputError(f"{problem} a list of ids, best first, or a list of (id, score) pairs.")
         if ordered is not None and has_order != ordered and len(listed):
             raise InputError(f"{where} is in another form than the lists before it; use mappings or lists, not both.")
         ordered = has_order if len(listed) or ordered is None else ordered
@@ -311,9 +302,7 @@ def list_of(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return list(value)
-    if not isinstance(value, str):
-        return [value]
-    text = value.strip()
+    text = value.strip() if isinstance(value, str) else ""
     if not (text.startswith("[") and text.endswith("]")):
         return [value]
     import ast
@@ -329,10 +318,8 @@ def list_of(value: Any) -> Any:
             parsed = None
         # Python joins adjacent strings: ['a' 'b'], as numpy prints an array, would become one id.
         if parsed is not None and re.search(r"""['"]\s+['"]""", text):
-            raise InputError(
-                f"a cell holds a printed array, without commas: {shortened(text)!r}. Expected a list, as in "
-                f"{_EXAMPLE}; write the file as Parquet or JSON lines."
-            ) from None
+            problem = f"a cell holds a printed array, without commas: {shortened(text)!r}. Expected a list,"
+            raise InputError(f"{problem} as in {_EXAMPLE}; write the file as Parquet or JSON lines.") from None
     if not isinstance(parsed, list):
         raise InputError(f"a cell does not hold a list: {shortened(text)!r}; expected one as in {_EXAMPLE}.")
     return parsed

@@ -87,8 +87,7 @@ def _detect(shape: Shape) -> Detected | None:
 
 
 def _is_dataset(path: Path) -> bool:
-    is_json = path.is_file() and bare_name(path).suffix.lower() == ".json"
-    return is_json and not Source(path).start.startswith(b"[")
+    return path.is_file() and bare_name(path).suffix.lower() == ".json" and not Source(path).start.startswith(b"[")
 
 
 FORMATS = (

@@ -89,11 +89,6 @@ def run_bytes(run: Run) -> bytes:
     return "".join(f"{query}\t{doc}\t{rank}\n" for query, doc, rank in rows).encode()
 
 
-def qrels_bytes(qrels: Qrels) -> bytes:
-    """The qrels, separated by tabs."""
-    return trec.qrels_bytes(qrels).replace(b" ", b"\t")
-
-
 def read_dataset(
     folder: Path,
     *,
@@ -193,7 +188,7 @@ def _add_query(queries: QueriesBuilder, fields: list[str]) -> None:
 def _detect(shape: Shape) -> Detected | None:
     if shape.line_shape != "three":
         return None
-    if is_ranked([fields for fields in shape.rows if len(fields) == 3], rank=2):
+    if is_ranked([fields for fields in shape.rows if len(fields) == 3]):
         return Detected("run", "msmarco", "run")
     return Detected("either", "msmarco", "qrels", note("three-columns"))
 
@@ -209,7 +204,7 @@ FORMATS = (
         description="runs: query document rank; qrels: query 0 document grade",
         detect=_detect,
         reads={"run": read_run, "qrels": read_qrels},
-        writes={"run": run_bytes, "qrels": qrels_bytes},
+        writes={"run": run_bytes, "qrels": lambda qrels: trec.qrels_bytes(qrels).replace(b" ", b"\t")},
         scores="dropped",
         dataset=Layout(read_dataset, _is_dataset, "collection.tsv, queries.tsv and qrels.tsv"),
     ),

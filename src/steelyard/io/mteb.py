@@ -41,9 +41,8 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
         chosen[level] = _choose(list(predictions), level, columns.get(level))
         predictions = predictions[chosen[level]]
     if depth(predictions) != 2:
-        raise InputError(
-            "not a file of MTEB predictions; expected {query: {document: score}}, alone or under subset and split."
-        )
+        expected = "{query: {document: score}}, alone or under subset and split"
+        raise InputError(f"not a file of MTEB predictions; expected {expected}.")
     model = meta.get("model_name") if isinstance(meta, dict) else None
     name = model if isinstance(model, str) and model else run_name(source.path)
     run = run_of_lists(list(predictions), list(predictions.values()), None, name)
@@ -67,10 +66,9 @@ def depth(content: Any) -> int:
 
 
 def _choose(names: list[str], level: str, named: str | None) -> str:
-    if named is None and len(names) == 1:
-        return names[0]
-    if named is not None and named in names:
-        return named
+    chosen = names[0] if named is None and len(names) == 1 else named
+    if chosen is not None and chosen in names:
+        return chosen
     problem = f"{len(names)} {level}s in one file" if named is None else f"no {level} {named!r}"
     near = did_you_mean(named, names) if named is not None else ""
     raise InputError(f"{problem}; name one of {', '.join(names)} ({level}=...).{near}")
@@ -95,10 +93,8 @@ def read_results(path: Path) -> list[Published]:
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     results = [result for file in files if file.name != MODEL_META for result in _results_of(file, path.is_file())]
     if not results:
-        raise InputError(
-            f"{path} has no MTEB results; expected JSON files with `task_name` and `scores`, as MTEB writes them to "
-            "results/MODEL/REVISION/TASK.json."
-        )
+        problem = f"{path} has no MTEB results; expected JSON files with `task_name` and `scores`"
+        raise InputError(f"{problem}, as MTEB writes them to results/MODEL/REVISION/TASK.json.")
     revisions: dict[str, set[str]] = {}
     for result, revision in results:
         revisions.setdefault(result.run, set()).add(revision)

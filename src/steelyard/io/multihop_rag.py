@@ -99,8 +99,7 @@ def read_evidence(records: Sequence[Mapping[str, Any]]) -> Evidence:
     evidence: dict[str, Any] = {}
     for query, record in zip(queries, records, strict=True):
         facts = [{"fact": _text(piece, "fact", query)} for piece in record.get("evidence_list") or []]
-        null = str(record.get("question_type", "")).startswith("null")
-        evidence[query] = facts or (None if null else [])
+        evidence[query] = facts or (None if str(record.get("question_type", "")).startswith("null") else [])
     return Evidence(evidence, notes=notes)
 
 
@@ -141,9 +140,7 @@ def _records(path: Path, text: str, expected: str) -> list[dict[str, Any]]:
     content = Source(path).json
     if not isinstance(content, list) or not content:
         raise InputError(f"{'an empty list' if content == [] else kind_of(content)}. {expected}", path)
-    problems = [
-        f"entry {number:,}: {problem}" for number, item in enumerate(content, 1) if (problem := _wrong(item, text))
-    ]
+    problems = [f"entry {n:,}: {problem}" for n, item in enumerate(content, 1) if (problem := _wrong(item, text))]
     if problems:
         headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
         raise InputError.of_problems(headline, problems, expected, path)

@@ -51,9 +51,10 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
             raise InputError("expected a table of runs and datasets: CSV, TSV or Markdown, with a header.")
         head = [name.strip() for name in rows[0]]
         lower = [name.lower() for name in head]
-        dataset = next((place for place, name in enumerate(lower) if name in DATASET_NAMES), None)
-        run = next((place for place, name in enumerate(lower) if name in _RUNS), None)
-        value = next((place for place, name in enumerate(lower) if name in _VALUES), None)
+        dataset, run, value = (
+            next((place for place, name in enumerate(lower) if name in names), None)
+            for names in (DATASET_NAMES, _RUNS, _VALUES)
+        )
         notes: list[Note] = []
         found: list[_Cell]
         if dataset is not None and run is not None and value is not None:
@@ -65,10 +66,8 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
             if left_out:
                 notes.append(note("across-left-out", source=path.name, names=left_out))
         else:
-            raise InputError(
-                f"its first column is {head[0]!r}; expected `dataset` (one row per dataset) or `model` (one row per "
-                "run)."
-            )
+            problem = f"its first column is {head[0]!r}"
+            raise InputError(f"{problem}; expected `dataset` (one row per dataset) or `model` (one row per run).")
         values = [
             Published(name, on, {"": number}, 1, str(path))
             for name, on, text, row in found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from steelyard.evidence.evidence import Evidence
@@ -11,12 +12,6 @@ from steelyard.io.lists import qrels_of_lists
 from steelyard.io.records import NamedColumns, json_list, listed_rows, listed_run
 from steelyard.io.text import Source
 from steelyard.qrels import Qrels
-from steelyard.run import Run
-
-
-def read_run(source: Source, columns: Mapping[str, str]) -> Run:
-    """The retrieved contexts, in the order of their lists."""
-    return listed_run(source, columns, "retrieved_context_ids", "a ragas table")
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
@@ -43,7 +38,7 @@ FORMATS = (
         detect=lambda shape: run_or_qrels(
             "ragas", "retrieved_context_ids" in shape.names, "reference_context_ids" in shape.names
         ),
-        reads={"run": read_run, "qrels": read_qrels},
+        reads={"run": partial(listed_run, name="retrieved_context_ids", called="a ragas table"), "qrels": read_qrels},
         evidence=EvidenceReader(read_evidence, ("reference_contexts",)),
     ),
 )

@@ -79,8 +79,7 @@ def _detect_lz4(shape: Shape) -> Detected | None:
     """LZ4 in LZ4 is how ranx compresses; whole numbers are read as grades."""
     if shape.form != "lz4":
         return None
-    lists = lz4_content(shape.source).values()
-    whole = all(isinstance(value, int) for values in lists for value in values.values())
+    whole = all(isinstance(value, int) for values in lz4_content(shape.source).values() for value in values.values())
     return Detected("either", "ranx-lz4", "qrels" if whole else "run")
 
 

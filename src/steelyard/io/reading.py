@@ -71,13 +71,11 @@ def _write(content: Run | Qrels, path: Path, format: str | None, kind: Kind) -> 
         write_file(path, entry.writes[kind](content), entry.packed)
 
 
-def _format(
-    source: Source, format: str | None, kind: Kind, columns: Mapping[str, str]
-) -> tuple[Format, tuple[Note, ...]]:
+def _format(source: Source, name: str | None, kind: Kind, named: Mapping[str, str]) -> tuple[Format, tuple[Note, ...]]:
     """The format to read, and the notes on how it was chosen."""
-    if format is not None:
-        return format_named(format, kind, "reads"), ()
-    detected = detect(source, columns, kind)
+    if name is not None:
+        return format_named(name, kind, "reads"), ()
+    detected = detect(source, named, kind)
     if detected.kind not in (kind, "either"):
         hint = in_words(" Are the two files swapped? format=... selects a format.", " Are the two files swapped?")
         held = f"{singular('qrels' if kind == 'run' else 'run')} (format {detected.format})"

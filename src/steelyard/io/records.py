@@ -67,9 +67,7 @@ class NamedColumns:
 
     def column(self, name: str) -> list[Any]:
         """The values of a column; None in records that do not have it."""
-        if self.records is None:
-            return self._frame[name].to_list()
-        return [record.get(name) for record in self.records]
+        return self._frame[name].to_list() if self.records is None else [record.get(name) for record in self.records]
 
     def list_column(self, named: str | None, usual: Sequence[str]) -> str | None:
         """The column that holds each query's documents as a list, if there is one.
@@ -136,9 +134,7 @@ def _numbers(name: str, role: str, values: Sequence[Any]) -> pl.Series:
             return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
     except OverflowError:
         pass
-    wrong = next(
-        value for value in values if value is not None and not isinstance(value, float) and not is_number(value)
-    )
+    wrong = next(each for each in values if each is not None and not isinstance(each, float) and not is_number(each))
     raise InputError(f"the field {name!r} ({role}) holds {wrong!r}; expected numbers.")
 
 
@@ -263,18 +259,13 @@ def _read_exactly(block: bytes, frame: pl.DataFrame, kinds: Mapping[str, type]) 
 def listed_rows(
     source: Source, columns: Mapping[str, str], name: str, holds: str, called: str
 ) -> tuple[NamedColumns, list[str], tuple[Note, ...]]:
-    """A tool's rows, of which the column `name` holds lists; the query of each row; and notes.
-
-    Errors use `holds`, the content of the column, and `called`, the kind of file.
-    """
+    """A tool's rows, of which the column `name` holds lists; their queries; notes. `holds`, `called`: for errors."""
     check_roles(columns, ("query_id",), called)
     rows = rows_of_file(source)
     table = NamedColumns([rows] if isinstance(rows, dict) else rows)
     if name not in table.names:
-        raise InputError(
-            f"no column {name!r}, which holds {holds}; the columns are {', '.join(table.names)}."
-            f"{did_you_mean(name, table.names)}"
-        )
+        problem = f"no column {name!r}, which holds {holds}; the columns are {', '.join(table.names)}"
+        raise InputError(f"{problem}.{did_you_mean(name, table.names)}")
     return table, *table.query_ids(columns.get("query_id"))
 
 

@@ -110,14 +110,14 @@ def split_names(line: str, separator: str) -> list[str]:
     return [name.strip().strip('"') for name in line.split(separator)]
 
 
-def is_ranked(rows: Sequence[list[bytes]], rank: int) -> bool:
-    """Whether a column counts 1, 2, 3, ... in each query (column 0), and some query has two documents or more.
+def is_ranked(rows: Sequence[list[bytes]]) -> bool:
+    """Whether column 2 counts 1, 2, 3, ... in each query (column 0), and some query has two documents or more.
 
     The last of several queries is not looked at: the end of the head may cut it.
     """
     ranks: dict[bytes, list[float | None]] = {}
     for fields in rows:
-        ranks.setdefault(fields[0], []).append(number(fields[rank]))
+        ranks.setdefault(fields[0], []).append(number(fields[2]))
     listed = list(ranks.values())
     counts = all(set(column) == set(range(1, len(column) + 1)) for column in (listed[:-1] or listed))
     return counts and max(map(len, listed), default=0) > 1
@@ -162,13 +162,8 @@ def is_pool(source: Source) -> bool:
     """Whether a file is a pool, also where its first line, which records how it was made, was removed."""
     if not source.start.startswith(b"{"):
         return False
-    if is_pool_header(source.first_line):
-        return True
-    try:
-        row = json.loads(source.first_line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(row, dict) and row.keys() >= _POOL_FIELDS and "grade" not in row
+    row = source.first_object
+    return is_pool_header(source.first_line) or (row.keys() >= _POOL_FIELDS and "grade" not in row)
 
 
 def is_pool_header(line: str) -> bool:

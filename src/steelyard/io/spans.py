@@ -79,11 +79,9 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
         elif any(steps.values()):
             unmatched.append(_question(found))
     if not last and unmatched:
-        raise InputError(
-            f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}. Set the attribute "
-            "metadata.query_id of a span, or give the texts of the queries (--set queries=FILE).",
-            path,
-        )
+        problem = f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}"
+        advice = "Set the attribute metadata.query_id of a span, or give the texts of the queries (--set queries=FILE)"
+        raise InputError(f"{problem}. {advice}.", path)
     if not last:
         raise InputError(
             f"has {counted(len(spans), 'span')}, and none is of a retriever or a reranker with documents; expected the "
@@ -107,16 +105,13 @@ def _spans(line: Any, where: str) -> Iterator[Span]:
     if not isinstance(line, Mapping):
         raise InputError(f"{where}: expected a JSON object with a span.")
     if "resourceSpans" in line:
-        for resource in _dicts(line["resourceSpans"]):
-            for scope in _dicts(resource.get("scopeSpans")):
-                for given in _dicts(scope.get("spans")):
-                    pairs = _dicts(given.get("attributes"))
-                    own = _flat({str(each.get("key")): _otlp_value(each.get("value")) for each in pairs})
-                    trace, span, parent, start = (
-                        str(given.get(name) or "")
-                        for name in ("traceId", "spanId", "parentSpanId", "startTimeUnixNano")
-                    )
-                    yield Span(trace, span, parent, start, own)
+        scopes = [each for one in _dicts(line["resourceSpans"]) for each in _dicts(one.get("scopeSpans"))]
+        names = ("traceId", "spanId", "parentSpanId", "startTimeUnixNano")
+        for given in (each for scope in scopes for each in _dicts(scope.get("spans"))):
+            pairs = _dicts(given.get("attributes"))
+            own = _flat({str(each.get("key")): _otlp_value(each.get("value")) for each in pairs})
+            trace, span, parent, start = (str(given.get(name) or "") for name in names)
+            yield Span(trace, span, parent, start, own)
         return
     flat = _flat({key: value for key, value in line.items() if key != "attributes"})
     nested = line.get("attributes")
@@ -198,12 +193,10 @@ def _documents(span: Span) -> list[str]:
                 ids.setdefault(int(found[1]), None)
                 if found[2] in ("document.id", "id") and value is not None:
                     ids[int(found[1])] = str(value)
-        for place in sorted(ids):
-            if ids[place] is None:
-                raise InputError(
-                    f"span {span.id}: document {place + 1} of {prefix} has no document.id; give the documents of the "
-                    "retriever the ids of the qrels."
-                )
+        unnamed = min((place for place, doc in ids.items() if doc is None), default=None)
+        if unnamed is not None:
+            problem = f"span {span.id}: document {unnamed + 1} of {prefix} has no document.id"
+            raise InputError(f"{problem}; give the documents of the retriever the ids of the qrels.")
         if ids:
             return [str(ids[place]) for place in sorted(ids)]
     return []

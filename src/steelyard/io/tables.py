@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,19 +94,6 @@ def _parquet_run_bytes(run: Run) -> bytes:
 _ID_NAMES = ("_id", "id", *NAMES["doc_id"])
 
 
-@dataclass(frozen=True)
-class _Roles:
-    """The columns of each role."""
-
-    queries: list[str]
-    document: list[str]
-    id: str | None
-    title: str | None
-    relevant: str | None
-    distractors: str | None
-    columns: list[str]
-
-
 def read_table_dataset(
     path: Path,
     *,
@@ -137,8 +123,10 @@ def read_table_dataset(
     named = {"queries": queries, "document": document, "id": id, "title": title, "columns": columns}
     rows = [{name: value or "" for name, value in row.items()} for row in frame.iter_rows(named=True)]
     with errors_name(path):
-        roles = _roles(frame.columns, {**named, "relevant": relevant, "distractors": distractors})
-        _refuse_questions_as_documents(roles, rows)
+        named |= {"relevant": relevant, "distractors": distractors}
+        queries, document, columns, (id, title, relevant, distractors) = _roles(frame.columns, named)
+        if relevant is None:
+            _refuse_questions_as_documents(queries, document, id, rows)
         documents, builder = CorpusBuilder(), QueriesBuilder()
         judgments: list[Row] = []
         query_ids: list[str] = []
@@ -147,70 +135,69 @@ def read_table_dataset(
         counts: Counter[str] = Counter()
         seen: set[tuple[str, str]] = set()
         for number, row in enumerate(rows):
-            text = separator.join(filter(None, (row[name] or empty for name in roles.document)))
-            doc_id = row[roles.id] if roles.id else first.setdefault(text, str(number))
+            text = separator.join(filter(None, (row[name] or empty for name in document)))
+            doc_id = row[id] if id else first.setdefault(text, str(number))
             if not doc_id:
-                problems.append(f"row {number + 1:,}: {roles.id} (id) is empty")
+                problems.append(f"row {number + 1:,}: {id} (id) is empty")
                 continue
             if (doc_id, text) not in seen:
                 seen.add((doc_id, text))
-                documents.add(doc_id, text, row[roles.title] if roles.title else "")
+                documents.add(doc_id, text, row[title] if title else "")
             try:
-                judged = _judged(row, doc_id, roles)
+                judged = _judged(row, doc_id, relevant, distractors)
             except InputError as error:
                 problems.append(f"row {number + 1:,}: {error}")
                 continue
-            for column in roles.queries:
+            for column in queries:
                 if row[column].strip():
                     counts[doc_id] += 1
                     query_ids.append(f"{doc_id}-{counts[doc_id]}")  # numbered within their document
-                    builder.add(query_ids[-1], row[column], {name: row[name] for name in roles.columns if row[name]})
+                    builder.add(query_ids[-1], row[column], {name: row[name] for name in columns if row[name]})
                     judgments += [(query_ids[-1], *each) for each in judged]
         if problems:
             expected = "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2']."
             raise InputError.of_problems(f"{counted(len(problems), 'row')} not as expected:", problems, expected)
         qrels, findings = qrels_of_rows(judgments, query_ids)
-        notes = [] if roles.id else [note("documents-numbered")]
+        notes = [] if id else [note("documents-numbered")]
         if len(seen) < len(rows):
             notes.append(note("rows-merged", count=len(rows) - len(seen)))
         return assemble(bare_name(path).stem, documents, builder, qrels, unjudged, notes, findings)
 
 
-def _refuse_questions_as_documents(roles: _Roles, rows: Sequence[Mapping[str, str]]) -> None:
+def _refuse_questions_as_documents(
+    queries: Sequence[str], document: Sequence[str], id: str | None, rows: Sequence[Mapping[str, str]]
+) -> None:
     """Raise if the documents are mostly their own queries: each would find itself, and every score be 1."""
-    own = [name for name in roles.document if name in roles.queries]
-    if not own or roles.relevant is not None:
-        return
-    others = [name for name in roles.document if name not in roles.queries and name != roles.id]
+    own = [name for name in document if name in queries]
+    others = [name for name in document if name not in queries and name != id]
     questions, content = (sum(len(row[name]) for row in rows for name in names) for names in (own, others))
-    if 2 * content < questions:
+    if own and 2 * content < questions:
         raise InputError(
-            f"the documents (document: {', '.join(roles.document)}) consist mostly of the questions "
+            f"the documents (document: {', '.join(document)}) consist mostly of the questions "
             f"({', '.join(own)}), so that every question would be its own relevant document. A list of questions "
             "without documents is `queries: FILE` in bench.yaml, in place of `dataset`; it needs no qrels."
         )
 
 
-def _judged(row: Mapping[str, str], doc_id: str, roles: _Roles) -> list[tuple[Any, float, str | None]]:
+def _judged(
+    row: Mapping[str, str], doc_id: str, relevant: str | None, distractors: str | None
+) -> list[tuple[Any, float, str | None]]:
     """The documents judged for the queries of a row: its own or those listed (a list is a target), and distractors."""
-    relevant, distractors = (
-        list_of(row[column]) if column is not None and row[column].strip() else []
-        for column in (roles.relevant, roles.distractors)
+    listed, wrong = (
+        list_of(row[column]) if column is not None and row[column].strip() else [] for column in (relevant, distractors)
     )
     judged: list[tuple[Any, float, str | None]] = []
-    for number, entry in enumerate(relevant if roles.relevant else [doc_id], start=1):
+    for number, entry in enumerate(listed if relevant else [doc_id], start=1):
         target = str(number) if isinstance(entry, list) else None
         judged += [(str(doc), 1.0, target) for doc in (entry if isinstance(entry, list) else [entry])]
-    return judged + [(doc if isinstance(doc, list) else str(doc), -1.0, None) for doc in distractors]
+    return judged + [(doc if isinstance(doc, list) else str(doc), -1.0, None) for doc in wrong]
 
 
-def _roles(header: Sequence[str], named: Mapping[str, Any]) -> _Roles:
-    """The columns named; an error if one does not exist."""
+def _roles(header: Sequence[str], named: Mapping[str, Any]) -> tuple[list[str], list[str], list[str], list[str | None]]:
+    """The columns of queries, of documents and to keep, and id, title, relevant and distractors, as far as named."""
     if not named["queries"]:
-        raise InputError(
-            f"name the columns that hold queries (queries=...). The columns are {_shown(header)}. "
-            "Other options: document, id, title, relevant, distractors, columns, separator, empty."
-        )
+        problem = f"name the columns that hold queries (queries=...). The columns are {_shown(header)}. Other options"
+        raise InputError(f"{problem}: document, id, title, relevant, distractors, columns, separator, empty.")
     single = {
         role: None if named[role] is None else _columns(header, role, named[role])[0]
         for role in ("id", "title", "relevant", "distractors")
@@ -227,7 +214,7 @@ def _roles(header: Sequence[str], named: Mapping[str, Any]) -> _Roles:
         cells = _columns(header, "document", document)
     if not cells:
         raise InputError("no column is left for the document; name some (document=...), or document='all'.")
-    return _Roles(queries=queries, document=cells, columns=columns, **single)
+    return queries, cells, columns, list(single.values())
 
 
 def _columns(header: Sequence[str], role: str, names: Any) -> list[str]:
@@ -260,10 +247,8 @@ def _detect(format: str, shape: Shape) -> Detected | None:
         return Detected(kind, format, "qrels" if kind == "qrels" or graded else "run")
     lists = run_or_qrels(format, bool(first_named(shape.names, RUN_LISTS)), bool(first_named(shape.names, QRELS_LISTS)))
     if lists is None:
-        raise InputError(
-            f"no columns hold query and document; the columns are {', '.join(shape.names)}. "
-            f"Call them query_id and doc_id, or {name_them()}"
-        )
+        problem = f"no columns hold query and document; the columns are {', '.join(shape.names)}"
+        raise InputError(f"{problem}. Call them query_id and doc_id, or {name_them()}")
     return lists
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.io.files import open_chunks, read_bytes, read_head
-from steelyard.io.unpacking import read_parquet
+from steelyard.io.unpacking import damaged_parquet, read_parquet
 from steelyard.lazy import polars as pl
 from steelyard.wording import counted
 
@@ -51,6 +51,17 @@ class Source:
     def first_line(self) -> str:
         """The first line that is not blank, as far as the head has it."""
         return self.start.split(b"\n", 1)[0].decode(errors="replace")
+
+    @property
+    def first_object(self) -> dict[str, Any]:
+        """The JSON object in the first line; an empty one if there is none."""
+        import json
+
+        try:
+            first = json.loads(self.first_line)
+        except (ValueError, RecursionError):
+            return {}
+        return first if isinstance(first, dict) else {}
 
     @cached_property
     def head_lines(self) -> list[bytes]:
@@ -107,8 +118,7 @@ class Source:
     @cached_property
     def records(self) -> list[Any]:
         """The records of a JSON list, or of JSON lines."""
-        listed: list[Any] = self.json if self.start.startswith(b"[") else self.jsonl
-        return listed
+        return list(self.json) if self.start.startswith(b"[") else self.jsonl
 
     @cached_property
     def parquet(self) -> pl.DataFrame:
@@ -116,12 +126,7 @@ class Source:
         try:
             return read_parquet(self.data, self.path)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            reason = str(error).partition("\n")[0]
-            raise InputError(
-                f"starts as a Parquet file but cannot be read as one ({reason}); it may be truncated: "
-                "get a complete copy.",
-                self.path,
-            ) from None
+            raise damaged_parquet(str(error).partition("\n")[0], self.path) from None
 
 
 def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
@@ -188,11 +193,8 @@ def parse_json(text: str, path: Path | None = None) -> Any:
     try:
         return json.loads(text, object_pairs_hook=unique_names)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"line {error.lineno:,}, column {error.colno:,}: not JSON ({error.msg}). "
-            "The file may be truncated, or have one object per line (format 'jsonl').",
-            path,
-        ) from None
+        problem = f"line {error.lineno:,}, column {error.colno:,}: not JSON ({error.msg}). The file may be truncated"
+        raise InputError(f"{problem}, or have one object per line (format 'jsonl').", path) from None
     except RecursionError:
         raise InputError("the JSON is nested too deep for qrels or a run.", path) from None
     except InputError as error:
@@ -296,9 +298,7 @@ def read_table(source: Source, separator: str) -> pl.DataFrame:
 
 def table_bytes(frame: pl.DataFrame, separator: str) -> bytes:
     """The table as text."""
-    buffer = io.BytesIO()
-    frame.write_csv(buffer, separator=separator)
-    return buffer.getvalue()
+    return frame.write_csv(separator=separator).encode()
 
 
 def _check_widths(source: Source, separator: str) -> None:

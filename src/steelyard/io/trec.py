@@ -22,7 +22,7 @@ from steelyard.io.files import read_bytes, run_name, unchanged
 from steelyard.io.formats import Detected, Format
 from steelyard.io.shapes import Shape, is_ranked
 from steelyard.io.text import Source
-from steelyard.io.white_space import finite, frame_columns, judgment_columns, line_numbers, number, shown
+from steelyard.io.white_space import finite, frame_columns, judgment_columns, number, shown
 from steelyard.lazy import polars as pl
 from steelyard.native import PIECE, kernel
 from steelyard.notes import Note, Severity, note
@@ -61,14 +61,11 @@ def check_run(fields: list[bytes]) -> str | None:
 
 def run_passes(frame: pl.DataFrame) -> bool:
     """Whether every line of a block passes `check_run`."""
-    numbers = frame.select(
-        score=pl.col("c4").cast(pl.Float64, strict=False), rank=pl.col("c3").cast(pl.Float64, strict=False)
-    )
+    numbers = frame.select(pl.col("c3", "c4").cast(pl.Float64, strict=False))  # rank and score
     shifted = pl.col("c2").is_in(["Q0", "q0"]) & ~pl.col("c1").is_in(["Q0", "q0"])
     return (
-        not numbers["rank"].null_count()
-        and not numbers["score"].null_count()
-        and bool(numbers["score"].is_finite().all())
+        not any(numbers.null_count().row(0))
+        and bool(numbers["c4"].is_finite().all())
         and not frame.select(shifted.any()).item()
     )
 
@@ -88,8 +85,7 @@ def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], tuple[Note, ...]]
     if native is None or not path.is_file():
         return None
     with path.open("rb") as file, unchanged(file, path):
-        size = os.fstat(file.fileno()).st_size
-        columns = native.read_columns(file.fileno(), size, os.cpu_count() or 1, PIECE)
+        columns = native.read_columns(file.fileno(), os.fstat(file.fileno()).st_size, os.cpu_count() or 1, PIECE)
     return None if isinstance(columns, int) else (pl.DataFrame(columns), columns.tags(), ())
 
 
@@ -235,7 +231,8 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def _disagreements(different: pl.DataFrame, source: Source) -> InputError:
     """The error for judgments that repeat an earlier one with another grade."""
-    lines = line_numbers(source.data)
+    numbered = enumerate(source.data.split(b"\n"), start=1)
+    lines = [place for place, line in numbered if (fields := line.split()) and not fields[0].startswith(b"#")]
     count = counted(different.height, "judgment disagrees", "judgments disagree")
     problems = [
         f"line {lines[row]:,}: query {query!r}, document {doc!r}: graded {grade:g}, and before {before:g}"
@@ -285,9 +282,8 @@ def diversity_qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, one line per document and target."""
     frame = rows_to_write(qrels, "trec-diversity", ("query_id", "doc_id", "target"))
     if not qrels.has_targets:
-        raise InputError(
-            "the qrels have no targets, and every line of a trec-diversity file names one. Write 'trec-qrels'."
-        )
+        problem = "the qrels have no targets, and every line of a trec-diversity file names one"
+        raise InputError(f"{problem}. Write 'trec-qrels'.")
     if frame.filter((pl.col("target") == "0") & (pl.col("grade") <= 0)).height:
         raise InputError(
             "a target is named '0' and judged 0 or less, which a trec-diversity file reads as no target. "
@@ -376,7 +372,7 @@ def _detect_qrels(shape: Shape) -> Detected | None:
     if shape.line_shape != "qrels":
         return None
     fours = [fields for fields in shape.rows if len(fields) == 4]
-    if is_ranked(fours, rank=2) and any((number(fields[3]) or 0.0) % 1 for fields in fours):
+    if is_ranked(fours) and any((number(fields[3]) or 0.0) % 1 for fields in fours):
         raise InputError(
             "four columns that look like query document rank score; expected a run of six "
             "(query Q0 document rank score tag) or a table with a header line that names its columns."
@@ -390,8 +386,7 @@ def _detect_diversity(shape: Shape) -> Detected | None:
         return None
     if not shape.source.whole_head:
         fours = [fields for line in shape.source.data.split(b"\n") if len(fields := line.split()) == 4]
-    detected = Detected("qrels", "trec-diversity", "qrels", note("read-as-subtopics"))
-    return detected if has_subtopics(fours) else None
+    return Detected("qrels", "trec-diversity", "qrels", note("read-as-subtopics")) if has_subtopics(fours) else None
 
 
 FORMATS = (

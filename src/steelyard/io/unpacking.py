@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +47,6 @@ def check_unpacked(size: int, packed: int, kind: str, path: Path | None) -> None
         )
 
 
-def within_limit(chunks: Iterable[bytes], packed: int, kind: str, path: Path) -> Iterator[bytes]:
-    """The chunks, as long as they are together within the limit."""
-    size = 0
-    for chunk in chunks:
-        size += len(chunk)
-        check_unpacked(size, packed, kind, path)
-        yield chunk
-
-
 def read_parquet(data: bytes, path: Path | None) -> pl.DataFrame:
     """The table of a Parquet file. Raises what polars raises, and InputError for one that polars must not see.
 
@@ -65,13 +55,17 @@ def read_parquet(data: bytes, path: Path | None) -> pl.DataFrame:
     try:
         size = _parquet_size(data)
     except (IndexError, KeyError, TypeError, ValueError, RecursionError):
-        raise InputError(
-            "starts as a Parquet file but cannot be read as one (its headers are damaged); it may be truncated: "
-            "get a complete copy.",
-            path,
-        ) from None
+        raise damaged_parquet("its headers are damaged", path) from None
     check_unpacked(size, len(data), "Parquet", path)
     return pl.read_parquet(io.BytesIO(data))
+
+
+def damaged_parquet(reason: str, path: Path | None) -> InputError:
+    """The error for a Parquet file that cannot be read."""
+    return InputError(
+        f"starts as a Parquet file but cannot be read as one ({reason}); it may be truncated: get a complete copy.",
+        path,
+    )
 
 
 _CELL = 16  # bytes of a value in memory, without the text it may refer to
@@ -84,8 +78,7 @@ def _parquet_size(data: bytes) -> int:
     """
     if not data.startswith(b"PAR1"):
         return 0
-    length = int.from_bytes(data[-8:-4], "little")
-    footer = _Thrift(data, len(data) - 8 - length).struct()
+    footer = _Thrift(data, len(data) - 8 - int.from_bytes(data[-8:-4], "little")).struct()
     size = 0
     for group in footer[4]:
         size += _CELL * _count(group[3]) * len(group[1])
@@ -200,6 +193,5 @@ def check_aliases(root: Any) -> None:
         return total
 
     if size(root) - len(sizes) > _MOST_REPEATED:
-        raise InputError(
-            f"the aliases of this YAML stand for more than {_MOST_REPEATED:,} values; write the values themselves."
-        )
+        many = f"more than {_MOST_REPEATED:,} values"
+        raise InputError(f"the aliases of this YAML stand for {many}; write the values themselves.")

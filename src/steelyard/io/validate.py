@@ -88,7 +88,12 @@ def validate_file(
     for each in kinds:
         try:
             with reading(source.path):
-                findings += _findings(source, name, each, columns or {})
+                declared = format_named(name, each, "reads")
+                content = declared.reads[each](source, columns or {})
+                findings += (FileFinding(note.severity, str(note)) for note in content.notes)
+                findings += run_findings(content) if each == "run" else qrels_findings(content)
+                if each == "run" and declared.checks is not None:
+                    findings += itertools.starmap(FileFinding, declared.checks(source))
         except InputError as error:
             findings.append(FileFinding("error", error.message))
     return Validation(source.path, kinds[0] if len(kinds) == 1 else "both", name, tuple(findings))
@@ -111,18 +116,6 @@ def _questions(source: Source) -> Validation | None:
     size = f"{counted(len(queries), 'question')}, the first is {first!r}{columns}"
     findings = [FileFinding("info", size), *(FileFinding(each.severity, str(each)) for each in notes)]
     return Validation(source.path, "questions", form or "text", tuple(findings))
-
-
-def _findings(source: Source, format: str, kind: Kind, columns: Mapping[str, str]) -> Iterator[FileFinding]:
-    declared = format_named(format, kind, "reads")
-    content = declared.reads[kind](source, columns)
-    yield from (FileFinding(note.severity, str(note)) for note in content.notes)
-    if kind == "run":
-        yield from run_findings(content)
-        if declared.checks is not None:
-            yield from itertools.starmap(FileFinding, declared.checks(source))
-    else:
-        yield from qrels_findings(content)
 
 
 def run_findings(run: Run) -> Iterator[FileFinding]:

@@ -74,12 +74,6 @@ def judgment_columns(
     return frame_columns(path, width + 1, passes, keep, check, expected)
 
 
-def line_numbers(data: bytes) -> list[int]:
-    """The numbers of the lines that are neither blank nor comments: those of the rows of `frame_columns`."""
-    lines = enumerate(data.split(b"\n"), start=1)
-    return [number for number, line in lines if (fields := line.split()) and not fields[0].startswith(b"#")]
-
-
 def frame_columns(
     path: Path,
     width: int,
