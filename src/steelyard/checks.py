@@ -32,8 +32,7 @@ def is_whole(value: Any, low: int | None = None) -> bool:
     return low is None or number >= low
 
 
-LARGEST = 2**63 - 1
-"""The largest whole number of a setting: what files, frames and the kernel can hold."""
+LARGEST = 2**63 - 1  # The largest whole number of a setting: what files, frames and the kernel can hold.
 
 
 def whole_number(

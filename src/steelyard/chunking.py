@@ -16,8 +16,7 @@ from steelyard.checks import is_whole, unknown_name, whole_number
 from steelyard.errors import InputError
 from steelyard.ids import kind_of
 
-Tokenizer = Callable[[str], Sequence[Any]]
-"""From a text to its tokens: strings, or numbers that are only starts."""
+Tokenizer = Callable[[str], Sequence[Any]]  # From a text to its tokens: strings, or numbers that are only starts.
 _WORD = re.compile(r"\S+")
 
 
@@ -83,8 +82,7 @@ def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
     return np.array(starts, dtype=np.int64)
 
 
-Span: TypeAlias = tuple[int, int]
-"""Where a chunk starts and ends in its text, end exclusive."""
+Span: TypeAlias = tuple[int, int]  # Where a chunk starts and ends in its text, end exclusive.
 _SENTENCE_END = re.compile(r"""[.!?]+["'”’)\]]*\s+|[。！？]+["'”’）」』]*|\n\s*\n\s*""")
 _SEPARATORS = [re.compile(re.escape(text)) for text in ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")]
 

@@ -213,8 +213,7 @@ def deepest_cutoff(measures: Mapping[str, Measure]) -> float:
     return max((np.inf if cutoff is None else cutoff for cutoff in by_rank), default=np.inf)
 
 
-_SHORTEST_CUT = 5
-"""Lists that are all shorter than this are an example rather than a run that was cut."""
+_SHORTEST_CUT = 5  # Lists that are all shorter than this are an example rather than a run that was cut.
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,10 @@ Rule = Literal["majority", "mean", "max", "min", "last"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 FIRST_FIELDS = ("query_id", "doc_id", "grade", "judge", "at")
-ASKED = "question"
-"""The field with the text of the query, as it was when the document was judged."""
+ASKED = "question"  # The field with the text of the query, as it was when the document was judged.
 _ASKED_CHARACTERS = 10_000
 _SHOWN_CHARACTERS = 60
-UNNAMED = "judge"
-"""The judge of lines that name none."""
+UNNAMED = "judge"  # The judge of lines that name none.
 
 
 def _torn_lines(file: str, lines: tuple[int, ...]) -> str:

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
 
 
-PIECE = 1 << 23
-"""The bytes of a file that a thread reads at a time."""
+PIECE = 1 << 23  # The bytes of a file that a thread reads at a time.
 
 _TIES = {"docid-desc": 0, "expected": 0, "docid-asc": 1, "stable": 2}
 _TYPES = {"answered": "?", "top_score": "f8"}

@@ -28,8 +28,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 Text: TypeAlias = str | Callable[..., str]
 """A template (see `fill`), or a function of the values of a note if a template cannot express its text."""
 
-Texts: TypeAlias = Mapping[str, Text]
-"""The texts of notes by their codes."""
+Texts: TypeAlias = Mapping[str, Text]  # The texts of notes by their codes.
 
 TABLES = (
     *(f"steelyard.{name}.notes" for name in ("io", "datasets", "evidence", "measures", "fusion", "comparison")),
@@ -38,8 +37,7 @@ TABLES = (
 )
 """The modules that declare notes, low layers first: code that raises a note loads no table of a higher layer."""
 
-_RUNS = ("run", "other", "leader", "baseline")
-"""Values of notes that are names of runs."""
+_RUNS = ("run", "other", "leader", "baseline")  # Values of notes that are names of runs.
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,12 +73,8 @@ class Note:
 
     def to_dict(self) -> dict[str, Any]:
         """As in JSON: the code, the severity, the text and the values."""
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "text": str(self),
-            "values": {name: _as_list(value) for name, value in self.values},
-        }
+        values = {name: _as_list(value) for name, value in self.values}
+        return {"code": self.code, "severity": self.severity, "text": str(self), "values": values}
 
 
 def note(code: str, **values: Any) -> Note:

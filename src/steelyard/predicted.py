@@ -191,8 +191,7 @@ def predicted_scores(
 
 MOST_UNJUDGED = 0.1
 """The share of the first documents above which human values are too incomplete to correct predicted ones."""
-FIRST = 10
-"""The first documents of a measure without a cutoff."""
+FIRST = 10  # The first documents of a measure without a cutoff.
 
 
 class Unjudged(NamedTuple):

@@ -68,8 +68,7 @@ def json_text(text: str) -> str:
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _TAG = re.compile(r"(?<!\\)((?:\\\\)*)<(?=[A-Za-z/!?])")
 _LINK = re.compile(r"(?<=\])(?=\()")
-CSV_QUOTED = r"^'([=+\-@\t\r])"
-"""What `csv_text` wrote, to be read back."""
+CSV_QUOTED = r"^'([=+\-@\t\r])"  # What `csv_text` wrote, to be read back.
 
 
 def csv_text(text: str) -> str:

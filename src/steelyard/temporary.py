@@ -30,8 +30,7 @@ _DATA = "data"
 _SERVERS = "steelyard-postgres-"
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
-_folders: set[Path] = set()
-"""The folders of this process."""
+_folders: set[Path] = set()  # The folders of this process.
 _process = 0
 """The process that `_folders` belongs to: a forked child has a copy, and must not remove what its parent uses."""
 

@@ -12,10 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
-LARGEST_LIST = 100_000_000
-"""Bytes of the answer of a retriever that are read at most."""
-LARGEST_CHAT = 2_000_000
-"""Bytes of the answer of a model that are read at most."""
+LARGEST_LIST = 100_000_000  # Bytes of the answer of a retriever that are read at most.
+LARGEST_CHAT = 2_000_000  # Bytes of the answer of a model that are read at most.
 _BLOCK = 1 << 16
 
 

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 Entry = TypeVar("Entry", bound=Hashable)
 
-SHOWN_NAMES = 6
-"""Names that a sentence lists; of more names it lists the first ones and counts the others."""
+SHOWN_NAMES = 6  # Names that a sentence lists; of more names it lists the first ones and counts the others.
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -22,8 +22,7 @@ from steelyard.qrels import Qrels
 from steelyard.qrels import Targets as Targets
 from steelyard.run import Run, ids_and_scores
 
-FIRST_SCORES = 1000
-"""How many scores of a run are kept to see whether they look plausible."""
+FIRST_SCORES = 1000  # How many scores of a run are kept to see whether they look plausible.
 _HEAD = 1 << 16
 _MOST_WHOLE_GAIN = 1 << 20
 

@@ -23,8 +23,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
 Bools: TypeAlias = "NDArray[np.bool_]"
 
-SHOWN_RUN_ONLY = 3
-"""How many of the queries that only the run has are named."""
+SHOWN_RUN_ONLY = 3  # How many of the queries that only the run has are named.
 
 TieRule: TypeAlias = Literal["docid-desc", "docid-asc", "stable", "expected"]
 DuplicateRule: TypeAlias = Literal["hold", "collapse", "error"]

@@ -32,8 +32,7 @@ from steelyard.safe_text import utf8
 from steelyard.statistics.datasets import BordaRule
 from steelyard.wording import SHOWN_NAMES, listed
 
-MAIN_SCORE = "main_score"
-"""MTEB's name of the score that ranks models on a task."""
+MAIN_SCORE = "main_score"  # MTEB's name of the score that ranks models on a task.
 
 
 def across(

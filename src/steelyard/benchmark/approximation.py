@@ -20,8 +20,7 @@ from steelyard.run import Run
 from steelyard.statistics.effect import shown_p, stars
 from steelyard.wording import listed
 
-NEIGHBOURS = 10
-"""The cutoff of the neighbours found, if the measure has none."""
+NEIGHBOURS = 10  # The cutoff of the neighbours found, if the measure has none.
 
 
 @dataclass(frozen=True)

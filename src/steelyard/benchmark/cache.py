@@ -167,8 +167,7 @@ def is_cache_file(path: Path) -> bool:
     return isinstance(first, dict) and bool({"cost", "query"} & set(first))
 
 
-SAVED_FROM = 100_000
-"""Documents: the index of a smaller corpus is made in about a second, and is not saved."""
+SAVED_FROM = 100_000  # Documents: the index of a smaller corpus is made in about a second, and is not saved.
 
 _INDEX_NAME = re.compile(r"[0-9a-f]{20}\.bm25(\.json)?")
 

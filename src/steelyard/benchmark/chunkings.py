@@ -128,8 +128,7 @@ def own_chunks(entry: Any, folder: Path) -> OwnChunker | ChunkFile | None:
     return ChunkFile(path, name)
 
 
-OVERLAPS = ("any", "majority", "whole")
-"""How much of a span a chunk must contain to be relevant."""
+OVERLAPS = ("any", "majority", "whole")  # How much of a span a chunk must contain to be relevant.
 
 
 @dataclass(frozen=True)

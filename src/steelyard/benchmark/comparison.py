@@ -34,8 +34,7 @@ from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import notes_by_names
 
-EXAMPLES = 4
-"""Example queries that a note keeps; it shows three, and "..." if there are more."""
+EXAMPLES = 4  # Example queries that a note keeps; it shows three, and "..." if there are more.
 
 _TEST_SETTINGS = ("test", "correction", "seed")
 _MEASURE_SETTINGS = ("at", "dialect", *POLICIES)

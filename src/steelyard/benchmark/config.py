@@ -218,8 +218,7 @@ class Bench(_Policies):
         return {name: getattr(self, name) for name in POLICIES}
 
 
-NO_RETRIEVER = object()
-"""In place of the retrievers of a bench that has none, so that the rest of it can be checked."""
+NO_RETRIEVER = object()  # In place of the retrievers of a bench that has none, so that the rest of it can be checked.
 
 CHUNK_MEASURES = [f"{name}budget=1000)" for name in ("SpanR(", "SpanP(", "SpanIoU(", "R(per=target, ")]
 """The measures of a bench of chunkers that names none; those of spans if the evidence has spans."""

@@ -23,20 +23,14 @@ from steelyard.retrievers.adapters.documents import MADE, Keep, title_and_metada
 from steelyard.safe_text import utf8
 
 FILE = "documents.sqlite"
-COLUMNS = ("doc_id", "text", "title", "metadata")
-"""The columns of documents.parquet; the metadata is JSON, or empty."""
+COLUMNS = ("doc_id", "text", "title", "metadata")  # The columns of documents.parquet; the metadata is JSON, or empty.
 
-_KNOWN = 1 << 22
-"""Places for hashes of documents and texts that are known to be in the file; the others are looked up."""
-_AT_ONCE = 500
-"""Documents that are looked up with one statement."""
+_KNOWN = 1 << 22  # Places for hashes of documents and texts that are known to be in the file; the others are looked up.
+_AT_ONCE = 500  # Documents that are looked up with one statement.
 _ROWS = 4_000
-_CHARACTERS = 4_000_000
-"""The size of a part of a Parquet file."""
-_ID = 20
-"""Characters that are counted for an id in a list."""
-_COMPARED = 20_000
-"""Documents of a retriever whose texts are compared with those of the others."""
+_CHARACTERS = 4_000_000  # The size of a part of a Parquet file.
+_ID = 20  # Characters that are counted for an id in a list.
+_COMPARED = 20_000  # Documents of a retriever whose texts are compared with those of the others.
 _EXAMPLES = 4
 
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("steelyard.bench")
 
-GIT_SECONDS = 10
-"""After this long git is taken as absent."""
+GIT_SECONDS = 10  # After this long git is taken as absent.
 
 
 def append_history(file: Path, result: BenchResult, folder: Path) -> None:

@@ -29,12 +29,10 @@ from steelyard.run import Run
 from steelyard.wording import counted
 
 DRAWS = 6
-DECIDED = 5
-"""Simulations, and how many of them must give a verdict."""
+DECIDED = 5  # Simulations, and how many of them must give a verdict.
 
 FIRST_STEP = 10
-FEWEST_GRADES = 5
-"""Grades of documents that the same runs returned; with fewer, those of all documents are drawn from."""
+FEWEST_GRADES = 5  # Grades of documents that the same runs returned; with fewer, those of all documents are drawn from.
 
 
 @dataclass(frozen=True)
@@ -124,8 +122,7 @@ def _steps(total: int) -> list[int]:
 
 
 JUDGMENTS = "judgments.jsonl"
-JUDGMENTS_USED = "judgments-used"
-"""The code of the note on them."""
+JUDGMENTS_USED = "judgments-used"  # The code of the note on them.
 ABOUT_QUESTIONS = ("questions-moved", "questions-changed")
 """The codes of the notes on judgments of questions that changed."""
 
@@ -145,8 +142,7 @@ def with_judgments(dataset: Dataset, folder: Path) -> Dataset:
     return replace(dataset, qrels=qrels, notes=(*notes, told))
 
 
-BUDGET = 40
-"""Documents that are judged in one sitting, unless another number is given."""
+BUDGET = 40  # Documents that are judged in one sitting, unless another number is given.
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,12 +27,10 @@ from steelyard.version import __version__
 LOCAL_STORE = "sqlite:///mlflow.db"
 """The default: a file in the working directory, and the files of its runs in `mlruns`. `mlflow ui` shows it."""
 
-EXPERIMENT = "steelyard"
-"""The experiment, unless MLFLOW_EXPERIMENT_NAME names another."""
+EXPERIMENT = "steelyard"  # The experiment, unless MLFLOW_EXPERIMENT_NAME names another.
 
 _FILES = ("result.json", "leaderboard.md", "report.html", ACROSS_FILE, "across.md")
-_LONGEST_VALUE, _LONGEST_NAME = 500, 250
-"""Lengths of values and names that every version of MLflow takes."""
+_LONGEST_VALUE, _LONGEST_NAME = 500, 250  # Lengths of values and names that every version of MLflow takes.
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,7 @@ from steelyard.run import Run
 from steelyard.safe_text import markdown_text, terminal_text, utf8
 from steelyard.version import __version__
 
-INDEXING = ("index s", "index MB", "peak MB")
-"""Columns of the cost that a bench without a corpus does not have."""
+INDEXING = ("index s", "index MB", "peak MB")  # Columns of the cost that a bench without a corpus does not have.
 
 TEXT_DEPTH = 20
 """The folder has the texts of documents within this rank of any run, and of judged documents.

@@ -30,8 +30,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 THROUGHPUT = "queries_per_second"
 
-MOST_AT_ONCE = 1000
-"""Queries that are passed at once to measure the throughput."""
+MOST_AT_ONCE = 1000  # Queries that are passed at once to measure the throughput.
 
 _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = 4096
@@ -248,8 +247,7 @@ TIMES = ("mean_seconds", "p50_seconds", "p95_seconds", "p99_seconds")
 COSTS = (THROUGHPUT, "index_seconds", "index_bytes", "peak_bytes")
 """What a Row has of the time per query, and of the other costs."""
 
-SHOWN_IDS = 2
-"""Example ids of the run and of the corpus in a note."""
+SHOWN_IDS = 2  # Example ids of the run and of the corpus in a note.
 
 
 @dataclass(frozen=True)

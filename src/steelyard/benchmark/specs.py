@@ -20,19 +20,15 @@ from steelyard.retrievers.registry import RUN, is_target, retriever_names
 from steelyard.safe_text import has_lone_surrogate
 from steelyard.user_code import run_user_code
 
-Place: TypeAlias = tuple[Hashable, ...]
-"""Where something is in bench.yaml: keys and positions, from the outside in."""
+Place: TypeAlias = tuple[Hashable, ...]  # Where something is in bench.yaml: keys and positions, from the outside in.
 
-Problem: TypeAlias = tuple[Place, str]
-"""A problem of a bench: where it is, and what is wrong."""
+Problem: TypeAlias = tuple[Place, str]  # A problem of a bench: where it is, and what is wrong.
 
 NAME = "name"
 
-CHUNKER = "chunker"
-"""The setting of a retriever that names the chunkings that it is run on; without it, all."""
+CHUNKER = "chunker"  # The setting of a retriever that names the chunkings that it is run on; without it, all.
 
-LISTS = frozenset({"of", "weights"})
-"""Settings whose value is a list: they are not swept over."""
+LISTS = frozenset({"of", "weights"})  # Settings whose value is a list: they are not swept over.
 
 RUN_SETTINGS = ("path", NAME, "format", *RUN_ROLES)
 """The settings of a finished run: its file, its label, and how it is read."""

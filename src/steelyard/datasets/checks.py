@@ -37,10 +37,8 @@ def _query_findings(dataset: Dataset) -> Iterator[Finding]:
     judged = set(qrels.queries)
     unjudged = [query for query in queries if query not in judged]
     if not judged:
-        advice = (
-            "A bench runs without them and compares the lists of its retrievers; `steelyard pool` selects documents "
-            "of its runs to judge, and `steelyard judge` makes qrels."
-        )
+        bench = "A bench runs without them and compares the lists of its retrievers"
+        advice = f"{bench}; `steelyard pool` selects documents of its runs to judge, and `steelyard judge` makes qrels."
         yield Finding.of("info", "no-qrels", "no qrels.", (), 0, advice)
     else:
         message = f"{counted(len(unjudged), 'query', 'queries')} without judgments:"

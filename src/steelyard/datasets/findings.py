@@ -10,8 +10,7 @@ from steelyard.errors import problem_report
 from steelyard.notes import Severity
 from steelyard.wording import counted
 
-LISTED = 1000
-"""Items that a finding keeps."""
+LISTED = 1000  # Items that a finding keeps.
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,15 @@ def repeated_ids(what: str, repeated: Sequence[str], differ: Sequence[str]) -> F
     """Ids that occur more than once, possibly with different texts."""
     text = f"{len(differ):,} with another text" if differ else "always with the same text"
     many = "queries" if what == "query" else f"{what}s"
-    return Finding.of(
-        "error" if differ else "warning",
-        f"duplicate-{what}",
-        f"{counted(len(repeated), what, many)} had the id of an earlier one, {text}; the first was kept:",
-        ((item,) for item in dict.fromkeys([*differ, *repeated])),
-        len(set(repeated)),
-        f"Give every {what} an id of its own.",
-    )
+    message = f"{counted(len(repeated), what, many)} had the id of an earlier one, {text}; the first was kept:"
+    items = ((item,) for item in dict.fromkeys([*differ, *repeated]))
+    severity: Severity = "error" if differ else "warning"
+    advice = f"Give every {what} an id of its own."
+    return Finding.of(severity, f"duplicate-{what}", message, items, len(set(repeated)), advice)
 
 
 def relevant_distractors(pairs: Sequence[tuple[str, str]]) -> Finding:
     """Documents that are both a distractor and relevant for one query."""
-    return Finding.of(
-        "error",
-        "relevant-distractor",
-        f"{counted(len(pairs), 'distractor is', 'distractors are')} also relevant to the same query:",
-        pairs,
-        len(pairs),
-        "Keep one of the two judgments; until then such a document counts as relevant.",
-    )
+    message = f"{counted(len(pairs), 'distractor is', 'distractors are')} also relevant to the same query:"
+    advice = "Keep one of the two judgments; until then such a document counts as relevant."
+    return Finding.of("error", "relevant-distractor", message, pairs, len(pairs), advice)

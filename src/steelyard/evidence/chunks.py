@@ -184,13 +184,9 @@ def _offset_problem(row: Mapping[str, Any]) -> str:
 
 
 def _offsets_error(total: int, problems: list[str]) -> InputError:
-    return InputError.of_problems(
-        f"the offsets of {counted(total, 'chunk')} do not match the text:",
-        problems,
-        "start and end count characters (not bytes or tokens) of the document, end exclusive; the text is that slice, "
-        "not stripped.",
-        total=total,
-    )
+    headline = f"the offsets of {counted(total, 'chunk')} do not match the text:"
+    offsets = "start and end count characters (not bytes or tokens) of the document, end exclusive"
+    return InputError.of_problems(headline, problems, f"{offsets}; the text is that slice, not stripped.", total=total)
 
 
 def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:

@@ -37,10 +37,9 @@ def _conditions(corpus: Any, judged: Iterable[str]) -> dict[str, dict[str, Any]]
     table = chunk_table(corpus)
     without = table.filter(table["start"].is_null())["chunk_id"].to_list()
     if without:
-        raise InputError(
-            f"{counted(len(without), 'judged chunk has', 'judged chunks have')} no start and end ({without[0]!r}); "
-            "expected chunk_id, doc_id, start and end, in characters of the document, end exclusive."
-        )
+        count = counted(len(without), "judged chunk has", "judged chunks have")
+        expected = "expected chunk_id, doc_id, start and end, in characters of the document, end exclusive"
+        raise InputError(f"{count} no start and end ({without[0]!r}); {expected}.")
     rows = table.select("chunk_id", "doc_id", "start", "end").iter_rows(named=True)
     return {str(row.pop("chunk_id")): row for row in rows}
 
@@ -274,10 +273,8 @@ class Evidence:
         kinds = ("span", "fact", "hash", "page", "parent", "document", "chunk")
         by_kind = [counted(found[kind], kind, "hashes" if kind == "hash" else "") for kind in kinds if found[kind]]
         null, distractors = len(self.null_queries), sum(map(len, self.distractors.values()))
-        parts = [
-            counted(len(self._by_query), "query", "queries"),
-            counted(len(self), "target") + (f" ({', '.join(by_kind)})" if by_kind else ""),
-        ]
+        targets = counted(len(self), "target") + (f" ({', '.join(by_kind)})" if by_kind else "")
+        parts = [counted(len(self._by_query), "query", "queries"), targets]
         if distractors:
             parts.append(counted(distractors, "distractor"))
         if null:

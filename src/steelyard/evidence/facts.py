@@ -79,13 +79,10 @@ def text_hash(text: str, algorithm: Literal["sha256", "sha1", "md5"] = "sha256")
     return hashlib.new(algorithm, normalised(text).encode(), usedforsecurity=False).hexdigest()
 
 
-PIECE = 32
-"""Characters of a fact in the automaton."""
-BATCH = 48_000_000
-"""Characters of text that are searched at once."""
+PIECE = 32  # Characters of a fact in the automaton.
+BATCH = 48_000_000  # Characters of text that are searched at once.
 THREADS = 2
-RARE = 4
-"""Rare words of a fact that a text must contain to be a candidate, where a share of the fact is enough."""
+RARE = 4  # Rare words of a fact that a text must contain to be a candidate, where a share of the fact is enough.
 
 Pairs = tuple[Ints, Ints]
 

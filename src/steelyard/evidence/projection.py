@@ -24,11 +24,9 @@ from steelyard.wording import counted, worded
 Overlap = Literal["any", "majority", "whole"]
 Unit = Literal["character", "token"]
 
-BLOCK = 4_000_000
-"""Candidate pairs of a span and a chunk that are in memory at once."""
+BLOCK = 4_000_000  # Candidate pairs of a span and a chunk that are in memory at once.
 
-Pairs: TypeAlias = tuple[Ints, Ints]
-"""Alternatives and the chunks that meet them."""
+Pairs: TypeAlias = tuple[Ints, Ints]  # Alternatives and the chunks that meet them.
 
 _PLACEHOLDER = "unfound"
 """How the id of a document starts that represents a target which no chunk satisfies: no run returns it."""
@@ -134,10 +132,8 @@ def _check_columns(every: Alternatives, kinds: np.ndarray[tuple[int], np.dtype[n
         count = sum(one.page is not None for one in every.alternative) if kind == "page" else int(np.sum(kinds == kind))
         lacking = chunks[column].null_count()
         if count and lacking and (kind != "page" or lacking == chunks.height):
-            raise InputError(
-                f"the evidence names {count:,} {what}: {lacking:,} of {counted(chunks.height, 'chunk')} "
-                f"{worded(lacking, 'lacks', 'lack')} it. Add the column."
-            )
+            some = f"{lacking:,} of {counted(chunks.height, 'chunk')} {worded(lacking, 'lacks', 'lack')} it"
+            raise InputError(f"the evidence names {count:,} {what}: {some}. Add the column.")
     parents = {one.parent for one in every.alternative if one.parent is not None}
     if parents and not parents & set(chunks["parent"].unique().to_list()):
         shown = ", ".join(map(repr, chunks["parent"].head(3).to_list()))

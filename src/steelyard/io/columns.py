@@ -25,8 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 """The names by which the column of each role is found."""
 RUN_ROLES = ("query_id", "doc_id", "score", "rank", "seconds")
-QRELS_ROLES = ("query_id", "doc_id", "grade", "target")
-"""The roles for which a user can name a column."""
+QRELS_ROLES = ("query_id", "doc_id", "grade", "target")  # The roles for which a user can name a column.
 RUN_NAMES = (
     *("run", "run_id", "runid", "run_name", "run_tag", "tag", "system", "system_id", "retriever"),
     *("method", "model", "name"),
@@ -34,8 +33,7 @@ RUN_NAMES = (
 """The names of a column that names the run of each row. The last three may also be something else."""
 CERTAIN_RUN_NAMES = RUN_NAMES[:-3]
 
-ITERATION = "iteration"
-"""The column of ir_measures and ir_datasets that holds the second column of a TREC file."""
+ITERATION = "iteration"  # The column of ir_measures and ir_datasets that holds the second column of a TREC file.
 QUERY_IDS = ("query_id", "qid", "q_id", "query-id", "queryid", "question_id", "topic_id", "_id", "id")
 RUN_LISTS = (
     *("results", "hits", "documents", "docs", "retrieved", "retrieved_ids", "retrieved_doc_ids"),

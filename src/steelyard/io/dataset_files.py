@@ -28,23 +28,18 @@ from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
-PARTS = ("queries", "corpus", "qrels", "name")
-"""The parts that a dataset without a path is made of."""
+PARTS = ("queries", "corpus", "qrels", "name")  # The parts that a dataset without a path is made of.
 QUESTION_NAMES = ("question", "query", "text", "prompt", "input")
 QUESTION_IDS = ("_id", "id", "query_id", "qid", "question_id")
 DOCUMENT_TEXTS = ("text", "contents", "content", "body", "page_content", "passage")
 DOCUMENT_IDS = ("_id", "id", "doc_id", "docid", "docno", "corpus_id", "pid", "url", "path")
 """The usual names of columns, in any case."""
-TEXT_FILES = (".txt", ".md", ".markdown", ".rst")
-"""The files that a folder of documents may have."""
-STORES = ("postgres", "sqlite", "lancedb", "chroma", "qdrant")
-"""Databases that a corpus can be read from."""
-LONG = 10_000
-"""A question with more characters than this is reported."""
+TEXT_FILES = (".txt", ".md", ".markdown", ".rst")  # The files that a folder of documents may have.
+STORES = ("postgres", "sqlite", "lancedb", "chroma", "qdrant")  # Databases that a corpus can be read from.
+LONG = 10_000  # A question with more characters than this is reported.
 _SEPARATORS = ",;\t|"
 _SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
-_ONE_COLUMN = "\x1f"
-"""The separator of a table with one column: the commas in its cells separate nothing."""
+_ONE_COLUMN = "\x1f"  # The separator of a table with one column: the commas in its cells separate nothing.
 
 
 def dataset_of_parts(parts: Mapping[str, Any], folder: Path, judged: bool = True) -> Dataset:
@@ -173,10 +168,8 @@ def find_column(columns: Iterable[str], usual: Sequence[str], named: Any, role: 
         return first_named(listed, usual)
     found = first_named(listed, (str(named).strip().lower(),))
     if found is None:
-        raise InputError(
-            f"{where} has no column {str(named)!r} (`{role}`); its columns are {', '.join(map(_in_message, listed))}."
-            f"{did_you_mean(str(named), map(str, listed))}"
-        )
+        known, near = ", ".join(map(_in_message, listed)), did_you_mean(str(named), map(str, listed))
+        raise InputError(f"{where} has no column {str(named)!r} (`{role}`); its columns are {known}.{near}")
     return found
 
 
@@ -247,11 +240,9 @@ def _named_records(records: Iterable[Any], options: Mapping[str, Any], where: st
                 for role in usual
             }
             if names["text"] is None:
-                raise InputError(
-                    f"no column of {where} holds the text of a document; its columns are "
-                    f"{', '.join(map(_in_message, row)) or 'none'}. Call it text, or name it: "
-                    f"corpus: {{path: {where}, text: NAME}}."
-                )
+                shown = ", ".join(map(_in_message, row)) or "none"
+                problem = f"no column of {where} holds the text of a document; its columns are {shown}"
+                raise InputError(f"{problem}. Call it text, or name it: corpus: {{path: {where}, text: NAME}}.")
         made = {role: row.pop(name, None) for role, name in names.items() if name is not None}
         yield {**{name: value for name, value in row.items() if value not in (None, "")}, "_id": f"d{count}", **made}
 

@@ -337,10 +337,13 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # The mode of the file that is replaced, or that of a new file of this user.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~mask)
+        if path.exists():
+            mode = path.stat().st_mode & 0o777
+        else:  # that of a new file of this user
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException as error:
         os.unlink(temporary)
@@ -367,8 +370,7 @@ def not_written(path: Path, error: OSError) -> InputError:
     return InputError(f"cannot be written ({error.strerror or error}); what was there before is unchanged.", path)
 
 
-UNNAMED = "run"
-"""The name of a run that has none."""
+UNNAMED = "run"  # The name of a run that has none.
 
 
 def bare_name(path: Path) -> Path:

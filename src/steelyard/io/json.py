@@ -129,10 +129,9 @@ def object_of_queries(content: Any) -> dict[str, Any]:
         raise InputError(f"{found}. {_EXPECTED}")
     wrong = [query for query, value in content.items() if not isinstance(value, (dict, list))]
     if wrong:
-        raise InputError(
-            f"{len(wrong):,} of {counted(len(content), 'query', 'queries')} {worded(len(wrong), 'has', 'have')} "
-            f"neither an object nor a list (query {wrong[0]!r}: {str(content[wrong[0]])[:40]!r}). {_EXPECTED}"
-        )
+        some = f"{len(wrong):,} of {counted(len(content), 'query', 'queries')} {worded(len(wrong), 'has', 'have')}"
+        first = f"query {wrong[0]!r}: {str(content[wrong[0]])[:40]!r}"
+        raise InputError(f"{some} neither an object nor a list ({first}). {_EXPECTED}")
     return content
 
 

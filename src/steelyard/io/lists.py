@@ -121,11 +121,9 @@ def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[Row]:
             else:
                 rows += [(query, doc, 1.0, None) for doc in text_ids(value, "document id", where)]
         else:
-            raise InputError(
-                f"{where} are {kind_of(value)}; expected a mapping of document id to grade, "
-                "a list of relevant ids, a list of lists or of mappings to grades (targets), or lists under "
-                f"{', '.join(PARTS)}."
-            )
+            problem = f"{where} are {kind_of(value)}; expected a mapping of document id to grade"
+            lists = "a list of relevant ids, a list of lists or of mappings to grades (targets)"
+            raise InputError(f"{problem}, {lists}, or lists under {', '.join(PARTS)}.")
     return rows
 
 

@@ -24,8 +24,7 @@ DATASET_NAMES = ("dataset", "datasets", "dataset_name", "corpus", "task", "task_
 _RUNS = (*RUN_NAMES, "models", "approach", "encoder")
 _VALUES = ("value", "score", "mean")
 _AVERAGES = re.compile(r"(macro |micro )?(avg|average|mean)\b.*", re.IGNORECASE)
-_Cell = tuple[str, str, str, Sequence[str]]
-"""Run, dataset, value, and the row they are in."""
+_Cell = tuple[str, str, str, Sequence[str]]  # Run, dataset, value, and the row they are in.
 _MARKUP = re.compile(r"[*_`]|\[([^\]]*)\]\([^)]*\)")
 
 

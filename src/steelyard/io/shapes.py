@@ -16,8 +16,7 @@ from steelyard.io.white_space import number
 
 Form: TypeAlias = Literal["lz4", "parquet", "jsonl", "json", "object", "tsv", "csv", "lines"]
 """json: a list of records; object: one JSON object; tsv, csv: a header with known names; lines: any other text."""
-LINES = 500
-"""How many lines, and records, are looked at."""
+LINES = 500  # How many lines, and records, are looked at.
 _ARCHIVES = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2 data", b"\xfd7zXZ": "xz data"}
 
 

@@ -83,11 +83,9 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
         advice = "Set the attribute metadata.query_id of a span, or give the texts of the queries (--set queries=FILE)"
         raise InputError(f"{problem}. {advice}.", path)
     if not last:
-        raise InputError(
-            f"has {counted(len(spans), 'span')}, and none is of a retriever or a reranker with documents; expected the "
-            "attributes openinference.span.kind and retrieval.documents, or gen_ai.retrieval.documents.",
-            path,
-        )
+        problem = f"has {counted(len(spans), 'span')}, and none is of a retriever or a reranker with documents"
+        names = "openinference.span.kind and retrieval.documents, or gen_ai.retrieval.documents"
+        raise InputError(f"{problem}; expected the attributes {names}.", path)
     lists: dict[str, list[dict[str, list[str]]]] = {stage: [] for stage in _STAGES.values()}
     for query, steps in last.items():
         for stage, calls in steps.items():

@@ -67,8 +67,7 @@ def qrels_table(qrels: Qrels) -> pl.DataFrame:
     return qrels.frame if qrels.has_targets else qrels.frame.drop("target")
 
 
-_NAME = "run"
-"""The column with the run's name, in every row: a file name cannot hold every name."""
+_NAME = "run"  # The column with the run's name, in every row: a file name cannot hold every name.
 
 
 def _read_parquet_run(source: Source, columns: Mapping[str, str]) -> Run:

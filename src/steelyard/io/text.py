@@ -21,8 +21,7 @@ HEAD = 1 << 18
 FIRST_LINES = 100
 _BOM = b"\xef\xbb\xbf"
 _NAME_ENDS = re.compile(rb'"\s*:')
-_ROUNDED = 2.0**63
-"""Whole numbers from here on may be floats in the result of orjson."""
+_ROUNDED = 2.0**63  # Whole numbers from here on may be floats in the result of orjson.
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -154,11 +153,9 @@ def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
         data = data.removeprefix(_BOM)
     if b"\0" in data:
         line = lines_before + data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise InputError(
-            f"not text: line {line:,} has a zero byte. Expected a text, JSON, CSV or Parquet file "
-            f"(`steelyard validate` shows what a file is). If it is UTF-16: {_to_utf_8(path, 'UTF-16')}",
-            path,
-        )
+        problem = f"not text: line {line:,} has a zero byte"
+        expected = "Expected a text, JSON, CSV or Parquet file (`steelyard validate` shows what a file is)"
+        raise InputError(f"{problem}. {expected}. If it is UTF-16: {_to_utf_8(path, 'UTF-16')}", path)
     if not data.isascii():
         try:
             data.decode()
@@ -167,11 +164,9 @@ def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
     if b"\r" in data and (bare := data.count(b"\r") - data.count(b"\r\n") - data.endswith(b"\r")):
         place = next(re.finditer(rb"\r(?!\n)", data)).start()
         line = lines_before + data.count(b"\n", 0, place) + 1
-        raise InputError(
-            f"line {line:,} has a carriage return that does not end a line ({bare:,} in the file); expected "
-            "lines that end in LF or CR LF. Convert the file, as in: tr '\\r' '\\n'",
-            path,
-        )
+        problem = f"line {line:,} has a carriage return that does not end a line ({bare:,} in the file)"
+        advice = "expected lines that end in LF or CR LF. Convert the file, as in: tr '\\r' '\\n'"
+        raise InputError(f"{problem}; {advice}", path)
     return data
 
 

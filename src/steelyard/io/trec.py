@@ -63,11 +63,8 @@ def run_passes(frame: pl.DataFrame) -> bool:
     """Whether every line of a block passes `check_run`."""
     numbers = frame.select(pl.col("c3", "c4").cast(pl.Float64, strict=False))  # rank and score
     shifted = pl.col("c2").is_in(["Q0", "q0"]) & ~pl.col("c1").is_in(["Q0", "q0"])
-    return (
-        not any(numbers.null_count().row(0))
-        and bool(numbers["c4"].is_finite().all())
-        and not frame.select(shifted.any()).item()
-    )
+    numeric = not any(numbers.null_count().row(0)) and bool(numbers["c4"].is_finite().all())
+    return numeric and not frame.select(shifted.any()).item()
 
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
@@ -285,10 +282,8 @@ def diversity_qrels_bytes(qrels: Qrels) -> bytes:
         problem = "the qrels have no targets, and every line of a trec-diversity file names one"
         raise InputError(f"{problem}. Write 'trec-qrels'.")
     if frame.filter((pl.col("target") == "0") & (pl.col("grade") <= 0)).height:
-        raise InputError(
-            "a target is named '0' and judged 0 or less, which a trec-diversity file reads as no target. "
-            "Rename the target, or write 'csv', 'json' or 'parquet'."
-        )
+        problem = "a target is named '0' and judged 0 or less, which a trec-diversity file reads as no target"
+        raise InputError(f"{problem}. Rename the target, or write 'csv', 'json' or 'parquet'.")
     rows = frame.select("query_id", pl.col("target").fill_null("0"), "doc_id", "grade").iter_rows()
     return "".join(f"{query} {target} {doc} {grade}\n" for query, target, doc, grade in rows).encode()
 
@@ -352,20 +347,17 @@ def check_whole_grades(qrels: Qrels, format: str) -> None:
     grades = np.concatenate([qrels.grades, qrels.targets.grade])
     broken = grades[grades != np.round(grades)]
     if len(broken):
-        raise InputError(
-            f"{counted(len(broken), 'grade is not a whole number', 'grades are not whole numbers')} (as "
-            f"{broken[0]:g}), and a {format} file holds whole numbers only. "
-            "Write 'csv', 'tsv', 'json' or 'parquet'."
-        )
+        count = counted(len(broken), "grade is not a whole number", "grades are not whole numbers")
+        problem = f"{count} (as {broken[0]:g}), and a {format} file holds whole numbers only"
+        raise InputError(f"{problem}. Write 'csv', 'tsv', 'json' or 'parquet'.")
 
 
 def check_no_targets(qrels: Qrels, format: str) -> None:
     """Refuse qrels with targets."""
     if qrels.has_targets:
-        raise InputError(
-            f"the qrels have {counted(len(qrels.targets.name), 'target')}, and a {format} file has no column for "
-            "targets. Write 'trec-diversity', 'beir', 'csv', 'json' or 'parquet'."
-        )
+        count = counted(len(qrels.targets.name), "target")
+        problem = f"the qrels have {count}, and a {format} file has no column for targets"
+        raise InputError(f"{problem}. Write 'trec-diversity', 'beir', 'csv', 'json' or 'parquet'.")
 
 
 def _detect_qrels(shape: Shape) -> Detected | None:

@@ -62,10 +62,8 @@ def read_parquet(data: bytes, path: Path | None) -> pl.DataFrame:
 
 def damaged_parquet(reason: str, path: Path | None) -> InputError:
     """The error for a Parquet file that cannot be read."""
-    return InputError(
-        f"starts as a Parquet file but cannot be read as one ({reason}); it may be truncated: get a complete copy.",
-        path,
-    )
+    problem = f"starts as a Parquet file but cannot be read as one ({reason})"
+    return InputError(f"{problem}; it may be truncated: get a complete copy.", path)
 
 
 _CELL = 16  # bytes of a value in memory, without the text it may refer to

@@ -140,11 +140,9 @@ def run_findings(run: Run) -> Iterator[FileFinding]:
     ties = table.filter(pl.struct("query_id", "score").is_duplicated() & scored)
     if ties.height:
         queries = counted(ties["query_id"].n_unique(), "query", "queries")
-        yield FileFinding(
-            "info" if run.ordered else "warning",
-            f"{ties.height:,} documents have the same score as another in their list, in {queries}: "
-            f"their order depends on the tie policy ({_example(ties)})",
-        )
+        tied = f"{ties.height:,} documents have the same score as another in their list, in {queries}"
+        text = f"{tied}: their order depends on the tie policy ({_example(ties)})"
+        yield FileFinding("info" if run.ordered else "warning", text)
     if scored and run.ordered:
         rising = rising_scores(run.frame, "scores increase within the order of the run in {where}")
         yield from itertools.starmap(FileFinding, rising)
@@ -182,11 +180,8 @@ def _id_findings(table: pl.DataFrame) -> Iterator[FileFinding]:
         padded = table.filter(pl.col(column) != pl.col(column).str.strip_chars())
         if padded.height:
             one, many = f"value of {column} starts or ends", f"values of {column} start or end"
-            yield FileFinding(
-                "warning",
-                f"{counted(padded[column].n_unique(), one, many)} with white space, as {padded[column][0]!r}: "
-                "it matches only an id with the same white space",
-            )
+            some = f"{counted(padded[column].n_unique(), one, many)} with white space, as {padded[column][0]!r}"
+            yield FileFinding("warning", f"{some}: it matches only an id with the same white space")
 
 
 def _example(rows: pl.DataFrame) -> str:

@@ -318,8 +318,7 @@ class Agreement(Documented):
 
 
 SAME_RANKING = 0.8
-OTHER_RANKING = 0.6
-"""tau from which the verdict calls two rankings alike, and below which it calls them different."""
+OTHER_RANKING = 0.6  # tau from which the verdict calls two rankings alike, and below which it calls them different.
 FEWEST_DOCUMENTS = 20
 """With fewer documents graded by both, the verdict says nothing of kappa but that they are too few."""
 

@@ -32,12 +32,9 @@ from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.safe_text import utf8
 
-Pairs = list[tuple[str, str]]
-"""(query id, document id), most useful first."""
-Judged = Mapping[str, Mapping[str, float]]
-"""Grade by query id and document id."""
-FUSION_K = 60.0
-"""Constant of the reciprocal rank fusion that decides between equal runs."""
+Pairs = list[tuple[str, str]]  # (query id, document id), most useful first.
+Judged = Mapping[str, Mapping[str, float]]  # Grade by query id and document id.
+FUSION_K = 60.0  # Constant of the reciprocal rank fusion that decides between equal runs.
 
 
 @dataclass(frozen=True)

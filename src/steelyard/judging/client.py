@@ -33,16 +33,11 @@ from steelyard.safe_text import utf8
 from steelyard.web import LARGEST_CHAT, AnswerError, connect, is_address, json_value, read_body
 from steelyard.wording import counted
 
-ATTEMPTS = 8
-"""How often a request is sent at most, the first time included."""
-SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 0.01, 86_400.0
-"""Seconds that one attempt may be given."""
-MOST_TOKENS = 10**9
-"""Tokens of one answer at most; a server that counts more, or fewer than 0, has not counted."""
-CONNECTING = 8.0
-"""Seconds in which a server has to accept the first connection."""
-LONGEST_WAIT = 60.0
-"""Seconds between two attempts at most, whatever Retry-After asks for."""
+ATTEMPTS = 8  # How often a request is sent at most, the first time included.
+SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 0.01, 86_400.0  # Seconds that one attempt may be given.
+MOST_TOKENS = 10**9  # Tokens of one answer at most; a server that counts more, or fewer than 0, has not counted.
+CONNECTING = 8.0  # Seconds in which a server has to accept the first connection.
+LONGEST_WAIT = 60.0  # Seconds between two attempts at most, whatever Retry-After asks for.
 MOST_WORKERS = 256
 
 

@@ -17,10 +17,8 @@ COPIES_SOURCE = "copies its source"
 ANSWER_IN_QUESTION = "answer in question"
 NEAR_REPEAT = "near-repeat"
 
-LONGEST_COPY = 8
-"""Words in a row that a question may have in common with its source, less one."""
-COPIED_SHARE = 0.6
-"""Share of a question's words that these must be, at least, to count as a copy."""
+LONGEST_COPY = 8  # Words in a row that a question may have in common with its source, less one.
+COPIED_SHARE = 0.6  # Share of a question's words that these must be, at least, to count as a copy.
 REPEATED_SHARE = 0.8
 """Share of the content words of two questions that are the same, from which they are near-repeats (Jaccard)."""
 

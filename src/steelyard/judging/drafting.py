@@ -20,13 +20,10 @@ from steelyard.judging.passages import MOST_DOCUMENTS, Lists, Passage, Sampler, 
 from steelyard.judging.prompts import PAIR, Prompt, digest, filled, instructions, read_prompt, stated_objects
 from steelyard.notes import Note, note, sentence
 
-LONGEST_ANSWER = 600
-"""Tokens that the answer with a draft may have."""
+LONGEST_ANSWER = 600  # Tokens that the answer with a draft may have.
 MOST_DRAFTS = 1_000_000
-EXAMPLES = 8
-"""Real questions that a prompt shows, of those in `like`."""
-NEIGHBOURS = 30
-"""Passages drawn for the second passage of a comparison; the one with most words in common is taken."""
+EXAMPLES = 8  # Real questions that a prompt shows, of those in `like`.
+NEIGHBOURS = 30  # Passages drawn for the second passage of a comparison; the one with most words in common is taken.
 
 _RULES = """\
 Write it as somebody would ask who has never seen the passage, in their own words: name what it is about, do not point \

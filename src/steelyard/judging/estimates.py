@@ -24,8 +24,7 @@ from steelyard.statistics.sampled import ESTIMATORS, SampledPool, bias_corrected
 
 ENOUGH_DRAWN = 16
 """Documents drawn per query from which on the corrected infNDCG has no bias left: dl2019, 2,000 draws."""
-_WHOLE = ("statAP", "xinfAP")
-"""Measures of the whole list, without a cutoff."""
+_WHOLE = ("statAP", "xinfAP")  # Measures of the whole list, without a cutoff.
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,7 @@ from steelyard.notes import Note, note
 
 MOST_REPETITIONS = 1000
 
-Progress = Callable[[int, int, int], None]
-"""Called with pairs done, pairs in all, and tokens so far."""
+Progress = Callable[[int, int, int], None]  # Called with pairs done, pairs in all, and tokens so far.
 
 
 class ModelJudge(Client):

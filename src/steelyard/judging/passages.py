@@ -27,13 +27,10 @@ from steelyard.lazy import looked_up
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
-WINDOW = 1000
-"""Characters from which a window is complete; it ends with the sentence that reaches them."""
-LONGEST = 6000
-"""Characters of a window at most; a text without sentence ends has longer ones."""
+WINDOW = 1000  # Characters from which a window is complete; it ends with the sentence that reaches them.
+LONGEST = 6000  # Characters of a window at most; a text without sentence ends has longer ones.
 FEWEST_WORDS = 25
-MOST_MISSES = 1000
-"""Draws in a row without a new passage that has content, after which the drawing stops."""
+MOST_MISSES = 1000  # Draws in a row without a new passage that has content, after which the drawing stops.
 
 _LEGAL = re.compile(
     r"all rights reserved|permission is hereby granted|without warrant(?:y|ies) of any kind|licensed under the"
@@ -149,8 +146,7 @@ def without_content(text: str) -> str:
 MOST_DOCUMENTS = 10_000
 """Documents of a corpus up to which it is searched: the dense retriever takes about half a minute for as many."""
 DEPTH = 10
-FEWEST = 10
-"""Questions on each side from which the two sides are compared."""
+FEWEST = 10  # Questions on each side from which the two sides are compared.
 RETRIEVERS = {"bm25": "steelyard.retrievers.bm25:BM25", "dense": "steelyard.retrievers.dense:Dense"}
 
 Lists = Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]

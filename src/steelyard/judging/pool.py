@@ -38,8 +38,7 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 DEFAULT_DEPTH = 10
 DEFAULT_OVERLAP = 0.1
 
-Pair = tuple[str, str]
-"""Query id and document id."""
+Pair = tuple[str, str]  # Query id and document id.
 SCHEMA: dict[str, Any] = {
     "query_id": pl.String,
     "doc_id": pl.String,

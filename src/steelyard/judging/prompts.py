@@ -59,10 +59,8 @@ PAIR = """\
 
 PROMPTS = {"graded": (GRADED, (0, 1, 2, 3), 2), "binary": (BINARY, (0, 1), 1)}
 """System message, grades and the lowest grade that answers the query."""
-LONGEST_REASON = 1000
-"""Characters of a reason that are kept."""
-LONGEST_TEXT = 8_000
-"""Characters of an answer at most; a longer one has no grade. Some 1,200 are asked for."""
+LONGEST_REASON = 1000  # Characters of a reason that are kept.
+LONGEST_TEXT = 8_000  # Characters of an answer at most; a longer one has no grade. Some 1,200 are asked for.
 
 _GRADE = r"""(-?\d+(?:\.\d+)?)(?!\d|\.\d)"""
 _NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")

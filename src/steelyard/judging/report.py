@@ -17,12 +17,9 @@ from steelyard.report.tables import Table
 from steelyard.statistics import shown_p
 from steelyard.statistics.query_sets import QuerySetAgreement
 
-SIDE, MARGIN = 440, 56
-"""Width and height of a drawing and its margin, in pixels."""
-NAMED = 6
-"""Points of a drawing whose names are printed: those furthest from the mean difference."""
-BARS = 24
-"""Bars of a histogram at most."""
+SIDE, MARGIN = 440, 56  # Width and height of a drawing and its margin, in pixels.
+NAMED = 6  # Points of a drawing whose names are printed: those furthest from the mean difference.
+BARS = 24  # Bars of a histogram at most.
 
 
 def agreement_document(agreement: Agreement) -> Document:

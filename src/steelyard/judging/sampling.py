@@ -20,8 +20,7 @@ import numpy.typing as npt
 from steelyard.errors import InputError
 from steelyard.judging.candidates import Candidates, Judged, Pairs
 
-SMALLEST_DRAW = 4
-"""Documents drawn from every stratum at least, so that the jackknife can estimate bias and variance."""
+SMALLEST_DRAW = 4  # Documents drawn from every stratum at least, so that the jackknife can estimate bias and variance.
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,8 @@ HOST = "127.0.0.1"
 LARGEST_BODY = 256_000
 LONGEST_NOTE = 10_000
 MOST_SPANS = 200
-LONGEST_JUDGMENT = 86_400
-"""Seconds of one judgment at most; what is longer was not spent on it."""
-PATIENCE = 30
-"""Seconds that a request may take to arrive, however slowly its bytes come."""
+LONGEST_JUDGMENT = 86_400  # Seconds of one judgment at most; what is longer was not spent on it.
+PATIENCE = 30  # Seconds that a request may take to arrive, however slowly its bytes come.
 
 HEADERS = {
     "Cache-Control": "no-store",

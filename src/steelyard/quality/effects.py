@@ -21,8 +21,7 @@ from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
-EXAMPLES = 5
-"""Examples that a finding keeps."""
+EXAMPLES = 5  # Examples that a finding keeps.
 
 PERFECT = "perfect ranking"
 """The name of the run that effects are computed for if there is no other: all judged documents of the corpus."""

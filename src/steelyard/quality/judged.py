@@ -25,11 +25,9 @@ from steelyard.run import Run
 from steelyard.statistics import adjust, power_analysis
 from steelyard.wording import counted, listed
 
-MOST_PAIRS = 300
-"""Pairs of runs that the smallest difference is computed from."""
+MOST_PAIRS = 300  # Pairs of runs that the smallest difference is computed from.
 
-ID_SAMPLE = 50
-"""Ids that are compared to find a prefix or a suffix."""
+ID_SAMPLE = 50  # Ids that are compared to find a prefix or a suffix.
 
 SATURATED, RANDOM_SHARE = 0.98, 0.5
 """Shares of the ceiling: a measure cannot discriminate if all runs are above the first, or random lists the second."""

@@ -244,8 +244,7 @@ def local_model(kind: str, folder: str, label: str) -> Any:
 Vectors: TypeAlias = npt.NDArray[np.float32]
 Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
 
-KEPT = 8
-"""The number of stored embeddings that a folder keeps: those that were used last."""
+KEPT = 8  # The number of stored embeddings that a folder keeps: those that were used last.
 
 _SUFFIX = ".npz"
 _DIGEST = "sha256"

@@ -16,11 +16,9 @@ from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.embeddings import Embedder
 from steelyard.retrievers.settings import Declared, setting
 
-EXACT_UP_TO = 20_000
-"""With more vectors than this the neighbours are approximate."""
+EXACT_UP_TO = 20_000  # With more vectors than this the neighbours are approximate.
 
-_CELLS = 4_000_000
-"""Cells of a block of similarities."""
+_CELLS = 4_000_000  # Cells of a block of similarities.
 
 _TREES, _LEAF, _ROUNDS, _NEAREST = 12, 256, 2, 16
 """The number of trees, the most vectors of a leaf, and rounds over neighbours of neighbours, of how many each."""
@@ -105,8 +103,7 @@ def _keep_best(found: Integers, similarity: Floats, rows: Integers, ids: Integer
 Bools: TypeAlias = npt.NDArray[np.bool_]
 GraphSource: TypeAlias = Literal["auto", "links", "neighbours"]
 
-_BLOCK_CELLS = 2_000_000
-"""Cells of a block of queries."""
+_BLOCK_CELLS = 2_000_000  # Cells of a block of queries.
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,12 @@ from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_
 from steelyard.report.page.embed import embedded_json, joined_modules, script_hash, theme_style
 from steelyard.version import __version__
 
-SHARED_SCRIPTS = ("dom.js", "text.js", "theme.js")
-"""Scripts of the report that the page also uses."""
-SCRIPTS = ("log.js", "spans.js", "store.js", "page.js")
-"""The page's own scripts, each after those it imports."""
+SHARED_SCRIPTS = ("dom.js", "text.js", "theme.js")  # Scripts of the report that the page also uses.
+SCRIPTS = ("log.js", "spans.js", "store.js", "page.js")  # The page's own scripts, each after those it imports.
 
 _PLACE = re.compile(r"\{\{ (\w+) \}\}")
 
-ANYONE = ""
-"""The name of a judge whom the page asks for a name."""
+ANYONE = ""  # The name of a judge whom the page asks for a name.
 
 
 def html(

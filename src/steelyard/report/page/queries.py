@@ -33,8 +33,7 @@ FIRST_READ = 2_000
 """Lists, of all runs together, that are read first; each further batch has four times as many queries."""
 MISSING_SHOWN = 40  # Relevant documents listed per query that are in none of the shown lists.
 
-Top: TypeAlias = list[tuple[str, float | None]]
-"""Documents and scores, best first."""
+Top: TypeAlias = list[tuple[str, float | None]]  # Documents and scores, best first.
 
 
 def interesting_order(values: Floats, failures: Sequence[RunFailures]) -> list[int]:

@@ -131,17 +131,14 @@ HASH = "hash"
 ID_NAMES = ("id", "_id", "doc_id", "docid", "docno", "document_id")
 TEXT_NAMES = ("text", "page_content", "content", "contents", "body")
 METADATA_NAMES = ("metadata", "meta", "payload", "_source", "entity")
-MADE = "sha256:"
-"""The start of an id that was made from a text."""
+MADE = "sha256:"  # The start of an id that was made from a text.
 
 Keep: TypeAlias = Callable[[str, str, Any], None]
 """Takes the id and the text of a document that was returned, and the document; see `title_and_metadata`."""
 
-PARENT = "node.ref_doc_id"
-"""Path to the id of the document that a LlamaIndex node was cut from."""
+PARENT = "node.ref_doc_id"  # Path to the id of the document that a LlamaIndex node was cut from.
 
-SEEN = 20
-"""The number of documents that are kept to find a better setting, if their ids are not in the corpus."""
+SEEN = 20  # The number of documents that are kept to find a better setting, if their ids are not in the corpus.
 
 
 class DocIds:
@@ -347,8 +344,7 @@ def _digest(text: str) -> bytes:
 
 SCORE_NAMES = ("score", "_score", "similarity", "relevance", "_relevance_score")
 DISTANCE_NAMES = ("distance", "_distance")
-MOST_OF_A_STAGE = 100_000
-"""Documents of a stage that are read; the last stage is cut at k."""
+MOST_OF_A_STAGE = 100_000  # Documents of a stage that are read; the last stage is cut at k.
 LIST_NAMES = ("documents", "results", "hits", "docs", "data", "matches", "items", "points")
 
 

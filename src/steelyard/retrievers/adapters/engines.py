@@ -26,8 +26,7 @@ from steelyard.retrievers.settings import setting
 from steelyard.safe_text import error_text
 from steelyard.temporary import temporary_folder
 
-PASSES = "passes"
-"""The field of an index that holds whether a document passes the filter."""
+PASSES = "passes"  # The field of an index that holds whether a document passes the filter.
 
 Kept = npt.NDArray[np.bool_]
 
