@@ -59,9 +59,7 @@ def precision(a: Alignment, k: int | None = None, rel: float = 1, denominator: P
     Empty list: 0.
     """
     found = a.per_query((a.grade >= rel) * a.within(k))
-    if denominator == "k" and k is not None:
-        return found / k
-    return share(found, a.returned(k))
+    return found / k if denominator == "k" and k is not None else share(found, a.returned(k))
 
 
 def mean_recall(
@@ -101,16 +99,11 @@ def recall(
     cap: divided by min(R, k) instead of R, so that k documents can reach 1.
     Nothing relevant, or an empty list: 0.
     """
-    inside = a.within(k, budget)
     if per == "target":
         alone, owner = a.by_target(rel)
-        found = alone.per_query(alone.within(k, budget)) > 0
-        hit = np.bincount(owner, weights=found, minlength=a.size).astype(np.float64)
-        whole = np.bincount(owner, minlength=a.size).astype(np.float64)
-    else:
-        hit = a.per_query((a.grade >= rel) * inside)
-        whole = a.relevant(rel)
-    return share(hit, capped(whole, k, cap))
+        found = sums(owner, alone.per_query(alone.within(k, budget)) > 0, a.size)
+        return share(found, capped(a.target_counts(rel), k, cap))
+    return share(a.per_query((a.grade >= rel) * a.within(k, budget)), capped(a.relevant(rel), k, cap))
 
 
 def _mean_f(

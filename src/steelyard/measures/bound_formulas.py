@@ -148,11 +148,8 @@ class GainRatio:
         return steps, ideals, rest
 
 
-def gain_ratio(measure: Measure, runs: Sequence[Alignment], docs: Unjudged, levels: Floats) -> GainRatio | None:
-    """nDCG, or its difference between two runs, as a ratio; None where a gain is below 0.
-
-    The difference is that of the queries for which `same_ideal` holds.
-    """
+def ndcg_limits(measure: Measure, runs: Sequence[Alignment], docs: Unjudged, levels: Floats) -> Limits | None:
+    """The extremes of nDCG, or of its difference for queries where `same_ideal` holds; None where a gain is below 0."""
     given, k, a = measure.parameters, measure.cutoff, runs[0]
     gains = np.unique(gain_of(levels, given["gain"], given["rel"]))
     judged = gain_of(a.judged.grade, given["gain"], given["rel"])
@@ -170,7 +167,7 @@ def gain_ratio(measure: Measure, runs: Sequence[Alignment], docs: Unjudged, leve
     plain = Measure(definitions()["DCG"], cutoff=k)(gain=given["gain"], discount=given["discount"], rel=given["rel"])
     bases = [values(plain, run) for run in runs]
     longest = int(np.bincount(query, minlength=1).max(initial=0)) + int(docs.counts.max(initial=0)) + 1
-    return GainRatio(
+    ratio = GainRatio(
         base=bases[0] if len(runs) == 1 else bases[0] - bases[1],
         docs=docs,
         weight=weights[0] if len(runs) == 1 else weights[0] - weights[1],
@@ -180,6 +177,8 @@ def gain_ratio(measure: Measure, runs: Sequence[Alignment], docs: Unjudged, leve
         depth=np.minimum(depth, longest),
         discount=discount_of(np.arange(1, longest + 1), given["discount"]),
     )
+    # The lowest value is the highest of the opposite, with its sign changed.
+    return 0.0 - replace(ratio, base=-ratio.base, weight=-ratio.weight).highest(), ratio.highest()
 
 
 def same_ideal(measure: Measure, runs: Sequence[Alignment]) -> Bools:
@@ -189,11 +188,6 @@ def same_ideal(measure: Measure, runs: Sequence[Alignment]) -> Bools:
         depth = np.inf if k is None else k
         return np.asarray(np.minimum(a.retrieved, depth) == np.minimum(b.retrieved, depth))
     return np.full(a.size, ideal != "found" or len(runs) == 1)
-
-
-def ndcg_limits(ratio: GainRatio) -> Limits:
-    """The lowest and the highest value: the lowest is the highest of the opposite, with its sign changed."""
-    return 0.0 - replace(ratio, base=-ratio.base, weight=-ratio.weight).highest(), ratio.highest()
 
 
 def added_precision(a: Alignment, query: Ints, rank: Ints, k: int | None, rel: float) -> Floats:
@@ -223,9 +217,14 @@ def average_precision_limits(measure: Measure, a: Alignment, docs: Unjudged, k: 
     alone = added_precision(a, query, rank, k, rel)
     total = np.concatenate([[0.0], np.cumsum(1 / rank)])
     later = total[inside.starts[query + 1]] - total[np.arange(len(rank)) + 1]
-    first = none[query] + _running(inside, alone + place / rank)
     mirrored = inside.starts[query] + inside.starts[query + 1] - 1 - np.arange(len(rank))
-    last = none[query] + _running(inside, (alone + later)[mirrored])
+
+    def through(added: Floats) -> Floats:
+        """The sum of precisions with the documents of the query down to each made relevant."""
+        sums = np.concatenate([[0.0], np.cumsum(added)])
+        return np.asarray(none[query] + (sums[1:] - sums[inside.starts[query]]))
+
+    first, last = through(alone + place / rank), through((alone + later)[mirrored])
     outside = docs.counts - inside.counts
     whole, found = a.relevant(rel), a.per_query(chosen)
 
@@ -355,8 +354,3 @@ def _within(entry_query: Ints, rank: Ints, size: int, query: Ints, depth: Floats
     entries = entry_query * step + np.minimum(rank, step - 1)
     wanted = query * step + np.minimum(depth, step - 2).astype(np.int64)
     return np.searchsorted(entries, wanted, side="right") - starts_of(entry_query, size)[query]
-
-
-def _running(docs: Unjudged, value: Floats) -> Floats:
-    total: Floats = np.concatenate([[0.0], np.cumsum(value)])
-    return total[1:] - total[docs.starts[docs.query]]

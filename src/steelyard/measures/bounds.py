@@ -57,13 +57,11 @@ from steelyard.measures.binary import capped, share
 from steelyard.measures.bound_formulas import (
     average_precision_difference,
     average_precision_limits,
-    gain_ratio,
     ndcg_limits,
     r_precision_limits,
     same_ideal,
 )
 from steelyard.measures.compute import averaged, has_named_targets, is_over_targets, summary, values
-from steelyard.measures.counts import counted_measure
 from steelyard.measures.gradings import (
     ABSENT,
     Grade,
@@ -77,7 +75,7 @@ from steelyard.measures.gradings import (
     unjudged,
     zero_counts,
 )
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import Measure, parse, with_rel
 from steelyard.measures.registry import definitions
 
 MOST_GRADINGS = 4096
@@ -194,15 +192,13 @@ def _by_method(case: Case) -> Bounds:
     # Per target, RR and AP are means over the ranks of all relevant documents.
     per_target = measure.parameters.get("per") == "target" and declared in ("best document", "precision sums")
     method = METHODS.get("ranks" if per_target else declared)
-    if _is_binary(measure) and not is_over_targets(measure) and _all_levels_alike(case):
+    if declared in BINARY and not is_over_targets(measure) and _all_levels_alike(case):
         method = _monotone
     return (method and method(case)) or _fallback(case)
 
 
-def _is_binary(measure: Measure) -> bool:
-    """Whether a document is relevant or not to a measure, whatever its grade beyond that."""
-    binary = ("best document", "counts", "ranks", "precision sums", "R-precision", "relevance")
-    return measure.definition.bounded in binary
+BINARY = ("best document", "counts", "ranks", "precision sums", "R-precision", "relevance")
+"""The ways of measures to which a document is relevant or not, whatever its grade beyond that."""
 
 
 def _all_levels_alike(case: Case) -> bool:
@@ -232,7 +228,7 @@ def _with_all_tried(found: Bounds, case: Case) -> Bounds:
         return found
     if measure.definition.first_k_only and measure.cutoff is not None:
         docs = docs.only(np.min(docs.ranks, axis=0) <= measure.cutoff)
-    if _is_binary(measure) or measure.definition.bounded == "monotone":
+    if measure.definition.bounded in (*BINARY, "monotone"):
         levels = levels[[0, -1]]
     number = float(len(levels)) ** np.minimum(docs.counts, 99)
     few = ~found.exact & (number <= MOST_GRADINGS) & affordable(case.runs, docs, number)
@@ -268,9 +264,14 @@ def _additive(case: Case) -> Bounds:
     # The grade that adds least and the one that adds most: a table of gains may order them otherwise.
     ends = [int(np.argmin(gains)), int(np.argmax(gains))]
     least, most = case.levels[ends if ends[0] != ends[1] else [0, -1]]
-    read = _inside_some_list(case)
+    read, query = _inside_some_list(case)
+    lists = list(zip(case.runs, case.docs.ranks, strict=True))
+    # The value, or the difference, of each document if no other is judged.
+    low, high = (
+        _difference([alone(case.measure, a, query, rank[read], level) for a, rank in lists]) for level in (least, most)
+    )
     more = np.zeros(len(case.docs.query))
-    more[read] = _alone(case, read, most) - _alone(case, read, least)
+    more[read] = high - low
 
     def grade(doc: Ints, number: Ints) -> Floats:
         raised = np.where(number == 1, more[doc] > 0, more[doc] < 0)
@@ -279,22 +280,15 @@ def _additive(case: Case) -> Bounds:
     return _evaluated(case, 2, grade)
 
 
-def _inside_some_list(case: Case) -> Ints:
-    """The documents in the first k of a list; without a cutoff all, as one that is in no list may count too."""
+def _inside_some_list(case: Case) -> tuple[Ints, Ints]:
+    """The documents in the first k of a list, and their queries; all without a cutoff, as absent ones may count too."""
     k = rank_cutoff(case.measure)
-    return np.arange(len(case.docs.query)) if k is None else np.flatnonzero(np.min(case.docs.ranks, axis=0) <= k)
-
-
-def _alone(case: Case, docs: Ints, grade: float) -> Floats:
-    """The value, or the difference, of each of some documents if no other is judged."""
-    query, ranks = case.docs.query[docs], [rank[docs] for rank in case.docs.ranks]
-    sides = [alone(case.measure, a, query, rank, grade) for a, rank in zip(case.runs, ranks, strict=True)]
-    return _difference(sides)
+    read = np.flatnonzero(np.min(case.docs.ranks, axis=0) <= (np.inf if k is None else k))
+    return read, case.docs.query[read]
 
 
 def _best_document(case: Case) -> Bounds:
-    read, top = _inside_some_list(case), float(case.levels[-1])
-    query = case.docs.query[read]
+    (read, query), top = _inside_some_list(case), float(case.levels[-1])
     now = [values(case.measure, a) for a in case.runs]
     with_one = [
         np.maximum(value[query], alone(case.measure, a, query, rank[read], top))
@@ -326,7 +320,7 @@ def _counts(case: Case) -> Bounds | None:
 
 def _ranks(case: Case) -> Bounds | None:
     """For all m the first m of the inside and none of the outside, the last m of the inside and all the outside."""
-    docs, graded_ranks = case.docs, case.measure.definition.bounded == "graded ranks"
+    docs = case.docs
     # Judged documents that are not in the list count if zeros do: then fewer of them may be better.
     if len(case.runs) == 2 or (case.measure.definition.zeros and np.any(docs.ranks[0] == ABSENT)):
         return None
@@ -343,7 +337,7 @@ def _ranks(case: Case) -> Bounds | None:
 
     found = _evaluated(case, np.where(able, counts, 0), grade)
     everything = _fallback(case)
-    if graded_ranks and len(case.levels) > 2:
+    if case.measure.definition.bounded == "graded ranks" and len(case.levels) > 2:
         found = replace(found, high=everything.high, exact=everything.exact)
     return _chosen(able, found, everything)
 
@@ -361,8 +355,8 @@ def _scaled_grades(case: Case) -> Bounds | None:
 
 def _gain_ratio(case: Case) -> Bounds | None:
     same = same_ideal(case.measure, case.runs)
-    ratio = gain_ratio(case.measure, case.runs, case.docs, case.levels) if np.any(same) else None
-    return None if ratio is None else _where(same, _formula(case, *ndcg_limits(ratio)), case)
+    limits = ndcg_limits(case.measure, case.runs, case.docs, case.levels) if np.any(same) else None
+    return None if limits is None else _where(same, _formula(case, *limits), case)
 
 
 def _precision_sums(case: Case) -> Bounds | None:
@@ -377,8 +371,9 @@ def _precision_sums(case: Case) -> Bounds | None:
 
 
 def _r_precision(case: Case) -> Bounds | None:
-    one = len(case.runs) == 1
-    return _formula(case, *r_precision_limits(case.measure, case.runs[0], case.docs)) if one else None
+    if len(case.runs) == 2:
+        return None
+    return _formula(case, *r_precision_limits(case.measure, case.runs[0], case.docs))
 
 
 METHODS: dict[str, Callable[[Case], Bounds | None]] = {
@@ -417,10 +412,9 @@ def _chosen(where: Bools, one: Bounds, other: Bounds) -> Bounds:
     return Bounds(*(np.where(where, getattr(one, n), getattr(other, n)) for n in Bounds.__dataclass_fields__))
 
 
-def _outer(low: Floats | float, high: Floats | float, size: int) -> Bounds:
+def _outer(low: float, high: float, size: int) -> Bounds:
     """Bounds that are not known to be exact."""
-    no = np.zeros(size, dtype=bool)
-    return Bounds(np.broadcast_to(low, size).astype(float), np.broadcast_to(high, size).astype(float), no, no)
+    return Bounds(np.full(size, low), np.full(size, high), np.zeros(size, dtype=bool), np.zeros(size, dtype=bool))
 
 
 def _can_be_graded(measure: Measure, a: Alignment) -> bool:
@@ -445,9 +439,8 @@ def _value_range(measure: Measure) -> tuple[float, float]:
         low, high = _value_range(_counted_measure(measure))
         return min(low, 0.0), max(high, 1.0)
     table = given.get("gain")
-    if isinstance(table, tuple) and any(worth < 0 for _, worth in table):
-        return -inf, inf
-    if (given.get("weight") or 0) < 0:
+    below = isinstance(table, tuple) and any(worth < 0 for _, worth in table)
+    if below or (given.get("weight") or 0) < 0:
         return -inf, inf
     return about.low, inf if given.get("gain") == "grade" else about.high
 
@@ -470,10 +463,8 @@ def _composed(measure: Measure, parts: list[Bounds], difference: bool) -> Bounds
 
 def _weighted(parts: list[Floats], weights: list[float]) -> Floats:
     """The weighted mean of parts; an infinite part of weight 0 adds nothing."""
-    terms = [
-        np.where(np.isinf(part), 0.0, part) * 0 if weight == 0 else part * weight
-        for part, weight in zip(parts, weights, strict=True)
-    ]
+    pairs = zip(parts, weights, strict=True)
+    terms = (weight * np.where(np.isinf(part) & (weight == 0), 0.0, part) for part, weight in pairs)
     return sum(terms, np.zeros(1)) / sum(weights)
 
 
@@ -487,7 +478,7 @@ def _within_budget(case: Case) -> Bounds | None:
     (measure, given), k = (case.measure, case.measure.parameters), rank_cutoff(case.measure)
     if given.get("budget") is None or is_over_targets(measure) or len(case.runs) == 2:
         return None
-    a, docs, now = case.runs[0], case.docs, case.now()
+    a, docs, now, never = case.runs[0], case.docs, case.now(), np.zeros(case.size, dtype=bool)
     if given["rel"] > case.levels[-1]:
         return _formula(case, now, now)
     if given["rel"] <= 0:
@@ -495,12 +486,12 @@ def _within_budget(case: Case) -> Bounds | None:
     sure, possible = _budgeted(a, docs, given["budget"], case.inside()[0])
     exact = sure == possible
     if measure.name == "Hit":
-        return Bounds(now, np.where(possible > 0, 1.0, now), exact | (now == 1), np.zeros(a.size, dtype=bool))
+        return Bounds(now, np.where(possible > 0, 1.0, now), exact | (now == 1), never)
     whole = a.relevant(given["rel"])
     found = a.per_query((a.grade >= given["rel"]) & a.within(k, given["budget"]))
     low = share(found, capped(whole + docs.counts - sure, k, given["cap"]))
     high = share(found + possible, capped(whole + possible, k, given["cap"]))
-    return Bounds(low, np.minimum(high, 1.0), exact, np.zeros(a.size, dtype=bool))
+    return Bounds(low, np.minimum(high, 1.0), exact, never)
 
 
 def _budgeted(a: Alignment, docs: Unjudged, budget: int, inside: Bools) -> tuple[Ints, Ints]:
@@ -532,7 +523,7 @@ def _counted(case: Case) -> Bounds:
 
 
 def _counted_measure(measure: Measure) -> Measure:
-    return counted_measure(measure.parameters["of"], measure.parameters["rel"])
+    return with_rel(parse(measure.parameters["of"]), measure.parameters["rel"])
 
 
 def _parts(measure: Measure) -> list[Measure]:

@@ -147,10 +147,13 @@ class QrelsTraits:
         """A note for everything that some of the measures need and the qrels lack."""
         if self.highest == -inf:
             return []
+        needing: dict[str | None, list[str]] = {}
+        for name, measure in measures.items():
+            needing.setdefault(measure.definition.needs, []).append(name)
         lacking = {
-            "no-distractors": self.lowest >= 0 and _needing("distractors", measures),
-            "no-grade-zero": not self.zeros and _needing("not relevant", measures),
-            "no-unanswerable-query": not self.unanswerable and _needing("unanswerable", measures),
+            "no-distractors": self.lowest >= 0 and needing.get("distractors"),
+            "no-grade-zero": not self.zeros and needing.get("not relevant"),
+            "no-unanswerable-query": not self.unanswerable and needing.get("unanswerable"),
             "no-targets": not self.targets and self.highest > 0 and _over_targets(measures),
         }
         beyond: dict[float, list[str]] = {}
@@ -160,10 +163,6 @@ class QrelsTraits:
                 beyond.setdefault(float(level), []).append(name)
         notes = [note(code, measures=names) for code, names in lacking.items() if names]
         return notes + [note("no-such-grade", level=level, measures=names) for level, names in beyond.items()]
-
-
-def _needing(need: str, measures: Mapping[str, Measure]) -> list[str]:
-    return [name for name, measure in measures.items() if measure.definition.needs == need]
 
 
 def _over_targets(measures: Mapping[str, Measure]) -> list[str]:

@@ -11,7 +11,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
 from steelyard.measures.compute import values
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import parse, with_rel
 from steelyard.measures.registry import Weights, measure, summed
 
 
@@ -157,7 +157,7 @@ def counted(
     unjudged=remove: condensed lists: unjudged documents are removed and the ranks below them move up.
     unjudged=remove_negative: the same for documents with a grade below 0, which trec_eval -J takes as unjudged.
     """
-    inner = counted_measure(of, rel)
+    inner = with_rel(parse(of), rel)
     seen = a if unjudged == "keep" else a.without_unjudged(negative=unjudged == "remove_negative")
     seen = seen.judged_where_returned if known == "returned" else seen
     value = values(inner, seen)
@@ -165,15 +165,6 @@ def counted(
         instead = np.nan if no_relevant == "skip" else (a.retrieved == 0).astype(np.float64)
         value = np.where(seen.relevant(rel) > 0, value, instead)
     return np.where(a.retrieved > 0, value, np.nan) if empty == "skip" else value
-
-
-def counted_measure(of: str, rel: float) -> Measure:
-    """The measure that Counted computes, with its level of relevance unless it states its own."""
-    inner = parse(of)
-    level = inner.definition.parameter("rel")
-    if level is not None and level.default is not None and "rel" not in inner.stated:
-        return inner(rel=rel)
-    return inner
 
 
 @measure(

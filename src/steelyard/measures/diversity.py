@@ -14,7 +14,7 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
-from steelyard.measures.binary import average_precision, mean_average_precision, mean_recall, recall, share
+from steelyard.measures.binary import average_precision, capped, mean_average_precision, mean_recall, recall, share
 from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
 from steelyard.measures.tie_groups import contents, mean_targets_found
@@ -61,7 +61,9 @@ def deduplicated_recall(a: Alignment, k: int | None = None, rel: float = 1) -> F
 )
 def diversity(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Number of distinct targets found in the first k."""
-    return targets_found(a, k, rel)
+    hit, target, grade = a.hit_targets
+    found = np.unique(target[(grade >= rel) & a.within(k)[hit]])
+    return np.bincount(a.targets.query[found], minlength=a.size).astype(np.float64)
 
 
 def _chance_of_all(a: Alignment, k: int | None, rel: float) -> Floats:
@@ -81,14 +83,7 @@ def all_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     No target: 0.
     """
     needed = a.target_counts(rel)
-    return np.where((targets_found(a, k, rel) == needed) & (needed > 0), 1.0, 0.0)
-
-
-def targets_found(a: Alignment, k: int | None, rel: float) -> Floats:
-    """The number of targets of each query with a document in the first k."""
-    hit, target, grade = a.hit_targets
-    found = np.unique(target[(grade >= rel) & a.within(k)[hit]])
-    return np.bincount(a.targets.query[found], minlength=a.size).astype(np.float64)
+    return np.where((diversity(a, k, rel) == needed) & (needed > 0), 1.0, 0.0)
 
 
 @over_targets("NewTargets", aliases=("new_targets",), high=np.inf)
@@ -102,10 +97,8 @@ def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     No target, or none found: 0.
     """
     alone, owner = a.by_target(rel)
-    first = 1 / alone.first(alone.within(k))
-    gained = np.bincount(owner, weights=first, minlength=a.size).astype(np.float64)
-    needed = np.bincount(owner, minlength=a.size).astype(np.float64)
-    return share(gained, needed if k is None else np.minimum(needed, k))
+    gained = sums(owner, 1 / alone.first(alone.within(k)), a.size)
+    return share(gained, capped(a.target_counts(rel), k, cap=True))
 
 
 @over_targets("alpha_DCG", aliases=("α_DCG",), cutoff="required", cites=_CLARKE_2008)

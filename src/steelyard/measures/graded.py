@@ -13,7 +13,7 @@ from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Floats, Ints
 from steelyard.measures.binary import Per, share
 from steelyard.measures.registry import GainTable, measure
-from steelyard.measures.tie_groups import groups_of, mean_over_ranks, refuse_many_states
+from steelyard.measures.tie_groups import groups_of, over_orders, refuse_many_states, worth_of_ranks
 
 JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
 
@@ -44,7 +44,11 @@ def discount_of(rank: Ints, discount: Discount) -> Floats:
 
 def _mean_dcg(a: Alignment, k: int | None, gain: Gain, discount: Discount, rel: float | None) -> Floats:
     """The sum of each document's gain times the mean discount of its group's ranks."""
-    return a.per_query(gain_of(a.grade, gain, rel) * mean_over_ranks(a, k, lambda rank: discount_of(rank, discount)))
+    return a.per_query(gain_of(a.grade, gain, rel) * _mean_discounts(a, k, discount))
+
+
+def _mean_discounts(a: Alignment, k: int | None, discount: Discount) -> Floats:
+    return worth_of_ranks(over_orders(a), k, lambda rank: discount_of(rank, discount))
 
 
 @measure(
@@ -79,7 +83,7 @@ def _over_found_ideals(a: Alignment, k: int, gains: Floats, discount: Discount) 
     """The mean nDCG of each query whose list is cut within a group, over the gains that can be inside."""
     g = groups_of(a, np.ones(len(a.query), dtype=bool), k)
     discounts = discount_of(np.arange(1, k + 1), discount)
-    worth = gains * mean_over_ranks(a, k, lambda rank: discount_of(rank, discount))
+    worth = gains * _mean_discounts(a, k, discount)
     for number in np.flatnonzero(g.split).tolist():
         query, size, inside = int(g.query[number]), int(g.size[number]), int(g.inside[number])
         start, stop = int(g.start[number]), int(g.start[number] + g.chosen[number])

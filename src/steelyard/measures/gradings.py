@@ -141,12 +141,10 @@ def reads_zeros(measure: Measure) -> bool:
 def zero_counts(measure: Measure) -> bool:
     """Whether a document graded 0 may give another value than one without a judgment."""
     given = measure.parameters
-    if measure.definition.zeros:
-        return True
-    table = given.get("gain")
+    table, rel, lowest = given.get("gain"), given.get("rel"), given.get("min_rel")
     worth = dict(table).get(0, 0) if isinstance(table, tuple) else 0
-    low = [given.get(name) for name in ("rel", "min_rel")]
-    return bool(worth != 0 or (low[0] is not None and low[0] <= 0) or (low[1] is not None and low[1] < 0))
+    gains = worth != 0 or (rel is not None and rel <= 0) or (lowest is not None and lowest < 0)
+    return bool(measure.definition.zeros or gains)
 
 
 def extremes(
@@ -157,7 +155,6 @@ def extremes(
     NaN if no grading gives a value. The last array is true if some grading leaves the query without a value. `counts`
     is the number of gradings of each query, and `grade` what they are. `runs` and `docs.ranks` are in the same order.
     """
-    now = [_fixed_values(measure, a) for a in runs]
     low, high = np.full(docs.size, np.inf), np.full(docs.size, -np.inf)
     undefined = np.zeros(docs.size, dtype=bool)
     for query, number in _blocks(counts, _costs(runs, docs)):
@@ -166,8 +163,8 @@ def extremes(
         kept = np.ones(len(doc), dtype=bool) if zero_counts(measure) else given != 0
         virtual, doc, given = virtual[kept], doc[kept], given[kept]
         sides = [
-            _value(measure, graded(a, query, virtual, rank[doc], given), fixed, query)
-            for a, rank, fixed in zip(runs, docs.ranks, now, strict=True)
+            _value(measure, graded(a, query, virtual, rank[doc], given), a, query)
+            for a, rank in zip(runs, docs.ranks, strict=True)
         ]
         value = sides[0] if len(sides) == 1 else sides[0] - sides[1]
         there = ~np.isnan(value)
@@ -330,23 +327,13 @@ def _rows(starts: Ints, query: Ints) -> tuple[Ints, Ints]:
     return owner, starts[query[owner]] + within
 
 
-def _fixed_values(measure: Measure, a: Alignment) -> dict[Measure, Floats]:
-    """The values of the parts of a measure that no grading changes."""
+def _value(measure: Measure, a: Alignment, before: Alignment, query: Ints) -> Floats:
+    """The values of a measure on a graded alignment; those of parts that no grading changes are from before it."""
     if is_fixed(measure):
-        return {measure: values(measure, a)}
-    if measure.name != "Composite":
-        return {}
-    parts = [_fixed_values(parse(text), a) for text, _ in measure.parameters["weights"]]
-    return {part: value for fixed in parts for part, value in fixed.items()}
-
-
-def _value(measure: Measure, a: Alignment, fixed: dict[Measure, Floats], query: Ints) -> Floats:
-    """The values of a measure on a graded alignment, the fixed parts as they are now."""
-    if measure in fixed:
-        return fixed[measure][query]
+        return values(measure, before)[query]
     if measure.name == "Composite":
         from steelyard.measures.counts import weighed
 
         parts = [(parse(text), weight) for text, weight in measure.parameters["weights"]]
-        return weighed([(part.definition.better, _value(part, a, fixed, query), weight) for part, weight in parts])
+        return weighed([(part.definition.better, _value(part, a, before, query), weight) for part, weight in parts])
     return values(measure, a)

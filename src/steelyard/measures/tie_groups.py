@@ -84,22 +84,22 @@ def groups_of(a: Alignment, chosen: Bools, k: int | None) -> Groups:
     )
 
 
-def mean_over_ranks(a: Alignment, k: int | None, worth: Callable[[Ints], Floats]) -> Floats:
-    """The mean worth of a rank over the ranks of the group of each hit; ranks beyond k are worth nothing."""
+def worth_of_ranks(a: Alignment, k: int | None, worth: Callable[[Ints], Floats]) -> Floats:
+    """What the rank of each hit is worth, and over all orders the mean over its group; ranks beyond k: nothing."""
+    alone = np.where(a.rank <= (np.inf if k is None else k), worth(a.rank), 0.0)
+    if not isinstance(a, OverOrders):
+        return alone
     last = a.tie_first + a.tie_size - 1
     within = last if k is None else np.minimum(last, k)
     through = np.concatenate([[0.0], np.cumsum(worth(np.arange(1, int(last.max(initial=0)) + 1)))])
     spread = (through[np.maximum(within, a.tie_first - 1)] - through[a.tie_first - 1]) / a.tie_size
-    alone = np.where(a.within(k), worth(a.rank), 0.0)
     return np.where(a.tie_size == 1, alone, spread)
 
 
 def chance_of_none(a: Alignment, chosen: Bools, k: int | None) -> Floats:
     """The probability that no chosen hit of a query is in the first k."""
-    g = groups_of(a, chosen, k)
-    some = g.chosen > 0
-    none = np.ones(a.size)
-    np.multiply.at(none, g.query[some], row_by_row(partial(chance_of, 0), g.size[some], g.inside[some], g.chosen[some]))
+    g, none = groups_of(a, chosen, k), np.ones(a.size)
+    np.multiply.at(none, g.query, row_by_row(partial(chance_of, 0), g.size, g.inside, g.chosen))
     return none
 
 

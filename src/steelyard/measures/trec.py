@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -44,7 +43,7 @@ def r_precision_multiple(a: Alignment, r: float, rel: float = 1) -> Floats:
 
     Fewer than c retrieved: divided by c nevertheless. Nothing relevant: 0.
     """
-    return precision_at(a, _raised(r * a.relevant(rel)), rel)
+    return precision_at(a, np.floor(r * a.relevant(rel) + 0.9), rel)
 
 
 @measure(
@@ -236,21 +235,12 @@ def _not_relevant(grade: Floats, rel: float, lowest: float = 0.0) -> Bools:
     return (grade >= lowest) & (grade < rel)
 
 
-def _raised(documents: Floats) -> Floats:
-    return np.floor(documents + 0.9)
-
-
 def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) -> list[Floats]:
     """Interpolated precision of every query at each level of recall."""
     relevant = a.grade >= rel
-    query, found = a.query[relevant], a.running(relevant)[relevant].astype(np.int64)
-    # The highest precision at each relevant document or any below it, query by query: the larger of each value and the
-    # one `step` below, for steps 1, 2, 4 ...
-    best, step, deepest = found / a.rank[relevant], 1, int(found.max(initial=0))
-    while step < deepest:
-        same = query[:-step] == query[step:]
-        best = np.append(np.where(same, np.maximum(best[:-step], best[step:]), best[:-step]), best[-step:])
-        step *= 2
+    query, found = a.query[relevant], a.running(relevant)[relevant]
+    # The highest precision at each relevant document or any below it, query by query: from the last entry to the first.
+    best = running(np.maximum, -query[::-1], (found / a.rank[relevant])[::-1])[::-1]
     starts = starts_of(query, a.size)
     here, whole = np.diff(starts), a.relevant(rel)
     padded = np.append(best, 0.0)
@@ -259,7 +249,7 @@ def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) 
         documents = level * whole
         # Adding 0.5 first would round 0.49999999999999994 up.
         nearest = np.floor(documents) + (documents - np.floor(documents) >= 0.5)
-        wanted = np.maximum((nearest if rounding == "nearest" else _raised(documents)).astype(np.int64), 1)
+        wanted = np.maximum(nearest if rounding == "nearest" else np.floor(documents + 0.9), 1).astype(np.int64)
         values.append(padded[np.where(wanted <= here, starts[:-1] + wanted - 1, len(best))])
     return values
 
@@ -276,19 +266,15 @@ def _levels(points: str) -> list[float]:
     return levels
 
 
-@dataclass(frozen=True)
 class _Ideal:
-    """The documents of each query that gain something, best first."""
+    """The documents of each query that gain something, best first; `lengths` is their number."""
 
-    query: Ints
-    rank: Ints
-    gain: Floats
-    starts: Ints
-
-    @property
-    def lengths(self) -> Ints:
-        """The number of documents of each query that gain something."""
-        return np.diff(self.starts)
+    def __init__(self, a: Alignment, gain: Gain) -> None:
+        query, rank, best = a.best_first(gain_of(a.judged.grade, gain, None))
+        useful = best > 0
+        self.query, self.rank, self.gain = query[useful], rank[useful], best[useful]
+        self.starts = starts_of(self.query, a.size)
+        self.lengths = np.diff(self.starts)
 
     def drops(self) -> tuple[Ints, Ints]:
         """Where the gain drops: the query, and the number of documents with at least that gain."""
@@ -313,7 +299,7 @@ def ndcg_at_levels(a: Alignment, gain: Gain = "linear", rel: float = 1) -> Float
     rel: a query with no grade this high scores 0; gains do not depend on it.
     Nothing relevant, nothing to gain, or an empty list: 0.
     """
-    ideal = _ideal(a, gain)
+    ideal = _Ideal(a, gain)
     worth = ideal.gain * discount_of(ideal.rank, "log2")
     dcg = running(np.add, a.query, gain_of(a.grade, gain, None) * discount_of(a.rank, "log2"))
     query, depth = ideal.drops()
@@ -335,7 +321,7 @@ def ndcg_at_relevant(a: Alignment, gain: Gain = "linear") -> Floats:
     Nothing to gain, or an empty list: 0.
     """
     gains = gain_of(a.grade, gain, None)
-    ideal = _ideal(a, gain)
+    ideal = _Ideal(a, gain)
     worth = ideal.gain * discount_of(ideal.rank, "log2")
     dcg = running(np.add, a.query, gains * discount_of(a.rank, "log2"))
     points = np.where(gains > 0, share(dcg, ideal.through(worth, a.query, a.rank)), 0.0)
@@ -355,21 +341,13 @@ def normalised_gain(a: Alignment, gain: Gain = "linear") -> Floats:
     Nothing to gain, or an empty list: 0. A perfect list scores 1 if no gain is between 0 and 1.
     """
     gains = gain_of(a.grade, gain, None)
-    ideal = _ideal(a, gain)
+    ideal = _Ideal(a, gain)
     got = running(np.add, a.query, gains)
     cost = ideal.through(np.maximum(ideal.gain, 1.0), a.query, a.rank)
     cost += np.maximum(a.rank - ideal.lengths[a.query], 0)
     everyone = np.arange(a.size)
     best = ideal.through(ideal.gain, everyone, ideal.lengths)
     return share(a.per_query(gains / np.log2(2 + cost - got)), best)
-
-
-def _ideal(a: Alignment, gain: Gain) -> _Ideal:
-    query, rank, best = a.best_first(gain_of(a.judged.grade, gain, None))
-    useful = best > 0
-    query = query[useful]
-    starts = starts_of(query, a.size)
-    return _Ideal(query, rank[useful], best[useful], starts)
 
 
 def _found_through(a: Alignment, running: Floats, query: Ints, rank: Ints) -> Floats:

@@ -13,7 +13,7 @@ from steelyard.lazy import special
 from steelyard.measures.binary import share
 from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
-from steelyard.measures.tie_groups import mean_over_ranks
+from steelyard.measures.tie_groups import worth_of_ranks
 
 _ERR = "Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009"
 MOFFAT = "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008"
@@ -61,11 +61,6 @@ def normalized_expected_reciprocal_rank(a: Alignment, k: int | None = None, max_
     return share(expected_reciprocal_rank(a, k, max_grade), _satisfied(query, rank, stops, a.size))
 
 
-def _mean_rbp(a: Alignment, k: int | None, p: float, rel: float, gain: RBPGain) -> Floats:
-    """The sum of each document's gain times the mean weight of its group's ranks."""
-    return a.per_query(rbp_gains(a, rel, gain) * mean_over_ranks(a, k, lambda rank: rbp_weights(rank, p)))
-
-
 @measure(
     "RBP",
     aliases=("rank_biased_precision",),
@@ -73,7 +68,7 @@ def _mean_rbp(a: Alignment, k: int | None, p: float, rel: float, gain: RBPGain) 
     cites=MOFFAT,
     bounded="additive",
     scaled=True,
-    expected=_mean_rbp,
+    expected="linear",
 )
 def rank_biased_precision(
     a: Alignment, k: int | None = None, p: float = 0.8, rel: float = 1, gain: RBPGain = "binary"
@@ -89,13 +84,7 @@ def rank_biased_precision(
     gain=grade: the grade itself, as in ranx, so that the value may exceed 1.
     Nothing relevant, or an empty list: 0.
     """
-    return a.per_query(np.where(a.within(k), rbp_gains(a, rel, gain) * rbp_weights(a.rank, p), 0.0))
-
-
-def _mean_residual(a: Alignment, k: int | None, p: float) -> Floats:
-    """1 - the mean weight of the judged documents - the weight of the repeats."""
-    weights = mean_over_ranks(a, k, lambda rank: rbp_weights(rank, p))
-    return np.maximum(0.0, 1 - a.per_query(weights) - repeats_weight(a, k, p))
+    return a.per_query(rbp_gains(a, rel, gain) * worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
 
 
 @measure(
@@ -106,7 +95,7 @@ def _mean_residual(a: Alignment, k: int | None, p: float) -> Floats:
     needs_relevant=False,
     cites=MOFFAT,
     bounded="fixed",
-    expected=_mean_residual,
+    expected="linear",
 )
 def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> Floats:
     """Uncertainty of RBP: the weight of the unjudged ranks and of all ranks below the list.
@@ -116,7 +105,7 @@ def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> 
 
     A repeated document keeps its rank and gains nothing, so this rank is known. Empty list: 1.
     """
-    known = a.per_query(np.where(a.within(k), rbp_weights(a.rank, p), 0.0))
+    known = a.per_query(worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
     return np.maximum(0.0, 1 - known - repeats_weight(a, k, p))
 
 
