@@ -24,9 +24,7 @@ from steelyard.run import Run
 from steelyard.wording import SHOWN_NAMES, counted, listed, notes_by_names, worded
 
 COMPARED_QUERIES = 20  # Queries whose document ids are compared where no retrieved document is judged.
-
 _MOST_GRADES = 10  # Qrels rarely have more grades than this.
-
 _CHANCE = 1 / 6  # Scores look like distances if lists in random order would increase with at most this probability.
 
 _NO_JUDGED = "no retrieved document is judged: the run has {run!r:two}, the qrels {qrels!r:two}"

@@ -28,7 +28,6 @@ from steelyard.wording import counted
 Words: TypeAlias = NDArray[np.uint64]
 
 NEARLY = 0.9  # Two texts nearly repeat each other if they share this much of their word 3-grams (Jaccard).
-
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # An odd number that spreads small ones over 64 bits.
 
 

@@ -24,7 +24,6 @@ from steelyard.safe_text import utf8
 
 FILE = "documents.sqlite"
 COLUMNS = ("doc_id", "text", "title", "metadata")  # The columns of documents.parquet; the metadata is JSON, or empty.
-
 _KNOWN = 1 << 22  # Places for hashes of documents and texts that are known to be in the file; the others are looked up.
 _AT_ONCE = 500  # Documents that are looked up with one statement.
 _ROWS = 4_000

@@ -46,7 +46,6 @@ EVALUATION_FILES = (
 """The files that a result without qrels does not have."""
 
 DOCUMENTS = "documents.parquet"  # The documents with their texts: doc_id, text, title, metadata.
-
 ACROSS_FILE = "across.json"  # What a bench over several datasets writes beside the folders of its datasets.
 ACROSS_PAGE = "../report.html"  # The page over all datasets, from that of one of them.
 

@@ -27,7 +27,6 @@ Problem: TypeAlias = tuple[Place, str]  # A problem of a bench: where it is, and
 NAME = "name"
 
 CHUNKER = "chunker"  # The setting of a retriever that names the chunkings that it is run on; without it, all.
-
 LISTS = frozenset({"of", "weights"})  # Settings whose value is a list: they are not swept over.
 
 RUN_SETTINGS = ("path", NAME, "format", *RUN_ROLES)

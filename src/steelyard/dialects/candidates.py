@@ -43,8 +43,7 @@ def _rank(value: Any, known: Sequence[Any]) -> int:
 
 
 _LEVELS = {"recall": np.arange(0, 11) / 10, "multiple": np.arange(1, 11) / 5}
-PERSISTENCE = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
-"""The usual values of p of RBP."""
+PERSISTENCE = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)  # The usual values of p of RBP.
 _NOT_OF_LISTS = ("Composite", "Counted", "Latency", "NumQ")
 
 

@@ -168,11 +168,8 @@ class Means:
         return self._lists.get((ordering, unjudged, zeros))
 
 
-SHOWN = 10
-"""How many matches the text shows; the frame has all of them."""
-
-LIKELY = 0.05
-"""A definition is called the most likely one if at most this share of random numbers fits as well."""
+SHOWN = 10  # How many matches the text shows; the frame has all of them.
+LIKELY = 0.05  # A definition is called the most likely one if at most this share of random numbers fits as well.
 
 
 class Name(NamedTuple):

@@ -23,8 +23,7 @@ from steelyard.run import Run
 from steelyard.scores import Scores
 from steelyard.wording import counted
 
-SAME = 1e-9
-"""Values closer than this are the same."""
+SAME = 1e-9  # Values closer than this are the same.
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,9 @@ from steelyard.measures.gradings import ABSENT, BLOCK, Unjudged, extremes, in_fi
 from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
 
-Limits: TypeAlias = tuple[Floats, Floats]
-"""The lowest and the highest value of each query."""
+Limits: TypeAlias = tuple[Floats, Floats]  # The lowest and the highest value of each query.
 
-STEPS = 60
-"""The most steps that the search for the highest ratio takes; it ends after a few."""
+STEPS = 60  # The most steps that the search for the highest ratio takes; it ends after a few.
 
 MOST_PAIRED = 256
 """The most unjudged documents in the first k of a query's lists for which AP is bounded by pairs of them."""

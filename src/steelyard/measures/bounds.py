@@ -78,8 +78,7 @@ from steelyard.measures.gradings import (
 from steelyard.measures.grammar import Measure, parse, with_rel
 from steelyard.measures.registry import definitions
 
-MOST_GRADINGS = 4096
-"""The most gradings of a query that are tried if there is no better way to find exact bounds."""
+MOST_GRADINGS = 4096  # The most gradings of a query that are tried if there is no better way to find exact bounds.
 
 
 @dataclass(frozen=True, eq=False, repr=False)

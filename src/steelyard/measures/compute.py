@@ -16,8 +16,7 @@ from steelyard.measures.registry import definitions
 from steelyard.measures.tie_groups import over_orders
 from steelyard.notes import Note, note
 
-GEOMETRIC_FLOOR = 1e-5
-"""The smallest value in a geometric mean, as in trec_eval."""
+GEOMETRIC_FLOOR = 1e-5  # The smallest value in a geometric mean, as in trec_eval.
 
 _MISSING_DATA = {
     "tokens": "a budget needs the length of each document: Run(..., tokens={doc_id: count}) or "

@@ -27,8 +27,7 @@ _ZHAI_2003 = "Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003
 
 Discount: TypeAlias = Callable[[Ints], Floats]
 
-over_targets = partial(measure, over_targets=True, bounded="ranks")
-"""Registers a measure of this family."""
+over_targets = partial(measure, over_targets=True, bounded="ranks")  # Registers a measure of this family.
 
 
 def _mean_target_recall(a: Alignment, k: int | None, rel: float) -> Floats:

@@ -22,17 +22,10 @@ from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
 
-ABSENT = 1 << 40
-"""The rank of a document that is not in a list."""
-
-WORK = 1 << 25
-"""About how many documents all gradings of one call may have; every query has an equal part of it."""
-
-LEAST_WORK = 1 << 12
-"""How many documents the gradings of one query may have, however many queries there are."""
-
-BLOCK = 1 << 20
-"""How many documents are graded at a time."""
+ABSENT = 1 << 40  # The rank of a document that is not in a list.
+WORK = 1 << 25  # About how many documents all gradings of one call may have; every query has an equal part of it.
+LEAST_WORK = 1 << 12  # How many documents the gradings of one query may have, however many queries there are.
+BLOCK = 1 << 20  # How many documents are graded at a time.
 
 MOST_WHOLE_LEVELS = 100
 """The highest grade up to which all whole numbers are taken as levels, used in the qrels or not."""

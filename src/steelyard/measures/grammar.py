@@ -76,8 +76,7 @@ class Measure:
     __repr__ = __str__
 
 
-LARGEST = 1e15
-"""The largest cutoff and parameter: larger ones are not exact, and their squares overflow."""
+LARGEST = 1e15  # The largest cutoff and parameter: larger ones are not exact, and their squares overflow.
 
 
 def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | float | None) -> Measure:

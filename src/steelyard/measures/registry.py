@@ -46,8 +46,7 @@ max_rel: the grade that gains 1; None: the highest grade in the qrels.
 max_grade: the top of the grade scale; None: the highest grade in the qrels. Higher grades count as this one.
 """
 """What parameters mean that many measures have; a line in the docstring of a measure replaces that of its parameter."""
-TARGET_CLAUSES = "rel: the lowest grade at which a document satisfies a target."
-"""The same for measures over targets."""
+TARGET_CLAUSES = "rel: the lowest grade at which a document satisfies a target."  # The same for measures over targets.
 
 FAMILIES = ("binary", "graded", "diversity", "user_models", "trec", "sets", "spans", "counts")
 """The modules of measures, in the order in which `steelyard list measures` lists them."""

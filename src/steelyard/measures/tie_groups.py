@@ -17,8 +17,7 @@ from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 
-MOST_STATES = 1 << 16
-"""The number of different contents of a split group above which a mean is refused."""
+MOST_STATES = 1 << 16  # The number of different contents of a split group above which a mean is refused.
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -20,11 +21,13 @@ _YILMAZ_2006 = "Yilmaz and Aslam, Estimating average precision with incomplete a
 _ROBERTSON_2006 = "Robertson, On GMAP, and other transformations, CIKM 2006"
 _ROBERTSON_2012 = "Robertson, On smoothing average precision, ECIR 2012"
 
-EPSILON = 1e-5
-"""Added to the counts of infAP, as in trec_eval."""
+whole_list = partial(measure, cutoff="none", ideal=1.0)
+"""Registers a measure of the whole list that is 1 for the ideal one."""
+
+EPSILON = 1e-5  # Added to the counts of infAP, as in trec_eval.
 
 
-@measure("Rprec", aliases=("R_precision",), cutoff="none", ideal=1.0, cites=_BUCKLEY_2005, bounded="R-precision")
+@whole_list("Rprec", aliases=("R_precision",), cites=_BUCKLEY_2005, bounded="R-precision")
 def r_precision(a: Alignment, rel: float = 1) -> Floats:
     """Precision after as many documents as there are relevant ones.
 
@@ -68,7 +71,7 @@ def interpolated_precision(
     return _interpolated(a, [r], rel, rounding)[0]
 
 
-@measure("IPrecAvg", aliases=("11pt_avg", "eleven_point_average"), cutoff="none", ideal=1.0, bounded="ranks")
+@whole_list("IPrecAvg", aliases=("11pt_avg", "eleven_point_average"), bounded="ranks")
 def interpolated_average(
     a: Alignment,
     points: str = "[0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1]",
@@ -88,7 +91,7 @@ def interpolated_average(
     return sum(_interpolated(a, levels, rel, rounding), start=np.zeros(a.size)) / len(levels)
 
 
-@measure("Bpref", cutoff="none", ideal=1.0, needs="not relevant", cites=_BUCKLEY_2004, bounded="ranks", zeros=True)
+@whole_list("Bpref", needs="not relevant", cites=_BUCKLEY_2004, bounded="ranks", zeros=True)
 def bpref(a: Alignment, rel: float = 1, negative: Literal["unjudged", "nonrelevant"] = "unjudged") -> Floats:
     """How rarely judged non-relevant documents are ranked above relevant ones.
 
@@ -128,15 +131,7 @@ def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     return share(a.per_query(worth), a.relevant(rel))
 
 
-@measure(
-    "GMAP",
-    aliases=("gm_map", "gm_ap"),
-    cutoff="none",
-    summary="geometric",
-    ideal=1.0,
-    cites=_ROBERTSON_2006,
-    bounded="precision sums",
-)
+@whole_list("GMAP", aliases=("gm_map", "gm_ap"), summary="geometric", cites=_ROBERTSON_2006, bounded="precision sums")
 def geometric_average_precision(a: Alignment, rel: float = 1) -> Floats:
     """Average precision, with a geometric mean over queries.
 
@@ -147,7 +142,7 @@ def geometric_average_precision(a: Alignment, rel: float = 1) -> Floats:
     return average_precision(a, rel=rel)
 
 
-@measure("GMBpref", cutoff="none", summary="geometric", ideal=1.0, bounded="ranks", zeros=True)
+@whole_list("GMBpref", summary="geometric", bounded="ranks", zeros=True)
 def geometric_bpref(a: Alignment, rel: float = 1) -> Floats:
     """Bpref, with a geometric mean over queries.
 
@@ -171,7 +166,7 @@ def yaap(a: Alignment, rel: float = 1) -> Floats:
     return np.log((1 + total) / (1 + whole - total))
 
 
-@measure("BinG", cutoff="none", ideal=1.0, bounded="ranks")
+@whole_list("BinG", bounded="ranks")
 def binary_gain(a: Alignment, rel: float = 1) -> Floats:
     """Relevant documents, each discounted by the non-relevant ones above it.
 
@@ -289,7 +284,7 @@ class _Ideal:
         return totals[np.where(reached > 0, self.starts[query] + reached - 1, len(values))]
 
 
-@measure("Rndcg", cutoff="none", ideal=1.0, tail=False, cites=JARVELIN)
+@whole_list("Rndcg", tail=False, cites=JARVELIN)
 def ndcg_at_levels(a: Alignment, gain: Gain = "linear", rel: float = 1) -> Floats:
     """nDCG averaged over the depths at which the gain of the ideal list drops.
 
@@ -312,7 +307,7 @@ def ndcg_at_levels(a: Alignment, gain: Gain = "linear", rel: float = 1) -> Float
     return np.where(a.relevant(rel) > 0, mean, 0.0)
 
 
-@measure("nDCGRel", aliases=("ndcg_rel",), cutoff="none", ideal=1.0, cites=JARVELIN)
+@whole_list("nDCGRel", aliases=("ndcg_rel",), cites=JARVELIN)
 def ndcg_at_relevant(a: Alignment, gain: Gain = "linear") -> Floats:
     """nDCG averaged over the ranks of the documents that gain something.
 

@@ -25,11 +25,8 @@ _CLARKE_2021 = "Clarke, Vtyurina and Smucker, Assessing top-k preferences, TOIS 
 
 RBPGain: TypeAlias = Literal["binary", "linear", "grade"]
 
-READ = 1000
-"""The last rank that the users of INST and INSQ read, as in cwl_eval."""
-
-NEARLY = 1e-6
-"""Gains within this distance of a goal have reached it."""
+READ = 1000  # The last rank that the users of INST and INSQ read, as in cwl_eval.
+NEARLY = 1e-6  # Gains within this distance of a goal have reached it.
 
 
 @measure("ERR", aliases=("expected_reciprocal_rank",), cites=_ERR, bounded="monotone", scaled=True, first_k_only=True)

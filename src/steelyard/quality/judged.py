@@ -26,7 +26,6 @@ from steelyard.statistics import adjust, power_analysis
 from steelyard.wording import counted, listed
 
 MOST_PAIRS = 300  # Pairs of runs that the smallest difference is computed from.
-
 ID_SAMPLE = 50  # Ids that are compared to find a prefix or a suffix.
 
 SATURATED, RANDOM_SHARE = 0.98, 0.5

@@ -13,16 +13,12 @@ from steelyard.quality.effects import Board, CheckFinding, changed_run, examples
 from steelyard.wording import counted
 
 CHUNK = 20_000  # Documents that are looked at together.
-
 NEAR_UP_TO = 20_000  # In corpora up to this size near-duplicates count as copies; in larger ones only equal texts do.
 
 NEAR = 0.9
 SHORTEST = 10  # A text with fewer letters and digits than this is near-empty.
-
 LONG_WORDS = 2048  # A text with more words is far longer than the 512 tokens that most embedding models read.
-
 COPIED = 6  # A question of at least this many words that is in a relevant document word for word was copied from it.
-
 EDGE = 40  # Characters at the start or the end of a text that are compared to find boilerplate.
 
 _BROKEN = r"\x{FFFD}|Ã[\x{80}-\x{BF}]|â€|Â[\x{A0}-\x{BF}]"

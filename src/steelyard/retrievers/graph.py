@@ -17,7 +17,6 @@ from steelyard.retrievers.embeddings import Embedder
 from steelyard.retrievers.settings import Declared, setting
 
 EXACT_UP_TO = 20_000  # With more vectors than this the neighbours are approximate.
-
 _CELLS = 4_000_000  # Cells of a block of similarities.
 
 _TREES, _LEAF, _ROUNDS, _NEAREST = 12, 256, 2, 16

@@ -17,7 +17,6 @@ from steelyard.retrievers.settings import check_names, settings_text
 Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | str | None] | Retriever"
 
 _QUOTED = 200  # The characters of a wrong value that an error quotes.
-
 RUN = "run"  # The name of a finished run in a bench.
 
 # The module and the class of each name, and the settings that the name implies.

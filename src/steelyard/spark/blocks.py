@@ -26,8 +26,7 @@ Arrays = Mapping[str, NDArray[Any]]
 DENSE = 4
 """Queries are numbered by counting if their numbers span at most this many times the number of rows; and rows are
 looked up as groups of adjacent rows of a query if there are at least this many rows per group."""
-SAMPLE = 1000
-"""Rows that show whether the rows of a query are adjacent."""
+SAMPLE = 1000  # Rows that show whether the rows of a query are adjacent.
 
 
 def pack_arrays(arrays: Arrays) -> bytes:
@@ -298,6 +297,11 @@ def _arrays_of(found: Iterable[tuple[bytes, tuple[bytes, ...]]]) -> dict[str, ND
         arrays |= {f"{name} {number}": hits[name] for name in (*_SHARED, "doc") if name in hits}
         arrays |= {f"{name} {number}": numbers[hits[name]] for name in ("query", "repeat_query")}
     return arrays
+
+
+def again(numbers: Ints) -> int:
+    """How many numbers are repeats of others."""
+    return len(numbers) - len(np.unique(numbers))
 
 
 def _numbered(query: Ints) -> tuple[Ints, Ints]:

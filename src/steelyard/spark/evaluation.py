@@ -7,15 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import align
-from steelyard.alignment.scans import ScannedRun
 from steelyard.comparison.compare import compare as compare_runs
 from steelyard.comparison.result import Comparison
-from steelyard.coverage import with_doubts
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
-from steelyard.evaluation import judged_qrels, prepare, query_values, scores_of
-from steelyard.io.frames import empty_ids_error
+from steelyard.evaluation import judged_qrels, prepare, query_values
 from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
 from steelyard.notes import warn_of
@@ -67,7 +64,6 @@ def evaluate(
         measures=named,
         dialect=dialect,
         options=chosen,
-        own_options=dialect.own_options(named, chosen),
         name=name or "run",
         rank_named=rank is not None,
     )
@@ -108,14 +104,9 @@ def evaluate_runs(
     """
     chosen_dialect, chosen, named = prepare(measures, dialect, options)
     columns = Columns(query_id, doc_id, grade, target, score, rank)
-    own = dialect_of(dialect).own_options(named, chosen)
-    judged, scans = _scans(spark, qrels, runs, run, columns)
     found: dict[str, Scores] = {}
-    for scan in scans:
-        orderings = [chosen.ordering, *(each.ordering for each in own.values())]
-        for name, scanned in _named(scan, scan.runs(*orderings)).items():
-            aligned = with_doubts(align(judged, scanned, chosen.ordering, name), judged, scanned)
-            found[name] = scores_of(aligned, named, chosen_dialect, chosen)
+    for scan in _scans(spark, qrels, runs, run, columns):
+        found |= scan.scores(named, chosen_dialect, chosen)
     warn_of({name: scores.notes for name, scores in found.items()})
     return found
 
@@ -147,17 +138,15 @@ def compare(
     columns = Columns(query_id, doc_id, grade, target, score, rank)
     policies = {name: options[name] for name in Policies.__annotations__ if name in options}
     ordering = resolve(dialect_of(options.get("dialect", "steelyard")).policies, policies).ordering
-    judged, scans = _scans(spark, qrels, runs, run, columns)
-    scanned: dict[str, ScannedRun] = {}
-    for scan in scans:
-        scanned |= _named(scan, scan.runs(ordering))
-    result = compare_runs(judged, scanned, measures, **options)
+    scans = _scans(spark, qrels, runs, run, columns)
+    scanned = {name: found for scan in scans for name, found in scan.runs(ordering).items()}
+    result = compare_runs(scans[0].qrels, scanned, measures, **options)
     assert isinstance(result, Comparison)
     return result
 
 
-def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns) -> tuple[Qrels, list[RunScan]]:
-    """The qrels, and one scan for each frame of runs."""
+def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns) -> list[RunScan]:
+    """One scan for each frame of runs."""
     source = qrels_source(qrels, columns)
     if is_spark_frame(runs):
         tables = {"": columns.run_table(runs, run=run_column(runs, run))}
@@ -175,13 +164,4 @@ def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns)
             "steelyard.spark.evaluate."
         )
     judged, ranked = judged_qrels(judged), columns.rank is not None
-    return judged, [RunScan(spark, judged, table, name, rank_named=ranked) for name, table in tables.items()]
-
-
-def _named(scan: RunScan, runs: Mapping[str, ScannedRun]) -> dict[str, ScannedRun]:
-    """The runs by name; a row without the name of its run is an error."""
-    if None in runs:
-        column = scan.table.names["run"]
-        empty = scan.table.frame.filter(scan.table.column("run").isNull()).count()
-        raise empty_ids_error(column, "run", empty, [])
-    return {found.name: found for found in runs.values()}
+    return [RunScan(spark, judged, table, name, rank_named=ranked) for name, table in tables.items()]

@@ -17,8 +17,7 @@ _NOT_ON_WORKERS = (
     "steelyard is not installed in the Python of the workers. Install steelyard[spark] on the cluster, or set "
     "PYSPARK_PYTHON to an interpreter that has it."
 )
-SENT_ROWS = 1 << 16
-"""Rows of a packed block that the driver sends."""
+SENT_ROWS = 1 << 16  # Rows of a packed block that the driver sends.
 
 
 def map_in_arrow(frame: Any, function: Callable[..., Any], schema: str) -> Any:
@@ -26,6 +25,14 @@ def map_in_arrow(frame: Any, function: Callable[..., Any], schema: str) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
         return frame.mapInArrow(function, schema)
+
+
+def arrow_schema(schema: str) -> pa.Schema:
+    """The Arrow schema of a Spark schema that is written as text."""
+    kinds = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
+    kinds["binary"] = pa.binary()
+    kinds |= {f"array<{name}>": pa.list_(kind) for name, kind in kinds.items()}
+    return pa.schema([(name, kinds[kind]) for name, kind in map(str.split, schema.split(", "))])
 
 
 def collect(frame: Any) -> Any:

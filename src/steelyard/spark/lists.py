@@ -16,12 +16,11 @@ from steelyard.errors import InputError
 from steelyard.io.columns import rank_column
 from steelyard.lazy import polars as pl
 from steelyard.run import Run
-from steelyard.spark.frames import map_in_arrow
-from steelyard.spark.rows import Columns, Kind, by_query, fault_error, is_spark_frame, run_column, run_rows
+from steelyard.spark.frames import arrow_schema, map_in_arrow
+from steelyard.spark.rows import Columns, Kind, by_query, check_faults, is_spark_frame, run_column, run_rows
 from steelyard.spark.worker import faults_of, query_blocks
 
-ROWS = 1 << 17
-"""Rows that a worker takes at a time: whole queries with about this many rows."""
+ROWS = 1 << 17  # Rows that a worker takes at a time: whole queries with about this many rows.
 DEFAULT_DEPTH = 10
 
 
@@ -118,9 +117,8 @@ class ListTask:
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         for rows in query_blocks(batches, ROWS):
             names = {name: name for name in ("query_id", "doc_id", "score", "rank")}
-            error = fault_error(faults_of(rows.filter(pl.col("kind") != int(Kind.RETRIEVED))), {}, names)
-            if error is not None:  # Spark shows the message where the frame is used.
-                raise error
+            # Spark shows the message of an error where the frame is used.
+            check_faults(faults_of(rows.filter(pl.col("kind") != int(Kind.RETRIEVED))), {}, names)
             yield from self.result(rows)
 
     def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
@@ -154,8 +152,7 @@ class FuseLists(ListTask):
         empty = [query for query in fused.queries if query not in answered]
         without = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
         whole = pl.concat([fused.table.select("query_id", "doc_id", "score"), without], how="diagonal")
-        kinds = [("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())]
-        yield from whole.to_arrow().cast(pa.schema(kinds)).to_batches()
+        yield from whole.to_arrow().cast(arrow_schema(self.schema)).to_batches()
 
 
 @dataclass(frozen=True)
@@ -181,8 +178,5 @@ class PoolLists(ListTask):
                 names, ranks = [self.names[run] for run in by_run], list(by_run.values())
                 mean = sum(ranks) / len(ranks)
                 out.append((query, doc, names, ranks, min(ranks), len(ranks), mean, *places[query]))
-        kinds = {"string": pa.string(), "long": pa.int64(), "double": pa.float64()}
-        kinds |= {f"array<{name}>": pa.list_(kind) for name, kind in kinds.items()}
-        columns = [part.split() for part in self.schema.split(", ")]
-        arrays = {name: pa.array([row[at] for row in out], kinds[kind]) for at, (name, kind) in enumerate(columns)}
-        yield pa.RecordBatch.from_pydict(arrays)
+        kinds = arrow_schema(self.schema)
+        yield pa.RecordBatch.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in out], kinds)

@@ -18,7 +18,7 @@ from steelyard.measures.grammar import Measure
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.spark.frames import collect_columns, map_in_arrow
-from steelyard.spark.rows import Kind, SparkTable, by_query, fault_error, qrels_rows, run_rows, table_of
+from steelyard.spark.rows import Kind, SparkTable, by_query, check_faults, qrels_rows, run_rows, table_of
 from steelyard.spark.worker import EvaluationTask, faults_of
 
 MOST_JUDGMENTS = 10_000_000
@@ -31,9 +31,8 @@ SENT_QUERIES = 1_000_000
 class Plan:
     """An evaluation on the cluster: the qrels and the run, the measures and the options.
 
-    judgments: a Spark frame with its columns, or Qrels on the driver. own_options: those of measures that order equal
-    scores in another way. rank_named: whether the caller named the rank column of the run; then ranks order it, not
-    scores.
+    judgments: a Spark frame with its columns, or Qrels on the driver. rank_named: whether the caller named the rank
+    column of the run; then ranks order it, not scores.
     """
 
     spark: Any
@@ -42,7 +41,6 @@ class Plan:
     measures: dict[str, Measure]
     dialect: Dialect
     options: Options
-    own_options: dict[str, Options]
     name: str
     rank_named: bool = False
 
@@ -66,11 +64,12 @@ class Plan:
         ).first()
         scored = self.run.scored
         ranks = rank_column(self.run.names, scored, self.rank_named)
-        ties = {each.ties for each in (self.options, *self.own_options.values())}
+        own_options = self.dialect.own_options(self.measures, self.options)
+        ties = {each.ties for each in (self.options, *own_options.values())}
         in_order = ranks is not None or not scored or "stable" in ties
         run = run_rows(self.run.ranked_by(ranks), scored, in_order)
         parts = [run] if queries > SENT_QUERIES else _judged_rows(run, qrels)
-        task = EvaluationTask(self.measures, self.options, self.own_options, self.name, scored, highest or 0.0)
+        task = EvaluationTask(self.measures, self.options, own_options, self.name, scored, highest or 0.0)
         return map_in_arrow(by_query(qrels, *parts), task, task.schema)
 
 
@@ -83,9 +82,7 @@ def driver_qrels(source: SparkTable | Qrels) -> Qrels | None:
         return None
     table = collect_columns(rows).sort("row")
     judgments = table.filter(table["kind"] == Kind.JUDGMENT)
-    error = fault_error(faults_of(table.filter(table["kind"] != Kind.JUDGMENT), judgments), source.names, {})
-    if error is not None:
-        raise error
+    check_faults(faults_of(table.filter(table["kind"] != Kind.JUDGMENT), judgments), source.names, {})
     qrels = Qrels(judgments.select("query_id", "doc_id", grade="value", target="label"))
     qrels.notes = source.notes
     return qrels

@@ -71,10 +71,10 @@ def fault_text(kind: Kind, query: str | None, doc: str | None, value: float | No
     return row if kind is Kind.NO_GRADE else f"{row}, score {value}"
 
 
-def fault_error(faults: Mapping[Kind, Fault], qrels: Mapping[str, str], run: Mapping[str, str]) -> InputError | None:
-    """The error for the first kind of fault; `qrels` and `run` are the names of their columns by role."""
+def check_faults(faults: Mapping[Kind, Fault], qrels: Mapping[str, str], run: Mapping[str, str]) -> None:
+    """Raise the error for the first kind of fault; `qrels` and `run` are the names of their columns by role."""
     if not faults:
-        return None
+        return
     kind = min(faults)
     count, rows = faults[kind].count, faults[kind].examples
     names = qrels if kind < Kind.RETRIEVED_NO_QUERY else run
@@ -89,7 +89,7 @@ def fault_error(faults: Mapping[Kind, Fault], qrels: Mapping[str, str], run: Map
         Kind.SCORE_NOT_FINITE: lambda: frames.bad_rows_error(frames.NO_SCORE, count, rows),
         Kind.RANK_NOT_FINITE: lambda: frames.bad_rows_error(frames.NO_RANK, count, rows),
     }
-    return errors[kind]() if kind in errors else frames.empty_ids_error(names["query_id"], "query_id", count, rows)
+    raise errors[kind]() if kind in errors else frames.empty_ids_error(names["query_id"], "query_id", count, rows)
 
 
 _WHOLE = ("byte", "short", "integer", "long", "tinyint", "smallint", "int", "bigint")

@@ -19,28 +19,28 @@ from steelyard.alignment.hits import SHOWN_RUN_ONLY, Hits, Ints, Ordering
 from steelyard.alignment.ranking import repeat_error
 from steelyard.alignment.scans import ScannedRun
 from steelyard.coverage import with_doubts
-from steelyard.evaluation import judged_qrels, scores_of
+from steelyard.dialects import Dialect
+from steelyard.evaluation import scores_of
 from steelyard.io.columns import rank_column
+from steelyard.io.frames import empty_ids_error
+from steelyard.measures.grammar import Measure
+from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.scores import Scores
 from steelyard.spark import blocks
-from steelyard.spark.blocks import Arrays, unpack_arrays
+from steelyard.spark.blocks import Arrays, again, unpack_arrays
 from steelyard.spark.frames import collect, collect_columns, map_in_arrow, send_columns
-from steelyard.spark.plan import Plan, driver_qrels
-from steelyard.spark.rows import Fault, Kind, SparkTable, fault_error, fault_text, run_rows
-from steelyard.spark.tasks import FindStretches, PackRows, RankInPlace, RankPackedRows, Task, count_ids
+from steelyard.spark.rows import Fault, Kind, SparkTable, check_faults, fault_text, run_rows
+from steelyard.spark.tasks import COUNTED, FindStretches, PackRows, RankInPlace, RankPackedRows, Task, count_ids
 from steelyard.spark.worker import held
 
-BUCKETS = 8
-"""Buckets of queries per partition of a shuffle: enough for partitions of about the same size."""
+BUCKETS = 8  # Buckets of queries per partition of a shuffle: enough for partitions of about the same size.
 MOST_BUCKETS = 1 << 12
-HEAD = 1 << 14
-"""The first rows of a run, which show whether the rows of a query are adjacent."""
+HEAD = 1 << 14  # The first rows of a run, which show whether the rows of a query are adjacent.
 SPLIT = 8
 """Lists are ranked in place if at most one in this many stretches of adjacent rows is of a query that has another."""
-Found: TypeAlias = list[tuple[str, Arrays]]
-"""Arrays with the name of their run."""
+Found: TypeAlias = list[tuple[str, Arrays]]  # Arrays with the name of their run.
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +69,17 @@ class RunScan:
         return "rank" in self._ranked.names or not self.table.scored
 
     def runs(self, *orderings: Ordering) -> dict[str, ScannedRun]:
-        """The runs by name; their hits under these orderings are found together."""
+        """The runs by name; their hits under these orderings are found together.
+
+        A row without the name of its run is an error.
+        """
         self._scan(orderings)
+        known = self._known[held(orderings[0])]
+        if None in known:
+            empty = self.table.frame.filter(self.table.column("run").isNull()).count()
+            raise empty_ids_error(self.table.names["run"], "run", empty, [])
         return {
-            run: ScannedRun(
+            run or self.name: ScannedRun(
                 name=run or self.name,
                 ordered=self.ordered,
                 notes=self.table.notes,
@@ -80,8 +87,17 @@ class RunScan:
                 documents=partial(self._documents, run),
                 lists=partial(self._lists, run),
             )
-            for run in self._known[held(orderings[0])]
+            for run in known
         }
+
+    def scores(self, measures: dict[str, Measure], dialect: Dialect, options: Options) -> dict[str, Scores]:
+        """The scores of each run, by its name."""
+        own = dialect.own_options(measures, options).values()
+        found = {}
+        for name, run in self.runs(options.ordering, *(each.ordering for each in own)).items():
+            aligned = with_doubts(align(self.qrels, run, options.ordering, name), self.qrels, run)
+            found[name] = scores_of(aligned, measures, dialect, options)
+        return found
 
     def _hits(self, run: str, ordering: Ordering) -> Hits:
         self._scan([ordering])
@@ -131,7 +147,7 @@ class RunScan:
         frame = rows.select(*run, "query_id", "doc_id", sf.col("value").alias("score"), *columns, *faulty)
         parts, seen = self._found_in_place(frame, task) or self._read(collect(self._exchanged(frame, task)), task)
         if any("faulty" in each and each["faulty"] for _, each in seen):
-            raise self._fault(rows)
+            self._check(rows)
         for kind, text in sorted(tuple(each["error"].tolist()) for _, each in seen if "error" in each):
             raise getattr(errors, kind, errors.SteelyardError)(text)
         for number, ordering in enumerate(wanted):
@@ -155,7 +171,7 @@ class RunScan:
         """The number of queries that only the run has, and the first of them."""
         query = self.table.column("query_id").cast("string").alias("query_id")
         others = self._of_run(run).select(query).distinct().join(self._judged_queries(), "query_id", "left_anti")
-        counted = collect(map_in_arrow(others, count_ids, "count long, first array<string>"))
+        counted = collect(map_in_arrow(others, count_ids, COUNTED))
         first = sorted(each for row in counted for each in row["first"])[:SHOWN_RUN_ONLY]
         return sum(row["count"] for row in counted), tuple(first)
 
@@ -174,37 +190,33 @@ class RunScan:
         The first query ids of every partition show whether this is likely. Whether it is so is checked afterwards: no
         query may have been ranked twice.
         """
-        shared = dict(vars(task))
+        find, rank = FindStretches(**vars(task)), RankInPlace(**vars(task))
         # Where the first rows of all show that queries are mixed, no worker has to look.
-        keys = ["run", "query_id"] if task.runs else ["query_id"]
-        head = [tuple(row) for row in collect(frame.select(*keys).limit(HEAD))]
+        head = [tuple(row) for row in collect(frame.select(*task.keys).limit(HEAD))]
         lists = [key for key, _ in groupby(head)]
         if SPLIT * (len(lists) - len(set(lists))) > len(lists):
             return None
         # Only the first rows of a partition go to a worker: one that stops early is started again by Spark.
         first = sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1)) < task.rows
-        near = frame.select(*keys, first.alias("first")).filter("first").select(*keys)
-        rows = collect(map_in_arrow(near, FindStretches(**shared), FindStretches.schema))
+        near = frame.select(*task.keys, first.alias("first")).filter("first").select(*task.keys)
+        rows = collect(map_in_arrow(near, find, find.schema))
         stretches = _by_run([(row["run"], unpack_arrays(row["seen"])) for row in rows], "query")
-        if any(SPLIT * _again(numbers) > len(numbers) for numbers in stretches.values()):
+        if any(SPLIT * again(numbers) > len(numbers) for numbers in stretches.values()):
             return None
-        rank = RankInPlace(**shared)
         rows = collect(map_in_arrow(frame, rank, rank.schema))
         if any("mixed" in unpack_arrays(row["seen"]) for row in rows if row["seen"] is not None):
             return None
         parts, seen = self._read(rows, task)
-        return None if any(map(_again, _by_run(parts, "queries").values())) else (parts, seen)
+        return None if any(map(again, _by_run(parts, "queries").values())) else (parts, seen)
 
     def _exchanged(self, frame: Any, task: Task) -> Any:
         """The hits of lists whose rows are in several partitions: rows are packed, and sent by buckets of queries."""
-        shared = dict(vars(task))
         # The number of partitions of a shuffle; some clusters choose it themselves.
         number = str(self.spark.conf.get("spark.sql.shuffle.partitions", "200"))
         partitions = int(number) if number.isdigit() else 200
-        queries = len(self.qrels.judged.query_ids)
-        pack = PackRows(**shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * partitions)))
-        packed = map_in_arrow(frame, pack, pack.schema).repartition("bucket")
-        return map_in_arrow(packed, RankPackedRows(**shared), RankPackedRows.schema)
+        buckets = max(1, min(len(self.qrels.judged.query_ids), MOST_BUCKETS, BUCKETS * partitions))
+        pack, rank = PackRows(**vars(task), buckets=buckets), RankPackedRows(**vars(task))
+        return map_in_arrow(map_in_arrow(frame, pack, pack.schema).repartition("bucket"), rank, rank.schema)
 
     def _read(self, rows: Any, task: Task) -> tuple[Found, Found]:
         """What the workers found: the hits of every block of lists, and what else they saw.
@@ -221,17 +233,15 @@ class RunScan:
             parts.append((run, blocks.hits_of_rows(block, query, judged, task.orderings, task.ordered)))
         return parts, seen
 
-    def _fault(self, rows: Any) -> errors.InputError:
-        """The error for the faulty rows."""
+    def _check(self, rows: Any) -> None:
+        """Raise the error for the faulty rows."""
         faulty = rows.filter(sf.col("kind") != int(Kind.RETRIEVED))
         counts = {Kind(row["kind"]): row["count"] for row in faulty.groupBy("kind").count().collect()}
         kind = min(counts)
         first = faulty.filter(sf.col("kind") == int(kind)).orderBy("query_id", "doc_id")
         examples = first.select("query_id", "doc_id", "value", "label").limit(errors.SHOWN_PROBLEMS).collect()
         fault = Fault.of(counts[kind], [fault_text(kind, *row) for row in examples])
-        error = fault_error({kind: fault}, {}, self.table.names)
-        assert error is not None
-        return error
+        check_faults({kind: fault}, {}, self.table.names)
 
 
 def _by_run(found: Found, name: str) -> dict[str, Ints]:
@@ -240,21 +250,3 @@ def _by_run(found: Found, name: str) -> dict[str, Ints]:
     for run, arrays in found:
         parts.setdefault(run, []).append(arrays[name])
     return {run: np.concatenate(own) for run, own in parts.items()}
-
-
-def _again(numbers: Ints) -> int:
-    """How many numbers are repeats of others."""
-    return len(numbers) - len(np.unique(numbers))
-
-
-def scanned_scores(plan: Plan) -> Scores | None:
-    """The scores of a plan, by one pass over the run; None if there are too many judgments for that."""
-    qrels = driver_qrels(plan.judgments)
-    if qrels is None:
-        return None
-    judged = judged_qrels(qrels)
-    scan = RunScan(plan.spark, judged, plan.run, plan.name, rank_named=plan.rank_named)
-    orderings = [plan.options.ordering, *(each.ordering for each in plan.own_options.values())]
-    run = scan.runs(*orderings)[""]
-    aligned = with_doubts(align(judged, run, plan.options.ordering, plan.name), judged, run)
-    return scores_of(aligned, plan.measures, plan.dialect, plan.options)

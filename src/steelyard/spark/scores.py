@@ -1,4 +1,4 @@
-"""SparkScores: the result of steelyard.spark.evaluate(), and the scores behind it with very many judgments."""
+"""SparkScores: the result of steelyard.spark.evaluate()."""
 
 from __future__ import annotations
 
@@ -14,22 +14,29 @@ from pyspark.sql import functions as sf
 from steelyard import errors
 from steelyard.alignment.ranking import repeat_error
 from steelyard.coverage import Coverage, Levels, unknown_documents_note
-from steelyard.evaluation import missing_error, no_grades_error
+from steelyard.evaluation import judged_qrels, missing_error, no_grades_error
 from steelyard.measures.compute import summary
 from steelyard.measures.grammar import Measure
 from steelyard.notes import note
 from steelyard.scores import Scores, key_of
 from steelyard.spark.frames import collect, collect_columns, send_columns
-from steelyard.spark.plan import MOST_JUDGMENTS, Plan
-from steelyard.spark.rows import fault_error
-from steelyard.spark.scan import scanned_scores
+from steelyard.spark.plan import MOST_JUDGMENTS, Plan, driver_qrels
+from steelyard.spark.rows import check_faults
+from steelyard.spark.scan import RunScan
 from steelyard.spark.worker import EvaluationTally, cluster_means, total
 from steelyard.wording import counted
+
+MOST_QUERIES = 10_000_000
+"""The values of up to this many queries are averaged on the driver, those of more on the cluster."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkScores:
-    """The result of steelyard.spark.evaluate(). The cluster starts to work when a value is first needed."""
+    """The result of steelyard.spark.evaluate(). The cluster starts to work when a value is first needed.
+
+    The driver computes the values from what the workers found. With too many judgments for that, all rows are
+    shuffled: the values stay on the cluster, persisted by Spark, and counts and means go to the driver.
+    """
 
     plan: Plan
 
@@ -51,19 +58,28 @@ class SparkScores:
     @cached_property
     def per_query(self) -> Any:
         """A Spark frame: query_id, then one column per measure; null where the measure does not apply."""
-        scores = self._scores
+        scores, columns = self._scores, self._columns
         if scores is None:
-            return self._shuffled.per_query
-        columns = [f"m{number}" for number in range(len(scores.measures))]
+            return self._values("query_id", *columns).toDF("query_id", *self.measures)
         values = [pl.Series(name, row).fill_nan(None) for name, row in zip(columns, scores.matrix, strict=True)]
         table = pl.DataFrame([pl.Series("query_id", list(scores.queries), dtype=pl.String), *values])
         schema = ", ".join(["query_id string", *(f"{name} double" for name in columns)])
-        return send_columns(self.plan.spark, table, schema).toDF("query_id", *scores.measures)
+        return send_columns(self.plan.spark, table, schema).toDF("query_id", *self.measures)
 
     @cached_property
     def means(self) -> dict[str, float]:
-        """Each measure over all queries: the mean, or the sum of a count."""
-        return (self._scores or self._shuffled).means
+        """Each measure over all queries: the mean, or the sum of a count.
+
+        Up to MOST_QUERIES values are added on the driver, in the order of the qrels. Sums of more are computed on the
+        cluster without rounding, so that no order matters, and rounded once.
+        """
+        if self._scores is not None:
+            return self._scores.means
+        if self.coverage.queries > MOST_QUERIES:
+            return cluster_means(self._values(*self._columns), self.plan.measures)
+        values = collect_columns(self._values("place", *self._columns)).sort("place")
+        measures = zip(self.measures.items(), self._columns, strict=True)
+        return {key: summary(measure, _floats(values[column])) for (key, measure), column in measures}
 
     def __getitem__(self, measure: str | Measure) -> float:
         return self.means[key_of(measure, self.measures)]
@@ -73,81 +89,14 @@ class SparkScores:
         """The options in force, as in Scores.policies."""
         return vars(self.plan.options).copy()
 
-    @property
-    def coverage(self) -> Coverage:
-        """Counts of missing queries, unjudged and repeated documents, and ties, as in Scores.coverage."""
-        return (self._scores or self._shuffled).coverage
-
-    def to_scores(self) -> Scores:
-        """All values as Scores on the driver: for intervals, comparisons and reports."""
-        return self._scores or self._shuffled.to_scores()
-
-    def unpersist(self) -> None:
-        """Release the values that Spark keeps. They are computed again if they are needed later."""
-        if "_shuffled" in self.__dict__:
-            self._shuffled.unpersist()
-
-    def __repr__(self) -> str:
-        if "means" not in self.__dict__:
-            return f"SparkScores of {self.name!r}: {', '.join(self.measures)} (not computed yet)"
-        width = max(map(len, self.measures))
-        lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
-        head = f"SparkScores of {self.name!r} over {counted(self.coverage.queries, 'query', 'queries')}"
-        return "\n".join([head, *lines, f"  {self.coverage}"])
-
-    @cached_property
-    def _scores(self) -> Scores | None:
-        """The scores, computed on the driver from what the workers found; None with too many judgments for that."""
-        return scanned_scores(self.plan)
-
-    @cached_property
-    def _shuffled(self) -> ShuffledScores:
-        """The scores by a shuffle of all rows."""
-        return ShuffledScores(self.plan)
-
-
-# By a shuffle: the values stay on the cluster, and counts and means go to the driver
-
-MOST_QUERIES = 10_000_000
-"""The values of up to this many queries are averaged on the driver, those of more on the cluster."""
-_COUNTS = (
-    *("queries", "answered", "missing", "empty", "without_judgments", "no_relevant"),
-    *("documents", "unjudged", "repeated", "tie_sensitive", "below_rel"),
-)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ShuffledScores:
-    """The scores of a plan. The values stay on the cluster, persisted by Spark until `unpersist`."""
-
-    plan: Plan
-
-    @property
-    def per_query(self) -> Any:
-        """A Spark frame: query_id, then one column per measure; null where the measure does not apply."""
-        return self._values("query_id", *self._columns).toDF("query_id", *self.plan.measures)
-
-    @cached_property
-    def means(self) -> dict[str, float]:
-        """Each measure over all queries: the mean, or the sum of a count.
-
-        Up to MOST_QUERIES values are added on the driver, in the order of the qrels. Sums of more are computed on the
-        cluster without rounding, so that no order matters, and rounded once.
-        """
-        if not self.coverage.queries:
-            raise no_grades_error()
-        if self.coverage.queries > MOST_QUERIES:
-            return cluster_means(self._values(*self._columns), self.plan.measures)
-        values = collect_columns(self._values("place", *self._columns)).sort("place")
-        measures = zip(self.plan.measures.items(), self._columns, strict=True)
-        return {key: summary(measure, _floats(values[column])) for (key, measure), column in measures}
-
     @cached_property
     def coverage(self) -> Coverage:
         """Counts of missing queries, unjudged and repeated documents, and ties, as in Scores.coverage."""
+        if self._scores is not None:
+            return self._scores.coverage
         tally, measures, options = self._computed[1], self.plan.measures, self.plan.options
-        counts = {name: tally.counts.get(name, 0) for name in _COUNTS}
-        if not counts["queries"]:
+        counts = tally.counts
+        if not counts.get("queries"):
             raise no_grades_error()
         notes = list(dict.fromkeys([*self.plan.qrels.notes, *self.plan.run.notes]))
         if not counts["answered"] and counts["without_judgments"]:
@@ -162,21 +111,35 @@ class ShuffledScores:
         return Coverage(**counts, policies=options, notes=tuple(notes))
 
     def to_scores(self) -> Scores:
-        """All values as Scores on the driver."""
+        """All values as Scores on the driver: for intervals, comparisons and reports."""
+        if self._scores is not None:
+            return self._scores
         values = collect_columns(self._values("place", "query_id", *self._columns)).sort("place")
-        return Scores(
-            name=self.plan.name,
-            dialect=self.plan.dialect.name,
-            measures=self.plan.measures,
-            queries=values["query_id"].to_list(),
-            matrix=np.array([_floats(values[column]) for column in self._columns]),
-            coverage=self.coverage,
-        )
+        matrix = np.array([_floats(values[column]) for column in self._columns])
+        queries = values["query_id"].to_list()
+        return Scores(self.name, self.dialect, self.plan.measures, queries, matrix, self.coverage)
 
     def unpersist(self) -> None:
         """Release the values that Spark keeps. They are computed again if they are needed later."""
         if "_computed" in self.__dict__:
             self._computed[0].unpersist()
+
+    def __repr__(self) -> str:
+        if "means" not in self.__dict__:
+            return f"SparkScores of {self.name!r}: {', '.join(self.measures)} (not computed yet)"
+        width = max(map(len, self.measures))
+        lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
+        head = f"SparkScores of {self.name!r} over {counted(self.coverage.queries, 'query', 'queries')}"
+        return "\n".join([head, *lines, f"  {self.coverage}"])
+
+    @cached_property
+    def _scores(self) -> Scores | None:
+        """The scores, by one pass over the run; None with too many judgments for that."""
+        plan, qrels = self.plan, driver_qrels(self.plan.judgments)
+        if qrels is None:
+            return None
+        scan = RunScan(plan.spark, judged_qrels(qrels), plan.run, plan.name, rank_named=plan.rank_named)
+        return scan.scores(plan.measures, plan.dialect, plan.options)[plan.name]
 
     @property
     def _columns(self) -> list[str]:
@@ -200,9 +163,7 @@ class ShuffledScores:
     def _check(self, tally: EvaluationTally) -> None:
         """Raise the error that the workers found, if any."""
         plan = self.plan
-        fault = fault_error(tally.faults, plan.qrels.names, plan.run.names)
-        if fault is not None:
-            raise fault
+        check_faults(tally.faults, plan.qrels.names, plan.run.names)
         if tally.error is not None:
             kind, text = tally.error
             raise getattr(errors, kind, errors.SteelyardError)(text)

@@ -19,21 +19,18 @@ from steelyard.alignment.hits import SHOWN_RUN_ONLY, Ints, Ordering
 from steelyard.errors import SteelyardError
 from steelyard.lazy import polars as pl
 from steelyard.spark import blocks
-from steelyard.spark.blocks import JudgedColumns, Seen, pack_arrays, stretches
+from steelyard.spark.blocks import JudgedColumns, Seen, again, pack_arrays, stretches
+from steelyard.spark.frames import arrow_schema
 
 ROWS = 1 << 17
 """Rows that are packed at a time, and about the number of rows that are ranked at a time: they fit into a cache."""
 
 MOST_OTHERS = 5000
 """Up to this many queries without judgments are reported of a partition; if one has more, Spark counts them."""
-MOST_SPLIT = 1 << 10
-"""A partition with more queries than this in several blocks is not grouped by query."""
-MOST_EDGE = 1 << 18
-"""The first and the last list of a partition go to the driver if they have at most this many rows."""
+MOST_SPLIT = 1 << 10  # A partition with more queries than this in several blocks is not grouped by query.
+MOST_EDGE = 1 << 18  # The first and the last list of a partition go to the driver if they have at most this many rows.
 NUMBERS = {"score": "<f8", "row": "<i8", "rank": "<f8", "tokens": "<i8"}
 """The columns of a run beside its ids, and their types in packed rows."""
-FOUND = "run string, hits binary, seen binary"
-"""What a worker reports of a block of lists: the arrays of Hits; and of a block of rows: what else it shows."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +50,17 @@ class Task:
     rows: int = ROWS
 
     @property
+    def schema(self) -> str:
+        """What a worker reports of a block of lists: the arrays of Hits; and of a block of rows: what else it shows."""
+        return "run string, hits binary, seen binary"
+
+    @property
     def kinds(self) -> dict[str, str]:
         """The columns of packed rows, and their types."""
         return {"query": "<i4", "size": "<i4", "text": "u1", **{name: NUMBERS[name] for name in self.columns}}
 
     @property
-    def _keys(self) -> tuple[str, ...]:
+    def keys(self) -> tuple[str, ...]:
         """The columns that name a list."""
         return ("run", "query_id") if self.runs else ("query_id",)
 
@@ -73,12 +75,13 @@ class Task:
             return [("", block)]
         return [(part["run"][0], part.drop("run")) for part in block.partition_by("run", maintain_order=True)]
 
-    def _found(self, run: str, block: pl.DataFrame, query: Ints, judged: JudgedColumns) -> pa.RecordBatch:
-        """The hits of complete lists; or the error that the rows raise."""
+    def _found(self, run: str, block: pl.DataFrame, query: Ints, judged: JudgedColumns) -> dict[str, Any]:
+        """The hits of complete lists, in a row; or the error that the rows raise."""
         try:
-            return found(run, pack_arrays(blocks.hits_of_rows(block, query, judged, self.orderings, self.ordered)))
+            hits = blocks.hits_of_rows(block, query, judged, self.orderings, self.ordered)
+            return {"run": run, "hits": pack_arrays(hits)}
         except SteelyardError as error:
-            return found(run, seen=pack_arrays({"error": np.array([type(error).__name__, str(error)])}))
+            return {"run": run, "seen": pack_arrays({"error": np.array([type(error).__name__, str(error)])})}
 
     def _seen(self, run: str, seen: Seen, reported: dict[str, set[str]]) -> list[dict[str, Any]]:
         """What else a block shows, in a row; without the queries that the partition reported before."""
@@ -95,6 +98,9 @@ class Task:
         }
         return [{"bucket": 0, "run": run, "seen": pack_arrays(arrays)}]
 
+    def _batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist(rows, arrow_schema(self.schema))
+
 
 @dataclass(frozen=True)
 class PackRows(Task):
@@ -105,7 +111,7 @@ class PackRows(Task):
     @property
     def schema(self) -> str:
         """The bucket, the run, and the packed rows."""
-        return f"bucket int, {FOUND}, " + ", ".join(f"{name} binary" for name in self.kinds)
+        return f"bucket int, {super().schema}, " + ", ".join(f"{name} binary" for name in self.kinds)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Some rows per bucket and block."""
@@ -135,11 +141,6 @@ class PackRows(Task):
         numbered = zip(bucket[bounds[:-1]].tolist(), packed_rows, strict=True)
         yield self._batch([{"bucket": number, "run": run, **part} for number, part in numbered])
 
-    def _batch(self, parts: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-        kinds = {"bucket": pa.int32(), "run": pa.string()}
-        names = [field.split()[0] for field in self.schema.split(", ")]
-        return pa.RecordBatch.from_pylist(parts, pa.schema([(name, kinds.get(name, pa.binary())) for name in names]))
-
 
 @dataclass(frozen=True)
 class RankInPlace(PackRows):
@@ -155,13 +156,14 @@ class RankInPlace(PackRows):
         known: dict[str, list[Ints]] = {}
         reported: dict[str, set[str]] = {}
         first, block = True, None
-        for following in chain(blocks.list_blocks(batches, self.rows, self._keys), [None]):
+        for following in chain(blocks.list_blocks(batches, self.rows, self.keys), [None]):
             if block is not None:
-                starts = [*stretches(*(block[key] for key in self._keys)).tolist(), block.height]
+                starts = [*stretches(*(block[key] for key in self.keys)).tolist(), block.height]
                 begin = starts[1] if first else 0
                 end = max(begin, starts[-2]) if following is None else block.height
                 edges = [part for part in (block[:begin], block[end:]) if part.height]
-                if max((part.height for part in edges), default=0) > MOST_EDGE or _mixed(known):
+                mixed = any(again(np.concatenate(parts)) > MOST_SPLIT for parts in known.values())
+                if mixed or any(part.height > MOST_EDGE for part in edges):
                     yield self._batch([{"run": "", "seen": pack_arrays({"mixed": np.array(True)})}])
                     return
                 for run, part in (each for edge in edges for each in self._of_runs(edge)):
@@ -183,7 +185,7 @@ class RankInPlace(PackRows):
             else:
                 rows, query, seen = blocks.judged_rows(part, judged)
                 known.setdefault(run, []).append(np.unique(query))
-                hits = self._found(run, rows, query, judged).to_pylist()[0]
+                hits = self._found(run, rows, query, judged)
             yield self._batch([hits, *self._seen(run, seen, reported)])
 
 
@@ -191,29 +193,19 @@ class RankInPlace(PackRows):
 class FindStretches(Task):
     """Finds the adjacent rows of each query in some rows of a partition, from the ids of the queries alone."""
 
-    schema = FOUND
-
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Per run, the query of every stretch but the first and the last, which may go on elsewhere."""
         judged = self._known()
         for block in blocks.row_blocks(batches, self.rows):
-            starts = stretches(*(block[key] for key in self._keys))
+            starts = stretches(*(block[key] for key in self.keys))
             for run, part in self._of_runs(block[starts[1:-1]]):
                 query = judged.numbers(part["query_id"])
-                yield found(run, seen=pack_arrays({"query": query[query >= 0]}))
-
-
-def _mixed(known: dict[str, list[Ints]]) -> bool:
-    """Whether many queries were in several blocks of a partition."""
-    numbers = [np.concatenate(parts) for parts in known.values()]
-    return any(len(each) - len(np.unique(each)) > MOST_SPLIT for each in numbers)
+                yield self._batch([{"run": run, "seen": pack_arrays({"query": query[query >= 0]})}])
 
 
 @dataclass(frozen=True)
 class RankPackedRows(Task):
     """Ranks the lists of the packed rows of whole buckets."""
-
-    schema = FOUND
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The hits of about `rows` rows at a time."""
@@ -234,9 +226,9 @@ class RankPackedRows(Task):
             del taken, some
             hits = blocks.hits_of_packed(columns, self.kinds, judged, self.orderings)
             if hits is not None:
-                yield found(run, pack_arrays(hits))
+                yield self._batch([{"run": run, "hits": pack_arrays(hits)}])
             else:
-                yield self._found(run, *blocks.unpack_rows(columns, self.kinds), judged)
+                yield self._batch([self._found(run, *blocks.unpack_rows(columns, self.kinds), judged)])
 
     def _sorted_out(
         self, batch: pa.RecordBatch, parts: dict[tuple[str, int], list[dict[str, Any]]]
@@ -245,16 +237,13 @@ class RankPackedRows(Task):
         for place in range(batch.num_rows):
             part = {name: batch.column(name)[place] for name in batch.schema.names}
             if part["seen"].is_valid:
-                yield found(part["run"].as_py(), seen=part["seen"].as_py())
+                yield self._batch([{"run": part["run"].as_py(), "seen": part["seen"].as_py()}])
             else:
                 key = part["run"].as_py(), part["bucket"].as_py()
                 parts.setdefault(key, []).append({name: part[name].as_buffer() for name in self.kinds})
 
 
-def found(run: str, hits: bytes | None = None, seen: bytes | None = None) -> pa.RecordBatch:
-    """One row of FOUND."""
-    kinds = pa.schema([("run", pa.string()), ("hits", pa.binary()), ("seen", pa.binary())])
-    return pa.RecordBatch.from_pylist([{"run": run, "hits": hits, "seen": seen}], kinds)
+COUNTED = "count long, first array<string>"
 
 
 def count_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -263,5 +252,4 @@ def count_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         count += batch.num_rows
         first = sorted([*first, *batch.column(0).to_pylist()])[:SHOWN_RUN_ONLY]
-    columns = {"count": pa.array([count], pa.int64()), "first": pa.array([first], pa.list_(pa.string()))}
-    yield pa.RecordBatch.from_pydict(columns)
+    yield pa.RecordBatch.from_pylist([{"count": count, "first": first}], arrow_schema(COUNTED))

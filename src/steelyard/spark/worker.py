@@ -29,8 +29,7 @@ from steelyard.run import Run
 from steelyard.spark.frames import collect, map_in_arrow
 from steelyard.spark.rows import Fault, Kind, fault_text
 
-ROWS = 1 << 18
-"""Rows that a worker evaluates at a time: whole queries with about this many rows, or one longer query."""
+ROWS = 1 << 18  # Rows that a worker evaluates at a time: whole queries with about this many rows, or one longer query.
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,8 @@ class EvaluationTask:
             yield from evaluate_rows(rows, self)
 
 
-SHOWN_QUERIES = 3
-"""Queries of the run and of the qrels that are named if they share none."""
-SHOWN_DOCUMENTS = 100
-"""Documents of the run and of the qrels that are compared if no retrieved document is judged."""
+SHOWN_QUERIES = 3  # Queries of the run and of the qrels that are named if they share none.
+SHOWN_DOCUMENTS = 100  # Documents of the run and of the qrels that are compared if no retrieved document is judged.
 
 
 @dataclass(frozen=True)
@@ -273,8 +270,7 @@ def _batch(queries: list[Any], places: list[Any], matrix: list[Floats], tallies:
 
 # Means over all queries: sums are exact, so that they do not depend on the partitions
 
-LOWEST = 1074
-"""Every finite float is a whole number of units of 2 ** -LOWEST."""
+LOWEST = 1074  # Every finite float is a whole number of units of 2 ** -LOWEST.
 
 
 def exact_sum(values: Floats) -> int:
@@ -284,20 +280,11 @@ def exact_sum(values: Floats) -> int:
     >>> exact_sum(np.array([1e300, 1.0, -1e300])) == 2**LOWEST
     True
     """
-    mantissa, exponent = np.frexp(values)
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    order = np.argsort(exponent, kind="stable")
-    whole, exponent = whole[order], exponent[order]
-    starts = np.flatnonzero(np.concatenate([[True], exponent[1:] != exponent[:-1]])[: len(exponent)])
-    if not len(starts):
-        return 0
-    high, low = np.add.reduceat(whole >> 26, starts), np.add.reduceat(whole & ((1 << 26) - 1), starts)
-    parts = zip(high.tolist(), low.tolist(), exponent[starts].tolist(), strict=True)
-    total = 0
-    for above, below, power in parts:
-        units, shift = (above << 26) + below, power - 53 + LOWEST
-        # The mantissa of a subnormal number ends in zeros.
-        total += units << shift if shift >= 0 else units >> -shift
+    left, total = values.tolist(), 0
+    # fsum rounds once; what it loses is the sum of what is left.
+    while part := math.fsum(left):
+        left.append(-part)
+        total += int(Fraction(part) * 2**LOWEST)
     return total
 
 
@@ -315,10 +302,9 @@ class Sums:
         for batch in batches:
             for place, in_logarithms in enumerate(self.logarithms):
                 values = batch.column(place).drop_null().to_numpy()
-                if len(values):
-                    counts[place] += len(values)
-                    sums[place] += exact_sum(logarithms(values) if in_logarithms else values)
-                    highest[place] = max(highest[place], float(values.max()))
+                counts[place] += len(values)
+                highest[place] = max(highest[place], float(values.max(initial=-math.inf)))
+                sums[place] += exact_sum(logarithms(values) if in_logarithms else values)
         text = json.dumps([counts, list(map(str, sums)), highest])
         yield pa.RecordBatch.from_pydict({"sums": pa.array([text], pa.string())})
 

@@ -24,11 +24,8 @@ Weights = Literal["linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
-RBO_P = 0.9
-"""Persistence of RBO: at 0.9 the first ten ranks have 86% of the weight."""
-
-DIGITS = 12
-"""Resampled means are rounded to this many decimals, so that equal runs stay tied."""
+RBO_P = 0.9  # Persistence of RBO: at 0.9 the first ten ranks have 86% of the weight.
+DIGITS = 12  # Resampled means are rounded to this many decimals, so that equal runs stay tied.
 
 FEWEST_RUNS = 8
 """With fewer runs, tau is one of a few values and says little: three runs have tau 1 in one of six orders."""
@@ -288,11 +285,8 @@ def rbo(a: npt.ArrayLike, b: npt.ArrayLike, p: float = RBO_P) -> Array:
     items = first.shape[1]
     depth = np.arange(1, items + 1, dtype=np.float64)
     weight = (1.0 - p) * p ** (depth - 1.0) / depth
-    parts = []
-    for rows in _blocks(first):
-        overlap = (_chances(first[rows]) * _chances(second[rows])).sum(axis=1)
-        parts.append(overlap @ weight + p**items)
-    return np.concatenate(parts)
+    overlaps = ((_chances(first[rows]) * _chances(second[rows])).sum(axis=1) for rows in _blocks(first))
+    return np.concatenate([overlap @ weight + p**items for overlap in overlaps])
 
 
 def rbo_lists(a: Sequence[Hashable], b: Sequence[Hashable], p: float = RBO_P) -> float:
@@ -341,11 +335,8 @@ def drops(reference: npt.ArrayLike, ranking: npt.ArrayLike) -> Array:
 
 def _places(scores: Array) -> Array:
     """The place of every item from 0, tied items the mean of theirs."""
-    found = []
-    for rows in _blocks(scores):
-        signs = _signs(scores[rows])
-        found.append((signs < 0).sum(axis=2) + ((signs == 0).sum(axis=2) - 1) / 2.0)
-    return np.concatenate(found)
+    signs = (_signs(scores[rows]) for rows in _blocks(scores))
+    return np.concatenate([(each < 0).sum(axis=2) + ((each == 0).sum(axis=2) - 1) / 2.0 for each in signs])
 
 
 def _chances(scores: Array) -> Array:

@@ -173,9 +173,8 @@ def tukey(
     differences = np.ldexp(gaps, -shift) / n
     p = (hits + 1.0) / (draws + 1.0)
     margin = float(np.ldexp(critical_value(ranges, most_reaching(alpha, draws)), -shift)) / n
-    method = f"randomised Tukey HSD, {draws:,} draws"
-    margins = (margin,) * len(chosen)
-    return FamilyResult(tuple(chosen), tuple(differences.tolist()), tuple(p.tolist()), margins, n, left_out, method)
+    found = tuple(differences.tolist()), tuple(p.tolist()), (margin,) * len(chosen)
+    return FamilyResult(tuple(chosen), *found, n, left_out, f"randomised Tukey HSD, {draws:,} draws")
 
 
 def most_reaching(alpha: float, draws: int) -> int:

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +37,8 @@ from steelyard.statistics.resampling import resampled_sums
 BordaRule = Literal["complete", "all", "measured"]
 BORDA_RULES: tuple[BordaRule, ...] = get_args(BordaRule)
 
-FRIEDMAN_FROM = 5
-"""Datasets from which on Friedman's test and Nemenyi's are given."""
-
-_CELLS = 20_000_000
-"""Resampled values that are kept at once; for very many pairs there are fewer draws."""
+FRIEDMAN_FROM = 5  # Datasets from which on Friedman's test and Nemenyi's are given.
+_CELLS = 20_000_000  # Resampled values that are kept at once; for very many pairs there are fewer draws.
 _FEWEST_DRAWS = 1000
 
 Interval = tuple[float, float]
@@ -116,8 +113,7 @@ def these_datasets(
     return MacroTests(pairs, differences, p, tuple(ends[:count]), run_intervals, method, without=tuple(without))
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """Means and variances of the mean, observed and resampled (draws x columns, centred), of a dataset or a sum."""
 
     mean: Array
@@ -129,9 +125,8 @@ class _Part:
     def total(parts: Sequence[_Part]) -> _Part:
         """The mean over datasets: every dataset weighs the same."""
         n = len(parts)
-        scales = {"mean": n, "variance": n**2, "drawn_mean": n, "drawn_variance": n**2}
-        sums = {name: np.asarray(sum(getattr(part, name) for part in parts)) for name in scales}
-        return _Part(**{name: sums[name] / scale for name, scale in scales.items()})
+        means, variances, drawn_means, drawn_variances = (np.asarray(sum(each)) for each in zip(*parts, strict=True))
+        return _Part(means / n, variances / n**2, drawn_means / n, drawn_variances / n**2)
 
     def statistics(self, count: int | None = None) -> tuple[Array, Array]:
         """|t| of the first columns, and |t*| of every draw; 0 for a column without any difference."""
@@ -147,8 +142,7 @@ class _Part:
 
 def _ratio(size: Array, variance: Array) -> Array:
     """size / sqrt(variance), infinite where only the variance is 0."""
-    root = np.sqrt(np.maximum(variance, 0.0))
-    tiny = 1e-12
+    root, tiny = np.sqrt(np.maximum(variance, 0.0)), 1e-12
     return np.divide(size, root, out=np.where(size > tiny, np.inf, 0.0), where=root > tiny)
 
 
@@ -212,10 +206,8 @@ def smallest_dataset_p(datasets: int) -> float:
 
 
 def _untested(pairs: tuple[Pair, ...], differences: tuple[float, ...], runs: int, reason: str) -> MacroTests:
-    nothing = (math.nan, math.nan)
-    return MacroTests(
-        pairs, differences, (math.nan,) * len(pairs), (nothing,) * len(pairs), (nothing,) * runs, "none", reason
-    )
+    nothing, count = (math.nan, math.nan), len(pairs)
+    return MacroTests(pairs, differences, (math.nan,) * count, (nothing,) * count, (nothing,) * runs, "none", reason)
 
 
 # Ranks

@@ -118,8 +118,6 @@ def mean_intervals(
     if draws is not None:
         draws = checked_count(draws, "draws")
     missing = np.isnan(data)
-    if not missing.any():
-        return complete_intervals(data, level, draws, seed, method)
     by_queries: dict[bytes, list[int]] = {}
     for row, gone in enumerate(missing):
         by_queries.setdefault(gone.tobytes(), []).append(row)
@@ -154,12 +152,10 @@ def complete_intervals(
     else:
         z = widened_normal(level, n)
         levels = [(normal_cdf(-z), normal_cdf(z))] * len(data)
-    intervals = []
-    for row, drawn, ends in zip(data, means.T, levels, strict=True):
-        # Rounding to whole units may leave the range of the data by half a unit.
-        low, high = np.clip(np.quantile(drawn, ends), row.min(), row.max()).tolist()
-        intervals.append((low, high))
-    return intervals
+    ends = (np.quantile(drawn, both) for drawn, both in zip(means.T, levels, strict=True))
+    # Rounding to whole units may leave the range of the data by half a unit.
+    clipped = (np.clip(both, row.min(), row.max()).tolist() for row, both in zip(data, ends, strict=True))
+    return [(low, high) for low, high in clipped]
 
 
 def widened_normal(level: float, n: int) -> float:

@@ -23,8 +23,7 @@ from steelyard.lazy import special
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-FEWEST = 5
-"""With fewer human values lambda is 0: there is too little to estimate it from."""
+FEWEST = 5  # With fewer human values lambda is 0: there is too little to estimate it from.
 
 BOUND_WEIGHT = 0.15
 SKEW_WEIGHT = 0.1

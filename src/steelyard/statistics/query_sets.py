@@ -24,8 +24,7 @@ from steelyard.statistics.agreement import (
     significant_signs,
 )
 
-SPLITS = 2000
-"""Random splits of the reference."""
+SPLITS = 2000  # Random splits of the reference.
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,12 +46,8 @@ def rank_intervals(
     if n < 2:
         return [(1, runs)] * runs
     means = resampled_means(scores, draws, checked_seed(seed))
-    best = np.empty((draws, runs), dtype=np.int64)
-    worst = np.empty((draws, runs), dtype=np.int64)
-    for run in range(runs):
-        own = means[:, run : run + 1]
-        best[:, run] = 1 + np.count_nonzero(means > own, axis=1)
-        worst[:, run] = np.count_nonzero(means >= own, axis=1)
+    best = np.reshape([1 + np.count_nonzero(means > own[:, None], axis=1) for own in means.T], (runs, draws)).T
+    worst = np.reshape([np.count_nonzero(means >= own[:, None], axis=1) for own in means.T], (runs, draws)).T
     tail = (1.0 - level) / 2.0
     low = np.quantile(best, tail, axis=0, method="inverted_cdf")
     high = np.quantile(worst, 1.0 - tail, axis=0, method="inverted_cdf")
@@ -90,9 +86,7 @@ def tie_groups(
         adjusted = adjust([result.p for result in results], correction)
         for (i, j), p in zip(pairs, adjusted, strict=True):
             p_values[i, j] = p_values[j, i] = p
-    there = ~np.isnan(scores)
-    counts = there.sum(axis=1)
-    sums = np.where(there, scores, 0.0).sum(axis=1)
+    counts, sums = (~np.isnan(scores)).sum(axis=1), np.nansum(scores, axis=1)
     means = np.divide(sums, counts, out=np.full(runs, -np.inf), where=counts > 0)
     return groups_of(means, p_values, alpha)
 

@@ -32,8 +32,7 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Estimator = Callable[["SampledPool"], Array]
 
-EPSILON = 1e-5
-"""Smoothing of xinfAP's precision above a document, as in trec_eval's infAP."""
+EPSILON = 1e-5  # Smoothing of xinfAP's precision above a document, as in trec_eval's infAP.
 
 MOST_TWICE = 40
 """Documents drawn for a query up to which the variance of the corrected estimate is computed: a second, at most."""
@@ -184,13 +183,13 @@ def _ideal(pool: SampledPool, k: int | None, rounded: bool) -> Array:
     size, _ = pool.sizes()
     length = max(int(size.sum()) + len(size), 1) if k is None else k
     reached = np.concatenate([[0.0], np.cumsum(_discounts(np.arange(1, length + 1)))])
-    weight = pool.weight()
+    depth, weight = np.arange(length + 1), pool.weight()
     found = np.zeros(pool.grade.shape[:-1])
     ideal = np.zeros_like(found)
     for grade in np.unique(pool.grade[pool.grade > 0])[::-1]:
         count = np.where(pool.grade == grade, weight, 0.0).sum(axis=-1)
         following = found + (np.floor(count + 0.5) if rounded else count)
-        ideal += grade * (_interpolated(reached, following) - _interpolated(reached, found))
+        ideal += grade * (np.interp(following, depth, reached) - np.interp(found, depth, reached))
         found = following
     return ideal
 
@@ -218,10 +217,6 @@ def _ratio(top: npt.ArrayLike, bottom: npt.ArrayLike) -> Array:
     """top / bottom, 0 where bottom is not positive."""
     above, below = np.broadcast_arrays(np.asarray(top, np.float64), np.asarray(bottom, np.float64))
     return np.asarray(np.divide(above, below, out=np.zeros(above.shape), where=below > 0))
-
-
-def _interpolated(table: Array, at: Array) -> Array:
-    return np.asarray(np.interp(np.clip(at, 0.0, len(table) - 1.0), np.arange(len(table)), table))
 
 
 @dataclass(frozen=True, eq=False)

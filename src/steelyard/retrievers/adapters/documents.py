@@ -137,7 +137,6 @@ Keep: TypeAlias = Callable[[str, str, Any], None]
 """Takes the id and the text of a document that was returned, and the document; see `title_and_metadata`."""
 
 PARENT = "node.ref_doc_id"  # Path to the id of the document that a LlamaIndex node was cut from.
-
 SEEN = 20  # The number of documents that are kept to find a better setting, if their ids are not in the corpus.
 
 
