@@ -51,18 +51,38 @@ inline std::vector<int64_t> checked_starts(const Column<int64_t>& starts, size_t
     return found;
 }
 
+template <class T>
+nb::bytes bytes_of(const std::vector<T>& values) {
+    return nb::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+// A bytes object that is filled from its start.
+class Filled {
+   public:
+    explicit Filled(size_t size) : bytes_(nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)))) {
+        if (!bytes_.is_valid()) throw nb::python_error();
+        to_ = PyBytes_AS_STRING(bytes_.ptr());
+    }
+    void add(const void* from, size_t size) {
+        if (size) std::memcpy(to_, from, size);
+        to_ += size;
+    }
+    const nb::object& bytes() const { return bytes_; }
+
+   private:
+    nb::object bytes_;
+    char* to_;
+};
+
 template <class Row, class Get>
-nb::bytes column(const std::vector<Row>& rows, Get get) {
+nb::object column(const std::vector<Row>& rows, Get get) {
     using Cell = decltype(get(rows[0]));
-    PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(rows.size() * sizeof(Cell)));
-    if (!bytes) throw nb::python_error();
-    char* to = PyBytes_AS_STRING(bytes);
+    Filled cells(rows.size() * sizeof(Cell));
     for (const Row& row : rows) {
         const Cell cell = get(row);
-        std::memcpy(to, &cell, sizeof(Cell));
-        to += sizeof(Cell);
+        cells.add(&cell, sizeof(Cell));
     }
-    return nb::steal<nb::bytes>(bytes);
+    return cells.bytes();
 }
 
 // The ten arrays of Hits, in their order. The blocks of the queries are sorted by the number of the query.

@@ -12,11 +12,6 @@ namespace steelyard {
 namespace {
 
 template <class T>
-nb::bytes bytes_of(const std::vector<T>& values) {
-    return nb::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-}
-
-template <class T>
 using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
 
 // An array that owns its values, without a copy.
@@ -200,30 +195,23 @@ nb::tuple search_all(const Index<Code>& index, const Asked& asked, size_t k, boo
     std::vector<Results> parts(threads);
     {
         nb::gil_scoped_release release;
-        const auto work = [&](size_t n) {
-            parts[n] = searched(index, asked, asked.size() * n / threads, asked.size() * (n + 1) / threads, k, matching);
-        };
         std::vector<std::exception_ptr> failures(threads);
         std::vector<std::thread> others;
-        for (size_t n = 1; n < threads; ++n) {
-            const auto guarded = [&work, &failures, n] {
-                try {
-                    work(n);
-                } catch (...) {
-                    failures[n] = std::current_exception();
-                }
-            };
+        const auto work = [&](size_t n) {
             try {
-                others.emplace_back(guarded);
+                parts[n] = searched(index, asked, asked.size() * n / threads, asked.size() * (n + 1) / threads, k, matching);
+            } catch (...) {
+                failures[n] = std::current_exception();
+            }
+        };
+        for (size_t n = 1; n < threads; ++n) {
+            try {
+                others.emplace_back(work, n);
             } catch (const std::system_error&) {
-                guarded();  // no thread can be started
+                work(n);  // no thread can be started
             }
         }
-        try {
-            work(0);
-        } catch (...) {
-            failures[0] = std::current_exception();
-        }
+        work(0);
         for (std::thread& other : others) other.join();
         for (const std::exception_ptr& one : failures)
             if (one) std::rethrow_exception(one);
@@ -262,27 +250,12 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<Code>
     return search_all(Index<Code>{starts, docs, codes, by_code, idf, bases, most, documents}, asked, k, matching, threads);
 }
 
-// Loads memory that is written soon.
-inline void prefetch(const void* memory) {
-#ifdef __GNUC__
-    __builtin_prefetch(memory, 1);
-#else
-    static_cast<void>(memory);
-#endif
-}
-
 // Pauses the garbage collector: it would look for cycles among pairs again and again while they are made.
-class CollectorPaused {
-   public:
-    CollectorPaused() : enabled_(PyGC_Disable()) {}
+struct CollectorPaused {
+    const int enabled = PyGC_Disable();
     ~CollectorPaused() {
-        if (enabled_) PyGC_Enable();
+        if (enabled) PyGC_Enable();
     }
-    CollectorPaused(const CollectorPaused&) = delete;
-    CollectorPaused& operator=(const CollectorPaused&) = delete;
-
-   private:
-    const int enabled_;
 };
 
 // Results as lists of (id, score) pairs, one per query. `id_of` returns a new reference to the id of a position, and `soon`

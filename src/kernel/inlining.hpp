@@ -1,8 +1,11 @@
-// Functions that the compiler must inline into a loop, and those that it must keep out of one; loops of a few steps that it
-// must write out, which GCC does not do at -O2.
+// What compilers call by different names: functions that must be inlined into a loop or kept out of one, loops of a few steps
+// that must be written out, words, bits, prefetching.
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #ifdef _MSC_VER
+#include <intrin.h>
 #define STEELYARD_INLINE __forceinline
 #define STEELYARD_APART __declspec(noinline)
 #define STEELYARD_UNROLL
@@ -11,3 +14,35 @@
 #define STEELYARD_APART __attribute__((noinline))
 #define STEELYARD_UNROLL _Pragma("GCC unroll 8")
 #endif
+
+namespace steelyard {
+
+inline uint64_t load_word(const char* p) {
+    uint64_t word;
+    std::memcpy(&word, p, 8);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+// The place of the lowest bit that is set.
+inline unsigned lowest_bit(uint64_t bits) {
+#ifdef _MSC_VER
+    unsigned long at;
+    _BitScanForward64(&at, bits);
+    return at;
+#else
+    return static_cast<unsigned>(__builtin_ctzll(bits));
+#endif
+}
+
+// Loads memory that is used soon.
+inline void prefetch(const void* memory) {
+#ifdef __GNUC__
+    __builtin_prefetch(memory);
+#endif
+    static_cast<void>(memory);
+}
+
+}  // namespace steelyard

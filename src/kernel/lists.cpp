@@ -48,24 +48,6 @@ class FrameRows {
     const TextColumn queries_, docs_;
 };
 
-// A bytes object that is filled from its start.
-class Filled {
-   public:
-    explicit Filled(size_t size) : bytes_(nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)))) {
-        if (!bytes_.is_valid()) throw nb::python_error();
-        to_ = PyBytes_AS_STRING(bytes_.ptr());
-    }
-    void add(const void* from, size_t size) {
-        if (size) std::memcpy(to_, from, size);
-        to_ += size;
-    }
-    const nb::object& bytes() const { return bytes_; }
-
-   private:
-    nb::object bytes_;
-    char* to_;
-};
-
 // (the other queries, [(bucket, numbers of queries, sizes of ids, ids, scores), ...]), the rows of each
 // bucket in their order. None if a column has nulls.
 nb::object pack_rows(nb::handle queries, nb::handle docs, Column<double> scores, const Judged& judged, size_t buckets) {

@@ -27,13 +27,6 @@ struct StringId {
     }
 };
 
-void prefetch(const void* object) {
-#ifdef __GNUC__
-    __builtin_prefetch(object);
-#endif
-    (void)object;
-}
-
 // A string may be on two lines of the cache.
 void prefetch_text(const PyObject* text) {
     prefetch(text);
@@ -69,14 +62,17 @@ void read_entries(PyObject* dict, std::vector<Entry>& entries) {
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &id, &value);) entries.push_back({id, value});
 }
 
-// Whether an object is a string without a lone surrogate, which no file and no table could hold.
-bool is_text(PyObject* id) {
-    if (!PyUnicode_CheckExact(id)) return false;
-    const auto none = [&](const auto* letters) {
-        return std::none_of(letters, letters + PyUnicode_GET_LENGTH(id), [](uint32_t letter) { return letter >> 11 == 0xD800 >> 11; });
+// Whether a string has a lone surrogate, which no file and no table could hold.
+STEELYARD_APART bool has_lone_surrogate(PyObject* text) {
+    const auto any = [&](const auto* letters) {
+        return std::any_of(letters, letters + PyUnicode_GET_LENGTH(text), [](uint32_t letter) { return letter >> 11 == 0xD800 >> 11; });
     };
-    if (PyUnicode_KIND(id) == PyUnicode_1BYTE_KIND) return true;
-    return PyUnicode_KIND(id) == PyUnicode_2BYTE_KIND ? none(PyUnicode_2BYTE_DATA(id)) : none(PyUnicode_4BYTE_DATA(id));
+    return PyUnicode_KIND(text) == PyUnicode_2BYTE_KIND ? any(PyUnicode_2BYTE_DATA(text)) : any(PyUnicode_4BYTE_DATA(text));
+}
+
+// Whether an object is a string that can be an id.
+STEELYARD_INLINE bool is_text(PyObject* id) {
+    return PyUnicode_CheckExact(id) && (PyUnicode_KIND(id) == PyUnicode_1BYTE_KIND || !has_lone_surrogate(id));
 }
 
 // The numbers of the judged queries. Most runs have them in the order of the qrels: the query after the last one found
@@ -334,9 +330,53 @@ nb::object scan_mapping(nb::dict run, JudgedStrings& judged, nb::type_object flo
     return scan.answer();
 }
 
+// Qrels with a dict of finite numbers, or a list of different ids, for every query: (document ids, starts, grades or None).
+// None if a value has another form.
+nb::object flatten(nb::list values) {
+    constexpr size_t kFew = 8;
+    nb::list docs;
+    std::vector<int64_t> starts{0};
+    std::vector<double> grades;
+    std::vector<Entry> entries;
+    const bool graded = values.size() > 0 && PyDict_CheckExact(PyList_GET_ITEM(values.ptr(), 0));
+    for (const nb::handle one : values) {
+        PyObject* const value = one.ptr();
+        entries.clear();
+        if (graded && PyDict_CheckExact(value))
+            read_entries(value, entries);
+        else if (!graded && (PyList_CheckExact(value) || PyTuple_CheckExact(value)))
+            for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) entries.push_back({PySequence_Fast_GET_ITEM(value, i), nullptr});
+        else
+            return nb::none();
+        for (size_t i = 0; i < entries.size(); ++i) {
+            if (i + kAhead < entries.size()) prefetch_text(entries[i + kAhead].id);
+            const auto [id, grade] = entries[i];
+            if (!is_text(id)) return nb::none();
+            for (size_t j = 0; !graded && entries.size() <= kFew && j < i; ++j)
+                if (StringId{id}.is({entries[j].id})) return nb::none();
+            docs.append(nb::handle(id));
+            if (!graded) continue;
+            if (!PyFloat_CheckExact(grade) && !PyLong_CheckExact(grade)) return nb::none();
+            grades.push_back(PyFloat_AsDouble(grade));
+            if (!std::isfinite(grades.back()) || PyErr_Occurred()) {  // an int may be too large
+                PyErr_Clear();
+                return nb::none();
+            }
+        }
+        if (!graded && entries.size() > kFew) {
+            const nb::object different = nb::steal(PySet_New(value));
+            if (!different.is_valid()) throw nb::python_error();
+            if (static_cast<size_t>(PySet_GET_SIZE(different.ptr())) < entries.size()) return nb::none();
+        }
+        starts.push_back(static_cast<int64_t>(docs.size()));
+    }
+    return nb::make_tuple(docs, bytes_of(starts), graded ? nb::object(bytes_of(grades)) : nb::none());
+}
+
 }  // namespace
 
 void register_mappings(nb::module_& m) {
+    m.def("flatten", &flatten);
     nb::class_<JudgedStrings>(m, "JudgedStrings")
         .def(nb::init<nb::handle, Column<int64_t>, nb::handle>(), nb::arg(), nb::arg().noconvert(), nb::arg());
     m.def("scan_mapping", &scan_mapping);

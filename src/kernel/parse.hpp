@@ -11,32 +11,10 @@
 #include <emmintrin.h>
 #define STEELYARD_SSE2 1
 #endif
-#ifdef _MSC_VER
-#include <intrin.h>
-#endif
 
 #include "inlining.hpp"
 
 namespace steelyard {
-
-inline unsigned lowest_bit(uint64_t bits) {
-#ifdef _MSC_VER
-    unsigned long at;
-    _BitScanForward64(&at, bits);
-    return at;
-#else
-    return static_cast<unsigned>(__builtin_ctzll(bits));
-#endif
-}
-
-inline uint64_t load_word(const char* p) {
-    uint64_t word;
-    std::memcpy(&word, p, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
-}
 
 // The first `size` bytes (at most 8) as a word, without reading past them.
 inline uint64_t load_part(const char* p, size_t size) {

@@ -34,7 +34,7 @@ class PostingsBuilder {
    public:
     // One token of the current document.
     STEELYARD_INLINE void add(uint32_t term) {
-        if (term >= seen_.size()) grow(term);
+        if (term >= seen_.size()) seen_.resize(std::max<size_t>(term + size_t{1}, 2 * seen_.size()), Seen{-1, 0});
         Seen& seen = seen_[term];
         ++length_;
         if (seen.doc == doc_) {
@@ -65,7 +65,6 @@ class PostingsBuilder {
         length_ = 0;
         ++doc_;
     }
-    int64_t documents() const { return doc_; }
 
     // The postings of `terms` terms. The builder is empty afterwards.
     Postings finish(size_t terms) {
@@ -122,10 +121,6 @@ class PostingsBuilder {
         uint32_t& code(uint32_t count) { return count >= kLarge ? large[count] : small[count]; }
     };
     static constexpr uint32_t kUnseen = ~0u;
-
-    STEELYARD_APART void grow(uint32_t term) {
-        seen_.resize(std::max<size_t>(term + size_t{1}, 2 * seen_.size()), Seen{-1, 0});
-    }
 
     std::vector<Seen> seen_;
     std::vector<Counted> current_;

@@ -50,12 +50,8 @@ class Terms {
 
     // The first eight bytes, or all of a shorter text, as a word.
     static STEELYARD_INLINE uint64_t head_of(const char* text, size_t size) {
-        static constexpr uint64_t kOnes = ~uint64_t{0};
-        unsigned char bytes[8];
-        std::memcpy(bytes, text, 8);
-        uint64_t word = 0;
-        STEELYARD_UNROLL for (int i = 7; i >= 0; --i) word = word << 8 | bytes[i];
-        return size >= 8 ? word : word & ~(kOnes << 8 * size);
+        const uint64_t word = load_word(text);
+        return size >= 8 ? word : word & ~(~uint64_t{0} << 8 * size);
     }
     static STEELYARD_INLINE uint32_t hash_of(uint64_t head, const char* text, size_t size) {
         uint64_t hash = mixed(head ^ size);

@@ -256,17 +256,6 @@ inline unsigned which_of_eight(const double* sums, double bound) {
 #endif
 }
 
-// The place of the lowest bit that is set.
-inline int lowest_bit(unsigned bits) {
-#ifdef __GNUC__
-    return __builtin_ctz(bits);
-#else
-    int place = 0;
-    for (; (bits & 1) == 0; bits >>= 1) ++place;
-    return place;
-#endif
-}
-
 // Searches one window of documents after another, all queries in each: the sums of a window stay in the first-level cache,
 // and the postings of words that many queries share in the second.
 //
@@ -502,7 +491,7 @@ class Search {
         const double* const sums = sums_.data();
         for (int32_t i = 0; i < size; i += 8)
             for (unsigned bits = which_of_eight(sums + i, bound); bits != 0; bits &= bits - 1)
-                if (const int32_t at = i + lowest_bit(bits); at < size) use(at);
+                if (const int32_t at = i + static_cast<int32_t>(lowest_bit(bits)); at < size) use(at);
     }
 
     // Adds what the terms that are not skipped give above their bases, in any order.
