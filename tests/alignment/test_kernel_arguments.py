@@ -57,6 +57,7 @@ def good():
         native.rank_rows: [TEXTS, TEXTS, np.ones(2), judged, *order],
         native.rank_packed: [[(bytes(4), b"\1\0\0\0", b"d", bytes(8))], judged, *order],
         native.JudgedStrings: [["q1", "q2"], STARTS, ["d1", "d2"]],
+        native.flatten: [[{"d1": 1}, {"d2": 0.5}]],
         native.scan_mapping: [
             {"q1": {"d1": 1.0}},
             native.JudgedStrings(["q1", "q2"], STARTS, ["d1", "d2"]),
