@@ -278,3 +278,9 @@ def test_the_laws_make_sense(definition: Definition) -> None:
         assert {parameter.name for parameter in other.parameters} <= own
     if definition.summary not in ("mean", "sum", "geometric"):
         assert definition.parameter(definition.summary) is not None
+
+
+@pytest.mark.parametrize("cutoff", [0, -1, 1.5, float("nan"), float("inf"), 10**16, 10**400, True, "10"])
+def test_a_cutoff_in_python_that_is_no_depth(cutoff):
+    with pytest.raises(MeasureError, match="the cutoff of P is"):
+        parse("P@10") @ cutoff

@@ -203,7 +203,9 @@ def _cutoff(definition: Definition, cutoff: int | float | None) -> int | float |
         if cutoff <= 0:
             raise MeasureError(f"the cutoff of {name} is {cutoff}; expected a multiple of R above 0.")
         return float(cutoff)
-    if cutoff != int(cutoff) or cutoff < 1:
+    if cutoff > LARGEST:
+        raise MeasureError(f"the cutoff of {name} is too large; expected a number up to {LARGEST:g}.")
+    if not cutoff >= 1 or cutoff != int(cutoff):
         raise MeasureError(f"the cutoff of {name} is {as_text(cutoff)}; expected a whole number, 1 or more.")
     return int(cutoff)
 

@@ -255,6 +255,9 @@ def test_ids_by_path_through_keys_attributes_and_positions():
         one([document], id="metadata.sauce")
     with pytest.raises(RetrieverError, match="is not valid at"):
         one([document], id="meta[source")
+    assert one(["d1"], id="$") == [("d1", 1.0)]
+    with pytest.raises(SteelyardError, match="is a dict; expected text"):
+        one([{"id": "d1"}], id="$")
 
 
 def test_score_by_path():

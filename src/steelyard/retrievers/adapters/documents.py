@@ -307,8 +307,9 @@ def _ways(setting: str | None, usual: Sequence[str], label: str) -> list[list[st
     if setting is None or setting == usual[0]:
         return [[name] for name in usual]
     steps = steps_of(setting, label)
-    names = METADATA_NAMES if steps[0] == METADATA_NAMES[0] else steps[:1]
-    return [[name, *steps[1:]] for name in names]
+    if not steps or steps[0] != METADATA_NAMES[0]:
+        return [steps]
+    return [[name, *steps[1:]] for name in METADATA_NAMES]
 
 
 def _by_text(corpus: Mapping[str, str], label: str) -> dict[bytes, str]:
