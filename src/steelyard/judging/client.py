@@ -376,7 +376,8 @@ class Client:
                         waiting[workers.submit(self._answer, question)] = question
                     if not waiting:
                         return stopped
-                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    done = wait(waiting, return_when=FIRST_COMPLETED).done
+                    for future in [each for each in waiting if each in done]:  # in the order in which they were asked
                         question = waiting.pop(future)
                         try:
                             answer = future.result()
