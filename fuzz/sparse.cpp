@@ -45,19 +45,21 @@ using Tokens = std::vector<std::string>;
 
 // The tokens of a text in each of the forms that it has; false if it is left to Python.
 bool tokens_of(Tokenizer& tokenizer, const std::string& text, Tokens& tokens) {
-    std::vector<uint32_t> points, terms;
-    const auto use = [&](uint32_t term) { terms.push_back(term); };
+    struct Added : std::vector<uint32_t> {
+        void add(uint32_t term) { push_back(term); }
+    } terms;
+    std::vector<uint32_t> points;
     const auto exact = copied(text.data(), text.size());
     if (!read_utf8(exact.get(), exact.get() + text.size(), points)) return false;
     const std::unique_ptr<uint32_t[]> wide(new uint32_t[points.size()]);
     std::copy(points.begin(), points.end(), wide.get());
-    if (!tokenizer.wide(wide.get(), points.size(), use)) return false;
+    if (!tokenizer.wide(wide.get(), points.size(), terms)) return false;
     tokens.clear();
     for (const uint32_t term : terms) tokens.emplace_back(tokenizer.terms()[term]);
     if (points.size() == text.size()) {
         const std::vector<uint32_t> first = terms;
         terms.clear();
-        require(tokenizer.ascii(exact.get(), text.size(), use) && terms == first, "the tokens of an ASCII text");
+        require(tokenizer.ascii(exact.get(), text.size(), terms) && terms == first, "the tokens of an ASCII text");
     }
     return true;
 }

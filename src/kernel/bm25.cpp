@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "answer.hpp"
+#include "postings.hpp"
 #include "tokens.hpp"
 #include "topk.hpp"
 
@@ -328,10 +329,9 @@ nb::object bm25_largest(Column<int64_t> starts, Column<Code> codes, Column<doubl
 
 template <class Code>
 void register_codes(nb::module_& m) {
-    m.def("bm25_search", &bm25_search<Code>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(),
-          nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
-    m.def("bm25_largest", &bm25_largest<Code>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
+    const auto exact = nb::arg().noconvert();
+    m.def("bm25_search", &bm25_search<Code>, exact, exact, exact, exact, nb::arg(), exact, exact, exact, nb::arg(), exact, exact, nb::arg(), nb::arg(), nb::arg());
+    m.def("bm25_largest", &bm25_largest<Code>, exact, exact, exact);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// What compilers call by different names: functions that must be inlined into a loop or kept out of one, loops of a few steps
-// that must be written out, words, bits, prefetching.
+// For hot loops: functions inlined into them or kept out, short loops written out, words, bits, prefetching.
 #pragma once
 
 #include <cstdint>

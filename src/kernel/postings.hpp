@@ -44,7 +44,6 @@ class PostingsBuilder {
         seen = {doc_, static_cast<uint32_t>(current_.size())};
         current_.push_back({term, 1});
     }
-    // The end of the current document.
     void end_document() {
         if (doc_ >= std::numeric_limits<int32_t>::max() / 2 - 1 || length_ > std::numeric_limits<int32_t>::max())
             throw std::length_error("too many documents, or a document that is too long");

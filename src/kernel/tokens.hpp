@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "postings.hpp"
 #include "stem.hpp"
 #include "terms.hpp"
 
@@ -81,7 +80,8 @@ class Tokenizer {
     const Terms& terms() const { return terms_; }
 
     // Adds the terms of an ASCII text to the current document of `postings`; false, and nothing is added, if it is left to Python.
-    bool ascii(const char* text, size_t size, PostingsBuilder& postings) {
+    template <class Postings>
+    bool ascii(const char* text, size_t size, Postings& postings) {
         if (!plain_ascii_) return false;
         char* const word = reserve(size);
         const char* const end = text + size;
@@ -96,7 +96,8 @@ class Tokenizer {
     }
 
     // The same for code points.
-    bool wide(const uint32_t* text, size_t size, PostingsBuilder& postings) {
+    template <class Postings>
+    bool wide(const uint32_t* text, size_t size, Postings& postings) {
         for (size_t i = 0; i < size; ++i)
             if (text[i] >= characters_.size() || (characters_[text[i]] & kKinds) == not_plain) return false;
         char* const word = reserve(4 * size);
@@ -139,7 +140,8 @@ class Tokenizer {
         return buffer_.data();
     }
 
-    STEELYARD_INLINE void add(char* word, char* end, PostingsBuilder& postings) {
+    template <class Postings>
+    STEELYARD_INLINE void add(char* word, char* end, Postings& postings) {
         const auto size = static_cast<size_t>(end - word);
         if (!stems_) return postings.add(terms_.number(word, size));
         const uint32_t number = words_.number(word, size);
