@@ -132,8 +132,10 @@ def _machine() -> str:
 def _lives(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except OSError as error:
-        return not isinstance(error, ProcessLookupError)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
     return True
 
 

@@ -425,9 +425,10 @@ def _dataset_problems(bench: Bench, folder: Path, known: set[Place]) -> Iterator
             dataset = dataset_named(bench.dataset, folder)
             key = "by"
             check_by(bench, dataset)
+        except NoQrelsError:
+            return
         except SteelyardError as error:
-            if not isinstance(error, NoQrelsError):
-                yield (key,), str(error)
+            yield (key,), str(error)
 
 
 def check_by(bench: Bench, dataset: Dataset) -> None:

@@ -83,8 +83,9 @@ def evaluate(
         print_messages(coverage_lines(coverage))
         shares = {name: each.unjudged / each.documents for name, each in coverage.items() if each.documents}
         print_messages([unjudged_line(shares, "retrieved documents")] if any(shares.values()) else [])
-    for name, each in zip(names, scores, strict=True) if labels else ():
-        print_messages(f"{name}: {about}." for about in cast("PredictedScores", each).about)
+    if labels:
+        for name, each in zip(names, scores, strict=True):
+            print_messages(f"{name}: {about}." for about in cast("PredictedScores", each).about)
     refuse_unmatched(coverage)
 
 

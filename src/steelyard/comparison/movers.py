@@ -79,7 +79,7 @@ def movers(
 
 
 def movers_by_run(table: ScoreTable, baseline: str, moves: Callable[[str], Moves | None], most: int) -> list[RunMovers]:
-    """For every other run the queries that it lost and won by most vs the baseline, on the first measure."""
+    """For every other run, the queries with the largest losses and wins against the baseline, on the first measure."""
     column = table.columns[0]
     values = table.of(column.key)
     base = table.runs.index(baseline)
