@@ -205,19 +205,13 @@ class MappingScan {
 
     // A finite float, int or numpy number, read without running any Python code.
     bool number(PyObject* value, double& score) const {
-        if (PyFloat_Check(value)) {
-            score = PyFloat_AS_DOUBLE(value);
-        } else if (PyLong_CheckExact(value) || PyType_IsSubtype(Py_TYPE(value), floating_) ||
-                   PyType_IsSubtype(Py_TYPE(value), integer_)) {
-            score = PyFloat_AsDouble(value);
-            if (PyErr_Occurred()) {
-                PyErr_Clear();
-                return false;
-            }
-        } else {
-            return false;
-        }
-        return std::isfinite(score);
+        if (PyFloat_Check(value)) return std::isfinite(score = PyFloat_AS_DOUBLE(value));
+        PyTypeObject* const type = Py_TYPE(value);
+        if (!PyLong_CheckExact(value) && !PyType_IsSubtype(type, floating_) && !PyType_IsSubtype(type, integer_)) return false;
+        score = PyFloat_AsDouble(value);
+        if (!PyErr_Occurred()) return std::isfinite(score);
+        PyErr_Clear();
+        return false;
     }
 
     bool documents(PyObject* docs, int64_t query) {
@@ -240,25 +234,31 @@ class MappingScan {
         open_.open_unique(query, rows);
         hashes_.resize(rows);
         const std::vector<JudgedStrings::Slot>* const table = query < 0 ? nullptr : &judged_.table(static_cast<size_t>(query));
+        const JudgedStrings::Slot* const slots = table ? table->data() : nullptr;
+        const size_t mask = table ? table->size() - 1 : 0;
+        // Local pointers: those of the vectors would be loaded again after every store.
+        const Entry* const entries = entries_.data();
+        StringId* const ids = open_.ids();
+        double* const scores = open_.scores();
+        uint32_t* const hashes = hashes_.data();
         for (size_t i = 0; i < rows; ++i) {
             if (i + kAhead < rows) {
-                prefetch_text(entries_[i + kAhead].id);
-                prefetch(entries_[i + kAhead].value);
+                prefetch_text(entries[i + kAhead].id);
+                prefetch(entries[i + kAhead].value);
             }
-            if (!is_text(entries_[i].id) || !number(entries_[i].value, open_.scores()[i])) return false;
-            open_.id(static_cast<uint32_t>(i)) = {entries_[i].id};
-            hashes_[i] = StringId{entries_[i].id}.hash();
-            if (table) prefetch(table->data() + (hashes_[i] & (table->size() - 1)));
+            if (!is_text(entries[i].id) || !number(entries[i].value, scores[i])) return false;
+            ids[i] = {entries[i].id};
+            hashes[i] = ids[i].hash();
+            prefetch(slots + (hashes[i] & mask));
         }
         if (!table) return true;
-        find_judged(*table, static_cast<size_t>(query), rows);
+        find_judged(slots, mask, static_cast<size_t>(query), rows);
         close(ordering_);
         return true;
     }
 
-    void find_judged(const std::vector<JudgedStrings::Slot>& table, size_t query, size_t rows) {
-        const JudgedStrings::Slot* const slots = table.data();
-        const size_t mask = table.size() - 1, begin = judged_.begin(query);
+    void find_judged(const JudgedStrings::Slot* slots, size_t mask, size_t query, size_t rows) {
+        const size_t begin = judged_.begin(query);
         const StringId* const ids = judged_.ids() + begin;
         candidates_.resize(rows);
         size_t count = 0;
@@ -276,7 +276,7 @@ class MappingScan {
             const uint32_t row = candidates_[i].row;
             size_t at = candidates_[i].slot;
             // Another document may have the same hash.
-            while (slots[at].number != 0 && !ids[slots[at].number - 1].is(open_.id(row))) at = (at + 1) & mask;
+            while (slots[at].number != 0 && !ids[slots[at].number - 1].is(open_.ids()[row])) at = (at + 1) & mask;
             if (slots[at].number != 0) open_.add_found(row, static_cast<int64_t>(begin + slots[at].number - 1));
         }
     }
@@ -288,13 +288,14 @@ class MappingScan {
             const auto i = static_cast<size_t>(query);
             open_.open(query, judged_.ids(), judged_.hashes(), judged_.begin(i), judged_.end(i));
         }
-        const Py_ssize_t count = PySequence_Fast_GET_SIZE(docs);
-        const bool pairs = count > 0 && !PyUnicode_Check(PySequence_Fast_GET_ITEM(docs, 0));
+        PyObject* const* const items = PySequence_Fast_ITEMS(docs);
+        const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(docs));
+        const bool pairs = count > 0 && !PyUnicode_Check(items[0]);
         double top = std::numeric_limits<double>::quiet_NaN(), score;
-        for (Py_ssize_t i = 0; i < count; ++i) {
-            PyObject* id = PySequence_Fast_GET_ITEM(docs, i);
-            if (i + static_cast<Py_ssize_t>(kAhead) < count)
-                prefetch(PySequence_Fast_GET_ITEM(docs, i + static_cast<Py_ssize_t>(kAhead)));
+        for (size_t i = 0; i < std::min(count, kAhead); ++i) prefetch_text(items[i]);
+        for (size_t i = 0; i < count; ++i) {
+            PyObject* id = items[i];
+            if (i + kAhead < count) prefetch_text(items[i + kAhead]);
             if (pairs) {
                 if (!(PyTuple_CheckExact(id) || PyList_CheckExact(id)) || PySequence_Fast_GET_SIZE(id) != 2) return false;
                 if (!number(PySequence_Fast_GET_ITEM(id, 1), score)) return false;

@@ -62,6 +62,8 @@ class OpenQuery {
         repeats_.clear();
         if (scores_.size() < rows) resize(rows);
     }
+    uint32_t rows() const { return rows_; }
+    Id* ids() { return ids_.data(); }
     double* scores() { return scores_.data(); }
     void add_found(uint32_t row, int64_t doc) { found_.push_back({row, doc}); }
 
@@ -84,9 +86,6 @@ class OpenQuery {
         }
         return &ids_[ranker.place_repeats(query, found_, repeats_, places, tally.retrieved)];
     }
-
-    uint32_t rows() const { return rows_; }
-    Id& id(uint32_t row) { return ids_[row]; }
 
    private:
     static constexpr uint32_t kJudged = 0x80000000u;  // marks the number of a judged document

@@ -14,11 +14,11 @@ void Scan::finish() {
 void Scan::keep_ids() {
     if (query_.index < 0) return;
     size_t bytes = 0;
-    for (uint32_t row = kept_; row < query_.rows(); ++row) bytes += query_.id(row).size;
+    for (uint32_t row = kept_; row < query_.rows(); ++row) bytes += query_.ids()[row].size;
     copies_.emplace_back(new char[bytes]);
     char* to = copies_.back().get();
     for (; kept_ < query_.rows(); ++kept_) {
-        Id& id = query_.id(kept_);
+        Id& id = query_.ids()[kept_];
         std::memcpy(to, id.text, id.size);
         id.text = to;
         to += id.size;
