@@ -9,6 +9,7 @@ import pytest
 from steelyard.datasets import Dataset
 from steelyard.errors import InputError
 from steelyard.io.datasets import dataset_named
+from steelyard.qrels import Qrels
 
 
 @pytest.fixture
@@ -35,6 +36,24 @@ def judged(dataset: Dataset) -> list[str]:
 def test_named_qrels_are_searched_in_the_dataset_first(folder: Path, qrels: str, docs: list[str]) -> None:
     assert judged(dataset_named({"path": "data", "qrels": qrels}, folder)) == docs
     assert judged(dataset_named(f"{{path: data, qrels: {qrels}}}", folder)) == docs
+
+
+@pytest.mark.parametrize(("place", "docs"), [("data/table.csv", ["a"]), ("table.csv", ["b"])])
+def test_columns_of_qrels_can_be_named(folder: Path, place: str, docs: list[str]) -> None:
+    (folder / "table.csv").write_text("question,passage,label\nq1,b,1\n")
+    (folder / place).write_text(f"question,passage,label\nq1,{docs[0]},1\n")
+    qrels = {"path": "table.csv", "query_id": "question", "doc_id": "passage", "grade": "label"}
+    assert judged(dataset_named({"path": "data", "qrels": qrels}, folder)) == docs
+    parts = {"queries": "data/queries.jsonl", "qrels": {**qrels, "path": place}}
+    assert judged(dataset_named(parts, folder)) == docs
+    with pytest.raises(InputError, match=r"no role 'grad'.*Did you mean grade"):
+        dataset_named({"path": "data", "qrels": {"path": "table.csv", "grad": "label"}}, folder)
+
+
+@pytest.mark.parametrize("source", ["data", "demo"])
+def test_qrels_in_memory_replace_those_of_the_dataset(folder: Path, source: str) -> None:
+    for qrels in ({"q1": ["b"]}, Qrels({"q1": ["b"]})):
+        assert judged(dataset_named({"path": source, "qrels": qrels}, folder)) == ["b"]
 
 
 def test_a_folder_called_demo_is_not_the_demo(folder: Path) -> None:

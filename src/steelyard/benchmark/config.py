@@ -130,8 +130,8 @@ class Bench(_Policies):
     )
     qrels: Any = Field(
         None,
-        description="The judgments. Without qrels, `judgments.jsonl` next to bench.yaml is used if it exists; "
-        "`steelyard judge RESULT` writes it.",
+        description="The judgments: a file, or `{path: FILE, query_id: NAME, doc_id: NAME, grade: NAME}`. Without it, "
+        "`judgments.jsonl` next to bench.yaml is used if it exists; `steelyard judge RESULT` writes it.",
     )
     datasets: dict[str, Any] | None = Field(
         None,

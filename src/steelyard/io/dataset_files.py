@@ -54,14 +54,27 @@ def dataset_of_parts(parts: Mapping[str, Any], folder: Path, judged: bool = True
     corpus, findings = read_corpus(parts.get("corpus"), folder)
     qrels = Qrels({})
     if judged and parts.get("qrels") is not None:
-        named = parts["qrels"]
-        if isinstance(named, (str, Path)) and is_judgments_file(folder / named):
-            qrels = read_judgments(folder / named).for_questions(queries).qrels()
-        else:
-            qrels = Qrels.read(folder / named) if isinstance(named, (str, Path)) else Qrels.of(named)
+        qrels = read_judged(parts["qrels"], folder, queries)
     named = parts["queries"].get("path") if isinstance(parts["queries"], Mapping) else parts["queries"]
     name = parts.get("name") or (bare_name(Path(named)).stem if isinstance(named, (str, Path)) else "questions")
     return Dataset(str(name), corpus, queries, qrels, (*notes, *qrels.notes), findings)
+
+
+def read_judged(named: Any, folder: Path, queries: Queries) -> Qrels:
+    """The qrels that a file holds, or a judgments file, or a table with columns named, or anything else for `Qrels`.
+
+    >>> read_judged({"q1": ["d1"]}, Path(), Queries.of(["What is a steelyard?"]))
+    Qrels: 1 query, 1 judgment, 1 relevant
+    """
+    columns = {}
+    if isinstance(named, Mapping) and isinstance(named.get("path"), (str, Path)):
+        columns = {str(role): str(column) for role, column in named.items() if role != "path"}
+        named = named["path"]
+    if not isinstance(named, (str, Path)):
+        return Qrels.of(named)
+    if is_judgments_file(folder / named):
+        return read_judgments(folder / named).for_questions(queries).qrels()
+    return Qrels.read(folder / named, **columns)
 
 
 def read_folder(folder: Path, options: Mapping[str, Any], judged: bool) -> Dataset:

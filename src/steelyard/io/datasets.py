@@ -12,7 +12,7 @@ from typing import Any
 from steelyard.checks import unknown_name
 from steelyard.datasets.dataset import Dataset
 from steelyard.errors import InputError, did_you_mean
-from steelyard.io.dataset_files import dataset_of_parts, read_folder
+from steelyard.io.dataset_files import dataset_of_parts, read_folder, read_judged
 from steelyard.io.files import bare_name, listing, no_such_file, reading, streams_read_once
 from steelyard.io.formats import Layout, every_format
 from steelyard.io.unpacking import load_yaml
@@ -101,8 +101,8 @@ def queries_beside(qrels: Path) -> Path | None:
 def dataset_named(named: Any, folder: Path = Path(), judged: bool = True) -> Dataset:
     """The dataset named; paths are relative to `folder`, and `judged` is as in Dataset.read.
 
-    A text that starts with { is a mapping in YAML, as in bench.yaml. A qrels file (`qrels`) is
-    searched in the dataset first, as the files of other options, then in `folder`.
+    A text that starts with { is a mapping in YAML, as in bench.yaml. A qrels file (`qrels`) is searched in the dataset
+    first, as the files of other options, then in `folder`; qrels that are no path replace those of the dataset.
 
     >>> dataset_named("{path: demo, unjudged: drop}")
     Dataset 'demo': 267 documents, 115 queries, 572 judgments, 152 targets
@@ -116,6 +116,12 @@ def dataset_named(named: Any, folder: Path = Path(), judged: bool = True) -> Dat
     qrels = options.get("qrels")
     if isinstance(qrels, str) and not os.path.exists(Path(place) / qrels) and os.path.exists(folder / qrels):
         options["qrels"] = str((folder / qrels).resolve())
+    if qrels is not None and not isinstance(qrels, (str, Path)):
+        others = {name: value for name, value in options.items() if name != "qrels"}
+        dataset = Dataset.read(place, **{**others, "judged": False})
+        inside = isinstance(qrels, Mapping) and os.path.exists(Path(place) / str(qrels.get("path")))
+        judgments = read_judged(qrels, Path(place) if inside else folder, dataset.queries)
+        return replace(dataset, qrels=judgments, notes=(*dataset.notes, *judgments.notes))
     return Dataset.read(place, **{"judged": judged, **options})
 
 

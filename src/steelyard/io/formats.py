@@ -34,7 +34,7 @@ def name_them() -> str:
     return in_words(
         'name them: Run.read(path, query_id="...", doc_id="..."), and also for Qrels.read.',
         "name them: --set columns=query_id=...,doc_id=... for a run, --set columns=qrels.query_id=...,qrels.doc_id=... "
-        "for the qrels of runs.",
+        "for the qrels of runs; in bench.yaml, {path: FILE, query_id: ..., doc_id: ...}.",
     )
 
 
