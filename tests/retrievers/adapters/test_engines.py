@@ -372,6 +372,8 @@ class TestExistingCollections:
 
     def test_the_corpus_is_indexed_in_a_temporary_table_of_a_server(self, server, library, documents, expected):
         psycopg = library("psycopg")
+        with psycopg.connect(server) as connection:
+            connection.execute("create extension if not exists vector")
         mine = retriever("pgvector", {"target": server, "model": vectors_of, "kind": "hnsw", "ef_search": 500})
         self.ranks(mine.index(documents).retrieve(QUERIES, 10), expected)
         with psycopg.connect(server) as connection:
