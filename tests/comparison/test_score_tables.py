@@ -38,6 +38,13 @@ def test_measures_are_detected_and_lower_latency_is_better():
     assert (faster.run, faster.wins) == ("a", 4)
 
 
+def test_a_column_called_composite_is_not_mixed_up_with_weights():
+    table = WIDE.rename({"Latency": "composite"})
+    assert sy.compare_scores(table).keys == ["MRR", "composite"]
+    with pytest.raises(InputError, match="a column of the table is called composite"):
+        sy.compare_scores(table, ["MRR", "composite"], composite={"MRR": 1})
+
+
 def test_repetitions_are_averaged_or_kept_and_reported():
     seeds = pl.concat([WIDE.with_columns(pl.lit(s).alias("seed"), pl.col("MRR") * s) for s in (1, 2)])
     averaged = sy.compare_scores(seeds, ["MRR"])

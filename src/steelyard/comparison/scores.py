@@ -174,6 +174,8 @@ class ScoreTable:
         """The table of some measures, the composite first where there are weights; and that of its components."""
         if not weights:
             return self.only(keys), None
+        if COMPOSITE in keys:
+            raise InputError("a column of the table is called composite, as the weighted score would be; rename it.")
         parts, total = self.only(list(weights)), sum(weights.values())
         composite = np.zeros((len(self.runs), len(self.queries)))
         for column, weight in zip(parts.columns, weights.values(), strict=True):
