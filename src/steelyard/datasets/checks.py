@@ -26,10 +26,11 @@ def validate_dataset(dataset: Dataset, near_duplicates: float | None = 0.8) -> l
     warning empty-document (('d2',),)
     info unjudged-document (('d2',),)
     """
-    found = [*dataset.findings, *_query_findings(dataset), *_judgment_findings(dataset), *_document_findings(dataset)]
+    findings = [*dataset.findings, *_query_findings(dataset), *_judgment_findings(dataset)]
+    findings += _document_findings(dataset)
     if near_duplicates is not None:
-        found += _duplicate_findings(dataset.corpus, near_duplicates)
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+        findings += _duplicate_findings(dataset.corpus, near_duplicates)
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _query_findings(dataset: Dataset) -> Iterator[Finding]:
@@ -60,8 +61,8 @@ def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
     message = f"{counted(len(unknown), 'judged query', 'judged queries')} not among the queries:"
     advice = "Retrievers never get them, and they count as missing. Add the queries, or remove their judgments."
     yield from _listed("error", "unknown-query", unknown, message, advice)
-    known = {doc: doc in dataset.corpus for doc in dict.fromkeys(judged.doc_ids)}
-    places = [place for place, doc in enumerate(judged.doc_ids) if not known[doc]]
+    in_corpus = {doc: doc in dataset.corpus for doc in dict.fromkeys(judged.doc_ids)}
+    places = [place for place, doc in enumerate(judged.doc_ids) if not in_corpus[doc]]
     relevant = int(np.sum(qrels.grades[places] > 0)) if places else 0
     count = counted(len(places), "judgment")
     message = f"{count} of documents that are not in the corpus, {relevant:,} of them relevant:"

@@ -194,8 +194,8 @@ class Queries(Mapping[str, str]):
     def column(self, name: str) -> dict[str, Any]:
         """One column: id to value."""
         if name not in self._columns:
-            known, near = ", ".join(self._columns) or "none", did_you_mean(name, self._columns)
-            raise InputError(f"the queries have no column {name!r}; their columns: {known}.{near}")
+            columns, near = ", ".join(self._columns) or "none", did_you_mean(name, self._columns)
+            raise InputError(f"the queries have no column {name!r}; their columns: {columns}.{near}")
         return dict(self._columns[name])
 
     def only(self, ids: Collection[str]) -> Queries:
@@ -260,8 +260,8 @@ class QueriesBuilder:
 
     def build(self) -> tuple[Queries, tuple[Finding, ...]]:
         """The queries, and a finding on repeated ids."""
-        found = (repeated_ids("query", self._repeated, self._differ),) if self._repeated else ()
-        return Queries(self._texts, self._columns), found
+        findings = (repeated_ids("query", self._repeated, self._differ),) if self._repeated else ()
+        return Queries(self._texts, self._columns), findings
 
 
 def _take_id(record: dict[str, Any], names: Sequence[str]) -> str:

@@ -109,8 +109,8 @@ def assemble(
     """The dataset; `unjudged` is the policy for queries without judgments."""
     documents, repeated_documents = corpus.build()
     kept, repeated_queries = queries.build()
-    found = (*findings, *repeated_documents, *repeated_queries)
-    return with_unjudged(Dataset(name, documents, kept, qrels, (*notes, *qrels.notes), found), unjudged)
+    all_findings = (*findings, *repeated_documents, *repeated_queries)
+    return with_unjudged(Dataset(name, documents, kept, qrels, (*notes, *qrels.notes), all_findings), unjudged)
 
 
 def with_unjudged(dataset: Dataset, unjudged: str) -> Dataset:

@@ -100,7 +100,7 @@ def _mix(values: Hashes) -> Hashes:
 
 def _candidates(places: Ints, keys: Hashes) -> Ints:
     """Pairs of documents with an equal band: each with the first that has the same key, and with the one before it."""
-    found: list[Ints] = []
+    parts: list[Ints] = []
     for band in range(_BANDS):
         order = np.argsort(keys[:, band], kind="stable")
         ordered = keys[order, band]
@@ -108,19 +108,19 @@ def _candidates(places: Ints, keys: Hashes) -> Ints:
         equal = np.flatnonzero(~fresh)
         heads = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
         for other in (heads[equal], equal - 1):
-            found.append(np.stack([places[order[other]], places[order[equal]]], axis=1))
-    pairs: Ints = np.unique(np.concatenate(found), axis=0)
+            parts.append(np.stack([places[order[other]], places[order[equal]]], axis=1))
+    pairs: Ints = np.unique(np.concatenate(parts), axis=0)
     return pairs
 
 
 def _shingles_of(texts: Mapping[str, str], ids: Sequence[str], pairs: Ints) -> dict[int, Hashes]:
     """The distinct shingles of every candidate."""
     candidates = np.unique(pairs).tolist()
-    found: list[Hashes] = []
+    sets: list[Hashes] = []
     for chunk in _chunks(texts[ids[place]] for place in candidates):
         hashes, sizes = shingles(chunk)
-        found += map(np.unique, np.split(hashes, np.cumsum(sizes)[:-1]))
-    return dict(zip(candidates, found, strict=True))
+        sets += map(np.unique, np.split(hashes, np.cumsum(sizes)[:-1]))
+    return dict(zip(candidates, sets, strict=True))
 
 
 def _joined(pairs: Ints, sets: Mapping[int, Hashes], threshold: float) -> list[list[int]]:

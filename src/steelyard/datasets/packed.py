@@ -146,12 +146,12 @@ class PackedIds(PackedTexts):
         """Positions of ids that occurred before, each with the first position of that id."""
         keys = np.frombuffer(self._keys, dtype=np.uint64)
         same = np.flatnonzero((keys[1:] >> np.uint64(32)) == (keys[:-1] >> np.uint64(32))) + 1
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         for position in sorted(int(keys[place]) & 0xFFFFFFFF for place in same):
             first = self.position(self[position])
             if first is not None and first != position:
-                found.append((position, first))
-        return found
+                pairs.append((position, first))
+        return pairs
 
 
 class Computed(Sequence[V]):

@@ -180,10 +180,10 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
     value, rows = np.empty((len(runs), total)), np.empty(total, dtype=np.int64)
     pairs = zip(runs, tables, strict=True)
     columns = [(table["query_id"], table["doc_id"], scores_of(table), run.ordered) for run, table in pairs]
-    found = native.pool_frames(columns, rank, value, rows)
-    if found is None:
+    pooled = native.pool_frames(columns, rank, value, rows)
+    if pooled is None:
         return None
-    queries, starts, size, answered, repeats, increases = found
+    queries, starts, size, answered, repeats, increases = pooled
     pool = CandidatePool(np.frombuffer(starts, np.int64), rank[:, :size], value[:, :size])
     notes = []
     for column, repeated in enumerate(np.frombuffer(repeats, np.int64).tolist()):
@@ -191,8 +191,8 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
             notes.append(note("fused-increasing-scores", run=label(runs, column)))
         if repeated:
             notes.append(note("fused-repeats", run=label(runs, column), count=repeated))
-    known = set(queries)
-    empty = list(dict.fromkeys(query for run in runs for query in run.empty if query not in known))
+    in_pool = set(queries)
+    empty = list(dict.fromkeys(query for run in runs for query in run.empty if query not in in_pool))
     counts = np.frombuffer(answered, np.int64).tolist()
     counts = [count + len(run.empty) for count, run in zip(counts, runs, strict=True)]
     notes += _missing_notes(runs, counts, len(queries) + len(empty))
@@ -316,8 +316,8 @@ def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
     listed = pl.DataFrame({"query": query, "doc_id": pooled.documents(kept)})
     query_of = np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts))
     docs = pl.Series(list(judged.doc_ids), dtype=pl.String)
-    known = pl.DataFrame({"query": query_of, "doc_id": docs, "doc": np.arange(len(docs))})
-    doc = listed.join(known, on=["query", "doc_id"], how="left", maintain_order="left")["doc"]
+    numbered = pl.DataFrame({"query": query_of, "doc_id": docs, "doc": np.arange(len(docs))})
+    doc = listed.join(numbered, on=["query", "doc_id"], how="left", maintain_order="left")["doc"]
     answered = np.zeros(len(judged.query_ids), dtype=np.bool_)
     answered[position[position >= 0]] = True
     answered[[number[empty] for empty in pooled.empty if empty in number]] = True

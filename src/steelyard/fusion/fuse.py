@@ -97,5 +97,5 @@ def fused_name(runs: Sequence[Run], chosen: Recipe) -> str:
 
 def _merged(values: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     """Values by document (lengths or texts) of all runs; where they differ, the first run's."""
-    known = [by_doc for by_doc in values if by_doc is not None]
-    return {doc: value for by_doc in reversed(known) for doc, value in by_doc.items()} if known else None
+    available = [by_doc for by_doc in values if by_doc is not None]
+    return {doc: value for by_doc in reversed(available) for doc, value in by_doc.items()} if available else None

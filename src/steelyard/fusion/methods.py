@@ -45,10 +45,10 @@ def normalise(pool: CandidatePool, norm: str) -> CandidatePool:
 def norm_named(name: str) -> Norm:
     """The normalisation of that name; an unknown name is an error."""
     plain = str(name).lower().replace("_", "-")
-    found = NORMS.get(_NORM_ALIASES.get(plain, plain))
-    if found is None:
+    norm = NORMS.get(_NORM_ALIASES.get(plain, plain))
+    if norm is None:
         raise InputError(unknown_name("normalisation", name, NORMS, _NORM_ALIASES))
-    return found
+    return norm
 
 
 def none(pool: CandidatePool) -> Floats:
@@ -259,8 +259,8 @@ class Method:
     @property
     def defaults(self) -> dict[str, float]:
         """Its parameters with their defaults."""
-        found = signature(self.formula).parameters.values()
-        return {p.name: p.default for p in found if p.kind is Parameter.KEYWORD_ONLY}
+        arguments = signature(self.formula).parameters.values()
+        return {p.name: p.default for p in arguments if p.kind is Parameter.KEYWORD_ONLY}
 
     @property
     def norm(self) -> str | None:
@@ -350,15 +350,15 @@ def recipe(
         given = in_words(f"norm={norm!r}", f"--norm {norm}")
         raise InputError(f"{chosen.name} uses ranks, not scores, so {given} has no effect; leave it out.")
     used = norm_named(norm).name if norm is not None else chosen.norm
-    checked, known = _weights(chosen, weights, lists), chosen.defaults
+    checked, defaults = _weights(chosen, weights, lists), chosen.defaults
     for name, value in parameters.items():
-        if name not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"{chosen.name} has no parameter {name!r}; {takes}.{did_you_mean(name, known)}")
+        if name not in defaults:
+            takes = f"it takes {', '.join(defaults)}" if defaults else "it takes none"
+            raise InputError(f"{chosen.name} has no parameter {name!r}; {takes}.{did_you_mean(name, defaults)}")
         most, expected = LIMITS[name]
         if not is_number(value) or not 0 <= float(value) <= most:
             raise InputError(f"{chosen.name}: {name} is {value!r}; expected {expected}.")
-    return Recipe(chosen, used, checked, tuple({**known, **parameters}.items()))
+    return Recipe(chosen, used, checked, tuple({**defaults, **parameters}.items()))
 
 
 def method_named(name: str) -> Method:

@@ -131,7 +131,7 @@ class Tuned:
                 for fold in self.folds
             ],
             "scores": dict(self.scores),
-            "notes": [each.to_dict() for each in self.notes],
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ class Tuned:
                     f"  fold {number}: {fold.chosen}; tuned on {fold.tuned_on:.4f}, held out {fold.held_out:.4f}"
                     for number, fold in enumerate(self.folds, 1)
                 ),
-                *(f"  {each}." for each in self.notes),
+                *(f"  {note}." for note in self.notes),
             ]
         )
 
@@ -196,7 +196,7 @@ def tune(
     settings, default = recipes(method, len(runs), grid), recipe(len(runs), method)
     if any(run.table["score"].null_count() for run in runs):
         # Without scores, those of the default grid that need none.
-        settings = settings if grid is not None else [each for each in settings if not each.reads_scores]
+        settings = settings if grid is not None else [setting for setting in settings if not setting.reads_scores]
         default = recipe(len(runs), method, norm="rank") if default.reads_scores else default
     pooled = pool_runs(runs, any(setting.reads_scores for setting in settings))
     judged = judged_pool(qrels, pooled)
@@ -344,12 +344,12 @@ def simplex(runs: int, steps: int | None = None) -> list[tuple[float, ...]]:
 
 
 def _checked_grid(method: Method, runs: int, grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    known = [*method.defaults, *(["norm"] if method.norm else []), *(["weights"] if method.weighted else [])]
+    tunable = [*method.defaults, *(["norm"] if method.norm else []), *(["weights"] if method.weighted else [])]
     axes: dict[str, Sequence[Any]] = {}
     for name, values in grid.items():
-        if name not in known:
-            expected = f"expected one of {', '.join(known)}" if known else "it has nothing to tune"
-            raise InputError(f"{method.name} has no {name!r} to tune; {expected}.{did_you_mean(name, known)}")
+        if name not in tunable:
+            expected = f"expected one of {', '.join(tunable)}" if tunable else "it has nothing to tune"
+            raise InputError(f"{method.name} has no {name!r} to tune; {expected}.{did_you_mean(name, tunable)}")
         if name == "weights" and values == SIMPLEX:
             values = simplex(runs)
         if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
