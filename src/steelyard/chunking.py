@@ -40,12 +40,12 @@ def tokenizer_of(tokenizer: str | Tokenizer) -> Tokenizer:
     except ImportError:
         raise InputError("tokenizer 'tiktoken' needs the package tiktoken: pip install tiktoken.") from None
     try:
-        known = tiktoken.get_encoding(encoding or "cl100k_base")
+        encoder = tiktoken.get_encoding(encoding or "cl100k_base")
     except (OSError, ValueError) as error:
         raise InputError(f"tokenizer {tokenizer!r}: the encoding cannot be loaded ({error!s:.80}).") from None
 
     def tokenize(text: str) -> list[str]:
-        return [known.decode([token]) for token in known.encode_ordinary(text)]
+        return [encoder.decode([token]) for token in encoder.encode_ordinary(text)]
 
     return tokenize
 
@@ -75,10 +75,10 @@ def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
             raise InputError(
                 f"the tokenizer returns {kind_of(token)}; expected pieces of the text, to know where they are."
             )
-        found = text.find(token, place)
+        start = text.find(token, place)
         # A tokenizer that splits a character returns a piece that is not in the text: it starts at the last end.
-        starts.append(found if found >= 0 else min(place, max(0, len(text) - 1)))
-        place = place if found < 0 else found + len(token)
+        starts.append(start if start >= 0 else min(place, max(0, len(text) - 1)))
+        place = place if start < 0 else start + len(token)
     return np.array(starts, dtype=np.int64)
 
 
@@ -290,5 +290,5 @@ def chunker(spec: str | Mapping[str, Any] | Chunker) -> Chunker:
     for key in settings or {}:
         if key not in allowed:
             raise InputError(f"{name}: {unknown_name('setting', key, allowed)}")
-    found: Chunker = _KNOWN[name](**(settings or {}))
-    return found
+    instance: Chunker = _KNOWN[name](**(settings or {}))
+    return instance

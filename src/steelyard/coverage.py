@@ -279,12 +279,12 @@ class Levels:
     @classmethod
     def of(cls, measures: Mapping[str, Measure], rel: float | None) -> Levels:
         """The levels of some measures; `rel` is the level that the call states."""
-        own = {key: level_of(m, rel) for key, m in measures.items() if m.definition.needs_relevant}
+        levels = {key: level_of(m, rel) for key, m in measures.items() if m.definition.needs_relevant}
         unstated = {key: level_of(m) for key, m in measures.items() if rel is None and "rel=" not in str(m)}
         by_default = {key: level for key, level in unstated.items() if level is not None}
-        known = [level for level in own.values() if level is not None]
-        lowest = rel if rel is not None else min(known, default=None)
-        return cls(lowest if rel is not None or len(known) == len(own) else None, by_default)
+        defined = [level for level in levels.values() if level is not None]
+        lowest = rel if rel is not None else min(defined, default=None)
+        return cls(lowest if rel is not None or len(defined) == len(levels) else None, by_default)
 
     @property
     def highest_default(self) -> float:
@@ -301,11 +301,11 @@ class Levels:
 
 def level_of(measure: Measure, rel: float | None = None) -> float | None:
     """The lowest grade that is relevant to a measure; `rel`, or any above 0, where it has no level of its own."""
-    own = measure.parameters.get("rel")
+    level = measure.parameters.get("rel")
     if "of" in measure.parameters:
         inner = parse(measure.parameters["of"])
-        own = dict(inner.given).get("rel", own if inner.parameters.get("rel") is not None else None)
-    return rel if own is None else float(own)
+        level = dict(inner.given).get("rel", level if inner.parameters.get("rel") is not None else None)
+    return rel if level is None else float(level)
 
 
 def lowest_positive_grade(a: Alignment) -> float:
@@ -317,8 +317,8 @@ def lowest_positive_grade(a: Alignment) -> float:
 def coverage_lines(coverage: Mapping[str, Coverage], heads: bool = True) -> list[str]:
     """The coverage of several runs: what they have in common once, without the unjudged documents."""
     texts = {
-        name: [*([each.head] if heads else []), *map(sentence, replace(each, unjudged=0).all_notes())]
-        for name, each in coverage.items()
+        name: [*([covered.head] if heads else []), *map(sentence, replace(covered, unjudged=0).all_notes())]
+        for name, covered in coverage.items()
     }
     shared, everyone = notes_by_names(texts), tuple(coverage)
     return [
@@ -345,7 +345,7 @@ def refuse_unmatched(coverage: Mapping[str, Coverage]) -> None:
 
 def not_measured(covered: Coverage) -> str | None:
     """Why the values of a run mean nothing; None if they mean something."""
-    codes = {each.code for each in covered.notes}
+    codes = {remark.code for remark in covered.notes}
     if "no-shared-query" in codes:
         return "none of its queries is in the qrels"
     if "document-ids-differ" in codes:

@@ -181,9 +181,9 @@ def scores_of(
     if options.missing == "error" and coverage.missing:
         raise missing_error(list(compress(a.queries, (~a.answered).tolist())), coverage.missing, a.size, aligned.name)
     # The lists of measures for which the dialect orders equal scores in another way.
-    own = dialect.own_options(measures, options)
-    lists = {ordering: aligned.again(ordering) for ordering in {each.ordering for each in own.values()}}
-    own_lists = {key: each.lists(lists[each.ordering]) for key, each in own.items()}
+    own_options = dialect.own_options(measures, options)
+    lists = {ordering: aligned.again(ordering) for ordering in {policies.ordering for policies in own_options.values()}}
+    own_lists = {key: policies.lists(lists[policies.ordering]) for key, policies in own_options.items()}
     queries, matrix = query_values(a, measures, options, own_lists)
     return Scores(aligned.name, dialect.name, measures, queries, matrix, coverage, inputs, a)
 

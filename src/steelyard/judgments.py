@@ -184,17 +184,17 @@ class Judgments:
                     moved[line.query_id] = place
             if place is not None:
                 lines.append(line if place == line.query_id else replace(line, query_id=place))
-        made = Judgments(lines)
-        made.path, made.notes = self.path, self.notes
+        judgments = Judgments(lines)
+        judgments.path, judgments.notes = self.path, self.notes
         if moved:
             before, after = next(iter(moved.items()))
-            made.notes += (note("questions-moved", count=len(moved), before=before, after=after),)
+            judgments.notes += (note("questions-moved", count=len(moved), before=before, after=after),)
         if lost:
             query, texts = next(iter(lost.items()))
             values = {"judgments": sum(map(len, lost.values())), "count": len(lost), "query": query}
             shown = {"before": _in_note(texts[0]), "after": _in_note(queries[query]) if query in queries else None}
-            made.notes += (note("questions-changed", **values, **shown),)
-        return made
+            judgments.notes += (note("questions-changed", **values, **shown),)
+        return judgments
 
     @cached_property
     def current(self) -> tuple[Judgment, ...]:

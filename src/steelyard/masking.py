@@ -54,11 +54,11 @@ def remember_settings(settings: Any, secret: bool = False) -> None:
         for value in settings:
             remember_settings(value, secret)
     elif isinstance(settings, str):
-        found = [value for _, name, value in _PARAMETER.findall(settings) if is_secret_name(name)]
-        found += [user.partition(":")[2] for user in _USER.findall(settings)]
+        secrets = [value for _, name, value in _PARAMETER.findall(settings) if is_secret_name(name)]
+        secrets += [user.partition(":")[2] for user in _USER.findall(settings)]
         if secret:
-            found += [settings, settings.partition(" ")[2]]
-        for value in found:
+            secrets += [settings, settings.partition(" ")[2]]
+        for value in secrets:
             if not _VARIABLE.search(value):
                 remember(value)
 
@@ -77,9 +77,9 @@ def masked(text: str) -> str:
     return _SCHEME.sub(rf"\1 {MASK}", _PARAMETER.sub(_masked_parameter, text))
 
 
-def _masked_parameter(found: re.Match[str]) -> str:
-    mark, name, value = found.groups()
-    return f"{mark}{name}={MASK}" if is_secret_name(name) and value[0] not in "{$" else found[0]
+def _masked_parameter(match: re.Match[str]) -> str:
+    mark, name, value = match.groups()
+    return f"{mark}{name}={MASK}" if is_secret_name(name) and value[0] not in "{$" else match[0]
 
 
 def masked_settings(settings: Any, name: Any = "") -> Any:
@@ -107,11 +107,11 @@ def from_environment(value: Any, label: str, error: type[SteelyardError] = Input
     {'headers': ['Bearer doctest-secret', 3]}
     """
 
-    def read(found: re.Match[str]) -> str:
-        variable = found[1]
+    def read(match: re.Match[str]) -> str:
+        variable = match[1]
         if variable not in os.environ:
-            raise error(f"{label}: the environment variable {variable} of {found[0]} is not set.")
-        remember(os.environ[variable], found[0])
+            raise error(f"{label}: the environment variable {variable} of {match[0]} is not set.")
+        remember(os.environ[variable], match[0])
         return os.environ[variable]
 
     return _replaced(value, lambda text, _: _VARIABLE.sub(read, text))
@@ -120,15 +120,15 @@ def from_environment(value: Any, label: str, error: type[SteelyardError] = Input
 def identifying(settings: Any) -> Any:
     """Settings as they identify a result: with the values of variables that are not secrets, which may be replaced."""
 
-    def read(found: re.Match[str]) -> str:
-        return found[0] if is_secret_name(found[1]) else os.environ.get(found[1], found[0])
+    def read(match: re.Match[str]) -> str:
+        return match[0] if is_secret_name(match[1]) else os.environ.get(match[1], match[0])
 
     return _replaced(settings, lambda text, name: text if is_secret_name(name) else _VARIABLE.sub(read, text))
 
 
 def _replaced(value: Any, replace: Callable[[str, Any], str], name: Any = "") -> Any:
     if isinstance(value, Mapping):
-        return {key: _replaced(each, replace, key) for key, each in value.items()}
+        return {key: _replaced(part, replace, key) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_replaced(each, replace, name) for each in value]
+        return [_replaced(part, replace, name) for part in value]
     return replace(value, name) if isinstance(value, str) else value

@@ -166,15 +166,15 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | Policies) -
 
 def check_names(chosen: Iterable[str], others: Iterable[str] = (), options: Sequence[str] = KEYWORDS) -> None:
     """Raise for a keyword that is not one of the options; `others` are the other keywords of the function."""
-    known = [*others, *options]
+    allowed = [*others, *options]
     for name in chosen:
         if name not in options:
-            near = did_you_mean(name, known)
+            near = did_you_mean(name, allowed)
             if name in ("metrics", "metric"):
                 near = " Did you mean measures?"
             elif name in ("policies", "statistics"):
                 near = f" Pass a dictionary as keywords: **{name}."
-            raise TypeError(f"unexpected keyword argument {name!r}; expected one of: {', '.join(known)}.{near}")
+            raise TypeError(f"unexpected keyword argument {name!r}; expected one of: {', '.join(allowed)}.{near}")
 
 
 @cache

@@ -82,19 +82,19 @@ class PredictedScores(Scores):
         return self._estimated(0.95)
 
     def _estimated(self, level: float) -> dict[str, PredictionPowered]:
-        found: dict[str, PredictionPowered] = {}
+        estimates: dict[str, PredictionPowered] = {}
         for key, measure in self.measures.items():
             if averaged(measure):
                 (human, predicted), bounds = self._rows(key), value_bounds(measure)
-                (found[key],) = prediction_powered([human], [predicted], bounds, level, finite=self.these_queries)
-        return found
+                (estimates[key],) = prediction_powered([human], [predicted], bounds, level, finite=self.these_queries)
+        return estimates
 
     def _rows(self, key: str) -> tuple[Floats, Floats]:
         """The human values of all queries, NaN where there is none, and the predicted ones."""
         assert self.human is not None
         assert self.predicted is not None
-        known = dict(zip(self.human.queries, self.human.values(key).tolist(), strict=True))
-        human = np.array([known.get(query, np.nan) for query in self.predicted.queries])
+        by_query = dict(zip(self.human.queries, self.human.values(key).tolist(), strict=True))
+        human = np.array([by_query.get(query, np.nan) for query in self.predicted.queries])
         return human, self.predicted.values(key)
 
     @cached_property
@@ -106,13 +106,13 @@ class PredictedScores(Scores):
         self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
     ) -> tuple[float, float]:
         """The interval of the estimate."""
-        found = self._estimated(level)[key_of(measure, self.measures)]
-        return found.low, found.high
+        estimate = self._estimated(level)[key_of(measure, self.measures)]
+        return estimate.low, estimate.high
 
     def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:
         """The interval of every estimate; None for measures that are not means over queries."""
-        found = self._estimated(level)
-        return {key: (found[key].low, found[key].high) if key in found else None for key in self.measures}
+        estimates = self._estimated(level)
+        return {key: (estimates[key].low, estimates[key].high) if key in estimates else None for key in self.measures}
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
@@ -130,21 +130,21 @@ class PredictedScores(Scores):
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """As in the JSON of `evaluate`, with the judge and the estimates."""
-        made = super().to_dict(per_query)
+        record = super().to_dict(per_query)
         estimates: dict[str, Any] = {}
-        for key, found in self.estimates.items():
-            size = {"n": found.n, "N": found.N, "lambda": found.lambda_, "effective_n": found.effective_n}
-            human = {"human": found.human_estimate, "human_interval": [found.human_low, found.human_high]}
+        for key, estimate in self.estimates.items():
+            size = {"n": estimate.n, "N": estimate.N, "lambda": estimate.lambda_, "effective_n": estimate.effective_n}
+            human = {"human": estimate.human_estimate, "human_interval": [estimate.human_low, estimate.human_high]}
             estimates[key] = size | human
-        made["predicted"] = {"judge": self.judge, "estimates": estimates, "notes": list(map(str, self.about))}
+        record["predicted"] = {"judge": self.judge, "estimates": estimates, "notes": list(map(str, self.about))}
         if per_query:
             assert self.human is not None
-            made["predicted"]["per_query"] = made["per_query"]
-            made["per_query"] = self.human.to_dict(per_query)["per_query"]
-        return made
+            record["predicted"]["per_query"] = record["per_query"]
+            record["per_query"] = self.human.to_dict(per_query)["per_query"]
+        return record
 
     def __repr__(self) -> str:
-        return "\n".join([super().__repr__(), *(f"  {each}." for each in self.about)])
+        return "\n".join([super().__repr__(), *(f"  {remark}." for remark in self.about)])
 
 
 def value_bounds(measure: Measure) -> tuple[float, float] | None:
@@ -159,8 +159,8 @@ def human_judged(queries: Sequence[str], qrels: Qrels, predicted: Sequence[str])
     A query without a judgment is not judged, which is not the same as a score of 0.
     """
     judged = {qrels.judged.query_ids[number] for number in np.unique(qrels.doc_query).tolist()}
-    known, own = set(predicted), [query for query in queries if query in judged]
-    both, absent = [query for query in own if query in known], [query for query in own if query not in known]
+    by_model, human = set(predicted), [query for query in queries if query in judged]
+    both, absent = [query for query in human if query in by_model], [query for query in human if query not in by_model]
     if not both:
         raise InputError("no human-judged query has predicted judgments; check that the two belong together.")
     return both, absent
@@ -173,9 +173,9 @@ def predicted_scores(
     queries, absent = human_judged(human.queries, qrels, predicted.queries)
     places = [human.queries.index(query) for query in queries]
     human = replace(human, queries=queries, matrix=human.matrix[:, places])
-    shared = {each.name: getattr(predicted, each.name) for each in fields(Scores) if each.name != "lists"}
-    made = PredictedScores(**shared, human=human, predicted=predicted, judge=judge, these_queries=these_queries)
-    first = next(iter(made.estimates.values()), None)
+    shared = {member.name: getattr(predicted, member.name) for member in fields(Scores) if member.name != "lists"}
+    scores = PredictedScores(**shared, human=human, predicted=predicted, judge=judge, these_queries=these_queries)
+    first = next(iter(scores.estimates.values()), None)
     notes = [note("predicted-judgments", judge=judge)]
     if first is not None:
         notes.append(note("predictions-worth", n=first.n, others=first.N, effective=first.effective_n))
@@ -185,8 +185,8 @@ def predicted_scores(
     notes += sample_notes(human.queries, pool)
     if absent:
         notes.append(note("no-predictions", count=len(absent), examples=absent[:3]))
-    object.__setattr__(made, "about", tuple(notes))
-    return made
+    object.__setattr__(scores, "about", tuple(notes))
+    return scores
 
 
 MOST_UNJUDGED = 0.1
@@ -207,13 +207,13 @@ def most_unjudged(run: str, measures: Iterable[Measure], a: Alignment, queries: 
     """The largest share of a run's first documents that these queries' human judgments lack; None if it is small."""
     kept = np.isin(np.array(a.queries, dtype=object), np.array(list(queries), dtype=object))
     answered = a.answered & (a.retrieved > 0) & kept
-    found = []
+    unjudged = []
     for measure in measures:
         if answered.any() and not is_fixed(measure):
             k = rank_cutoff(measure) or FIRST
             judged = values(Measure(definitions()["Judged"], cutoff=k), a)[answered].mean()
-            found.append(Unjudged(1.0 - float(judged), k, run, str(measure)))
-    most = max(found, default=None)
+            unjudged.append(Unjudged(1.0 - float(judged), k, run, str(measure)))
+    most = max(unjudged, default=None)
     return most if most is not None and most.share > MOST_UNJUDGED + 1e-9 else None
 
 

@@ -58,8 +58,8 @@ def cell_text(text: str) -> str:
 def json_text(text: str) -> str:
     """JSON with the same characters as its own escapes; it is read back unchanged."""
 
-    def escape(found: re.Match[str]) -> str:
-        units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    def escape(match: re.Match[str]) -> str:
+        units = match[0].encode("utf-16-be", "surrogatepass").hex()
         return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
 
     return _UNSAFE.sub(escape, text)
@@ -99,8 +99,8 @@ def markdown_text(text: str, links: bool = False) -> str:
     return line if links else _LINK.sub(r"\\", line)
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def error_text(error: BaseException) -> str:

@@ -52,8 +52,8 @@ class Inputs:
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """`judgments` and `run`, each with its `fingerprint`, or `file` and `bytes`; without what is unknown."""
         parts = {"judgments": self.judgments, "run": self.run}
-        known = {name: part if isinstance(part, dict) else known_by(part) for name, part in parts.items()}
-        return {name: each for name, each in known.items() if each is not None}
+        identities = {name: part if isinstance(part, dict) else known_by(part) for name, part in parts.items()}
+        return {name: identity for name, identity in identities.items() if identity is not None}
 
 
 def known_by(source: Any) -> dict[str, Any] | None:
@@ -170,8 +170,8 @@ class Scores(Documented):
         from steelyard.measures.bounds import bounds
 
         a, parsed = self._known_lists(), self.measures[key_of(measure, self.measures)]
-        own = set(self.queries)
-        kept = np.array([query in own for query in a.queries], dtype=bool)
+        queries = set(self.queries)
+        kept = np.array([query in queries for query in a.queries], dtype=bool)
         return bounds(parsed, a).where(kept).summary(parsed)
 
     def _known_lists(self) -> Alignment:
@@ -201,9 +201,9 @@ class Scores(Documented):
         means = [key for key, m in self.measures.items() if averaged(m)]
         rows = [list(self.measures).index(key) for key in means]
         ends = mean_intervals(self.matrix[rows], level=level, seed=seed) if rows else []
-        known = {key: (float(low), float(high)) for key, (low, high) in zip(means, ends, strict=True)}
-        known |= {key: self.interval(key, level, seed=seed) for key, m in self.measures.items() if geometric(m)}
-        return {key: known.get(key) for key in self.measures}
+        limits = {key: (float(low), float(high)) for key, (low, high) in zip(means, ends, strict=True)}
+        limits |= {key: self.interval(key, level, seed=seed) for key, m in self.measures.items() if geometric(m)}
+        return {key: limits.get(key) for key in self.measures}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -293,8 +293,8 @@ def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:
     text = str(measure)
     if text in measures:
         return text
-    for key, known in measures.items():
-        if str(known) == text:
+    for key, measured in measures.items():
+        if str(measured) == text:
             return key
     known_ones = f"{', '.join(measures)}.{did_you_mean(text, measures)}"
     raise MeasureError(f"{text!r} was not measured; expected one of {known_ones}")

@@ -100,8 +100,8 @@ class _SameOrigin(HTTPRedirectHandler):
         if origin(newurl) != origin(req.full_url):
             fp.close()
             raise AnswerError(f"redirects to another server, {origin(newurl)}, which would get the headers")
-        made = super().redirect_request(req, fp, code, msg, headers, newurl)
-        return None if made is None else _TimedRequest(made, req.until)
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)
+        return None if request is None else _TimedRequest(request, req.until)
 
 
 class _Timed(HTTPHandler, HTTPSHandler):

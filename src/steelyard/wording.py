@@ -62,8 +62,8 @@ def notes_by_names(notes: Mapping[str, Iterable[Entry]]) -> dict[tuple[str, ...]
     {('a', 'b', 'c'): ['is late'], ('a', 'b'): ['is long']}
     """
     names: dict[Entry, list[str]] = {}
-    for name, own in notes.items():
-        for note in own:
+    for name, entries in notes.items():
+        for note in entries:
             names.setdefault(note, []).append(name)
     grouped: dict[tuple[str, ...], list[Entry]] = {}
     for note, having in names.items():

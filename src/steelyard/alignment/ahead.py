@@ -44,8 +44,8 @@ def read_result(state: os.stat_result, judged_docs: Any, options: tuple[int, boo
     """The kernel's result for a run that was read ahead, or None. `judged_docs` is the kernel's own form."""
     if not _started:
         return None
-    known, known_options, ahead = _started.pop()
-    if not os.path.samestat(known, state) or known.st_mtime_ns != state.st_mtime_ns:
+    known_state, known_options, ahead = _started.pop()
+    if not os.path.samestat(known_state, state) or known_state.st_mtime_ns != state.st_mtime_ns:
         return None
     result: tuple[Any, ...] | None = ahead.answer(judged_docs) if known_options == options else None
     return result

@@ -66,13 +66,13 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges 
     # The number of each row's query; -1 for a query without judgments.
     columns = {"query_id": _texts(judged.query_ids), "query": np.arange(len(judged.query_ids))}
     numbers = pl.DataFrame(columns, schema={"query_id": pl.String, "query": pl.Int64})
-    found = table.select("query_id").join(numbers, on="query_id", how="left", maintain_order="left")
-    query = found["query"].fill_null(-1).to_numpy()
+    joined = table.select("query_id").join(numbers, on="query_id", how="left", maintain_order="left")
+    query = joined["query"].fill_null(-1).to_numpy()
     if np.any(query < 0):
         table, query = table.filter(pl.Series(query >= 0)), query[query >= 0]
     hits = scan_rows(query, table, judged, ordering, run.ordered, run.tokens, run.texts, ranges)
-    queries, known = run.queries, set(judged.query_ids)
-    listed, others = set(queries), [query for query in queries if query not in known]
+    queries, judged_queries = run.queries, set(judged.query_ids)
+    listed, others = set(queries), [query for query in queries if query not in judged_queries]
     answered = np.fromiter((query in listed for query in judged.query_ids), np.bool_, len(judged.query_ids))
     examples = tuple(others[:SHOWN_RUN_ONLY])
     return replace(hits, answered=answered, run_only_queries=len(others), run_only_examples=examples)
@@ -84,12 +84,12 @@ def _scan_native(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits | Non
     table = run.table
     if native is None or run.tokens is not None or run.texts is not None or "tokens" in table.columns:
         return None
-    known = judged.once("texts", lambda: native.Judged(judged.query_ids, judged.starts, judged.doc_ids))
+    judged_docs = judged.once("texts", lambda: native.Judged(judged.query_ids, judged.starts, judged.doc_ids))
     columns = table["query_id"], table["doc_id"], scores_of(table)
-    found = native.scan_frame(*columns, known, run.ordered, *options(ordering))
-    if not isinstance(found, tuple):
+    result = native.scan_frame(*columns, judged_docs, run.ordered, *options(ordering))
+    if not isinstance(result, tuple):
         return None
-    hits = hits_from(found, judged, ordering)
+    hits = hits_from(result, judged, ordering)
     if not run.empty:
         return hits
     # Queries whose list is empty have no row.
@@ -148,9 +148,9 @@ def scan_rows(
         ranks = rows.ranks()
         # The query of each removed repeat and the rank of its first occurrence, sorted.
         places = pl.DataFrame({"query": rows.query, "doc_id": rows.documents(), "rank": ranks})
-        found = pl.DataFrame({"query": removed.query, "doc_id": removed.documents()})
-        found = found.join(places, on=["query", "doc_id"], how="left").sort("query", "rank")
-        repeat_query, repeat_rank = found["query"].to_numpy(), found["rank"].to_numpy()
+        removed_rows = pl.DataFrame({"query": removed.query, "doc_id": removed.documents()})
+        removed_rows = removed_rows.join(places, on=["query", "doc_id"], how="left").sort("query", "rank")
+        repeat_query, repeat_rank = removed_rows["query"].to_numpy(), removed_rows["rank"].to_numpy()
     hits, doc = _judged_rows(rows, again, judged)
     order = np.lexsort((ranks[hits], rows.query[hits]))
     hits, doc = hits[order], doc[order]
@@ -233,9 +233,9 @@ def _judged_rows(rows: _Rows, again: Bools, judged: JudgedDocs) -> tuple[Ints, I
     query = np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts))
     columns = {"query": query, "doc_id": _texts(judged.doc_ids), "doc": np.arange(len(judged.doc_ids))}
     documents = pl.DataFrame(columns, schema={"query": pl.Int64, "doc_id": pl.String, "doc": pl.Int64})
-    found = _rows_among(rows.hash, row_hashes(documents["doc_id"], documents["query"].to_numpy()))
-    found = found[~again[found]]
-    listed = pl.DataFrame({"query": rows.query[found], "doc_id": rows.documents(found), "row": found})
+    candidates = _rows_among(rows.hash, row_hashes(documents["doc_id"], documents["query"].to_numpy()))
+    candidates = candidates[~again[candidates]]
+    listed = pl.DataFrame({"query": rows.query[candidates], "doc_id": rows.documents(candidates), "row": candidates})
     hits = listed.join(documents, on=["query", "doc_id"], how="inner")
     return hits["row"].to_numpy(), hits["doc"].to_numpy()
 
@@ -269,7 +269,7 @@ def _near_repeats(rows: _Rows, texts: dict[str, str] | None) -> Ints | None:
     docs = rows.documents()
     shingles = {doc: _shingles(texts.get(doc, doc)) for doc in docs.unique().to_list()}
     texts_with = Counter(chain.from_iterable(shingles.values()))
-    leading = {doc: _leading(found, texts_with) for doc, found in shingles.items()}
+    leading = {doc: _leading(text_shingles, texts_with) for doc, text_shingles in shingles.items()}
     repeated: list[int] = []
     seen: set[str] = set()
     above: dict[str, list[frozenset[str]]] = {}

@@ -53,13 +53,13 @@ class Remembers:
 
         Another thread may make it too, and one of the two is kept.
         """
-        known: dict[Any, _T] = self.__dict__.setdefault("_known", {})
-        if key not in known:
-            made = make()
-            if hasattr(made, "flags"):
-                made.flags.writeable = False
-            known[key] = made
-        return known[key]
+        cache: dict[Any, _T] = self.__dict__.setdefault("_known", {})
+        if key not in cache:
+            value = make()
+            if hasattr(value, "flags"):
+                value.flags.writeable = False
+            cache[key] = value
+        return cache[key]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -55,18 +55,18 @@ class Ranges:
         """The ranges that a run retrieved: `listed` has the number of the query, the chunk and its rank."""
         rows, chunks, spans = self._numbered
         place = listed.join(rows, on="doc_id", how="left", maintain_order="left")["row"]
-        known = place.is_not_null().to_numpy()
+        has_place = place.is_not_null().to_numpy()
         number = {query: at for at, query in enumerate(queries)}
         gold_query = np.array([number.get(query, -1) for query in self.spans["query_id"].to_list()], dtype=np.int64)
         return RetrievedRanges(
             size=len(queries),
-            query=listed["query"].to_numpy()[known],
-            rank=listed["rank"].to_numpy()[known],
+            query=listed["query"].to_numpy()[has_place],
+            rank=listed["rank"].to_numpy()[has_place],
             chunk=chunks[:, place.drop_nulls().to_numpy()],
-            through=None if through is None else through[known],
+            through=None if through is None else through[has_place],
             gold_query=gold_query[gold_query >= 0],
             gold=spans[:, gold_query >= 0],
-            unknown=int(np.sum(~known)),
+            unknown=int(np.sum(~has_place)),
         )
 
 

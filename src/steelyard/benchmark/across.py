@@ -60,19 +60,19 @@ def across(
     """
     chosen = dialect_of(dialect)
     sources, tables = _sources(results)
-    found, notes = _published([*tables, *map(Path, published)])
+    published_rows, notes = _published([*tables, *map(Path, published)])
     datasets: list[DatasetValues] = []
     column: Column | None = None
     name, first = measure, next(((dataset, comparison) for dataset, (comparison, _) in sources.items()), None)
     for dataset, (comparison, page) in sources.items():
-        table, own = measured_column(comparison, measure)
+        table, dataset_column = measured_column(comparison, measure)
         if column is not None and first is not None:
-            _check_same(first, column, dataset, own, comparison)
-        column, name = own, label(own.key, table.k)
-        datasets.append(dataset_values(dataset, comparison, table, own, page))
+            _check_same(first, column, dataset, dataset_column, comparison)
+        column, name = dataset_column, label(dataset_column.key, table.k)
+        datasets.append(dataset_values(dataset, comparison, table, dataset_column, page))
     if name is None:
-        name = MAIN_SCORE if any(MAIN_SCORE in each.scores for each in found) else "score"
-    datasets, more = _with_published(datasets, found, name, column, chosen)
+        name = MAIN_SCORE if any(MAIN_SCORE in row.scores for row in published_rows) else "score"
+    datasets, more = _with_published(datasets, published_rows, name, column, chosen)
     column = column or column_named(name)
     return Across(tuple(datasets), name, column.better, missing, borda or chosen.borda[0], alpha, seed, (*notes, *more))
 
@@ -85,7 +85,7 @@ def _sources(results: Any) -> tuple[dict[str, tuple[Comparison, Path | None]], l
         results = [results]
     if isinstance(results, Mapping):
         results = [(str(name), result) for name, result in results.items()]
-    for name, result in (each if isinstance(each, tuple) else (None, each) for each in results):
+    for name, result in (source if isinstance(source, tuple) else (None, source) for source in results):
         if isinstance(result, (str, Path)):
             path = Path(result)
             if not path.exists():
@@ -123,7 +123,7 @@ def _results_of(name: str | None, result: Any) -> list[tuple[str, Comparison, Pa
                 datasets = [str(name) for name in json.loads(file.read_text("utf-8"))["datasets"]]
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
-            return [each for dataset in datasets for each in _results_of(dataset, path / dataset)]
+            return [named_result for dataset in datasets for named_result in _results_of(dataset, path / dataset)]
         result = load_result(path)
     if isinstance(result, ResultFolder):
         return [(name or str(result.record["dataset"]["name"]), result.comparison, result.path / "report.html")]
@@ -140,10 +140,10 @@ def _results_of(name: str | None, result: Any) -> list[tuple[str, Comparison, Pa
 
 
 def _check_same(
-    first: tuple[str, Comparison], column: Column, dataset: str, own: Column, comparison: Comparison
+    first: tuple[str, Comparison], column: Column, dataset: str, dataset_column: Column, comparison: Comparison
 ) -> None:
     """Raise where two datasets were measured by different definitions."""
-    spelled = [None if each.measure is None else each.measure.spelled for each in (column, own)]
+    spelled = [None if c.measure is None else c.measure.spelled for c in (column, dataset_column)]
     settings = [first[1].settings, comparison.settings]
     weights = [first[1].weights, comparison.weights] if column.measure is None else [None, None]
     for what, one, other in (("the measure", *spelled), ("the settings", *settings), ("the weights", *weights)):
@@ -227,19 +227,19 @@ class BenchAcross(BenchResult):
 
 
 def _published(paths: Sequence[Path]) -> tuple[list[Published], list[Note]]:
-    found: list[Published] = []
+    rows: list[Published] = []
     notes: list[Note] = []
     for path in paths:
         if path.is_dir() or path.suffix == ".json":
-            found += read_results(path)
+            rows += read_results(path)
         else:
-            values, said = read_result_table(path)
-            found += values
-            notes += said
-    averaged = list(dict.fromkeys(each.dataset for each in found if each.parts > 1))
+            values, table_notes = read_result_table(path)
+            rows += values
+            notes += table_notes
+    averaged = list(dict.fromkeys(row.dataset for row in rows if row.parts > 1))
     if averaged:
         notes.append(note("across-splits", tasks=averaged))
-    return found, notes
+    return rows, notes
 
 
 def _folded(name: str) -> str:
@@ -248,45 +248,45 @@ def _folded(name: str) -> str:
 
 
 def _with_published(
-    datasets: Sequence[DatasetValues], found: Sequence[Published], measure: str, column: Column | None, dialect: Dialect
+    datasets: Sequence[DatasetValues], rows: Sequence[Published], measure: str, column: Column | None, dialect: Dialect
 ) -> tuple[list[DatasetValues], list[Note]]:
     """The datasets with published means; where there are results, only of their datasets."""
-    known = {_folded(each.name): each for each in datasets}
+    by_name = {_folded(dataset.name): dataset for dataset in datasets}
     means: dict[str, dict[str, float]] = {}
     titles: dict[str, str] = {}
-    for each in found:
-        titles.setdefault(_folded(each.dataset), each.dataset)
-        own = means.setdefault(_folded(each.dataset), {})
-        if each.run in own:
+    for row in rows:
+        titles.setdefault(_folded(row.dataset), row.dataset)
+        values = means.setdefault(_folded(row.dataset), {})
+        if row.run in values:
             raise InputError(
-                f"{each.source}: {each.run!r} has two published values on {each.dataset!r}; keep one of them."
+                f"{row.source}: {row.run!r} has two published values on {row.dataset!r}; keep one of them."
             )
-        own[each.run] = _score(each, measure, column, dialect)
+        values[row.run] = _score(row, measure, column, dialect)
     if not datasets:
-        return [DatasetValues(titles[key], own) for key, own in means.items()], []
-    runs = sorted({run for key in known for run in means.get(key, {})})
-    unused = [titles[key] for key in means if key not in known]
+        return [DatasetValues(titles[key], values) for key, values in means.items()], []
+    runs = sorted({run for key in by_name for run in means.get(key, {})})
+    unused = [titles[key] for key in means if key not in by_name]
     notes = [note("across-published", runs=runs)] if runs else []
     notes += [note("across-unused-datasets", names=unused)] if unused else []
-    return [each.with_published(means.get(_folded(each.name), {})) for each in datasets], notes
+    return [dataset.with_published(means.get(_folded(dataset.name), {})) for dataset in datasets], notes
 
 
-def _score(each: Published, measure: str, column: Column | None, dialect: Dialect) -> float:
+def _score(row: Published, measure: str, column: Column | None, dialect: Dialect) -> float:
     """The value of the measure in published scores, by its name or by its definition in MTEB's names."""
-    if "" in each.scores:
-        return each.scores[""]
-    if measure in each.scores:
-        return each.scores[measure]
+    if "" in row.scores:
+        return row.scores[""]
+    if measure in row.scores:
+        return row.scores[measure]
     wanted = {measure, _spelled(dialect_of("steelyard"), measure)}
     if column is not None and column.measure is not None:
         wanted.add(column.measure.spelled)
     names = dialect_of("mteb") if dialect.name == "steelyard" else dialect
-    for name, value in each.scores.items():
+    for name, value in row.scores.items():
         if _spelled(names, name) in wanted:
             return value
-    shown = [name for name in each.scores if not name.startswith("nauc_")]
+    shown = [name for name in row.scores if not name.startswith("nauc_")]
     raise MeasureError(
-        f"{each.source} has no value of {measure}; it has {listed(shown, SHOWN_NAMES)}.{did_you_mean(measure, shown)}"
+        f"{row.source} has no value of {measure}; it has {listed(shown, SHOWN_NAMES)}.{did_you_mean(measure, shown)}"
     )
 
 

@@ -69,21 +69,21 @@ def approximations(
     measures = [(c.measure, c.key) for c in columns if c.measure is not None and not c.timed]
     if not measures:
         return ()
-    measure, key = min(measures, key=lambda each: each[0].name != "nDCG")
+    measure, key = min(measures, key=lambda candidate: candidate[0].name != "nDCG")
     k = int(measure.cutoff or NEIGHBOURS)
-    found: list[Approximation] = []
+    searches: list[Approximation] = []
     of_chunking = {chunking.label: chunking for chunking in chunkings}
     for exact, others in _by_exact_row(rows):
         judged = _passing_qrels(of_chunking[exact.chunker], exact)
         if judged is None:
             continue
-        own = {row.run: runs[row.run] for row in (exact, *others)}
-        compared = compare(judged, own, [measure], baseline=exact.run, unmatched="note", **options)
+        group = {row.run: runs[row.run] for row in (exact, *others)}
+        compared = compare(judged, group, [measure], baseline=exact.run, unmatched="note", **options)
         pairs = {pair.run: pair for pair in compared.tested_pairs}
         for row, pair in ((row, pairs[row.run]) for row in others if row.run in pairs):
             together = row.session is not None and row.session == exact.session
             times = (row.p50_seconds, exact.p50_seconds) if together else (None, None)
-            found.append(
+            searches.append(
                 Approximation(
                     run=row.run,
                     exact=exact.run,
@@ -105,7 +105,7 @@ def approximations(
                 )
             )
     order = [row.run for row in rows]
-    return tuple(sorted(found, key=lambda each: order.index(each.run)))
+    return tuple(sorted(searches, key=lambda search: order.index(search.run)))
 
 
 def neighbours_found(exact: Run, other: Run, k: int) -> float:
@@ -138,17 +138,17 @@ def approximation_table(found: Sequence[Approximation]) -> Table | None:
         return None
     rows: list[list[Cell]] = [
         [
-            each.run,
-            each.neighbours,
-            each.lost,
-            f"{each.low:+.4f} to {each.high:+.4f}",
-            f"{shown_p(each.p_adjusted)} {stars(each.p_adjusted)}".removesuffix(" ns").rstrip(),
-            *(None if seconds is None else seconds * 1e3 for seconds in (each.seconds, each.exact_seconds)),
+            search.run,
+            search.neighbours,
+            search.lost,
+            f"{search.low:+.4f} to {search.high:+.4f}",
+            f"{shown_p(search.p_adjusted)} {stars(search.p_adjusted)}".removesuffix(" ns").rstrip(),
+            *(None if seconds is None else seconds * 1e3 for seconds in (search.seconds, search.exact_seconds)),
         ]
-        for each in found
+        for search in found
     ]
     head = ["run", f"neighbours@{found[0].k}", f"{found[0].measure} lost", "corrected interval", "corrected p"]
-    exact = listed(list(dict.fromkeys(each.exact for each in found)))
+    exact = listed(list(dict.fromkeys(search.exact for search in found)))
     title = f"What approximate search costs: compared with {exact}"
     return Table([*head, "p50 ms", "exact p50 ms"], rows, digits=4, title=title)
 

@@ -107,8 +107,8 @@ class AnswerStore:
         for entry in self.entries():
             with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError, SteelyardError):
                 if not {"cost", "id_hint", "started", "error"} & set(entry):
-                    found = [(doc, score) for doc, score in entry["list"]]
-                    entry["list"] = read_lists([found], "the cache", entry["query"], len(found))
+                    pairs = [(doc, score) for doc, score in entry["list"]]
+                    entry["list"] = read_lists([pairs], "the cache", entry["query"], len(pairs))
                 answers.add(entry)
         return answers
 

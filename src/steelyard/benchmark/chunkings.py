@@ -51,16 +51,16 @@ class OwnChunker:
 
     def spans(self, text: str) -> list[Span]:
         """Where its chunks are; an error if they are not parts of the text."""
-        found: list[Span] = []
+        pairs: list[Span] = []
         for number, piece in enumerate(self.function(text), start=1):
-            span = _found(text, piece, found[-1] if found else (0, 0)) if isinstance(piece, str) else _pair(piece)
+            span = _found(text, piece, pairs[-1] if pairs else (0, 0)) if isinstance(piece, str) else _pair(piece)
             if span is None or not 0 <= span[0] <= span[1] <= len(text):
                 raise InputError(
                     f"chunker {self.label}: chunk {number} is {piece!r:.60}, which is not a part of the text. Return "
                     "the chunks' texts as they are in it, in their order, or (start, end) pairs of characters."
                 )
-            found.append(span)
-        return found
+            pairs.append(span)
+        return pairs
 
 
 def _found(text: str, piece: str, before: Span) -> Span | None:
@@ -151,17 +151,17 @@ class Chunking:
         """The retrievers for this chunking, each with its own index and label."""
         if self.label is None:
             return list(specs)
-        own = []
+        chunking_specs = []
         for spec in specs:
             if _runs_on(spec, self.label):
                 copy = run_user_code(partial(deepcopy, spec.retriever), spec.label)
-                own.append(replace(spec, label=f"{spec.label} on {self.label}", retriever=copy))
-        return own
+                chunking_specs.append(replace(spec, label=f"{spec.label} on {self.label}", retriever=copy))
+        return chunking_specs
 
     def chunk_id(self, doc: str) -> str:
         """The id of a chunk that a retriever returned: with the label of the chunking, if it has its own ids."""
-        own = f"{self.label}:{doc}"
-        return own if self.label is not None and doc not in self.corpus and own in self.corpus else doc
+        prefixed = f"{self.label}:{doc}"
+        return prefixed if self.label is not None and doc not in self.corpus and prefixed in self.corpus else doc
 
 
 def _runs_on(spec: Spec, label: str) -> bool:
@@ -177,7 +177,7 @@ def checked_rows(
     seen: dict[str, None] = {}
     for number, entry in enumerate(chunkers):
         try:
-            labels = [each.label for each in _entry_chunkers(entry, folder)]
+            labels = [chunker.label for chunker in _entry_chunkers(entry, folder)]
         except SteelyardError as error:
             problems.append((("chunkers", number), str(error)))
             continue
@@ -186,8 +186,8 @@ def checked_rows(
                 text = f"two chunkers are called {label!r}; give one of them another name (name: ...)"
                 problems.append((("chunkers", number), text))
             seen[label] = None
-    found = [(spec.entry, _spec_problem(spec, None if problems else seen)) for spec in specs]
-    problems += [(("retrievers", entry), problem) for entry, problem in found if problem]
+    spec_problems = [(spec.entry, _spec_problem(spec, None if problems else seen)) for spec in specs]
+    problems += [(("retrievers", entry), problem) for entry, problem in spec_problems if problem]
     if chunkers and by == COMPLEXITY:
         text = "complexity counts relevant documents, which differ by chunking; name a column of the queries"
         problems.append((("by",), text))
@@ -196,24 +196,24 @@ def checked_rows(
     return tuple(f"{spec.label} on {label}" for label in seen for spec in specs if _runs_on(spec, label)), problems
 
 
-def _spec_problem(spec: Spec, known: Collection[str] | None) -> str:
-    """What is wrong with the chunkings of a retriever; `known` are their labels, None if they are not all known."""
-    if known and spec.run is not None and not spec.chunkers:
+def _spec_problem(spec: Spec, labels: Collection[str] | None) -> str:
+    """What is wrong with the chunkings of a retriever; `labels` are theirs, None if they are not all known."""
+    if labels and spec.run is not None and not spec.chunkers:
         return (
             f"{spec.label}: a finished run has chunks of its own; name their chunking (`chunker: LABEL`), which may be "
             "`chunks: FILE` among the chunkers"
         )
-    unknown = [label for label in spec.chunkers if known is not None and label not in known]
-    if unknown and known:
-        return f"{spec.label}: {unknown_name('chunker', unknown[0], list(known))}"
+    unknown = [label for label in spec.chunkers if labels is not None and label not in labels]
+    if unknown and labels:
+        return f"{spec.label}: {unknown_name('chunker', unknown[0], list(labels))}"
     return f"{spec.label}: `chunker` names a chunking, and there are no chunkers" if unknown else ""
 
 
 def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
     """The chunkers of an entry: one, or one per combination of settings that are lists."""
-    own = own_chunks(entry, folder)
-    if own is not None:
-        return [own]
+    own_chunker = own_chunks(entry, folder)
+    if own_chunker is not None:
+        return [own_chunker]
     if not isinstance(entry, Mapping) or len(entry) != 1 or not isinstance(next(iter(entry.values())), Mapping):
         return [chunker(entry)]
     name, settings = next(iter(entry.items()))
@@ -222,11 +222,11 @@ def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     chunkers = [chunker({name: point.settings}) for point in points]
-    if NAME not in settings and len({each.label for each in chunkers}) == len(chunkers):
+    if NAME not in settings and len({cutter.label for cutter in chunkers}) == len(chunkers):
         return chunkers
     return [
-        chunker({name: {**point.settings, NAME: point.label(each.label)}})
-        for each, point in zip(chunkers, points, strict=True)
+        chunker({name: {**point.settings, NAME: point.label(cutter.label)}})
+        for cutter, point in zip(chunkers, points, strict=True)
     ]
 
 
@@ -242,9 +242,9 @@ def chunkings_of(
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     if not chunkers:
         return [Chunking(None, dataset.corpus, dataset.qrels, fingerprint)]
-    found = Evidence.from_qrels(dataset.qrels) if evidence is None else _evidence(evidence, folder)
-    cut_by = [each for entry in chunkers for each in _entry_chunkers(entry, folder)]
-    return [_chunking(dataset, each, found, overlap, fingerprint) for each in cut_by]
+    resolved_evidence = Evidence.from_qrels(dataset.qrels) if evidence is None else _evidence(evidence, folder)
+    cut_by = [chunker for entry in chunkers for chunker in _entry_chunkers(entry, folder)]
+    return [_chunking(dataset, chunker, resolved_evidence, overlap, fingerprint) for chunker in cut_by]
 
 
 def _evidence(source: Any, folder: Path) -> Evidence:
@@ -260,18 +260,18 @@ def _evidence(source: Any, folder: Path) -> Evidence:
 
 
 def _chunking(
-    dataset: Dataset, each: Chunker | ChunkFile, evidence: Evidence, overlap: str, fingerprint: str
+    dataset: Dataset, chunker: Chunker | ChunkFile, evidence: Evidence, overlap: str, fingerprint: str
 ) -> Chunking:
     texts = dataset.corpus.texts
-    if isinstance(each, ChunkFile):
-        chunks = each.chunks(texts)
+    if isinstance(chunker, ChunkFile):
+        chunks = chunker.chunks(texts)
     else:
-        chunks = run_user_code(lambda: chunk_documents(texts, each), f"chunker {each.label}")
+        chunks = run_user_code(lambda: chunk_documents(texts, chunker), f"chunker {chunker.label}")
     if not chunks:
         raise InputError(
-            f"chunker {each.label}: there are no chunks, because the documents of {dataset.name!r} are empty."
+            f"chunker {chunker.label}: there are no chunks, because the documents of {dataset.name!r} are empty."
         )
-    prefix = f"{each.label}:"
+    prefix = f"{chunker.label}:"
     chunks = [replace(chunk, chunk_id=f"{prefix}{chunk.chunk_id}") for chunk in chunks]
     used = OVERLAPS if evidence.spans.height else (overlap,)
     by_rule = {rule: _judged(evidence, chunks, rule, dataset, prefix) for rule in used}
@@ -281,14 +281,14 @@ def _chunking(
     tokens = sum(len(chunk.text.split()) for chunk in chunks) / len(chunks)
     corpus = {chunk.chunk_id: chunk.text for chunk in chunks}
     rules = by_rule if evidence.spans.height else {}
-    return Chunking(each.label, corpus, by_rule[overlap], digest.hexdigest()[:16], tokens, rules)
+    return Chunking(chunker.label, corpus, by_rule[overlap], digest.hexdigest()[:16], tokens, rules)
 
 
 def _judged(evidence: Evidence, chunks: Sequence[Chunk], overlap: str, dataset: Dataset, prefix: str) -> Qrels:
     """The qrels of the chunks by one overlap rule; placeholders for targets in no chunk have the prefix, too."""
     judged = evidence.judge(chunks, overlap=overlap, documents=dataset.corpus.texts)  # type: ignore[arg-type]
-    known = judged.frame.drop_nulls("doc_id").iter_rows()
-    rows = [(query, prefix + doc.removeprefix(prefix), grade, target) for query, doc, grade, target in known]
+    judged_rows = judged.frame.drop_nulls("doc_id").iter_rows()
+    rows = [(query, prefix + doc.removeprefix(prefix), grade, target) for query, doc, grade, target in judged_rows]
     qrels = Qrels.from_rows(rows, judged.queries).on_scale_of(judged)
     qrels.notes = judged.notes
     return qrels
@@ -304,7 +304,7 @@ def all_chunks(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
 
 def merged_rules(chunkings: Sequence[Chunking]) -> dict[str, Qrels]:
     """The qrels of all chunkings by each overlap rule; none if the evidence has no spans."""
-    return {rule: merged_qrels([each.rules[rule] for each in chunkings]) for rule in chunkings[0].rules}
+    return {rule: merged_qrels([chunking.rules[rule] for chunking in chunkings]) for rule in chunkings[0].rules}
 
 
 def merged_qrels(parts: Sequence[Qrels]) -> Qrels:
@@ -313,7 +313,7 @@ def merged_qrels(parts: Sequence[Qrels]) -> Qrels:
     qrels = Qrels.from_rows(rows, parts[0].queries).on_scale_of(parts[0])
     ranges = [part.ranges for part in parts if part.ranges is not None]
     if ranges:
-        qrels.ranges = Ranges(ranges[0].spans, pl.concat(each.chunks for each in ranges))
+        qrels.ranges = Ranges(ranges[0].spans, pl.concat(part_ranges.chunks for part_ranges in ranges))
     return qrels
 
 

@@ -68,11 +68,11 @@ def compare_runs(
     if isinstance(qrels, Mapping):
         evaluated = _on_chunkings(qrels, runs, chunking_of, measures, options)
         by_rule = {
-            rule: evaluated if own == qrels else _on_chunkings(own, runs, chunking_of, measures, options)
-            for rule, own in (rules or {}).items()
+            rule: evaluated if rule_qrels == qrels else _on_chunkings(rule_qrels, runs, chunking_of, measures, options)
+            for rule, rule_qrels in (rules or {}).items()
         }
-        if len({each.tables[0].runs for each in by_rule.values()}) == 1:
-            evaluated = replace(evaluated, rules={rule: each.tables for rule, each in by_rule.items()})
+        if len({evaluation.tables[0].runs for evaluation in by_rule.values()}) == 1:
+            evaluated = replace(evaluated, rules={rule: evaluation.tables for rule, evaluation in by_rule.items()})
         notes = (note("chunkings-have-own-qrels"),)
     else:
         evaluated = evaluate_runs(qrels, runs, measures, **options)
@@ -90,14 +90,14 @@ def _on_chunkings(
 ) -> EvaluatedRuns:
     """Every run evaluated with the qrels of its own chunking; the queries are those of all chunkings."""
     parts: list[EvaluatedRuns] = []
-    for label, own in qrels.items():
-        bare = Qrels(own)
+    for label, part_qrels in qrels.items():
+        bare = Qrels(part_qrels)
         bare.notes = ()  # The bench reports them once, and not with every run.
         mine = {name: run for name, run in runs.items() if chunking_of[name] == label}
         parts.append(evaluate_runs(bare, mine, measures, **options))
     queries = tuple(dict.fromkeys(query for part in parts for query in part.tables[0].queries))
     cutoffs = range(len(parts[0].tables))
-    alignments = {name: each for part in parts for name, each in part.source.alignments.items()}
+    alignments = {name: alignment for part in parts for name, alignment in part.source.alignments.items()}
     return EvaluatedRuns(
         tables=tuple(_stacked([part.tables[at] for part in parts], queries) for at in cutoffs),
         components=tuple(
@@ -107,7 +107,7 @@ def _on_chunkings(
         weights=parts[0].weights,
         unmeasured={run: reason for part in parts for run, reason in part.unmeasured.items()},
         coverage={name: covered for part in parts for name, covered in part.coverage.items()},
-        notes=tuple(dict.fromkeys(found for part in parts for found in part.notes)),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         dialect=parts[0].dialect,
         source=Source(merged_qrels(list(qrels.values())), runs, alignments, chunked=True),
     )
@@ -127,14 +127,14 @@ def unmeasured_runs(rows: Iterable[tuple[str, Run, int]]) -> dict[str, str]:
 
 def _stacked(tables: Sequence[ScoreTable | None], queries: tuple[str, ...]) -> ScoreTable:
     """The score tables of several chunkings as one, over all queries; NaN where a table has no value."""
-    known = [table for table in tables if table is not None]
+    score_tables = [table for table in tables if table is not None]
     place = {query: at for at, query in enumerate(queries)}
     parts = []
-    for table in known:
+    for table in score_tables:
         parts.append(np.full((len(table.runs), len(table.columns), len(queries)), np.nan))
         parts[-1][:, :, [place[query] for query in table.queries]] = table.values
-    runs = tuple(run for table in known for run in table.runs)
-    return replace(known[0], runs=runs, queries=queries, values=np.concatenate(parts))
+    runs = tuple(run for table in score_tables for run in table.runs)
+    return replace(score_tables[0], runs=runs, queries=queries, values=np.concatenate(parts))
 
 
 def with_notes(comparison: Comparison, notes: Sequence[Note]) -> Comparison:
@@ -159,10 +159,10 @@ def chunking_notes(
         notes.append(note("queries-not-run", count=len(without), queries=len(queries), examples=without[:EXAMPLES]))
     if unknown:
         notes.append(note("judged-queries-not-in-dataset", count=len(unknown), examples=unknown[:EXAMPLES]))
-    texts = {str(c.label): [str(each).rstrip(".") for each in c.qrels.notes] for c in chunkings}
-    for labels, found in notes_by_names(texts).items():
+    texts = {str(c.label): [str(qrels_note).rstrip(".") for qrels_note in c.qrels.notes] for c in chunkings}
+    for labels, shared_texts in notes_by_names(texts).items():
         every = len(labels) == len(chunkings) > 1
-        notes.append(note("chunkings-evidence", chunkings=labels, every=every, texts=found))
+        notes.append(note("chunkings-evidence", chunkings=labels, every=every, texts=shared_texts))
     return tuple(notes)
 
 
@@ -172,7 +172,7 @@ def _text_read_note(
     """How many tokens per query the best runs read, if they are ranked at a cutoff that does not count them."""
     column, parts = comparison.score_tables[0].columns[0], comparison.components[0]
     columns = parts.columns if column.key == COMPOSITE and parts is not None else (column,)
-    ranking = [each.measure for each in columns if each.measure is not None]
+    ranking = [component.measure for component in columns if component.measure is not None]
     cutoffs = [m.cutoff for m in ranking if m.cutoff is not None and m.definition.cutoff_kind == "rank"]
     if len(chunkings) < 2 or not cutoffs or any(m.parameters.get("budget") is not None for m in ranking):
         return None
@@ -185,8 +185,8 @@ def _text_read_note(
     tokens = {str(chunking.label): token_counts(chunking.corpus) for chunking in chunkings}
     read = {}
     for name in places:
-        near, own = runs[name].frame.filter(pl.col("rank") <= deepest), tokens[chunking_of[name]]
-        read[name] = sum(own.get(doc, 0) for doc in near["doc_id"].to_list()) / max(1, len(runs[name].queries))
+        near, counts = runs[name].frame.filter(pl.col("rank") <= deepest), tokens[chunking_of[name]]
+        read[name] = sum(counts.get(doc, 0) for doc in near["doc_id"].to_list()) / max(1, len(runs[name].queries))
     advised, measured = _budget_measure(comparison, ranking, min(read.values()))
     return note(
         "chunkings-text-read",
@@ -204,10 +204,10 @@ def _budget_measure(comparison: Comparison, ranking: Sequence[Measure], least: f
     for column in comparison.score_tables[0].columns:
         if column.measure is not None and column.measure.parameters.get("budget") is not None:
             return column.key, True
-    budget, own = _rounded(least), ranking[0]
-    if len(ranking) > 1 or not own.definition.parameter("budget"):
+    budget, measure = _rounded(least), ranking[0]
+    if len(ranking) > 1 or not measure.definition.parameter("budget"):
         return str(parse(f"R(per=target, budget={budget})")), False
-    return str(parse(own.name)(**dict(own.given), budget=budget)), False
+    return str(parse(measure.name)(**dict(measure.given), budget=budget)), False
 
 
 def _rounded(tokens: float) -> int:
@@ -251,12 +251,12 @@ def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
             if query not in job.answers.lists or query in seen:
                 continue
             seen.add(query)
-            found = dict(entry.get("stages") or {})
-            found[next(reversed(entry.get("reads") or {"": None}))] = [doc for doc, _ in entry["list"]]
+            lists = dict(entry.get("stages") or {})
+            lists[next(reversed(entry.get("reads") or {"": None}))] = [doc for doc, _ in entry["list"]]
             for stage, read in list(job.answers.reads.items())[:-1]:
-                if stage not in found:
-                    found[stage] = found[read[0]] if read else []
-                yield job.spec.label, stage, query, None, list(map(job.doc_id, found[stage]))
+                if stage not in lists:
+                    lists[stage] = lists[read[0]] if read else []
+                yield job.spec.label, stage, query, None, list(map(job.doc_id, lists[stage]))
             for stage, calls in (entry.get("calls") or {}).items():
                 for number, docs in enumerate(calls if stage in job.answers.reads else (), start=1):
                     yield job.spec.label, stage, query, number, list(map(job.doc_id, docs))
@@ -283,23 +283,23 @@ def split_run(
 
     frame: the content of stages.parquet. texts: reads the documents, for a budget of tokens. options: as in `stages`.
     """
-    known = staged_runs(record)
-    if not known:
+    staged = staged_runs(record)
+    if not staged:
         raise InputError(
             f"{folder}: no run has stages. `hybrid`, `rerank`, `swarm-rerank` and `graph-flow` keep them, and "
             'functions and services may return {"stages": {"retrieve": [...], "rerank": [...]}}.'
         )
-    if name is not None and name not in known:
-        expected = f"expected one of {', '.join(known)}.{did_you_mean(name, known)}"
+    if name is not None and name not in staged:
+        expected = f"expected one of {', '.join(staged)}.{did_you_mean(name, staged)}"
         raise InputError(f"{folder}: {name!r} is not a run with stages; {expected}")
-    chosen = name or known[0]
+    chosen = name or staged[0]
     row = next(row for row in record["runs"] if row["run"] == chosen)
     reads: Mapping[str, Sequence[str]] = row["stages"]
     if frame is None or frame.schema != stages_schema():
         raise InputError(f"{folder / STAGES_FILE} cannot be read; run the bench again.")
-    own = frame.filter(pl.col("run") == chosen)
+    run_frame = frame.filter(pl.col("run") == chosen)
     *before, last = reads
-    returned = {stage: _run(own, stage, None) for stage in before}
+    returned = {stage: _run(run_frame, stage, None) for stage in before}
     answer = Run.read(folder / "runs" / row["file"], format="parquet", name=chosen)
     settings = record["settings"]
     measure = first_measure(settings) if measure is None else measure
@@ -308,16 +308,16 @@ def split_run(
         answer = Run(answer, texts=texts())
     lists: dict[str, Any] = {**returned, last: answer}
     for stage in reads:
-        numbers = own.filter(pl.col("stage") == stage)["call"].drop_nulls().unique().sort().to_list()
+        numbers = run_frame.filter(pl.col("stage") == stage)["call"].drop_nulls().unique().sort().to_list()
         if numbers:
-            lists[stage] = {"calls": [_run(own, stage, number) for number in numbers], "list": lists[stage]}
+            lists[stage] = {"calls": [_run(run_frame, stage, number) for number in numbers], "list": lists[stage]}
     policies = {key: settings[key] for key in _POLICIES if settings.get(key) is not None}
     policies |= {key: value for key, value in options.items() if value is not None}
     judged = chunking_qrels(qrels, row["chunker"]) if row.get("chunker") else qrels
     split = stages(judged, lists, measure, inputs=reads, dialect=definitions, **policies)
     if split.lists:
         returned |= {last: answer, **split.lists}
-    return replace(split, run=chosen, others=tuple(run for run in known if run != chosen), lists=returned)
+    return replace(split, run=chosen, others=tuple(run for run in staged if run != chosen), lists=returned)
 
 
 def _run(frame: pl.DataFrame, stage: str, call: int | None) -> Run:

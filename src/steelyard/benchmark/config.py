@@ -240,8 +240,8 @@ def check_bench(
     """The bench and its retrievers, or one report of all problems."""
     bench, problems = (source, []) if isinstance(source, Bench) else _validated(source)
     folder = path.parent if path else Path()
-    specs, found = specs_of([entry for entry in bench.retrievers if entry is not NO_RETRIEVER], folder)
-    problems += [(("retrievers", *place), text) for place, text in found]
+    specs, spec_problems = specs_of([entry for entry in bench.retrievers if entry is not NO_RETRIEVER], folder)
+    problems += [(("retrievers", *place), text) for place, text in spec_problems]
     problems += [*_setting_problems(bench, specs, folder), *_file_problems(bench, folder)]
     if not any(place[:1] in (("dataset",), ("datasets",)) for place, _ in problems):
         problems += _datasets_problems(bench, specs)
@@ -279,12 +279,12 @@ def _datasets_problems(bench: Bench, specs: Sequence[Spec]) -> Iterator[Problem]
             yield place, f"the name {name!r} is also that of a folder; use letters, digits, `-`, `_` and `.`"
         if (other := folded.setdefault(name.lower(), name)) != name:
             yield place, f"{other!r} and {name!r} differ in case only; rename one"
-    own = "belongs to one dataset: run a bench for each, and `steelyard across` over their results"
+    reason = "belongs to one dataset: run a bench for each, and `steelyard across` over their results"
     for spec in specs:
         if spec.run is not None:
-            yield ("retrievers", spec.entry), f"{spec.label}: a finished run {own}"
+            yield ("retrievers", spec.entry), f"{spec.label}: a finished run {reason}"
     if bench.evidence is not None:
-        yield ("evidence",), f"a file of evidence {own}"
+        yield ("evidence",), f"a file of evidence {reason}"
 
 
 def _validated(source: Mapping[str, Any]) -> tuple[Bench, list[Problem]]:
@@ -293,7 +293,7 @@ def _validated(source: Mapping[str, Any]) -> tuple[Bench, list[Problem]]:
     try:
         return Bench(**values), []
     except ValidationError as error:
-        problems: list[Problem] = [(tuple(each["loc"]), _validation_text(each)) for each in error.errors()]
+        problems: list[Problem] = [(tuple(detail["loc"]), _validation_text(detail)) for detail in error.errors()]
     wrong = {place[0] for place, _ in problems}
     right = {key: value for key, value in values.items() if key not in wrong}
     needed = {"retrievers": [NO_RETRIEVER], **({} if "queries" in right else {"dataset": "demo"})}
@@ -304,9 +304,9 @@ def _validation_text(error: Any) -> str:
     """A validation error of pydantic in our words."""
     key = str(error["loc"][-1]) if error["loc"] else ""
     if error["type"] == "extra_forbidden":
-        known = list((Gate if error["loc"][0] == "gate" and len(error["loc"]) > 1 else Bench).model_fields)
-        close = " Did you mean measures?" if key in ("metrics", "metric") else did_you_mean(key, known)
-        return f"unknown key {key!r}.{close} Known: {', '.join(known)}"
+        keys = list((Gate if error["loc"][0] == "gate" and len(error["loc"]) > 1 else Bench).model_fields)
+        close = " Did you mean measures?" if key in ("metrics", "metric") else did_you_mean(key, keys)
+        return f"unknown key {key!r}.{close} Known: {', '.join(keys)}"
     if error["type"] == "missing":
         return f"`{key}` is missing"
     return f"{key}: {error['msg']}, got {shortened(repr(masked_settings(error['input'])), 300)}"
@@ -341,9 +341,9 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list
     if bench.evidence is not None and not bench.chunkers:
         text = "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`"
         problems.append((("evidence",), text))
-    found = len(problems)
+    before = len(problems)
     check(("correction",), check_correction, bench.correction)
-    plan = ComparisonPlan(bench.test, bench.correction if len(problems) == found else "none")
+    plan = ComparisonPlan(bench.test, bench.correction if len(problems) == before else "none")
     check(("test",), plan.checked)
     if bench.baseline is not None and labels and not faults:
         check(("baseline",), plan.with_baseline, bench.baseline, labels)
@@ -356,7 +356,7 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list
 
 
 def _measures(chosen: Dialect, text: str) -> list[Measure]:
-    return [chosen.measure(each) for each in chosen.expand([text])]
+    return [chosen.measure(name) for name in chosen.expand([text])]
 
 
 def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
@@ -415,9 +415,9 @@ def _file_problems(bench: Bench, folder: Path) -> Iterator[Problem]:
         yield ("evidence",), f"there is no evidence file {folder / evidence}"
 
 
-def _dataset_problems(bench: Bench, folder: Path, known: set[Place]) -> Iterator[Problem]:
+def _dataset_problems(bench: Bench, folder: Path, reported: set[Place]) -> Iterator[Problem]:
     """What is wrong with the options of the dataset, and with `by`; it is read only if there are other problems."""
-    if {("dataset",), ("datasets",)} & known or bench.dataset is None or isinstance(bench.dataset, Dataset):
+    if {("dataset",), ("datasets",)} & reported or bench.dataset is None or isinstance(bench.dataset, Dataset):
         return
     if bench.by is not None or isinstance(bench.dataset, Mapping):
         key = "dataset"

@@ -54,12 +54,12 @@ class ReturnedTexts:
         """A function that keeps the texts that one retriever returns."""
 
         # A place for each hash, which a later one takes: 32 megabytes, however many documents there are.
-        known = self._known = self._known or array("q", [0]) * _KNOWN
+        hashes = self._known = self._known or array("q", [0]) * _KNOWN
 
         def keep(doc: str, text: str, document: Any) -> None:
             both = hash((doc, text))
-            if known[both % _KNOWN] != both and doc not in self._corpus and self._add(run, doc, text, document):
-                known[both % _KNOWN] = both
+            if hashes[both % _KNOWN] != both and doc not in self._corpus and self._add(run, doc, text, document):
+                hashes[both % _KNOWN] = both
 
         return keep
 
@@ -73,11 +73,11 @@ class ReturnedTexts:
         statement = "insert into documents values (?, ?, ?, ?, ?, ?) on conflict (doc_id) do nothing"
         if self._execute(statement, values).rowcount:
             return True
-        known, session = self._execute("select digest, session from documents where doc_id = ?", (key,)).fetchone()
-        if known != digest and session == self._session:
+        old_digest, session = self._execute("select digest, session from documents where doc_id = ?", (key,)).fetchone()
+        if old_digest != digest and session == self._session:
             self._different.setdefault(run, Counter())[doc] += 1
             return False
-        if known != digest:
+        if old_digest != digest:
             self._execute("insert or replace into documents values (?, ?, ?, ?, ?, ?)", values)
         elif session != self._session:
             self._execute("update documents set session = ? where doc_id = ?", (self._session, key))
@@ -155,17 +155,17 @@ def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str,
     """
     parts: list[Path] = []
     count = 0
-    made = path.with_name(f"{path.name}.new")
+    new_path = path.with_name(f"{path.name}.new")
     try:
         for part in _parts(rows):
             parts.append(path.with_name(f"{path.name}.part{len(parts)}"))
             pl.DataFrame(part, schema=schema, orient="row").write_parquet(parts[-1])
             count += len(part)
         if len(parts) < 2:
-            pl.DataFrame(schema=schema).write_parquet(made) if not parts else os.replace(parts.pop(), made)
+            pl.DataFrame(schema=schema).write_parquet(new_path) if not parts else os.replace(parts.pop(), new_path)
         else:
-            pl.scan_parquet(parts).sink_parquet(made, row_group_size=-(-count // len(parts)))
-        os.replace(made, path)
+            pl.scan_parquet(parts).sink_parquet(new_path, row_group_size=-(-count // len(parts)))
+        os.replace(new_path, path)
     except OSError as error:
         raise not_written(path, error) from None
     finally:
@@ -195,14 +195,14 @@ def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_t
     """
     notes = []
     for run, docs in lists.items():
-        made = 0 if run in by_text else sum(doc.startswith(MADE) for doc in docs)
-        if made:
-            notes.append(note("ids-made", run=run, count=made))
+        count = 0 if run in by_text else sum(doc.startswith(MADE) for doc in docs)
+        if count:
+            notes.append(note("ids-made", run=run, count=count))
     digests = {run: returned.digests(islice(docs, _COMPARED)) for run, docs in lists.items()}
-    for (run, own), (other, theirs) in combinations([(run, texts) for run, texts in digests.items() if texts], 2):
-        shared = own.keys() & theirs.keys()
-        apart = [text for text in shared if own[text] != theirs[text]]
+    for (run, ids), (other, theirs) in combinations([(run, texts) for run, texts in digests.items() if texts], 2):
+        shared = ids.keys() & theirs.keys()
+        apart = [text for text in shared if ids[text] != theirs[text]]
         if apart and 2 * len(apart) > len(shared):
-            pair = (own[apart[0]], theirs[apart[0]])
+            pair = (ids[apart[0]], theirs[apart[0]])
             notes.append(note("same-texts-different-ids", run=run, other=other, count=len(apart), ids=pair))
     return notes

@@ -183,7 +183,7 @@ def load_result(source: str | Path) -> ResultFolder:
         parts = {rule: part.drop_nulls("doc_id") for rule, part in read_by_rule(path / OVERLAPS_FILE).items()}
         rules = {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
         comparison = _compare_again(record, qrels, rules, runs, columns, notes)
-        comparison = comparing.with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
+        comparison = comparing.with_notes(comparison, [note_from_dict(raw) for raw in record.get("chunk_notes", ())])
         rows = record["runs"]
         cached = tuple(row["run"] for row in rows if row.get("cached"))
         failed = {row["run"]: failed_share(len(row["errors"]), row["queries"]) for row in rows if row["errors"]}
@@ -337,7 +337,7 @@ def _compare_again(
         settings["by"] = None
     chunkers: list[str] = settings.get("chunkers") or []
     own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
-    by_rule = {rule: {label: chunking_qrels(each, label) for label in chunkers} for rule, each in rules.items()}
+    by_rule = {rule: {label: chunking_qrels(merged, label) for label in chunkers} for rule, merged in rules.items()}
     rows, weights = record["runs"], record["comparison"].get("weights")
     chunking_of = {row["run"]: str(row.get("chunker")) for row in rows}
     unknown = ((row["run"], runs[row["run"]], row.get("unknown_documents", 0)) for row in rows)
@@ -365,13 +365,13 @@ def _changed_means(record: Mapping[str, Any], comparison: Comparison) -> list[No
 
 def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
     """The stages of every run that has some, for the page; none if they cannot be read, or no measure can be split."""
-    names, found = comparing.staged_runs(record), []
+    names, splits = comparing.staged_runs(record), []
     if names:
         frame, qrels = read_frame(folder / STAGES_FILE), read_qrels(folder, record["settings"])
         for name in names:
             with suppress(SteelyardError):
-                found.append(comparing.split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))
-    return found
+                splits.append(comparing.split_run(folder, record, frame, qrels, name, texts=lambda: _texts_in(folder)))
+    return splits
 
 
 # Files that are left over from an earlier result
@@ -415,7 +415,7 @@ def run_files(names: Sequence[str]) -> list[str]:
     for name in names:
         stem, number = "".join(c if c.isalnum() or c in "-_.=+" else "_" for c in name), 1
         file = f"{stem}.parquet"
-        while file.lower() in {known.lower() for known in files}:
+        while file.lower() in {taken.lower() for taken in files}:
             number += 1
             file = f"{stem}-{number}.parquet"
         files.append(file)

@@ -71,8 +71,8 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
     runs: dict[str, Any] = {}
     for place, run in enumerate(tables[0].runs):
         means = [_plain(float(means[place])) for means in means_of]
-        found = (table.values[table.runs.index(run), number].tolist() for table, number, _ in columns)
-        values = [list(map(_plain, each)) for each in found]
+        rows = (table.values[table.runs.index(run), number].tolist() for table, number, _ in columns)
+        values = [list(map(_plain, row)) for row in rows]
         runs[run] = {"means": dict(zip(keys, means, strict=True)), "values": dict(zip(keys, values, strict=True))}
     return {
         "steelyard": __version__,

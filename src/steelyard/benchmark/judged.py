@@ -86,19 +86,19 @@ def forecast(
 
     def decided(count: int) -> int:
         """In how many simulations the first `count` documents decide; counted until it is clear whether in enough."""
-        found = 0
+        verdicts = 0
         for draw in range(DRAWS):
             grades = {query: dict(docs) for query, docs in judged.items()}
             for query, doc in order[:count]:
-                known = grades_by_runs.get(returned_by(query, doc), [])
-                drawn = random.choice(known if len(known) >= FEWEST_GRADES else all_grades)
+                peer_grades = grades_by_runs.get(returned_by(query, doc), [])
+                drawn = random.choice(peer_grades if len(peer_grades) >= FEWEST_GRADES else all_grades)
                 grades.setdefault(query, {})[doc] = float(drawn)
             with shown_otherwise():
                 pairs = compare(grades, dict(runs), [measure], test=test).tested_pairs
-            found += any(pair.verdict in ("better", "worse") for pair in pairs)
-            if found >= DECIDED or (found + DRAWS - draw - 1 < DECIDED and count < len(order)):
+            verdicts += any(pair.verdict in ("better", "worse") for pair in pairs)
+            if verdicts >= DECIDED or (verdicts + DRAWS - draw - 1 < DECIDED and count < len(order)):
                 break
-        return found
+        return verdicts
 
     with_all = decided(len(order))
     if with_all < DECIDED:
@@ -135,11 +135,11 @@ def with_judgments(dataset: Dataset, folder: Path) -> Dataset:
     judgments = Judgments.read(file).for_questions(dataset.queries)
     qrels = judgments.qrels()
     used = sum(query in dataset.queries for query in qrels.queries)
-    notes = (*dataset.notes, *(each for each in judgments.notes if each.code in ABOUT_QUESTIONS))
+    notes = (*dataset.notes, *(file_note for file_note in judgments.notes if file_note.code in ABOUT_QUESTIONS))
     if not used:
         return replace(dataset, notes=notes)
-    told = note(JUDGMENTS_USED, file=str(file), judgments=len(judgments), judges=judgments.judges, queries=used)
-    return replace(dataset, qrels=qrels, notes=(*notes, told))
+    used_note = note(JUDGMENTS_USED, file=str(file), judgments=len(judgments), judges=judgments.judges, queries=used)
+    return replace(dataset, qrels=qrels, notes=(*notes, used_note))
 
 
 BUDGET = 40  # Documents that are judged in one sitting, unless another number is given.
@@ -181,12 +181,12 @@ class ResultJudging:
     def own_qrels(self) -> bool:
         """Whether the bench has qrels of its own, so that it does not use the judgments file."""
         notes = self.result.record.get("notes", ())
-        return self.result.evaluated is not None and not any(each.get("code") == JUDGMENTS_USED for each in notes)
+        return self.result.evaluated is not None and not any(note.get("code") == JUDGMENTS_USED for note in notes)
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """The notes on judgments of questions that changed."""
-        return tuple(each for each in _judgments(self.result, self.file).notes if each.code in ABOUT_QUESTIONS)
+        return tuple(note for note in _judgments(self.result, self.file).notes if note.code in ABOUT_QUESTIONS)
 
     def qrels(self) -> Qrels:
         """The qrels of the result with the judgments of the file, which replace its own."""
@@ -209,7 +209,7 @@ class ResultJudging:
         runs = {name: self._runs[name] for name in (leading.run, leading.baseline)}
         qrels = self.qrels()
         pairs = pool(runs, qrels, strategy="pair", measure=self.measure).pairs
-        order = [each for each in pairs if each[0] in self.dataset.queries and each[1] in self.dataset.corpus]
+        order = [pair for pair in pairs if pair[0] in self.dataset.queries and pair[1] in self.dataset.corpus]
         return forecast(runs, qrels, order, self.measure, str(self.result.record["settings"].get("test") or "t"))
 
     @property
@@ -246,16 +246,16 @@ def judge_result(folder: str | Path, output: Path | None = None, budget: int = B
     dataset = Dataset(name, Corpus.of(texts), queries, Qrels({}))
     qrels, measure = _joined(result, file), _measure(result.record["settings"]["measures"])
     strategy: Any = "pair" if len(runs) == 2 or (len(runs) > 2 and len(qrels)) else "depth"
-    made = pool(runs, qrels if len(qrels) else None, strategy=strategy, measure=measure)
-    known = made.frame.filter(pl.col("doc_id").is_in(list(texts)) & pl.col("query_id").is_in(list(dataset.queries)))
+    pooled = pool(runs, qrels if len(qrels) else None, strategy=strategy, measure=measure)
+    rows = pooled.frame.filter(pl.col("doc_id").is_in(list(texts)) & pl.col("query_id").is_in(list(dataset.queries)))
     if strategy == "depth":
         # All first documents of a question together, so that a few judgments can compare the runs on it.
         place = {query: at for at, query in enumerate(dataset.queries)}
         order = pl.col("query_id").replace_strict(place, return_dtype=pl.Int64)
-        known = known.sort(pl.col("ranks").list.min(), order, "priority")
-        known = known.with_columns(priority=pl.int_range(1, known.height + 1, dtype=pl.Int64))
-    chosen = Pool(known.head(budget), replace(made.settings, budget=budget))
-    return ResultJudging(result, chosen, dataset, file, measure, len(made) - known.height)
+        rows = rows.sort(pl.col("ranks").list.min(), order, "priority")
+        rows = rows.with_columns(priority=pl.int_range(1, rows.height + 1, dtype=pl.Int64))
+    chosen = Pool(rows.head(budget), replace(pooled.settings, budget=budget))
+    return ResultJudging(result, chosen, dataset, file, measure, len(pooled) - rows.height)
 
 
 def _bench_file(result: ResultFolder) -> Path | None:
@@ -317,12 +317,12 @@ def differences(runs: Mapping[str, Run], most: int = 3, depth: int = 10) -> list
     }
     if len(lists) < 2:
         return []
-    found = []
+    gaps = []
     for query in next(iter(lists.values())):
         shares = [_average_overlap(*pair) for pair in combinations([of.get(query, []) for of in lists.values()], 2)]
         first = {name: of[query][0] for name, of in lists.items() if of.get(query)}
-        found.append(Difference(query, sum(shares) / len(shares), first))
-    return [each for each in sorted(found, key=lambda each: each.agreement)[:most] if each.agreement < 1]
+        gaps.append(Difference(query, sum(shares) / len(shares), first))
+    return [gap for gap in sorted(gaps, key=lambda gap: gap.agreement)[:most] if gap.agreement < 1]
 
 
 def _average_overlap(a: Sequence[str], b: Sequence[str]) -> float:

@@ -57,8 +57,8 @@ def open_store(uri: str = LOCAL_STORE) -> Store:
     with _reported(uri):
         client = MlflowClient(tracking_uri=uri)
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT
-        known = client.get_experiment_by_name(name)
-        number = known.experiment_id if known is not None else client.create_experiment(name)
+        experiment = client.get_experiment_by_name(name)
+        number = experiment.experiment_id if experiment is not None else client.create_experiment(name)
     return Store(client, str(number), uri)
 
 
@@ -108,23 +108,23 @@ def _log_dataset(
     tags |= {f"steelyard.fingerprint.{part}": value for part, value in fingerprints_of(result).items()}
     run = _log(store, name, tags, _params(result.to_dict()["settings"]), {}, result.folder, parent)
     for row in result.rows:
-        own = _params({"retriever": row.retriever, "chunker": row.chunker, **row.settings})
-        _log(store, row.run, tags, own, _metrics(result, row), parent=run)
+        params = _params({"retriever": row.retriever, "chunker": row.chunker, **row.settings})
+        _log(store, row.run, tags, params, _metrics(result, row), parent=run)
     return run
 
 
 def _metrics(result: BenchResult, row: Row) -> dict[str, float]:
     """The means of a retriever with the ends of their intervals, its costs, and how many queries failed."""
-    found: dict[str, float] = {"failed_queries": float(len(row.errors))}
+    metrics: dict[str, float] = {"failed_queries": float(len(row.errors))}
     for name in (*TIMES, *COSTS):
-        found[name] = math.nan if (value := getattr(row, name)) is None else float(value)
+        metrics[name] = math.nan if (value := getattr(row, name)) is None else float(value)
     rows = result.evaluated.leaderboard_rows if result.evaluated is not None else ()
-    for place in (each for each in rows if each.run == row.run):
+    for place in (entry for entry in rows if entry.run == row.run):
         for key, mean in place.means.items():
             name = label(key, place.k)
             low, high = place.intervals[key] or (math.nan, math.nan)
-            found |= {name: mean, f"{name} low": low, f"{name} high": high}
-    return found
+            metrics |= {name: mean, f"{name} low": low, f"{name} high": high}
+    return metrics
 
 
 def _git_tags(folder: Path) -> dict[str, str]:
@@ -187,8 +187,8 @@ def mlflow_names(names: Sequence[str]) -> list[str]:
     >>> mlflow_names(["nDCG@10", "nDCG@10 low", "P(rel=2)@5", "P(rel:2)@5"])
     ['nDCG_at_10', 'nDCG_at_10_low', 'P_rel_2_at_5', 'P_rel_2_at_5-2']
     """
-    found: list[str] = []
+    accepted: list[str] = []
     for name in names:
         plain = re.sub(r"[^0-9A-Za-z.-]+", "_", re.sub(r"\W*@", "_at_", name)).strip("_.") or "_"
-        found.append(unused_name(plain[: _LONGEST_NAME - 4], found, "-"))
-    return found
+        accepted.append(unused_name(plain[: _LONGEST_NAME - 4], accepted, "-"))
+    return accepted

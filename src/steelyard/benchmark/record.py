@@ -132,8 +132,8 @@ def checked_record(record: Any, file: Path) -> dict[str, Any]:
         _Record.model_validate(record)
     except ValidationError as error:
         wrong = [
-            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
-            for each in error.errors(include_input=False, include_url=False)[:_SHOWN]
+            f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+            for detail in error.errors(include_input=False, include_url=False)[:_SHOWN]
         ]
         raise InputError(
             f"is not the result of a bench, or was changed ({'; '.join(wrong)}). Run the bench again to write it.", file

@@ -117,7 +117,7 @@ class BenchResult:
         if filtered and len(filtered) < len(self.rows):
             notes.append(note("filtered-runs", runs=filtered))
         approximate = [row for row in self.rows if isinstance(row.settings.get("of"), Mapping) and not row.broken]
-        compared = {each.run for each in self.approximation}
+        compared = {search.run for search in self.approximation}
         alone = [row.run for row in approximate if row.run not in compared]
         if alone and self.evaluated is not None:
             notes.append(note("no-exact-search", runs=alone))
@@ -130,10 +130,10 @@ class BenchResult:
                 notes.append(short)
             if row.unknown_documents:
                 prefix = f"{row.chunker}:" if row.chunker else ""
-                known = (doc for doc in self.dataset.corpus if doc.startswith(prefix))
-                found = {"count": row.unknown_documents, "examples": row.unknown_examples}
-                corpus = tuple(islice(known, SHOWN_IDS))
-                notes.append(note("unknown-documents", run=row.run, **found, corpus=corpus, id_hint=row.id_hint))
+                corpus_ids = (doc for doc in self.dataset.corpus if doc.startswith(prefix))
+                details = {"count": row.unknown_documents, "examples": row.unknown_examples}
+                corpus = tuple(islice(corpus_ids, SHOWN_IDS))
+                notes.append(note("unknown-documents", run=row.run, **details, corpus=corpus, id_hint=row.id_hint))
         return notes
 
     def _short(self, row: Row) -> Note | None:
@@ -192,7 +192,7 @@ class BenchResult:
             *([] if approximate is None else ["## What approximate search costs", markdown(approximate)]),
             "## Cost",
             "\n".join(costs),
-            "\n".join(f"- {markdown_text(sentence(each))}" for each in self.notes),
+            "\n".join(f"- {markdown_text(sentence(note))}" for note in self.notes),
             *(["## Errors in the dataset", *errors] if self.problems else []),
         ]
         return "\n\n".join(part for part in parts if part)
@@ -228,16 +228,16 @@ class BenchResult:
             ],
             "comparison": None if self.evaluated is None else self.evaluated.to_dict(),
             **({"lists": self.lists.to_dict()} if self.evaluated is None else {}),
-            **({"approximation": [asdict(each) for each in self.approximation]} if self.approximation else {}),
+            **({"approximation": [asdict(search) for search in self.approximation]} if self.approximation else {}),
             **({"check": self.check.to_dict()} if self.check is not None else {}),
-            "problems": [each.to_dict() for each in self.problems],
-            "chunk_notes": [each.to_dict() for each in self.chunk_notes],
-            "notes": [each.to_dict() for each in self.notes],
+            "problems": [problem.to_dict() for problem in self.problems],
+            "chunk_notes": [note.to_dict() for note in self.chunk_notes],
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
-        told = self.notes if self.removal_note is None else [*self.notes, self.removal_note]
-        lines = [repr(self.evaluated or self.lists), *map(str, self.problems), *map(sentence, told)]
+        notes = self.notes if self.removal_note is None else [*self.notes, self.removal_note]
+        lines = [repr(self.evaluated or self.lists), *map(str, self.problems), *map(sentence, notes)]
         return "\n".join([*lines, f"The result is in {self.folder}."])
 
     def write(

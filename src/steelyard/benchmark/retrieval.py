@@ -77,9 +77,9 @@ def index_all(jobs: Sequence[Job], progress: Progress) -> None:
     for number, job in enumerate(jobs):
         what = f"indexing {counted(len(job.corpus), 'document')} with" if len(job.corpus) else "opening"
         progress(f"{what} {job.spec.label}", number, len(jobs))
-        known = job.saved.restore() if job.saved is not None else None
-        if known is not None:
-            job.add({"cost": known})
+        saved_cost = job.saved.restore() if job.saved is not None else None
+        if saved_cost is not None:
+            job.add({"cost": saved_cost})
             continue
         with PeakMemory() as memory:
             try:
@@ -174,18 +174,18 @@ def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, floa
 
 def answered(retriever: Retriever, text: str, depth: int, label: str, keep: Keep) -> tuple[Ranked, float]:
     """The checked list of a retriever for a query, and the seconds of the call; `keep` gets the texts."""
-    found, taken = _asked(retriever, [text], depth)
+    raw_answers, taken = _asked(retriever, [text], depth)
     if isinstance(retriever, Wrapped):
-        return retriever.read([text], found, depth)[0], taken
-    return read_lists(found, label, text, depth, keep), taken
+        return retriever.read([text], raw_answers, depth)[0], taken
+    return read_lists(raw_answers, label, text, depth, keep), taken
 
 
 def _asked(retriever: Retriever, texts: list[str], depth: int) -> tuple[Any, float]:
     """What a retriever returns for queries, and the seconds of the call; a result of another library is read later."""
     ask = retriever.ask if isinstance(retriever, Wrapped) else retriever.retrieve
     start = perf_counter()
-    found = ask(texts, depth)
-    return found, perf_counter() - start
+    raw_answers = ask(texts, depth)
+    return raw_answers, perf_counter() - start
 
 
 def _with_hint(error: UserCodeError, spec: Spec) -> str:
@@ -199,8 +199,8 @@ def _find_ids(job: Job) -> None:
     find = getattr(job.retriever, "ids_elsewhere", None)
     if find is None or not job.corpus:
         return
-    found = {doc for answer in job.answers.lists.values() for doc, _ in answer}
-    if all(doc in job.corpus for doc in found):
+    docs = {doc for answer in job.answers.lists.values() for doc, _ in answer}
+    if all(doc in job.corpus for doc in docs):
         return
     hint = job.answers.id_hint
     with suppress(UserCodeError):

@@ -193,8 +193,8 @@ def _input_notes(
     config: Bench, runs: Mapping[str, Run], rows: Sequence[Row], dataset: Dataset, texts: ReturnedTexts
 ) -> list[Note]:
     """The notes on the questions, on the judgments, and on the texts that came back and their ids."""
-    told = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
-    notes = [each for each in dataset.notes if config.queries is not None or each.code in told] + texts.notes()
+    codes = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
+    notes = [note for note in dataset.notes if config.queries is not None or note.code in codes] + texts.notes()
     if len(dataset.corpus):
         return notes
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}
@@ -223,9 +223,9 @@ def _qrels_problems(dataset: Dataset, config: Bench, strict: bool) -> tuple[Note
     unused = {"unknown-document", "unknown-query"} if config.evidence is not None else set[str]()
     if not len(dataset.corpus):
         unused.add("unknown-document")
-    findings = [each for each in validate_dataset(dataset, near_duplicates=None) if each.kind not in unused]
-    errors = [each for each in findings if each.severity == "error"]
-    problems = tuple(note("dataset-error", kind=each.kind, text=str(each)) for each in errors)
+    findings = [finding for finding in validate_dataset(dataset, near_duplicates=None) if finding.kind not in unused]
+    errors = [finding for finding in findings if finding.severity == "error"]
+    problems = tuple(note("dataset-error", kind=error.kind, text=str(error)) for error in errors)
     if problems and strict:
         head = f"dataset {dataset.name!r}: the qrels have errors; nothing was run:"
         raise InputError("\n".join([head, *map(str, problems)]))
@@ -239,18 +239,18 @@ def _checked(dataset: Dataset, config: Bench, runs: Mapping[str, Run]) -> Check 
     if config.evidence is not None or config.chunkers or not len(dataset.qrels):
         return None
     answered = {name: run for name, run in runs.items() if len(run)}
-    own = config.dialect == "steelyard"
-    return quick_check(dataset, answered, comparing.first_measure(dict(config)) if own else comparing.DEFAULT_MEASURE)
+    ours = config.dialect == "steelyard"
+    return quick_check(dataset, answered, comparing.first_measure(dict(config)) if ours else comparing.DEFAULT_MEASURE)
 
 
 def _log_check(dataset: Dataset, config: Bench) -> None:
     """Log one line on the findings that the bench does not report in other words."""
     checked = _checked(dataset, config, {})
-    found = [each for each in checked.findings if each.code not in REPORTED] if checked is not None else []
-    if found:
+    findings = [finding for finding in checked.findings if finding.code not in REPORTED] if checked is not None else []
+    if findings:
         named = shlex.quote(config.dataset) if isinstance(config.dataset, str) else "DATASET"
-        count, worst = counted(len(found), "finding"), found[0].text.split(". ")[0]
-        them = "it" if len(found) == 1 else "them"
+        count, worst = counted(len(findings), "finding"), findings[0].text.split(". ")[0]
+        them = "it" if len(findings) == 1 else "them"
         LOG.warning("check: %s, worst: %s; `steelyard check %s` shows %s.", count, worst, named, them)
 
 
@@ -261,10 +261,10 @@ def _queries_to_run(dataset: Dataset, chunking: Chunking) -> dict[str, str]:
         return dict(dataset.queries)
     queries = {query: text for query, text in dataset.queries.items() if query in judged}
     if not queries:
-        known, others = list(dataset.queries)[:3], chunking.qrels.queries[:3]
+        first, others = list(dataset.queries)[:3], chunking.qrels.queries[:3]
         raise InputError(
             f"dataset {dataset.name!r}: no query is judged, so nothing can be evaluated. The first queries are "
-            f"{', '.join(map(repr, known))}, those of the qrels {', '.join(map(repr, others)) or 'none'}: use the "
+            f"{', '.join(map(repr, first))}, those of the qrels {', '.join(map(repr, others)) or 'none'}: use the "
             "same ids."
         )
     return queries
@@ -286,7 +286,7 @@ def _retrieve(
     jobs: list[Job] = []
     open_jobs: list[Job] = []
     for chunking in chunkings:
-        own = []
+        chunking_jobs = []
         for spec in chunking.specs(specs):
             if spec.retriever is None:
                 continue
@@ -300,11 +300,11 @@ def _retrieve(
             if answers.unfinished is not None:
                 LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
             own_id = str if chunking.label is None else chunking.chunk_id
-            own.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved, texts, own_id))
-        unfinished = [job for job in own if job.is_open(list(queries))]
+            chunking_jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved, texts, own_id))
+        unfinished = [job for job in chunking_jobs if job.is_open(list(queries))]
         with stored_vectors(cache / VECTORS):
             index_all(unfinished, progress)
-        jobs += own
+        jobs += chunking_jobs
         open_jobs += unfinished
     if open_jobs:
         retrieve_all(open_jobs, queries, config.depth, config.warmup, progress)
@@ -327,7 +327,7 @@ def _collect(
     rows: list[Row] = []
     for chunking in chunkings:
         texts = dict(chunking.corpus) if reads_texts else None
-        known = set(chunking.corpus)
+        corpus_ids = set(chunking.corpus)
         for spec in chunking.specs(specs):
             job = by_label.get(spec.label)
             if spec.run is not None:
@@ -347,8 +347,8 @@ def _collect(
                     lists = {q: [(job.doc_id(doc), score) for doc, score in of] for q, of in lists.items()}
                 run = Run(lists, name=spec.label, seconds=answers.seconds, texts=texts)
                 retrieved = [doc for listed in lists.values() for doc, _ in listed]
-            unknown = [doc for doc in retrieved if doc not in known] if known else []
-            if reads_texts and not known:
+            unknown = [doc for doc in retrieved if doc not in corpus_ids] if corpus_ids else []
+            if reads_texts and not corpus_ids:
                 run = Run(run, texts={doc: text for doc, text, _, _ in returned.rows(dict.fromkeys(retrieved))})
             chunks = None if chunking.label is None else len(chunking.corpus)
             chunked = {"chunker": chunking.label, "chunks": chunks, "chunk_tokens": chunking.mean_tokens}
@@ -376,7 +376,7 @@ def _compare(
         dataset.queries.columns,
         comparing.unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
         {row.run: row.session for row in rows if row.session is not None},
-        {rule: {str(each.label): each.rules[rule] for each in chunkings} for rule in chunkings[0].rules},
+        {rule: {str(chunking.label): chunking.rules[rule] for chunking in chunkings} for rule in chunkings[0].rules},
     )
     notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs) if config.chunkers else ()
     failed = {row.run: row.failed for row in rows if row.errors}

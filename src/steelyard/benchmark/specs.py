@@ -69,10 +69,10 @@ def _suffix(chosen: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> st
     for key, value in chosen.items():
         number = swept[key].index(value) + 1
         if isinstance(value, Mapping):
-            for inner, each in value.items():
+            for inner, inner_value in value.items():
                 values = {repr(other.get(inner)) if isinstance(other, Mapping) else "" for other in swept[key]}
                 if len(swept[key]) == 1 or len(values) > 1:
-                    parts.append(_labelled(inner, each, number))
+                    parts.append(_labelled(inner, inner_value, number))
         elif key != NAME:
             parts.append(_labelled(key, value, number))
     return " ".join(parts)
@@ -155,8 +155,8 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
         except SteelyardError as error:
             problems.append(((number,), str(error)))
             continue
-        own = settings.pop(CHUNKER, None)
-        chunkers = tuple(map(str, own)) if isinstance(own, (list, tuple)) else () if own is None else (str(own),)
+        raw = settings.pop(CHUNKER, None)
+        chunkers = tuple(map(str, raw)) if isinstance(raw, (list, tuple)) else () if raw is None else (str(raw),)
         unknown = _unknown_settings(name, settings)
         problems += [((number, name, key), text) for key, text in unknown.items()]
         settings = {key: value for key, value in settings.items() if key not in unknown}
@@ -187,10 +187,10 @@ def _unknown_settings(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
         unknown = [key for key in settings if key not in RUN_SETTINGS]
         return {key: text.format(key) + did_you_mean(key, RUN_SETTINGS) for key in unknown}
     try:
-        known = registry.retriever_settings(name)
+        allowed = registry.retriever_settings(name)
     except SteelyardError:
         return {}
-    return {key: f"{name}: {unknown_name('setting', key, known)}" for key in settings if key not in known}
+    return {key: f"{name}: {unknown_name('setting', key, allowed)}" for key in settings if key not in allowed}
 
 
 def _repeated_labels(specs: Sequence[Spec]) -> Iterator[Problem]:
@@ -254,18 +254,18 @@ def _referenced(part: Any, entries: Sequence[Any]) -> Any:
             continue
         label = str(settings.get(NAME, name))
         for point in grid_points(settings, LISTS):
-            own = {key: value for key, value in point.settings.items() if key not in (NAME, CHUNKER)}
-            by_label.setdefault(point.label(label), {name: own} if own else name)
+            point_settings = {key: value for key, value in point.settings.items() if key not in (NAME, CHUNKER)}
+            by_label.setdefault(point.label(label), {name: point_settings} if point_settings else name)
             by_retriever.setdefault(name, []).append(point.label(label))
             if point.suffix and NAME in settings:
                 by_retriever.setdefault(label, []).append(point.label(label))
     if part in by_label:
         return by_label[part]
-    found = by_retriever.get(part, [])
-    if len(found) > 1:
-        raise InputError(f"{part!r} may be any of {', '.join(map(repr, found))}; name one of them")
-    if found:
-        return by_label[found[0]]
+    labels = by_retriever.get(part, [])
+    if len(labels) > 1:
+        raise InputError(f"{part!r} may be any of {', '.join(map(repr, labels))}; name one of them")
+    if labels:
+        return by_label[labels[0]]
     if part in retriever_names():
         return part
     raise InputError(

@@ -93,7 +93,7 @@ def write_bench(
     problems: list[str] = []
     for text in retrievers:
         try:
-            answers.append(_first_answer(str(text), question, corpus is not None, {each.label for each in answers}))
+            answers.append(_first_answer(str(text), question, corpus is not None, {answer.label for answer in answers}))
         except SteelyardError as error:
             problems.append(str(error))
     if problems:
@@ -107,8 +107,8 @@ def write_bench(
 def _entries(text: str) -> tuple[str | None, list[dict[str, Any]]]:
     """The label of a retriever, if it has one, and the entries of bench.yaml to try for it."""
     label = None
-    if not text.lstrip().startswith("{") and (found := _LABELLED.fullmatch(text)) and "://" not in found[1]:
-        label, text = found[1], found[2]
+    if not text.lstrip().startswith("{") and (match := _LABELLED.fullmatch(text)) and "://" not in match[1]:
+        label, text = match[1], match[2]
     if text.lstrip().startswith("{"):
         entry = _value_of(text)
         if not isinstance(entry, Mapping) or len(entry) != 1:
@@ -151,8 +151,8 @@ def _first_answer(text: str, question: str, has_corpus: bool, taken: set[str]) -
             settings["retries"] = 0
         if label is not None:
             settings[NAME] = label
-        specs, found = specs_of([{name: settings}], Path())
-        problems += [problem for _, problem in found]
+        specs, spec_problems = specs_of([{name: settings}], Path())
+        problems += [problem for _, problem in spec_problems]
         for spec in specs[:1]:
             wanted = unused_name(spec.label, taken, "-")
             entry = {name: {key: value for key, value in settings.items() if key != "retries" or len(entries) == 1}}
@@ -195,14 +195,14 @@ def _asked(spec: Spec, entry: dict[str, Any], question: str) -> FirstAnswer:
             retriever.keep_texts(keep)
         return answered(retriever, question, DEPTH, spec.label, keep)
 
-    found, seconds = run_user_code(ask, spec.label)
-    documents = [(doc, score, texts.get(doc, "")) for doc, score in found]
+    ranked, seconds = run_user_code(ask, spec.label)
+    documents = [(doc, score, texts.get(doc, "")) for doc, score in ranked]
     remarks = []
-    if not found:
+    if not ranked:
         remarks.append("it returned no documents for this question")
     elif not texts:
         remarks.append("it returned no texts, which judging needs: return {id, text}, set `text`, or add a corpus")
-    if texts and all(doc.startswith(MADE) for doc, _ in found):
+    if texts and all(doc.startswith(MADE) for doc, _ in ranked):
         remarks.append("it returned no ids: documents are identified by their texts")
     return FirstAnswer(entry, spec.label, documents, seconds, tuple(remarks))
 
@@ -214,9 +214,9 @@ def _with_ids_by_text(answers: Sequence[FirstAnswer]) -> list[FirstAnswer]:
         for doc, _, text in answer.documents:
             if text:
                 ids.setdefault(text.strip(), set()).add(doc)
-    made_ids = {doc.startswith(MADE) for found in ids.values() for doc in found}
-    apart = any(len(found) > 1 for found in ids.values()) or len(made_ids) > 1
-    made: list[FirstAnswer] = []
+    made_ids = {doc.startswith(MADE) for docs in ids.values() for doc in docs}
+    apart = any(len(docs) > 1 for docs in ids.values()) or len(made_ids) > 1
+    new_answers: list[FirstAnswer] = []
     for answer in answers:
         ((name, settings),) = answer.entry.items()
         texts = [text for _, _, text in answer.documents if text]
@@ -226,8 +226,8 @@ def _with_ids_by_text(answers: Sequence[FirstAnswer]) -> list[FirstAnswer]:
             why = "its ids are random and may change with every index" if random else "other retrievers have other ids"
             remarks = (*answer.remarks, f"{why}: documents are identified by their texts (`id: hash`)")
             answer = replace(answer, entry={name: {**settings, "id": "hash"}}, remarks=remarks)
-        made.append(answer)
-    return made
+        new_answers.append(answer)
+    return new_answers
 
 
 def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answers: Sequence[FirstAnswer]) -> str:
@@ -243,6 +243,6 @@ def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answ
     longest = max(LEAST_DEPTH, *(len(answer.documents) for answer in answers))
     depth = longest if all(answer.seconds for answer in answers) else DEPTH
     retrievers = {"retrievers": [answer.entry for answer in answers]}
-    shown = [yaml.safe_dump(each, sort_keys=False, allow_unicode=True, width=120) for each in (parts, retrievers)]
+    shown = [yaml.safe_dump(section, sort_keys=False, allow_unicode=True, width=120) for section in (parts, retrievers)]
     result = f"{path.stem}-result"
     return _TEMPLATE.format(depth=depth, file=path.name, result=result, parts=shown[0], retrievers=shown[1])

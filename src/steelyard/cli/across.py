@@ -48,8 +48,8 @@ def across(
     Published results are MTEB's JSON files, or a table (CSV, TSV, Markdown) with
     one row or one column per dataset.
     """
-    named = {str(each.name): each.path for each in results if each.name is not None}
-    plain = [each.path for each in results if each.name is None]
+    named = {str(source.name): source.path for source in results if source.name is not None}
+    plain = [source.path for source in results if source.name is None]
     sources, rule = [*named.items(), *plain], cast("BordaRule | None", borda)
     result = over_datasets(sources, measure, missing=cast(Missing, missing), borda=rule, dialect=dialect, seed=seed)
     print_across(result, format, output, show_all)

@@ -46,27 +46,27 @@ def verb_parser(
         add_help=False,
     )
     named: list[tuple[Declared, Option]] = []
-    for each in _declared(function):
-        if isinstance(each.about, Option):
-            named.append((each, each.about))
+    for param in _declared(function):
+        if isinstance(param.about, Option):
+            named.append((param, param.about))
         else:
-            many, one = _unwrapped(each.kind)
-            required = each.default is Parameter.empty
+            many, one = _unwrapped(param.kind)
+            required = param.default is Parameter.empty
             count = ("+" if required else "*") if many else (None if required else "?")
-            default, (metavar, help) = None if required else each.default, each.about
-            parser.add_argument(each.name, nargs=count, type=_reader(one), default=default, metavar=metavar, help=help)
-    parser.settings = {each.name: (each, about) for each, about in named if about.setting}
-    named = [(each, about) for each, about in named if not about.setting]
+            default, (metavar, help) = None if required else param.default, param.about
+            parser.add_argument(param.name, nargs=count, type=_reader(one), default=default, metavar=metavar, help=help)
+    parser.settings = {param.name: (param, about) for param, about in named if about.setting}
+    named = [(param, about) for param, about in named if not about.setting]
     if parser.settings:
         named.append((_SET, _SET_OPTION))
     hidden = 0 if everything else sum(about.expert for _, about in named)
     grouped = len(named) - hidden > LONGEST_GROUP
     groups = {title: parser.add_argument_group(title) for title in (_GROUPS if grouped else [OTHERS])}
     for title, names in _GROUPS.items():
-        for each, about in named:
-            if each.name in names or (title == OTHERS and each.name not in _GROUPED):
+        for param, about in named:
+            if param.name in names or (title == OTHERS and param.name not in _GROUPED):
                 group = groups[title if grouped else OTHERS]
-                _add_option(parser, group, each, about, hidden=about.expert and not everything)
+                _add_option(parser, group, param, about, hidden=about.expert and not everything)
     last = groups[next(reversed(groups))]
     last.add_argument("-h", "--help", action="help", help="Show this help.")
     last.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
@@ -78,7 +78,7 @@ def verb_parser(
     if rest and not everything:
         parser.epilog = f"{' and '.join(rest)}: {parser.prog} --help-all"
     shapes = {"?": "[{0}]", "*": "[{0} ...]", "+": "{0} [{0} ...]"}
-    shown = [shapes.get(str(each.nargs), "{0}").format(each.metavar) for each in parser._get_positional_actions()]
+    shown = [shapes.get(str(action.nargs), "{0}").format(action.metavar) for action in parser._get_positional_actions()]
     parser.usage = " ".join([parser.prog, *shown, "[options]"])
     return parser
 
@@ -136,11 +136,11 @@ def _advice(parser: Parser, unknown: Sequence[str]) -> str:
     if setting in parser.settings:
         _, about = parser.settings[setting]
         return f" Use --set {setting}={value or about.metavar or 'yes'}."
-    known = [option for action in parser._actions for option in action.option_strings]
+    options = [option for action in parser._actions for option in action.option_strings]
     needed, place = _ELSEWHERE.get(name, ("--", ""))
-    if not needed or needed in known:
+    if not needed or needed in options:
         return f" Use {place}."
-    return did_you_mean(name, [*known, *(f"--set {each}" for each in parser.settings)])
+    return did_you_mean(name, [*options, *(f"--set {key}" for key in parser.settings)])
 
 
 def _settings(parser: Parser, given: Sequence[str]) -> dict[str, Any]:
@@ -149,16 +149,16 @@ def _settings(parser: Parser, given: Sequence[str]) -> dict[str, Any]:
     def wrong(message: str) -> NoReturn:
         raise UsageError(f"{message} `{parser.prog} --help-all` lists the settings.")
 
-    values = {name: each.default for name, (each, _) in parser.settings.items()}
+    values = {name: param.default for name, (param, _) in parser.settings.items()}
     for text in given:
         name, equals, value = text.partition("=")
         name = name.strip().lstrip("-").replace("-", "_")
         if name not in values:
-            known = parser._option_string_actions.get(f"--{name.replace('_', '-')}")
-            advice = f" Use {known.option_strings[0]}." if known else did_you_mean(name, list(values))
+            action = parser._option_string_actions.get(f"--{name.replace('_', '-')}")
+            advice = f" Use {action.option_strings[0]}." if action else did_you_mean(name, list(values))
             wrong(f"--set {text}: there is no setting {name!r}; expected one of {', '.join(values)}.{advice}")
-        each, about = parser.settings[name]
-        many, one = _unwrapped(each.kind)
+        param, about = parser.settings[name]
+        many, one = _unwrapped(param.kind)
         if not equals and one is not bool:
             wrong(f"--set {text} has no value; expected NAME=VALUE, as in {name}={about.metavar}.")
         try:
@@ -176,12 +176,12 @@ _TRUTHS = {"": True, "yes": True, "true": True, "no": False, "false": False}
 """A setting that is true or false; its name alone is yes."""
 
 
-def _shown_setting(each: Declared, about: Option) -> argparse.Action:
+def _shown_setting(param: Declared, about: Option) -> argparse.Action:
     """A setting in the help, as `name=VALUE`."""
-    _, one = _unwrapped(each.kind)
+    _, one = _unwrapped(param.kind)
     value = "yes|no" if one is bool else about.metavar or "|".join(_choices(one))
-    help = about.help + ("" if one is bool and not each.default else _shown_default(each.default))
-    return argparse.Action([], each.name, metavar=f"{each.name}={value}", help=help.replace("%", "%%"))
+    help = about.help + ("" if one is bool and not param.default else _shown_default(param.default))
+    return argparse.Action([], param.name, metavar=f"{param.name}={value}", help=help.replace("%", "%%"))
 
 
 def _check_paths(parser: Parser, values: dict[str, Any]) -> None:
@@ -244,19 +244,19 @@ _GROUPED = {name for names in _GROUPS.values() for name in names}
 LONGEST_GROUP = 9  # Options that are not grouped.
 
 
-def _add_option(parser: Parser, group: Any, each: Declared, about: Option, hidden: bool) -> None:
+def _add_option(parser: Parser, group: Any, param: Declared, about: Option, hidden: bool) -> None:
     """Add an option; `hidden`: the help does not show it."""
-    many, one = _unwrapped(each.kind)
-    required = each.default is Parameter.empty
-    default = None if required else each.default
-    names = about.names or (f"--{each.name.replace('_', '-')}", *_LETTERS.get(each.name, ()))
+    many, one = _unwrapped(param.kind)
+    required = param.default is Parameter.empty
+    default = None if required else param.default
+    names = about.names or (f"--{param.name.replace('_', '-')}", *_LETTERS.get(param.name, ()))
     if one is bool:
         help = argparse.SUPPRESS if hidden else about.help
-        group.add_argument(*names, dest=each.name, action="store_true", help=help)
+        group.add_argument(*names, dest=param.name, action="store_true", help=help)
         return
     action = group.add_argument(
         *names,
-        dest=each.name,
+        dest=param.name,
         type=_reader(one, about),
         choices=_choices(one) or None,
         **({"nargs": "?", "const": about.alone} if about.alone is not None else {"nargs": "+"} if about.files else {}),
@@ -291,8 +291,8 @@ def _reader(kind: Any, about: Option | None = None) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         if choices:
             if text not in choices:
-                known = f"expected one of {', '.join(choices)}.{did_you_mean(text, choices)}"
-                raise argparse.ArgumentTypeError(f"{text!r} is unknown; {known}")
+                expected = f"expected one of {', '.join(choices)}.{did_you_mean(text, choices)}"
+                raise argparse.ArgumentTypeError(f"{text!r} is unknown; {expected}")
             return text
         try:
             return [kind(part.strip()) for part in text.split(",")]

@@ -69,7 +69,7 @@ def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
     if isinstance(result, BenchAcross):
         print_across(result.across, format, None, show_all)
         for name, single in result.results.items() if show_all else ():
-            print_messages(f"{name}: {sentence(each)}" for each in single.notes)
+            print_messages(f"{name}: {sentence(note)}" for note in single.notes)
         more = "    More: --all" if format == "table" and not show_all else ""
         print_message(f"Report: {result.folder / 'report.html'}{more}")
         return max(_print_failures(single) for single in result.results.values())
@@ -87,7 +87,7 @@ def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
     if format != "table" or result.evaluated is None:
         print_messages(map(sentence, result.notes))
     elif not show_all:
-        print_messages(sentence(each) for each in result.input_notes if each.code == JUDGMENTS_USED)
+        print_messages(sentence(note) for note in result.input_notes if note.code == JUDGMENTS_USED)
     changing = [row.run for row in result.rows if row.cached and not {"target", "url"}.isdisjoint(row.settings)]
     if changing and format == "table":
         print_message(
@@ -193,17 +193,17 @@ def init(
 
 def _print_differences(result: BenchResult) -> None:
     """The questions on which the runs agree least, with the first document of each."""
-    found = differences(result.runs)
-    if not found:
+    disagreements = differences(result.runs)
+    if not disagreements:
         return
     wide = width() - 6
-    shown = [doc for each in found for doc in each.first.values()]
+    shown = [doc for disagreement in disagreements for doc in disagreement.first.values()]
     documents = result.documents.select("doc_id", "text")
     texts = dict(documents.filter(documents["doc_id"].is_in(shown)).iter_rows())
     print_message("Where they differ most, with the first document of each:")
-    for each in found:
-        question = shortened(" ".join(result.dataset.queries.get(each.query, "").split()), wide - 24)
-        print_message(f"  {each.query}  {cell_text(question)} (agreement {each.agreement:.0%})")
-        for run, doc in each.first.items():
+    for disagreement in disagreements:
+        question = shortened(" ".join(result.dataset.queries.get(disagreement.query, "").split()), wide - 24)
+        print_message(f"  {disagreement.query}  {cell_text(question)} (agreement {disagreement.agreement:.0%})")
+        for run, doc in disagreement.first.items():
             text = " ".join((texts.get(doc) or "").split())[:200]
             print_message(shortened(f"    {run}: {cell_text(f'{doc}  {text}')}", wide))

@@ -44,7 +44,7 @@ def check(
     files = runs or []
     names, _ = args.column_names(columns)
     read = [args.read_run(run.path, names, len(files)) for run in files]
-    chosen = dict(zip(args.run_names([each.name for each in read], files), read, strict=True))
+    chosen = dict(zip(args.run_names([run.name for run in read], files), read, strict=True))
     result = check_data(dataset, chosen, measure or None)
 
     def show() -> None:

@@ -127,7 +127,7 @@ def compare(
         used |= {"at": at, "predicted": labels.get("predicted")}
         used |= {name: value for name, value in options.items() if value is not None}
         return print_lists(compare_runs(None, _read_runs(given, names, None), measure, **used), format, output)
-    known = None if dataset is None else dataset_named(dataset, judged=False)
+    loaded_dataset = None if dataset is None else dataset_named(dataset, judged=False)
     if scores is not None:
         if given:
             raise InputError("give qrels and runs, or --scores, not both.")
@@ -152,8 +152,8 @@ def compare(
         if by is not None and queries is None:
             shared["queries"] = queries_beside(qrels)
         corpus = None
-        if known is not None and dialect_of(dialect).reads_texts(measure or []):
-            corpus = dict(known.corpus)
+        if loaded_dataset is not None and dialect_of(dialect).reads_texts(measure or []):
+            corpus = dict(loaded_dataset.corpus)
         try:
             judged = args.read_qrels(qrels, qrels_names)
         except WrongKindError:
@@ -173,7 +173,7 @@ def compare(
         from steelyard.report.page.subject import comparison_subject
 
         command = shlex.join(["steelyard", *sys.argv[1:]])
-        write_page(comparison_subject(result, known, command), output)
+        write_page(comparison_subject(result, loaded_dataset, command), output)
         out.print_messages([result.verdict, page_line(output, None)])
         return
     print_comparison(result, format, output, movers, texts, show_all=show_all, slices=by is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -61,9 +62,9 @@ def evaluate(
     for run in with_progress(runs, lambda run: run.path.name):
         read = args.read_run(run.path, run_columns, len(runs)) if run_columns else run.path
         given = read if texts is None else Run(Run.of(read), texts=texts)
-        found = evaluate_run(judged, given, measure or None, dialect=dialect, name=run.name, **labels, **options)
-        scores.append(replace(found, inputs=Inputs.of(qrels, judged, run.path)))
-    names = args.run_names([each.name for each in scores], runs)
+        evaluated = evaluate_run(judged, given, measure or None, dialect=dialect, name=run.name, **labels, **options)
+        scores.append(replace(evaluated, inputs=Inputs.of(qrels, judged, run.path)))
+    names = args.run_names([run_scores.name for run_scores in scores], runs)
 
     def data() -> dict[str, Any]:
         parts = [{**s.to_dict(per_query), "name": name} for s, name in zip(scores, names, strict=True)]
@@ -76,16 +77,16 @@ def evaluate(
     emit(_table(scores, names, per_query, bool(labels), format_for(format, output)), data, format, output)
     if per_query and scores[0].settings and format_for(format, output) == "csv":
         print_message(f"Measured with {scores[0].settings}.")
-    coverage = {name: each.coverage for name, each in zip(names, scores, strict=True)}
+    coverage = {name: run_scores.coverage for name, run_scores in zip(names, scores, strict=True)}
     if len(coverage) == 1:
         print_message(f"{names[0]}: {scores[0].coverage}")
     else:
         print_messages(coverage_lines(coverage))
-        shares = {name: each.unjudged / each.documents for name, each in coverage.items() if each.documents}
+        shares = {name: covered.unjudged / covered.documents for name, covered in coverage.items() if covered.documents}
         print_messages([unjudged_line(shares, "retrieved documents")] if any(shares.values()) else [])
     if labels:
-        for name, each in zip(names, scores, strict=True):
-            print_messages(f"{name}: {about}." for about in cast("PredictedScores", each).about)
+        for name, run_scores in zip(names, scores, strict=True):
+            print_messages(f"{name}: {about}." for about in cast("PredictedScores", run_scores).about)
     refuse_unmatched(coverage)
 
 
@@ -98,21 +99,21 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: b
     settings = f"Measured with {first.settings}." if first.settings else ""
     rows: list[list[Cell]] = []
     if per_query and predicted:
-        rows = [[name, *row] for name, each in zip(names, scores, strict=True) for row in each.per_query.rows()]
+        rows = [[name, *row] for name, of_run in zip(names, scores, strict=True) for row in of_run.per_query.rows()]
         return Table(["run", *first.per_query.columns], rows, note=settings)
     if per_query:
-        for name, each in zip(names, scores, strict=True):
-            rows += ([name, query, *row] for query, row in zip(each.queries, each.matrix.T.tolist(), strict=True))
+        for name, of_run in zip(names, scores, strict=True):
+            rows += ([name, query, *row] for query, row in zip(of_run.queries, of_run.matrix.T.tolist(), strict=True))
         return Table(["run", "query_id", *labels.values()], rows, note=settings)
     if format != "csv" and len(scores) > 1:
-        rows = [[name, *_with_intervals(each)] for name, each in zip(names, scores, strict=True)]
+        rows = [[name, *_with_intervals(of_run)] for name, of_run in zip(names, scores, strict=True)]
         return Table(["run", *labels.values()], rows, note=settings)
-    for name, each in zip(names, scores, strict=True):
-        intervals = each.intervals()
-        for key, mean in each.means.items():
+    for name, of_run in zip(names, scores, strict=True):
+        intervals = of_run.intervals()
+        for key, mean in of_run.means.items():
             low, high = intervals[key] or (None, None)
-            counted = sum(value == value for value in each.values(key).tolist())
-            rows.append([name, labels[key], _count(mean, each.measures[key]), low, high, counted])
+            counted = sum(not isnan(value) for value in of_run.values(key).tolist())
+            rows.append([name, labels[key], _count(mean, of_run.measures[key]), low, high, counted])
     columns = ["run", "measure", "value", "low", "high", "queries"]
     if format == "csv" and first.settings:
         return Table([*columns, "settings"], [[*row, first.settings] for row in rows])
@@ -124,8 +125,8 @@ def _with_intervals(scores: Scores) -> list[Cell]:
     cells: list[Cell] = []
     for key, interval in scores.intervals().items():
         mean = _count(scores.means[key], scores.measures[key])
-        known = isinstance(mean, float) and interval is not None and interval[0] == interval[0]
-        cells.append(f"{mean:.4f} [{interval[0]:.4f}, {interval[1]:.4f}]" if known and interval else mean)
+        has_interval = isinstance(mean, float) and interval is not None and not isnan(interval[0])
+        cells.append(f"{mean:.4f} [{interval[0]:.4f}, {interval[1]:.4f}]" if has_interval and interval else mean)
     return cells
 
 

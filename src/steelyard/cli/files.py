@@ -96,21 +96,21 @@ def validate(
     exit code is 2 if a file or dataset cannot be used.
     """
     names = args.file_columns(columns)
-    found = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
+    checks = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
     if format_for(format, output) == "table" and not is_page(output):
-        write_prose("\n".join(text for text, _, _ in found), output)
+        write_prose("\n".join(text for text, _, _ in checks), output)
     else:
         rows = [
             [path, severity, text]
-            for path, (_, findings, _) in zip(paths, found, strict=True)
+            for path, (_, findings, _) in zip(paths, checks, strict=True)
             for severity, text in findings
         ]
         data = [
             {"path": path, "ok": ok, "findings": [{"severity": s, "text": t} for s, t in findings]}
-            for path, (_, findings, ok) in zip(paths, found, strict=True)
+            for path, (_, findings, ok) in zip(paths, checks, strict=True)
         ]
         emit(Table(["path", "severity", "finding"], rows), data, format, output)
-    return 0 if all(ok for _, _, ok in found) else WRONG_INPUT
+    return 0 if all(ok for _, _, ok in checks) else WRONG_INPUT
 
 
 def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, list[tuple[str, str]], bool]:
@@ -130,7 +130,7 @@ def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, l
             return f"{path}: not readable\n  error: {error}", [("error", str(error))], False
         findings = validate_dataset(dataset)
         rows: list[tuple[str, str]] = [(finding.severity, str(finding)) for finding in findings]
-        text = "\n".join([f"{path}: {dataset}", *(f"  {line}" for _, each in rows for line in each.split("\n"))])
+        text = "\n".join([f"{path}: {dataset}", *(f"  {line}" for _, message in rows for line in message.split("\n"))])
         return text, rows, all(finding.severity != "error" for finding in findings)
     checked = validate_file(Path(path), kind=kind, columns=columns)  # type: ignore[arg-type]
     return str(checked), [(finding.severity, finding.text) for finding in checked.findings], checked.ok

@@ -90,7 +90,7 @@ def gate(
     undecided: a warning, or with --strict exit code 1.
     """
     all_rules: list[str | Rule] = [
-        each for text in rule or [] for each in (read_rules(text[1:]) if text.startswith("@") else [text])
+        condition for text in rule or [] for condition in (read_rules(text[1:]) if text.startswith("@") else [text])
     ]
     changes = [change for change in allow or [] if not change.startswith("failed=")]
     failed = [_number(change) for change in allow or [] if change not in changes]

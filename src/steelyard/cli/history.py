@@ -71,11 +71,11 @@ def _known_queries(file: Path, page: Path) -> dict[str, KnownQueries]:
     from steelyard.benchmark.folder import read_queries
     from steelyard.report.page.shell import page_link
 
-    known: dict[str, KnownQueries] = {}
-    for found in sorted(chain.from_iterable(file.parent.glob(f"{depth}result.json") for depth in ("*/", "*/*/"))):
+    by_fingerprint: dict[str, KnownQueries] = {}
+    for result_file in sorted(chain.from_iterable(file.parent.glob(f"{depth}result.json") for depth in ("*/", "*/*/"))):
         with suppress(OSError, ValueError, LookupError, TypeError):
-            record, folder = json.loads(read_bytes(found)), found.parent
+            record, folder = json.loads(read_bytes(result_file)), result_file.parent
             if (folder / record["settings"]["history"]).resolve() == file.resolve():
                 link = page_link(folder / "report.html", page.parent)
-                known[str(record["dataset"]["fingerprint"])] = read_queries(folder)[0], link
-    return known
+                by_fingerprint[str(record["dataset"]["fingerprint"])] = read_queries(folder)[0], link
+    return by_fingerprint

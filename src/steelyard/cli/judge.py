@@ -161,7 +161,7 @@ def judge(
         from steelyard.judging.client import Endpoint
         from steelyard.judging.model import ModelJudge
 
-        made = ModelJudge(
+        model_judge = ModelJudge(
             Endpoint(endpoint, str(model), os.environ.get(api_key_env, ""), timeout),
             prompt,
             name=judge,
@@ -172,7 +172,7 @@ def judge(
             repeat=repeat,
             retry=retry,
         )
-        _judge_by_model(made, read, texts, output, plan)
+        _judge_by_model(model_judge, read, texts, output, plan)
     elif html is not None:
         from steelyard.judging.page import html as write_page
 
@@ -238,25 +238,25 @@ def share_of(text: str) -> float:
     return share
 
 
-def _judge_by_model(made: ModelJudge, pool: Pool, dataset: Dataset, output: Path, plan: bool) -> None:
+def _judge_by_model(model_judge: ModelJudge, pool: Pool, dataset: Dataset, output: Path, plan: bool) -> None:
     """Ask the model what is not answered yet, and report what it took."""
     from steelyard.judging.model import open_judgments
 
-    questions = made.questions(pool, dataset)
-    print_message(f"{made.plan(questions)}.")
-    print_messages(f"{note}." for note in made.notes())
+    questions = model_judge.questions(pool, dataset)
+    print_message(f"{model_judge.plan(questions)}.")
+    print_messages(f"{note}." for note in model_judge.notes())
     if plan:
         return
     judgments = open_judgments(output)
-    print_messages(f"{each}." for each in judgments.notes)
+    print_messages(f"{note}." for note in judgments.notes)
     with progress_bar() as progress:
-        stopped = made.judge(
+        stopped = model_judge.judge(
             questions, judgments, lambda done, total, tokens: progress(f"judging, {tokens:,} tokens", done, total)
         )
     without = [line for line in judgments.current if line.grade is None]
     print_message(
         f"{counted(len(judgments), 'judgment')} in {output}, {len(without):,} of them without a grade; "
-        f"{counted(made.requests, 'request')}, {made.tokens:,} tokens."
+        f"{counted(model_judge.requests, 'request')}, {model_judge.tokens:,} tokens."
     )
     for line in without[:_SHOWN]:
         reason = shortened(str(line.more.get("reason") or "no reason"), _WIDE)

@@ -33,13 +33,13 @@ def explain(
       steelyard explain nDCG@10 --dialect autorag
     """
     if measure is not None:
-        found = explain_measure(measure, dialect)
+        explanation = explain_measure(measure, dialect)
         if format_for(format, output) == "table":
-            write_prose(str(found), output)
+            write_prose(str(explanation), output)
         else:
-            parts = {part: [each] if isinstance(each, str) else each for part, each in found.parts.items()}
+            parts = {part: [value] if isinstance(value, str) else value for part, value in explanation.parts.items()}
             rows: Sequence[Sequence[Cell]] = [[part, text] for part, texts in parts.items() for text in texts if text]
-            emit(Table(["part", "text"], rows), found.parts, format, output)
+            emit(Table(["part", "text"], rows), explanation.parts, format, output)
         return
     chosen = dialect_of(dialect)
     table = Table(["name", "measure"], [[name, definition] for name, definition in chosen.names.items()])
@@ -75,18 +75,18 @@ def list(
     The formats other than table have more columns, as the settings of every
     retriever with their defaults.
     """
-    found = _LISTS[what]()
-    if name is not None and name not in found:
-        expected = f"expected one of {', '.join(found)}.{did_you_mean(name, found)}"
+    listing = _LISTS[what]()
+    if name is not None and name not in listing:
+        expected = f"expected one of {', '.join(listing)}.{did_you_mean(name, listing)}"
         raise UsageError(f"unknown {what.removesuffix('s')} {name!r}; {expected}")
     as_table = format_for(format, output) == "table"
     if name is not None and as_table and what == "retrievers":
-        write_prose(str(found[name]), output)
+        write_prose(str(listing[name]), output)
         return
-    rows = [row for row in found.rows if name in (None, row[0])]
-    data = [dict(zip(found.columns, row, strict=True)) for row in rows]
+    rows = [row for row in listing.rows if name in (None, row[0])]
+    data = [dict(zip(listing.columns, row, strict=True)) for row in rows]
     # The settings of retrievers (the third column) are too long for a terminal.
     brief = [0, 1, 3] if what == "retrievers" else [0, 1]
-    shown = brief if name is None and as_table else range(len(found.columns))
-    table = Table([found.columns[place] for place in shown], [[row[place] for place in shown] for row in rows])
+    shown = brief if name is None and as_table else range(len(listing.columns))
+    table = Table([listing.columns[place] for place in shown], [[row[place] for place in shown] for row in rows])
     emit(table, data, format, output)

@@ -53,7 +53,7 @@ def pool(
     names = args.run_names([run.name for run in read], runs)
     if pair is not None and len(pair) != 2:
         raise UsageError(f"--set pair is {','.join(pair)!r}; expected two names, as in bm25,dense.")
-    made = pooled(
+    new_pool = pooled(
         dict(zip(names, read, strict=True)),
         qrels,
         depth=depth,
@@ -69,10 +69,10 @@ def pool(
         from steelyard.io.datasets import dataset_named
         from steelyard.judging.pool import check_texts
 
-        check_texts(made.pairs, dataset_named(dataset, judged=False))
-    made.write(output)
-    print_message(f"{made}. Written to {output}.")
-    if strategy == "depth" and budget is not None and len(made.settings.runs) == 2:
+        check_texts(new_pool.pairs, dataset_named(dataset, judged=False))
+    new_pool.write(output)
+    print_message(f"{new_pool}. Written to {output}.")
+    if strategy == "depth" and budget is not None and len(new_pool.settings.runs) == 2:
         print_message(
             "The first documents of both runs come first. `--strategy pair` chooses those that can decide between the "
             "two."
@@ -139,17 +139,17 @@ def agreement(
     if len(named) < 2:
         raise InputError("agreement compares judges: give at least two, as in human=qrels.txt gpt=judgments.jsonl.")
     ranked = [run for run in runs or [] if run not in late]
-    found = compared(named, runs=ranked or None, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
-    _emit(found, found.remarks, format, output)
+    result = compared(named, runs=ranked or None, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
+    _emit(result, result.remarks, format, output)
 
 
-def _emit(found: Agreement | QuerySets, remarks: Sequence[str], format: Format, output: Path | None) -> None:
+def _emit(result: Agreement | QuerySets, remarks: Sequence[str], format: Format, output: Path | None) -> None:
     def show() -> None:
-        print_message(found.verdict)
-        print_tables(found.document().tables)
+        print_message(result.verdict)
+        print_tables(result.document().tables)
         print_messages(remarks)
 
-    emit_result(found, format, output, show)
+    emit_result(result, format, output, show)
 
 
 def _judge(text: str) -> tuple[str, Path]:

@@ -60,9 +60,9 @@ def questions(
     from steelyard.judging.drafts import check_folder
 
     check_folder(output)
-    made = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
+    model_client = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
     try:
-        drafting = Drafting(corpus, made, n, shares_of(kinds), like, critic, by, seed)
+        drafting = Drafting(corpus, model_client, n, shares_of(kinds), like, critic, by, seed)
         print_message(f"{drafting.plan()}.")
         if drafting.second_requests:
             print_message(f"Then at most {counted(drafting.second_requests, 'request')} more, to check drafts.")
@@ -73,7 +73,7 @@ def questions(
                 lambda done, total, tokens: progress(f"drafting, {tokens:,} tokens", done, total), progress
             )
     finally:
-        made.cache.close()
+        model_client.cache.close()
     drafts = drafts.write(output)
     print_message(drafts.verdict)
     print_tables(drafts.document().tables)

@@ -87,7 +87,7 @@ def measured_column(comparison: Comparison, measure: str | None) -> tuple[ScoreT
     if measure is None:
         return columns[0]
     labels = {label(column.key, table.k): (table, column) for table, column in columns}
-    by_case = {name.lower(): found for name, found in labels.items()}
+    by_case = {name.lower(): pair for name, pair in labels.items()}
     if measure.lower() in by_case:
         return by_case[measure.lower()]
     try:
@@ -114,9 +114,9 @@ def dataset_values(
     verdicts = {(pair.run, pair.baseline): pair.verdict for pair in pairs}
     verdicts |= {(pair.baseline, pair.run): reverse(pair.verdict) for pair in pairs}
     others = {
-        label(other.key, each.k): {row.run: row.means[other.key] for row in board if row.k == each.k}
-        for each in comparison.score_tables
-        for other in each.columns
+        label(other.key, score_table.k): {row.run: row.means[other.key] for row in board if row.k == score_table.k}
+        for score_table in comparison.score_tables
+        for other in score_table.columns
         if other is not column
     }
     apart = column.timed and not all(table.comparable(column, i, j) for i, j in combinations(range(len(table.runs)), 2))
@@ -206,17 +206,17 @@ class AcrossData:
     @property
     def names(self) -> tuple[str, ...]:
         """The datasets."""
-        return tuple(each.name for each in self.datasets)
+        return tuple(dataset.name for dataset in self.datasets)
 
     @cached_property
     def runs(self) -> tuple[str, ...]:
         """The runs, in the order in which they occur."""
-        return tuple(dict.fromkeys(run for each in self.datasets for run in each.means))
+        return tuple(dict.fromkeys(run for dataset in self.datasets for run in dataset.means))
 
     @cached_property
     def values(self) -> Floats:
         """The mean of every run on every dataset, runs x datasets; NaN where it was not measured."""
-        return np.array([[each.means.get(run, math.nan) for each in self.datasets] for run in self.runs])
+        return np.array([[dataset.means.get(run, math.nan) for dataset in self.datasets] for run in self.runs])
 
     @cached_property
     def _sign(self) -> float:
@@ -299,13 +299,13 @@ class AcrossData:
             dict(zip(members, tests.run_intervals, strict=True)) if tests is not None and whole else {}
             for tests, members in self._tests.values()
         )
-        letters, like_letters = (self._letters(*each) for each in self._tests.values())
+        letters, like_letters = (self._letters(*test) for test in self._tests.values())
         rows = []
         for run in self.order:
             absent = tuple(name for name, value in zip(self.names, self.values[run], strict=True) if math.isnan(value))
             refused = bool(absent) and self.missing == "refuse"
-            measured = [each for each in self.datasets if self.runs[run] in each.means]
-            by_query = [each.per_query[self.runs[run]] for each in measured if self.runs[run] in each.per_query]
+            measured = [dataset for dataset in self.datasets if self.runs[run] in dataset.means]
+            by_query = [values.per_query[self.runs[run]] for values in measured if self.runs[run] in values.per_query]
             whole_micro = not refused and len(by_query) == len(measured)
             rows.append(
                 AcrossRow(
@@ -321,7 +321,7 @@ class AcrossData:
                     group=letters[run],
                     like_group=like_letters[run],
                     values=dict(zip(self.names, self.values[run].tolist(), strict=True)),
-                    intervals={each.name: each.intervals.get(self.runs[run]) for each in self.datasets},
+                    intervals={dataset.name: dataset.intervals.get(self.runs[run]) for dataset in self.datasets},
                     missing=absent,
                 )
             )
@@ -334,8 +334,8 @@ class AcrossData:
         p = np.ones((len(members), len(members)))
         for (i, j), value in zip(tests.pairs, tests.p, strict=True):
             p[i, j] = p[j, i] = value
-        found = groups_of(self._sign * self._shared_means[list(members)], p, self.alpha)
-        letters = dict(zip(members, found, strict=True))
+        groups = groups_of(self._sign * self._shared_means[list(members)], p, self.alpha)
+        letters = dict(zip(members, groups, strict=True))
         return [letters.get(run, "") for run in range(len(self.runs))]
 
     @cached_property
@@ -348,15 +348,15 @@ class AcrossData:
     def tested_pairs(self) -> tuple[AcrossPair, ...]:
         """Every two runs that have a macro mean, the better first."""
         ranked = [run for run in self.order if not math.isnan(self.macro[run])]
-        found = {}
+        outcomes = {}
         for name, (tests, members) in self._tests.items():
             if tests is None:
                 continue
             pairs = zip(tests.pairs, tests.differences, tests.p, tests.intervals, strict=True)
             for (i, j), difference, p, (low, high) in pairs:
                 verdict = self._verdict(difference, p, low, high)
-                found[name, members[i], members[j]] = Outcome(p, low, high, verdict, tests.reason)
-                found[name, members[j], members[i]] = Outcome(p, -high, -low, reverse(verdict), tests.reason)
+                outcomes[name, members[i], members[j]] = Outcome(p, low, high, verdict, tests.reason)
+                outcomes[name, members[j], members[i]] = Outcome(p, -high, -low, reverse(verdict), tests.reason)
         runs, ranks = self.compared[0], self.friedman
         by_rank = zip(ranks.pairs, ranks.nemenyi, strict=True) if ranks is not None else ()
         nemenyi = {frozenset((runs[i], runs[j])): p for (i, j), p in by_rank}
@@ -365,12 +365,12 @@ class AcrossData:
                 run=self.runs[one],
                 baseline=self.runs[other],
                 difference=float(self._shared_means[one] - self._shared_means[other]),
-                these=found.get((THESE, one, other)) or self._no_test(THESE, one, other),
-                like_these=found.get((LIKE_THESE, one, other)) or self._no_test(LIKE_THESE, one, other),
+                these=outcomes.get((THESE, one, other)) or self._no_test(THESE, one, other),
+                like_these=outcomes.get((LIKE_THESE, one, other)) or self._no_test(LIKE_THESE, one, other),
                 nemenyi=nemenyi.get(frozenset((one, other)), math.nan),
                 datasets={
-                    each.name: each.verdicts.get((self.runs[one], self.runs[other]), "not tested")
-                    for each in self.datasets
+                    dataset.name: dataset.verdicts.get((self.runs[one], self.runs[other]), "not tested")
+                    for dataset in self.datasets
                 },
             )
             for one, other in combinations(ranked, 2)
@@ -421,7 +421,7 @@ class AcrossData:
         if tests is None or not tests.without:
             return (), ()
         rank = {run: place for place, run in enumerate(self.order)}
-        found, every = [], []
+        deciding, every = [], []
         for number, ((i, j), p) in enumerate(zip(tests.pairs, tests.p, strict=True)):
             if not p < self.alpha:
                 continue
@@ -433,10 +433,10 @@ class AcrossData:
             for at, place in enumerate(places):
                 name = self.names[place]
                 if float(np.delete(gaps, at).sum()) * float(gaps.sum()) < 0:
-                    found.append((self.runs[one], self.runs[other], name, "reversed"))
+                    deciding.append((self.runs[one], self.runs[other], name, "reversed"))
                 elif lost[at] and not all(lost):
-                    found.append((self.runs[one], self.runs[other], name, "not significant"))
-        return tuple(found), tuple(every)
+                    deciding.append((self.runs[one], self.runs[other], name, "not significant"))
+        return tuple(deciding), tuple(every)
 
     @cached_property
     def leaders_without(self) -> dict[str, str]:
@@ -453,23 +453,23 @@ class AcrossData:
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """Missing datasets, few datasets, and results that depend on one dataset."""
-        found, places, skipped = list(self.input_notes), self.compared[1], self.missing == "skip"
+        notes, places, skipped = list(self.input_notes), self.compared[1], self.missing == "skip"
         absent = [(row.run, row.missing) for row in self.rows if row.missing]
         if absent:
-            found.append(note("across-missing", runs=absent, skipped=skipped))
+            notes.append(note("across-missing", runs=absent, skipped=skipped))
         if absent and skipped:
             shared = [self.names[place] for place in places]
-            found.append(note("across-shared-datasets", shared=shared, datasets=len(self.datasets)))
+            notes.append(note("across-shared-datasets", shared=shared, datasets=len(self.datasets)))
         if self.like_these is not None and smallest_dataset_p(len(places)) * 2 >= self.alpha:
-            found.append(note("across-few-datasets", datasets=len(places), alpha=self.alpha))
+            notes.append(note("across-few-datasets", datasets=len(places), alpha=self.alpha))
         tied = {row.run for row in self.rows if set(row.group) & set(self.rows[0].group)}
         others = [(name, run) for name, run in self.leaders_without.items() if run not in tied]
         if others:
-            found.append(note("across-leader-depends", leader=self.rows[0].run, without=others))
+            notes.append(note("across-leader-depends", leader=self.rows[0].run, without=others))
         if self.deciding:
-            found.append(note("across-one-dataset-decides", pairs=self.deciding))
+            notes.append(note("across-one-dataset-decides", pairs=self.deciding))
         if self.need_every:
-            found.append(note("across-every-dataset-needed", pairs=self.need_every))
+            notes.append(note("across-every-dataset-needed", pairs=self.need_every))
         opposite = [
             (pair.run, pair.baseline, pair.these.verdict, name)
             for pair in self.tested_pairs
@@ -477,8 +477,8 @@ class AcrossData:
             if {pair.these.verdict, verdict} == {"better", "worse"}
         ]
         if opposite:
-            found.append(note("across-opposite", pairs=opposite))
-        return tuple(found)
+            notes.append(note("across-opposite", pairs=opposite))
+        return tuple(notes)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -572,13 +572,13 @@ class Across(Documented, AcrossData):
             "steelyard": __version__,
             "datasets": list(self.names),
             **{name: getattr(self, name) for name in ("measure", "missing", "borda_rule", "alpha", "seed")},
-            "queries": {each.name: each.queries for each in self.datasets},
+            "queries": {dataset.name: dataset.queries for dataset in self.datasets},
             "verdict": self.verdict,
             "table": plain_values(rows),
             "pairs": plain_values([asdict(pair) for pair in self.tested_pairs]),
             "friedman": None if ranks is None else plain_values({name: getattr(ranks, name) for name in of_ranks}),
             "methods": {name: test.method for name, test in tests.items() if test is not None},
-            "notes": [each.to_dict() for each in self.notes],
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def data_table(self) -> Table:

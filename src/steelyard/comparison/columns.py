@@ -202,13 +202,13 @@ def _bound(place: int, comparison: ComparisonData, row: LeaderboardRow) -> float
 
 
 def _json_shares(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, float] | None:
-    known = comparison.judged.get((row.run, row.k))
-    return None if known is None else dict(known.shares)
+    judged = comparison.judged.get((row.run, row.k))
+    return None if judged is None else dict(judged.shares)
 
 
 def _json_bounds(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, list[float] | None] | None:
-    known = comparison.judged.get((row.run, row.k))
-    return None if known is None else {comparison.keys[0]: None if known.bounds is None else list(known.bounds)}
+    judged = comparison.judged.get((row.run, row.k))
+    return None if judged is None else {comparison.keys[0]: None if judged.bounds is None else list(judged.bounds)}
 
 
 # The declarations
@@ -237,7 +237,7 @@ COLUMNS: list[BoardColumn | Callable[[ComparisonData], Iterable[BoardColumn]]] =
     ),
     BoardColumn("k", lambda _, row: row.k, forms=("json",)),
     BoardColumn(COMPOSITE, lambda _, row: row.means.get(COMPOSITE), forms=("json",)),
-    lambda c: [_measure_column(each, c.dialect) for each in c.score_tables[0].columns],
+    lambda c: [_measure_column(column, c.dialect) for column in c.score_tables[0].columns],
     BoardColumn("ranks", _rank_interval, forms=("table",)),
     BoardColumn("group", lambda _, row: row.group, forms=("table",)),
     BoardColumn(

@@ -262,35 +262,35 @@ def evaluate_runs(
     if not evaluated:
         raise InputError("no run to compare; expected at least one.")
     sources, lists, scores = zip(*evaluated, strict=True)
-    names = distinct_names([each.name for each in scores], sources)
-    coverage = {name: each.coverage for name, each in zip(names, scores, strict=True)}
+    names = distinct_names([run_scores.name for run_scores in scores], sources)
+    coverage = {name: run_scores.coverage for name, run_scores in zip(names, scores, strict=True)}
     if unmatched == "error":
         refuse_unmatched(coverage)
     reasons = {name: (unmeasured or {}).get(name) or not_measured(coverage[name]) for name in names}
     measured = [name for name in names if reasons[name] is None]
-    kept = [each for name, each in zip(names, scores, strict=True) if name in measured]
+    kept = [run_scores for name, run_scores in zip(names, scores, strict=True) if name in measured]
     # The values of all runs on the queries that any of them has, NaN where a run lacks one.
-    present = {query for each in kept for query in each.queries}
+    present = {query for run_scores in kept for query in run_scores.queries}
     query_ids = tuple(query for query in judged.queries if query in present)
     place = {query: number for number, query in enumerate(query_ids)}
     values = np.full((len(kept), len(parsed), len(query_ids)), np.nan)
-    for number, each in enumerate(kept):
-        values[number][:, [place[query] for query in each.queries]] = each.matrix
-    made = []
+    for number, run_scores in enumerate(kept):
+        values[number][:, [place[query] for query in run_scores.queries]] = run_scores.matrix
+    table_pairs = []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
         whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block, sessions or {})
-        made.append(whole.with_composite(list(shown), weights))
-    tables, components = zip(*made, strict=True)
+        table_pairs.append(whole.with_composite(list(shown), weights))
+    tables, components = zip(*table_pairs, strict=True)
     # Measures with their own cutoff are the same in the rows of every `at`.
-    own = [key for key in shown if any(k and parsed[k, key].cutoff not in (None, k) for k in cutoffs)]
+    own_cutoff = [key for key in shown if any(k and parsed[k, key].cutoff not in (None, k) for k in cutoffs)]
     return EvaluatedRuns(
         tables=tables,
         components=components,
         weights=weights,
         unmeasured={name: reason for name, reason in reasons.items() if reason is not None},
         coverage=coverage,
-        notes=(note("measures-with-own-cutoff", measures=own),) if own else (),
+        notes=(note("measures-with-own-cutoff", measures=own_cutoff),) if own_cutoff else (),
         dialect=dialect.name,
         source=Source(judged, dict(zip(names, sources, strict=True)), dict(zip(names, lists, strict=True))),
     )

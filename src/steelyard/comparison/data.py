@@ -102,11 +102,11 @@ class Claims:
     def every(self, key: str, k: int | None = None) -> list[Pair]:
         """Every two runs on a measure, the higher-ranked first; a pair with the baseline has it second."""
         if (key, k) not in self._every:
-            table, order = next(each for each in zip(self.tables, self.orders, strict=True) if each[0].k == k)
-            known = {pair.names: pair for pair in self.asked if (pair.measure, pair.k) == (key, k)}
+            table, order = next(ranked for ranked in zip(self.tables, self.orders, strict=True) if ranked[0].k == k)
+            pairs = {pair.names: pair for pair in self.asked if (pair.measure, pair.k) == (key, k)}
             tests = [PairTest(table, table.columns[table.column(key)], *both) for both in combinations(order, 2)]
-            known |= {pair.names: pair for pair in self._decided([each for each in tests if each.names not in known])}
-            self._every[key, k] = [known[each.names] for each in tests]
+            pairs |= {pair.names: pair for pair in self._decided([test for test in tests if test.names not in pairs])}
+            self._every[key, k] = [pairs[test.names] for test in tests]
         return self._every[key, k]
 
     def _decided(self, tests: Sequence[PairTest]) -> list[Pair]:

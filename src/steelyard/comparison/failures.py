@@ -82,8 +82,8 @@ def failures_of(a: Alignment, cutoff: int, level: float | None = None) -> RunFai
         | PARTLY * ((retrieved > 0) & (retrieved < np.minimum(total, cutoff)))
     )
     rank = np.where(np.isfinite(first), first, 0)
-    first_rank, found, relevant_total = (np.minimum(each, 65535).astype(np.int64) for each in (rank, retrieved, total))
-    return RunFailures(a, failures.astype(np.int64), first_rank, found, relevant_total, level)
+    first_rank, hits, relevant_total = (np.minimum(array, 65535).astype(np.int64) for array in (rank, retrieved, total))
+    return RunFailures(a, failures.astype(np.int64), first_rank, hits, relevant_total, level)
 
 
 def places_of(failures: Sequence[RunFailures], names: Sequence[str]) -> Ints:

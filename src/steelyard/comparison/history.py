@@ -132,10 +132,10 @@ class HistoryData:
     @cached_property
     def by_dataset(self) -> dict[str, list[Point]]:
         """The points of every dataset."""
-        found: dict[str, list[Point]] = {}
+        groups: dict[str, list[Point]] = {}
         for point in self.points:
-            found.setdefault(str(point.record["dataset"]), []).append(point)
-        return found
+            groups.setdefault(str(point.record["dataset"]), []).append(point)
+        return groups
 
     @cached_property
     @uncollected()
@@ -146,7 +146,7 @@ class HistoryData:
         for dataset, points in self.by_dataset.items():
             by_run = _series(points, measures)
             for measure in measures:
-                series = {run: found[measure] for run, found in by_run.items() if found[measure].points}
+                series = {run: by_measure[measure] for run, by_measure in by_run.items() if by_measure[measure].points}
                 lines |= _lines(series, dataset, measure, self.alpha)
         return lines
 
@@ -209,13 +209,13 @@ class HistoryData:
         points = [point for point in self.points if dataset in (None, point.record["dataset"])]
         if name in ("first", "last"):
             return points[0 if name == "first" else -1]
-        found = [point for point in points if name and str(point.record.get("commit") or "").startswith(name)]
-        if not found:
-            known = list(dict.fromkeys(point.label for point in points))
+        matches = [point for point in points if name and str(point.record.get("commit") or "").startswith(name)]
+        if not matches:
+            labels = list(dict.fromkeys(point.label for point in points))
             raise InputError(
-                f"there is no commit {name!r} in the history; it has {listed(known[-6:])}.{did_you_mean(name, known)}"
+                f"there is no commit {name!r} in the history; it has {listed(labels[-6:])}.{did_you_mean(name, labels)}"
             )
-        return found[-1]
+        return matches[-1]
 
     def movers(
         self,
@@ -235,8 +235,8 @@ class HistoryData:
         run = run or next(iter(other.record["runs"]))
         measure = measure or self.measures[0]
         if measure not in self.measures:
-            known = f"{', '.join(self.measures)}.{did_you_mean(measure, self.measures)}"
-            raise MeasureError(f"{measure!r} is not in the history, which has {known}")
+            listing = f"{', '.join(self.measures)}.{did_you_mean(measure, self.measures)}"
+            raise MeasureError(f"{measure!r} is not in the history, which has {listing}")
         for point in (one, other):
             if not point.values(run, measure):
                 raise InputError(f"run {run!r} has no values of {measure} at {point.label}.")
@@ -422,8 +422,8 @@ def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure
         values = _matrix(rows)
     else:
         by_query = [point.values(run, measure) for point in points]
-        shared = [query for query in by_query[-1] if all(query in each for each in by_query)]
-        values = np.array([[each[query] for query in shared] for each in by_query]).reshape(len(points), -1)
+        shared = [query for query in by_query[-1] if all(query in scores for scores in by_query)]
+        values = np.array([[scores[query] for query in shared] for scores in by_query]).reshape(len(points), -1)
     gaps = sign * (values[:-1] - values[-1])
     gap = gaps[points.index(best)]
     if np.isnan(gap).all():

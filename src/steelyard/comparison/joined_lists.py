@@ -131,20 +131,20 @@ def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
 
     def merged(values: NDArray[_Number], others: NDArray[_Number]) -> NDArray[_Number]:
         """The values of the two parts at their places."""
-        made: NDArray[Any] = np.empty(len(query) + len(other), dtype=values.dtype)
-        made[place], made[place_other] = values, others
-        return made
+        column: NDArray[Any] = np.empty(len(query) + len(other), dtype=values.dtype)
+        column[place], column[place_other] = values, others
+        return column
 
     in_one = merged(one.rank[first].astype(float), np.full(len(rest), np.inf))
     in_two = merged(rank_b[first], two.rank[rest].astype(float))
     grade = merged(one.grade[first], two.grade[rest])
-    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)])
+    lengths = np.array([np.bincount(lists.query, minlength=size) for lists in (one, two)])
     return JoinedLists(PairedLists(merged(query, other), np.array([in_one, in_two]), grade, lengths), shared)
 
 
 def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     """The same by a join of the frames."""
-    frames = [each.frame.with_columns(grade=pl.Series(each.grade).fill_nan(None)) for each in (one, two)]
+    frames = [lists.frame.with_columns(grade=pl.Series(lists.grade).fill_nan(None)) for lists in (one, two)]
     both = frames[0].join(frames[1], on=["query", "doc_id"], how="full", coalesce=True, suffix="_b")
     both = both.with_columns(grade=pl.coalesce("grade", "grade_b")).sort("query", "rank", "rank_b")
     unjudged_in_both = pl.col("grade").is_null() & pl.col("rank").is_not_null() & pl.col("rank_b").is_not_null()
@@ -153,7 +153,7 @@ def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     first = both.filter((pl.col("rank") <= MOST_RANKS) | (pl.col("rank_b") <= MOST_RANKS))
     ranks = [first[name].cast(float).fill_null(float("inf")).to_numpy() for name in ("rank", "rank_b")]
     query, grade = first["query"].to_numpy().astype(np.int64), first["grade"].fill_null(float("nan")).to_numpy()
-    lengths = np.array([np.bincount(each.query, minlength=size) for each in (one, two)])
+    lengths = np.array([np.bincount(lists.query, minlength=size) for lists in (one, two)])
     return JoinedLists(PairedLists(query, np.array(ranks), grade, lengths), shared)
 
 

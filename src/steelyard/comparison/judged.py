@@ -170,7 +170,7 @@ class JudgedDocuments:
         Where every other run is judged to that depth too, the qrels favour none of them, whoever made them. Of several
         depths the smallest explains the qrels: a similar run has the same documents further down.
         """
-        found = {}
+        edges = {}
         level = self.options.rel if self.options.rel is not None else 1.0
         for name, a in self.alignments.items():
             kept = a.grade >= 0
@@ -181,9 +181,9 @@ class JudgedDocuments:
             others = [other for run, other in self.alignments.items() if run != name]
             first = [(np.sum(b.rank <= edge.depth), np.minimum(b.retrieved, edge.depth).sum()) for b in others]
             if not others or any(judged_there != returned for judged_there, returned in first):
-                found[name] = edge
-        smallest = min((edge.depth for edge in found.values()), default=0)
-        return {name: edge for name, edge in found.items() if edge.depth == smallest}
+                edges[name] = edge
+        smallest = min((edge.depth for edge in edges.values()), default=0)
+        return {name: edge for name, edge in edges.items() if edge.depth == smallest}
 
     @cached_property
     def relevant_only(self) -> bool:
@@ -236,10 +236,10 @@ class JudgedDocuments:
         total = sum(part.weight for part in parts)
         low = high = 0.0
         for part in parts:
-            found = _if_computable(partial(bounds, part.measure, self.alignments[run]))
-            if found is None:
+            part_bounds = _if_computable(partial(bounds, part.measure, self.alignments[run]))
+            if part_bounds is None:
                 return None
-            ends = found.where(kept).summary(part.measure)
+            ends = part_bounds.where(kept).summary(part.measure)
             least, most = (1 - ends[1], 1 - ends[0]) if part.inverted else ends
             low, high = low + part.weight / total * least, high + part.weight / total * most
         return low, high
@@ -251,7 +251,7 @@ class JudgedDocuments:
         baseline: str,
         kept: Bools,
         whole: bool,
-        decisive: Callable[[Conventions], bool] = lambda known: False,
+        decisive: Callable[[Conventions], bool] = lambda conventions: False,
     ) -> Conventions:
         """The conventions of a pair; the costly ones only where `whole`. `kept`: the queries that count.
 
@@ -259,46 +259,46 @@ class JudgedDocuments:
         there are, since a verdict must not depend on what else is compared.
         """
         share_run, share_base = self.share(parts, run), self.share(parts, baseline)
-        known = Conventions(share_run, share_base)
+        conventions = Conventions(share_run, share_base)
         if share_run is None or share_base is None or min(share_run, share_base) >= 1.0 or not whole:
-            return known
+            return conventions
         a, b = self.alignments[run], self.alignments[baseline]
         # In one order of the two runs, whatever they are called: the same pair has the same estimates.
         if (a.query.tobytes(), a.rank.tobytes()) > (b.query.tobytes(), b.rank.tobytes()):
-            reverse = self.conventions(parts, baseline, run, kept, whole, lambda known: decisive(known.negated()))
+            reverse = self.conventions(parts, baseline, run, kept, whole, lambda swapped: decisive(swapped.negated()))
             return reverse.negated()
         condensed = _if_computable(lambda: self._condensed(parts, run, baseline, kept))
         if condensed is not None:
-            known = replace(known, condensed=condensed.difference, condensed_p=condensed.p)
+            conventions = replace(conventions, condensed=condensed.difference, condensed_p=condensed.p)
         if self.options.unjudged == "remove":
-            return known
+            return conventions
         if int(a.retrieved.sum() + b.retrieved.sum()) > MOST_DOCUMENTS:
-            return replace(known, checked=not self.informative)
+            return replace(conventions, checked=not self.informative)
         cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
         depth = min(max(cutoffs), MOST_RANKS)
         size = len(self.qrels.judged.query_ids)
-        known = replace(known, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
+        conventions = replace(conventions, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
         imputed = None
-        if known.unjudged and self.judged_by_rank:
+        if conventions.unjudged and self.judged_by_rank:
             imputed = _if_computable(lambda: self._imputed(parts, a, b, self._lists_of(run, baseline), depth, kept))
         if imputed is not None:
-            known = replace(known, imputed=imputed.difference, imputed_p=imputed.p)
-            known = replace(known, imputed_low=imputed.low, imputed_high=imputed.high, drawn=imputed.drawn)
+            conventions = replace(conventions, imputed=imputed.difference, imputed_p=imputed.p)
+            conventions = replace(conventions, imputed_low=imputed.low, imputed_high=imputed.high, drawn=imputed.drawn)
         work = len(parts) * int(a.retrieved.sum() + b.retrieved.sum())
         if self.bounded + work <= MOST_BOUNDED:
             self.bounded += work
-        elif not decisive(known):
+        elif not decisive(conventions):
             self.without_bounds += 1
-            return known
+            return conventions
         ends = _if_computable(lambda: self._bounds(parts, a, b, self._lists_of(run, baseline).lists, kept))
         if ends is None:
-            return known
+            return conventions
         low, high = (float(np.nanmean(end)) for end in ends)
         p = None
         if low * high > 0:
             test = cast(PairedTest, self.test if self.test in RANK_TESTS else "t")
             p = max(result.p for result in paired_tests(np.array(ends), test))
-        return replace(known, bound_low=low, bound_high=high, bound_p=p)
+        return replace(conventions, bound_low=low, bound_high=high, bound_p=p)
 
     def _condensed(self, parts: Sequence[Part], run: str, baseline: str, kept: Bools) -> Estimate:
         """The difference with condensed lists."""
@@ -390,12 +390,12 @@ def _tested(parts: Sequence[Part], sides: Sequence[Floats], chosen: str) -> Esti
     return replace(test, difference=difference, low=low, high=high)
 
 
-def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
+def _combined(parts: Sequence[Part], part_values: Sequence[Floats]) -> Floats:
     """The value of a column: the measure's own, or the weighted mean of a composite's parts."""
     if len(parts) == 1 and not parts[0].inverted:
-        return found[0]
+        return part_values[0]
     total = sum(part.weight for part in parts)
-    values = [1 - value if part.inverted else value for part, value in zip(parts, found, strict=True)]
+    values = [1 - value if part.inverted else value for part, value in zip(parts, part_values, strict=True)]
     return np.asarray(sum(part.weight / total * value for part, value in zip(parts, values, strict=True)))
 
 
@@ -408,9 +408,9 @@ def parts_of(column: Column, components: ScoreTable | None, weights: Mapping[str
     """The measures of a column; none for a table of values of another tool."""
     if column.key == COMPOSITE and components is not None and weights:
         return [
-            Part(each.measure, weights[each.key], each.better == "less")
-            for each in components.columns
-            if each.measure is not None
+            Part(component.measure, weights[component.key], component.better == "less")
+            for component in components.columns
+            if component.measure is not None
         ]
     return [] if column.measure is None else [Part(column.measure)]
 
@@ -420,24 +420,24 @@ def with_conventions(
 ) -> list[Pair]:
     """The pairs of some tests with their judged shares and conventions, `undecided` where that applies."""
     place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
-    made = []
+    updated_pairs = []
     for pair, test in zip(pairs, tests, strict=True):
-        found = parts.get((pair.measure, pair.k))
-        if not found:
-            made.append(pair)
+        measure_parts = parts.get((pair.measure, pair.k))
+        if not measure_parts:
+            updated_pairs.append(pair)
             continue
         gap = test.gap
         kept = np.zeros(len(place), dtype=bool)
         kept[[place[query] for query in compress(test.table.queries, (~np.isnan(gap)).tolist())]] = True
         claimed = pair.verdict in ("better", "worse") or pair.equivalent is not None
 
-        def decisive(known: Conventions, pair: Pair = pair, gap: Floats = gap) -> bool:
+        def decisive(others: Conventions, pair: Pair = pair, gap: Floats = gap) -> bool:
             """Whether the pair is undecided without bounds, and no drawn grades have shown that bounds contain 0."""
-            if known.drawn is not None and known.drawn[0] <= 0 <= known.drawn[1]:
+            if others.drawn is not None and others.drawn[0] <= 0 <= others.drawn[1]:
                 return False
-            return _verdict(pair, by_test(plan.test, pair.p, pair.difference, known, gap), plan, judged) == "undecided"
+            return _verdict(pair, by_test(plan.test, pair.p, pair.difference, others, gap), plan, judged) == "undecided"
 
-        conventions = judged.conventions(found, pair.run, pair.baseline, kept, claimed, decisive)
+        conventions = judged.conventions(measure_parts, pair.run, pair.baseline, kept, claimed, decisive)
         conventions = by_test(plan.test, pair.p, pair.difference, conventions, gap)
         verdict = _verdict(pair, conventions, plan, judged)
         low, high, equivalent = conventions.imputed_low, conventions.imputed_high, pair.equivalent
@@ -448,8 +448,8 @@ def with_conventions(
         if verdict == "undecided":
             pair = replace(pair, stars="", sentence=UNDECIDED if conventions.checked else UNCHECKED)
         shown = {key: value for key, value in vars(conventions).items() if key not in ("bound_p", "drawn", "checked")}
-        made.append(replace(pair, verdict=verdict, equivalent=equivalent, **shown))
-    return made
+        updated_pairs.append(replace(pair, verdict=verdict, equivalent=equivalent, **shown))
+    return updated_pairs
 
 
 def by_test(test: str, p: float, difference: float, conventions: Conventions, gap: Floats) -> Conventions:
@@ -499,15 +499,15 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
         notes.append(note("differences-without-bounds", count=judged.without_bounds))
     if judged.edges:
         return notes
-    known = [(pair, pair.judged_run, pair.judged_baseline) for pair in pairs]
-    some_unjudged = any(share is not None and share < 1 for _, *both in known for share in both)
+    pair_shares = [(pair, pair.judged_run, pair.judged_baseline) for pair in pairs]
+    some_unjudged = any(share is not None and share < 1 for _, *both in pair_shares for share in both)
     if judged.relevant_only and some_unjudged:
         notes.append(note("relevant-documents-only"))
     elif some_unjudged and not judged.judged_by_rank:
         notes.append(note("documents-chosen"))
     elif not judged.relevant_only and not undecided:
-        shared = [(pair, one, other) for pair, one, other in known if one is not None and other is not None]
-        pair, one, other = max(shared, key=lambda each: abs(each[1] - each[2]), default=(None, 0.0, 0.0))
+        shared = [(pair, one, other) for pair, one, other in pair_shares if one is not None and other is not None]
+        pair, one, other = max(shared, key=lambda row: abs(row[1] - row[2]), default=(None, 0.0, 0.0))
         if pair is not None and abs(one - other) > 0.1:
             notes.append(note("judged-unevenly", **pair.named, shares=[one, other]))
     return notes
@@ -527,15 +527,15 @@ def judged_rows(
     """The judged shares and bounds of every run and cutoff; empty where they say nothing."""
     if not judged.informative:
         return {}
-    made = {}
+    rows = {}
     for table in tables:
         first = table.columns[0].key
         for run, row in zip(table.runs, table.compared(first), strict=True):
-            own = set(compress(table.queries, (~np.isnan(row)).tolist()))
-            kept = np.array([query in own for query in judged.qrels.judged.query_ids], dtype=bool)
-            shares = {each.key: judged.share(parts[each.key, table.k], run, kept) for each in table.columns}
-            known = {key: share for key, share in shares.items() if share is not None}
-            bounds = judged.value_bounds(parts[first, table.k], run, kept) if first in known else None
-            made[run, table.k] = RowJudged(known, bounds)
-    complete = all(share >= 1 for each in made.values() for share in each.shares.values())
-    return {} if complete else made
+            queries = set(compress(table.queries, (~np.isnan(row)).tolist()))
+            kept = np.array([query in queries for query in judged.qrels.judged.query_ids], dtype=bool)
+            shares = {column.key: judged.share(parts[column.key, table.k], run, kept) for column in table.columns}
+            defined = {key: share for key, share in shares.items() if share is not None}
+            bounds = judged.value_bounds(parts[first, table.k], run, kept) if first in defined else None
+            rows[run, table.k] = RowJudged(defined, bounds)
+    complete = all(share >= 1 for row_judged in rows.values() for share in row_judged.shares.values())
+    return {} if complete else rows

@@ -191,7 +191,7 @@ def verdict_of(
         why = "the overlap rule" if any(of_top[run].reason for run in others_undecided) else "unjudged documents"
         details.append(f"Undecided ({why}): {listed(others_undecided, SHOWN_NAMES)}.")
     significant = second.run not in tied and second.run not in undecided
-    told = tuple(f"{outcome}{equivalent}" for outcome in outcomes)
-    lead = Lead(tuple(equal), second.run, what, difference, float(top.means[key]), significant, told)
-    headline = f"{headline}: {told[0]}."
+    phrases = tuple(f"{outcome}{equivalent}" for outcome in outcomes)
+    lead = Lead(tuple(equal), second.run, what, difference, float(top.means[key]), significant, phrases)
+    headline = f"{headline}: {phrases[0]}."
     return Verdict(headline, details, [*equal, *tied], others_undecided, unmeasured, lead, labels)

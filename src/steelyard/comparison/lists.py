@@ -128,10 +128,10 @@ def compare_lists(
     names = distinct_names([run.name for run in named], [None] * len(named))
     lists = dict(zip(names, map(_lists, named), strict=True))
     rows = []
-    for (name, found), run in zip(lists.items(), named, strict=True):
-        documents = float(np.mean([len(each) for each in found.values()])) if found else 0.0
+    for (name, answers), run in zip(lists.items(), named, strict=True):
+        documents = float(np.mean([len(docs) for docs in answers.values()])) if answers else 0.0
         latency = float(np.median(list(run.seconds.values()))) if run.seconds else None
-        rows.append(RunListing(name, len(found), documents, latency))
+        rows.append(RunListing(name, len(answers), documents, latency))
     pairs = []
     for one, two in combinations(names, 2):
         shared = [query for query in lists[one] if query in lists[two]]
@@ -148,8 +148,8 @@ def _lists(run: Run) -> dict[str, list[str]]:
     """The documents of each query in rank order, each once."""
     frame = run.frame.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     grouped = frame.group_by("query_id", maintain_order=True).agg("doc_id")
-    found = {query: [doc for doc in docs if doc is not None] for query, docs in grouped.iter_rows()}
-    return {query: found.get(query, []) for query in run.queries}
+    answers = {query: [doc for doc in docs if doc is not None] for query, docs in grouped.iter_rows()}
+    return {query: answers.get(query, []) for query in run.queries}
 
 
 def _agreement(lists: Sequence[tuple[Sequence[str], Sequence[str]]], depth: int) -> list[float]:

@@ -115,15 +115,15 @@ def document_moves(
     run: Run, baseline: Run, ordering: Ordering, qrels: Qrels, queries: Sequence[str]
 ) -> dict[str, list[DocumentMove]]:
     """The judged documents of each query whose rank differs from that in the baseline, those that matter most first."""
-    after, before = (_ranks(each, ordering, queries) for each in (run, baseline))
+    after, before = (_ranks(side, ordering, queries) for side in (run, baseline))
     judged, grades = qrels.judged, qrels.grades
     place = {query: number for number, query in enumerate(judged.query_ids)}
     moves: dict[str, list[DocumentMove]] = {}
     for query in queries:
         start, end = judged.starts[place[query] : place[query] + 2].tolist()
         of_query = zip(judged.doc_ids[start:end], grades[start:end].tolist(), strict=True)
-        known = [DocumentMove(doc, grade, before.get((query, doc)), after.get((query, doc))) for doc, grade in of_query]
-        moves[query] = sorted((move for move in known if move.before != move.after), key=_weight, reverse=True)
+        docs = [DocumentMove(doc, grade, before.get((query, doc)), after.get((query, doc))) for doc, grade in of_query]
+        moves[query] = sorted((move for move in docs if move.before != move.after), key=_weight, reverse=True)
     return moves
 
 

@@ -77,7 +77,7 @@ def _leader(comparison: ComparisonData, rows: list[LeaderboardRow], seconds: Map
     sessions = comparison.score_tables[0].sessions
     rivals = [run for run in tied if seconds.get(run) and seconds.get(top) and sessions.get(run) == sessions.get(top)]
     if rivals:
-        run = min(rivals, key=lambda each: seconds[each])
+        run = min(rivals, key=lambda rival: seconds[rival])
         ratio = seconds[top] / seconds[run]
         if ratio >= FASTER:
             values = {"run": run, "leader": top, "ratio": ratio, "seconds": (seconds[run], seconds[top])}
@@ -120,7 +120,7 @@ def _slices(
     sign = -1.0 if first.better == "less" else 1.0
     if comparison.slices:
         for cut in comparison.slices:
-            means = {run: sign * each[first.key] for run, each in cut.means.items()}
+            means = {run: sign * scores[first.key] for run, scores in cut.means.items()}
             yield cut.column, cut.value, cut.queries, means
         return
     values: Floats = table.compared(first.key)
@@ -128,7 +128,7 @@ def _slices(
         labels = np.array(slice_labels(table.queries, column), dtype=object)
         for value in sorted(set(labels.tolist())):
             inside = labels == value
-            means = {run: sign * first.mean(own[inside]) for run, own in zip(table.runs, values, strict=True)}
+            means = {run: sign * first.mean(row[inside]) for run, row in zip(table.runs, values, strict=True)}
             yield name, value, int(inside.sum()), means
 
 
@@ -152,8 +152,8 @@ def _judge(comparison: ComparisonData, rows: list[LeaderboardRow]) -> NextStep |
         tops.append(top.select("query_id", "doc_id").unique())
     judged = source.qrels.frame.select("query_id", "doc_id").unique()
     once = pl.concat(tops).group_by("query_id", "doc_id").len().filter(pl.col("len") == 1)
-    known = once.join(judged.select("query_id").unique(), on="query_id", how="semi")
-    count = known.join(judged, on=["query_id", "doc_id"], how="anti").height
+    candidates = once.join(judged.select("query_id").unique(), on="query_id", how="semi")
+    count = candidates.join(judged, on=["query_id", "doc_id"], how="anti").height
     if not count:
         return None
     values = {"run": run, "other": other, "count": count, "most": BUDGET, "depth": depth}

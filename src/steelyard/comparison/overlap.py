@@ -23,19 +23,19 @@ Rules = Mapping[str, Sequence[ScoreTable]]  # The score tables by each rule; the
 
 def by_every_rule(pairs: Sequence[Pair], tests: Sequence[PairTest], rules: Rules, plan: ComparisonPlan) -> list[Pair]:
     """The pairs; undecided, with the difference by each rule, where the rules do not agree on the verdict."""
-    found = {}
+    by_rule = {}
     for rule, tables in rules.items():
         at = {table.k: table for table in tables}
-        found[rule] = tested_pairs([replace(each, table=at[each.table.k]) for each in tests], plan)
-    made = []
+        by_rule[rule] = tested_pairs([replace(test, table=at[test.table.k]) for test in tests], plan)
+    updated_pairs = []
     for place, pair in enumerate(pairs):
-        own = {rule: others[place] for rule, others in found.items()}
-        if len({"not significant" if each.verdict == "equal" else each.verdict for each in own.values()}) > 1:
-            reason = dependence({rule: f"{p.difference:+.4f}{p.stars.removeprefix('ns')}" for rule, p in own.items()})
+        views = {rule: others[place] for rule, others in by_rule.items()}
+        if len({"not significant" if view.verdict == "equal" else view.verdict for view in views.values()}) > 1:
+            reason = dependence({rule: f"{p.difference:+.4f}{p.stars.removeprefix('ns')}" for rule, p in views.items()})
             sentence = f"Undecided: {reason}."
             pair = replace(pair, verdict="undecided", stars="", equivalent=None, reason=reason, sentence=sentence)
-        made.append(pair)
-    return made
+        updated_pairs.append(pair)
+    return updated_pairs
 
 
 def dependence(outcomes: Mapping[str, str]) -> str:

@@ -134,14 +134,14 @@ def tested_pairs(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[Pair]:
     if not tests:
         return []
     outcomes = _outcomes(tests, plan)
-    alone = [number for number, each in enumerate(outcomes) if each.margin is None]
-    gaps = np.array([each.tested_gap for each in tests])
+    alone = [number for number, outcome in enumerate(outcomes) if outcome.margin is None]
+    gaps = np.array([test.tested_gap for test in tests])
     intervals = dict(zip(alone, mean_intervals(gaps[alone], 1 - plan.alpha, seed=plan.seed), strict=True))
-    for number, (gap, each) in enumerate(zip(gaps, outcomes, strict=True)):
-        if each.margin is not None:
-            mean = math.nan if isnan(each.margin) else float(np.nanmean(gap))
-            intervals[number] = mean - each.margin, mean + each.margin
-    return [_pair(each, outcomes[number], intervals[number], plan) for number, each in enumerate(tests)]
+    for number, (gap, outcome) in enumerate(zip(gaps, outcomes, strict=True)):
+        if outcome.margin is not None:
+            mean = math.nan if isnan(outcome.margin) else float(np.nanmean(gap))
+            intervals[number] = mean - outcome.margin, mean + outcome.margin
+    return [_pair(test, outcomes[number], intervals[number], plan) for number, test in enumerate(tests)]
 
 
 def p_matrix(runs: Sequence[str], pairs: Iterable[Pair]) -> Floats:
@@ -206,14 +206,14 @@ class _Outcome(NamedTuple):
 def _outcomes(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcome]:
     """The outcome of every test; the tests of a measure are corrected together."""
     families: dict[tuple[int | None, str], list[int]] = {}
-    for number, each in enumerate(tests):
-        families.setdefault((each.table.k, each.column.key), []).append(number)
+    for number, test in enumerate(tests):
+        families.setdefault((test.table.k, test.column.key), []).append(number)
     outcomes: dict[int, _Outcome] = {}
     if plan.test in FAMILY_TESTS:
         for numbers in families.values():
             outcomes |= zip(numbers, _joint_test([tests[number] for number in numbers], plan), strict=True)
         return [outcomes[number] for number in range(len(tests))]
-    gaps = np.array([each.tested_gap for each in tests])
+    gaps = np.array([test.tested_gap for test in tests])
     draws, correction = plan.permutations_used or 1, cast(Correction, plan.correction)
     results = paired_tests(gaps, cast(PairedTest, plan.test), draws, draws, plan.seed)
     for numbers in families.values():
@@ -232,33 +232,33 @@ def _outcomes(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcome]
 
 def _joint_test(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcome]:
     """One test of all pairs of a measure."""
-    if not all(each.comparable for each in tests):
+    if not all(test.comparable for test in tests):
         return [_Outcome(math.nan, math.nan, NOT_TOGETHER, plan.alpha, math.nan)] * len(tests)
     values = tests[0].column.tested(tests[0].table.compared(tests[0].column.key))
-    couples = [(each.run, each.baseline) for each in tests]
+    couples = [(test.run, test.baseline) for test in tests]
     joint_test = tukey if plan.test == "tukey" else max_t
     result = joint_test(values, plan.permutations_used or 1, plan.seed, couples, plan.alpha)
     return [
-        _Outcome(p, p, result.reason, margin_level(each.gap, margin, plan.alpha), margin)
-        for each, p, margin in zip(tests, result.p, result.margins, strict=True)
+        _Outcome(p, p, result.reason, margin_level(test.gap, margin, plan.alpha), margin)
+        for test, p, margin in zip(tests, result.p, result.margins, strict=True)
     ]
 
 
-def _pair(each: PairTest, outcome: _Outcome, interval: tuple[float, float], plan: ComparisonPlan) -> Pair:
-    column, table, gap = each.column, each.table, each.gap
+def _pair(test: PairTest, outcome: _Outcome, interval: tuple[float, float], plan: ComparisonPlan) -> Pair:
+    column, table, gap = test.column, test.table, test.gap
     paired = ~np.isnan(gap)
-    mine, theirs = (column.mean(values[paired]) for values in each.values)
+    mine, theirs = (column.mean(values[paired]) for values in test.values)
     counts = tally(column.worth(gap))
     ends = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
     low, high = map(column.within_range, ends)
     significant = bool(outcome.adjusted < plan.alpha)
     own_p = outcome.p if plan.test in RANK_TESTS else None
-    power = power_analysis(each.tested_gap, alpha=outcome.level, significant=significant, p=own_p)
+    power = power_analysis(test.tested_gap, alpha=outcome.level, significant=significant, p=own_p)
     difference, smallest = column.change(power.difference, theirs), column.change(power.smallest, theirs)
     power = replace(power, difference=difference, smallest=smallest)
     return Pair(
-        run=table.runs[each.run],
-        baseline=table.runs[each.baseline],
+        run=table.runs[test.run],
+        baseline=table.runs[test.baseline],
         measure=column.key,
         k=table.k,
         difference=mine - theirs,
@@ -268,14 +268,14 @@ def _pair(each: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
         stars=stars(outcome.adjusted),
         low=low,
         high=high,
-        effect=cohens_d(each.tested_gap),
+        effect=cohens_d(test.tested_gap),
         wins=counts.wins,
         ties=counts.ties,
         losses=counts.losses,
         queries=int(paired.sum()),
         smallest=power.smallest,
         needed=power.needed,
-        sentence=power.sentence if each.comparable else f"Not tested: {outcome.reason}.",
+        sentence=power.sentence if test.comparable else f"Not tested: {outcome.reason}.",
         reason=outcome.reason,
         verdict=verdict_of_test(column, mine - theirs, gap[paired], outcome.adjusted, plan),
         equivalent=equivalence_of(low, high, plan),

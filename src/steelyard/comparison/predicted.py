@@ -106,26 +106,26 @@ class Predictions:
     @cached_property
     def _series(self) -> list[list[Series]]:
         """What every measure of every table is estimated from."""
-        made: list[list[Series]] = []
+        series: list[list[Series]] = []
         for human, predicted in zip(self.human, self.predicted, strict=True):
             place = {query: at for at, query in enumerate(predicted.queries)}
             places = [place[query] for query in human.queries]
-            made.append([])
+            series.append([])
             for column in human.columns:
                 y, f = np.full((len(human.runs), len(place)), np.nan), predicted.compared(column.key)
                 y[:, places] = human.compared(column.key)
                 # A run without any value of the measure does not count.
                 counted = ~np.isnan(y).all(axis=1) & ~np.isnan(f).all(axis=1)
-                made[-1].append(Series(y, f, shared_weight(y[counted], f[counted]), self.these_queries))
-        return made
+                series[-1].append(Series(y, f, shared_weight(y[counted], f[counted]), self.these_queries))
+        return series
 
     @cached_property
     def estimates(self) -> list[list[list[PredictionPowered]]]:
         """The estimate of every table, measure and run."""
         return [
             [
-                prediction_powered(*each[:2], bounds, weight=each.weight, finite=each.finite)
-                for bounds, each in zip(map(_bounds, table.columns), series, strict=True)
+                prediction_powered(*column_series[:2], bounds, weight=column_series.weight, finite=column_series.finite)
+                for bounds, column_series in zip(map(_bounds, table.columns), series, strict=True)
             ]
             for table, series in zip(self.human, self._series, strict=True)
         ]
@@ -133,8 +133,8 @@ class Predictions:
     def orders(self) -> list[list[int]]:
         """The runs of every table best first, by the estimates of the first measure."""
         return [
-            best_first(table.columns[0], np.array([each.estimate for each in found[0]]))
-            for table, found in zip(self.human, self.estimates, strict=True)
+            best_first(table.columns[0], np.array([estimate.estimate for estimate in estimates[0]]))
+            for table, estimates in zip(self.human, self.estimates, strict=True)
         ]
 
     def pairs(
@@ -145,7 +145,7 @@ class Predictions:
         A significant difference is undecided if it is so by human judgments alone, or if it favours a run that the
         qrels look to be made from; any difference is if people left too many of a run's first documents unjudged.
         """
-        made = list(pairs)
+        final = list(pairs)
         suspected: Collection[str] = () if judged is None else judged.edges
         for number, table in enumerate(self.human):
             for place, column in enumerate(table.columns):
@@ -153,87 +153,87 @@ class Predictions:
                 gone = self._unjudged(judged, parts.get((column.key, table.k), ()))
                 places = {
                     at: (table.runs.index(pair.run), table.runs.index(pair.baseline))
-                    for at, pair in enumerate(made)
+                    for at, pair in enumerate(final)
                     if (pair.measure, pair.k) == (column.key, table.k)
                 }
                 chosen = [at for at, both in places.items() if table.comparable(column, *both)]
                 runs = [places[at] for at in chosen]
-                found = series.differences(runs)
-                adjusted = adjust(np.array([each.p for each in found]), plan.correction)  # type: ignore[arg-type]
+                differences = series.differences(runs)
+                adjusted = adjust(np.array([diff.p for diff in differences]), plan.correction)  # type: ignore[arg-type]
                 share = interval_level(adjusted, plan.correction, plan.alpha)  # type: ignore[arg-type]
-                found = series.differences(runs, 1 - plan.alpha * share)
-                means = [each.estimate for each in self.estimates[number][place]]
-                for at, (i, j), each, p in zip(chosen, runs, found, adjusted.tolist(), strict=True):
+                differences = series.differences(runs, 1 - plan.alpha * share)
+                means = [estimate.estimate for estimate in self.estimates[number][place]]
+                for at, (i, j), difference, p in zip(chosen, runs, differences, adjusted.tolist(), strict=True):
                     gap = series.human[i] - series.human[j]
-                    by_test = verdict_of_test(column, each.estimate, gap[~np.isnan(gap)], p, plan)
-                    winner = {"better": made[at].run, "worse": made[at].baseline}.get(by_test)
-                    left = max((gone[run] for run in (made[at].run, made[at].baseline) if run in gone), default=None)
-                    undecided = winner is not None and (made[at].verdict == "undecided" or winner in suspected)
+                    by_test = verdict_of_test(column, difference.estimate, gap[~np.isnan(gap)], p, plan)
+                    winner = {"better": final[at].run, "worse": final[at].baseline}.get(by_test)
+                    left = max((gone[run] for run in (final[at].run, final[at].baseline) if run in gone), default=None)
+                    undecided = winner is not None and (final[at].verdict == "undecided" or winner in suspected)
                     undecided = undecided or (left is not None and by_test not in ("equal", "not tested"))
-                    sentence = each.summary()
+                    sentence = difference.summary()
                     if left is not None:
                         sentence = f"People left {left.share:.0%} of the first {left.k} of {left.run} unjudged."
-                    made[at] = replace(
-                        made[at],
+                    final[at] = replace(
+                        final[at],
                         difference=means[i] - means[j],
                         relative=relative_change(means[i], means[j]),
-                        p=each.p,
+                        p=difference.p,
                         p_adjusted=p,
                         stars="" if p != p or undecided else stars(p),
-                        low=each.low,
-                        high=each.high,
+                        low=difference.low,
+                        high=difference.high,
                         smallest=float("nan"),
                         needed=None,
                         sentence=sentence,
                         verdict="undecided" if undecided else by_test,
-                        equivalent=None if undecided or left else equivalence_of(each.low, each.high, plan),
+                        equivalent=None if undecided or left else equivalence_of(difference.low, difference.high, plan),
                     )
-        return made
+        return final
 
     def rows(self, number: int, rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
         """The rows of one table of the leaderboard, best first, with estimates in place of means."""
-        table, found = self.human[number], self.estimates[number]
-        made = []
+        table, estimates = self.human[number], self.estimates[number]
+        board = []
         for row in rows:
             run = table.runs.index(row.run)
-            own = {column.key: each[run] for column, each in zip(table.columns, found, strict=True)}
-            means = {key: one.estimate for key, one in own.items()}
-            made.append(replace(row, means=means, intervals={key: (one.low, one.high) for key, one in own.items()}))
-        return made
+            by_key = {column.key: by_run[run] for column, by_run in zip(table.columns, estimates, strict=True)}
+            means = {key: one.estimate for key, one in by_key.items()}
+            board.append(replace(row, means=means, intervals={key: (one.low, one.high) for key, one in by_key.items()}))
+        return board
 
     def _unjudged(self, judged: JudgedDocuments | None, parts: Sequence[Part]) -> dict[str, Unjudged]:
         """The runs of whose first documents people left too many unjudged, by a measure."""
         if judged is None:
             return {}
         measures, queries = [part.measure for part in parts], self.human[0].queries
-        found = {run: most_unjudged(run, measures, judged.alignments[run], queries) for run in self.human[0].runs}
-        return {run: each for run, each in found.items() if each is not None}
+        by_run = {run: most_unjudged(run, measures, judged.alignments[run], queries) for run in self.human[0].runs}
+        return {run: unjudged for run, unjudged in by_run.items() if unjudged is not None}
 
     def notes(self, judged: JudgedDocuments | None, parts: PartsOf) -> list[Note]:
         """Whose labels these are, what they add to the comparison of the first two runs, and what they need."""
         order = self.orders()[0]
-        made = [note("predicted-judgments", judge=self.judge)]
+        notes = [note("predicted-judgments", judge=self.judge)]
         if len(order) > 1:
-            (found,) = self._series[0][0].differences([(order[0], order[1])])
-            made.append(note("predictions-worth", n=found.n, others=found.N, effective=found.effective_n))
-            if found.helped:
-                made.append(note("estimated-together"))
-        made += unjudged_notes([each for of in parts.values() for each in self._unjudged(judged, of).values()])
-        made += sample_notes(self.human[0].queries, self.pool)
+            (estimate,) = self._series[0][0].differences([(order[0], order[1])])
+            notes.append(note("predictions-worth", n=estimate.n, others=estimate.N, effective=estimate.effective_n))
+            if estimate.helped:
+                notes.append(note("estimated-together"))
+        notes += unjudged_notes([unjudged for of in parts.values() for unjudged in self._unjudged(judged, of).values()])
+        notes += sample_notes(self.human[0].queries, self.pool)
         if self.left_out:
-            made.append(note("no-predictions", count=len(self.left_out), examples=self.left_out[:3]))
-        return made
+            notes.append(note("no-predictions", count=len(self.left_out), examples=self.left_out[:3]))
+        return notes
 
     def coverage(
         self, human: Mapping[str, Coverage], predicted: Mapping[str, Coverage], lists: Mapping[str, Alignment]
     ) -> dict[str, Coverage]:
         """The coverage of every run by human judgments; a query with predictions is not one without judgments."""
-        made = {}
+        coverage = {}
         for run, covered in human.items():
             answered = compress(lists[run].queries, lists[run].answered.tolist())
             ignored = predicted[run].without_judgments - len(set(answered) & set(self.left_out))
-            made[run] = replace(covered, without_judgments=min(ignored, covered.without_judgments))
-        return made
+            coverage[run] = replace(covered, without_judgments=min(ignored, covered.without_judgments))
+        return coverage
 
 
 def _only(table: ScoreTable, queries: Sequence[str]) -> ScoreTable:

@@ -109,7 +109,7 @@ def _edge_with_strays(query: Ints, rank: Floats, relevant: Bools, judged: int, p
     for depth in range(2, MAX_DEPTH + 1):
         above = rank <= depth
         strays, half = positives - int(counts[: depth + 1].sum()), depth // 2
-        lower, upper = (int(each.sum()) for each in (counts[depth - half + 1 : depth + 1], counts[1 : half + 1]))
+        lower, upper = (int(part.sum()) for part in (counts[depth - half + 1 : depth + 1], counts[1 : half + 1]))
         if judged - above.sum() > STRAYS * judged or not lower or not upper:
             continue
         share = counts[1 : depth + 1] / len(per_query)

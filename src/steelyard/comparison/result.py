@@ -90,10 +90,10 @@ class Comparison(Documented, ComparisonData):
             for table, order in zip(score_tables, orders, strict=True)
         ]
         if predictions is not None:
-            rows = [predictions.rows(number, each) for number, each in enumerate(rows)]
+            rows = [predictions.rows(number, table_rows) for number, table_rows in enumerate(rows)]
         scaled = predictions is None and dialect == "steelyard"
         options = next((covered.policies for covered in coverage.values()), None)
-        geometric = [label(each.key, table.k) for table in score_tables for each in table.columns if each.geometric]
+        geometric = [label(col.key, table.k) for table in score_tables for col in table.columns if col.geometric]
         slices = slices_of(first, *sliced) if sliced is not None else []
         return cls(
             score_tables=tuple(score_tables),
@@ -137,7 +137,7 @@ class Comparison(Documented, ComparisonData):
     def pairs(self) -> pl.DataFrame:
         """One row per pair of runs and measure: difference, p, stars, interval, effect, wins, ties, losses, power."""
         types: dict[str, Any] = {"str": str, "float": float, "int": int}
-        schema = {each.name: types[str(each.type).removesuffix(" | None")] for each in fields(Pair)}
+        schema = {field.name: types[str(field.type).removesuffix(" | None")] for field in fields(Pair)}
         rows = [[getattr(pair, name) for name in schema] for pair in self.tested_pairs]
         return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -161,7 +161,7 @@ class Comparison(Documented, ComparisonData):
             "cached_times": list(self.cached_times),
             "not_measured": dict(self.unmeasured),
             "slices": [cut.to_dict() for cut in self.slices],
-            "movers": [asdict(each) for each in self.movers_by_run(movers)] if movers else [],
+            "movers": [asdict(mover) for mover in self.movers_by_run(movers)] if movers else [],
         }
         return {
             "steelyard": __version__,
@@ -188,7 +188,7 @@ class Comparison(Documented, ComparisonData):
             "leaderboard": board_rows(self, "json"),
             "pairs": [pair.to_dict() for pair in self.tested_pairs],
             "coverage": {name: covered.counts() for name, covered in self.coverage.items()},
-            "notes": [each.to_dict() for each in self.notes],
+            "notes": [note.to_dict() for note in self.notes],
             **{name: value for name, value in only_some.items() if value},
         }
 
@@ -196,8 +196,8 @@ class Comparison(Documented, ComparisonData):
         """What identifies the qrels and each run, where that is cheap to compute."""
         if self.source is None:
             return {}
-        known = {name: known_by(run) for name, run in self.source.runs.items()}
-        runs = {name: each for name, each in known.items() if each is not None}
+        identities = {name: known_by(run) for name, run in self.source.runs.items()}
+        runs = {name: identity for name, identity in identities.items() if identity is not None}
         inputs = {"judgments": known_by(self.source.qrels), "runs": runs}
         return {name: value for name, value in inputs.items() if value}
 
@@ -272,9 +272,9 @@ def _scale_notes(
     values = np.full((len(table.runs), 1, len(table.queries)), np.nan)
     for number, run in enumerate(table.runs):
         lists = source.alignments[run]
-        found = dict(zip(lists.queries, measure_values(stricter, lists, options).tolist(), strict=True))
-        known = ~np.isnan(table.of(column.key)[number])
-        values[number, 0] = np.where(known, [found.get(query, np.nan) for query in table.queries], np.nan)
+        by_query = dict(zip(lists.queries, measure_values(stricter, lists, options).tolist(), strict=True))
+        measured = ~np.isnan(table.of(column.key)[number])
+        values[number, 0] = np.where(measured, [by_query.get(query, np.nan) for query in table.queries], np.nan)
     other = replace(table, columns=(replace(column, measure=stricter),), values=values)
     tests = [PairTest(other, other.columns[0], *map(table.runs.index, (pair.run, pair.baseline))) for pair in asked]
     same = {"equal", "not significant"}

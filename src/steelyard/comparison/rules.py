@@ -69,8 +69,8 @@ class Rule:
         >>> parse_rule("ceiling(retrieve) nDCG@10 >= 0.8").ceiling
         ('retrieve', 'nDCG@10')
         """
-        found = _CEILING.fullmatch(self.measure)
-        return None if found is None else (found[1].strip(), found[2])
+        match = _CEILING.fullmatch(self.measure)
+        return None if match is None else (match[1].strip(), match[2])
 
     @property
     def needs_baseline(self) -> bool:

@@ -145,8 +145,8 @@ class ScoreTable:
         absent = np.isnan(self.values)
         if not absent.any():
             return self.values
-        known = ~absent.all(axis=2, keepdims=True)
-        return np.where((absent & known).any(axis=0), np.nan, self.values)
+        measured = ~absent.all(axis=2, keepdims=True)
+        return np.where((absent & measured).any(axis=0), np.nan, self.values)
 
     def lacking(self, key: str) -> dict[str, tuple[str, ...]]:
         """The queries that a run has no value for and another run has, for runs that have any value of the measure."""
@@ -179,8 +179,8 @@ class ScoreTable:
         parts, total = self.only(list(weights)), sum(weights.values())
         composite = np.zeros((len(self.runs), len(self.queries)))
         for column, weight in zip(parts.columns, weights.values(), strict=True):
-            own = self.of(column.key)
-            composite += weight * (1 - own if column.better == "less" else own) / total
+            scores = self.of(column.key)
+            composite += weight * (1 - scores if column.better == "less" else scores) / total
         columns = (Column(COMPOSITE, of_times=any(column.timed for column in parts.columns)), *self.columns)
         values = np.concatenate([composite[:, None, :], self.values], axis=1)
         return replace(self, columns=columns, values=values).only([COMPOSITE, *keys]), parts
@@ -201,7 +201,7 @@ def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
     notes = []
     for lacks, where in groups.items():
         table, key = where[0]
-        shared, queries = (int((~np.isnan(each)).any(axis=0).sum()) for each in (table.compared(key), table.of(key)))
+        shared, queries = (int((~np.isnan(rows)).any(axis=0).sum()) for rows in (table.compared(key), table.of(key)))
         counts = [(run, len(gone), gone[:4]) for run, gone in lacks]
         if not shared and where[0] == every[0]:
             missing = ", ".join(f"{run} has none for {gone:,}" for run, gone, _ in counts)
@@ -395,8 +395,8 @@ def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: 
             f"{', '.join(frame.columns)}.{did_you_mean(named, frame.columns)}"
         )
     lower = {column.lower(): column for column in frame.columns}
-    if known := [lower[name] for name in usual if name in lower]:
-        return known[0]
+    if matches := [lower[name] for name in usual if name in lower]:
+        return matches[0]
     raise InputError(
         f"no column of the score table is known to name the {what}; its columns are {', '.join(frame.columns)}. "
         f"Name it with {option}."
@@ -438,9 +438,9 @@ def _by_query(blocks: ScoreTable, query_of: Sequence[str]) -> ScoreTable:
     order = np.argsort(places, kind="stable")
     starts = np.searchsorted(places[order], np.arange(len(queries)))
     values = blocks._compared[:, :, order]
-    known = ~np.isnan(values)
-    counts = np.add.reduceat(known, starts, axis=2, dtype=np.int64)
-    sums = np.add.reduceat(np.where(known, values, 0.0), starts, axis=2)
+    present = ~np.isnan(values)
+    counts = np.add.reduceat(present, starts, axis=2, dtype=np.int64)
+    sums = np.add.reduceat(np.where(present, values, 0.0), starts, axis=2)
     means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return replace(blocks, queries=queries, values=means)
 

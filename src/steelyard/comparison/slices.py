@@ -81,7 +81,7 @@ def slices_of(table: ScoreTable, column: str, values: Mapping[str, object]) -> l
     slices = []
     for value in in_order(labels):
         part = table.where(np.array([label == value for label in labels]))
-        keys = [each.key for each in table.columns]
+        keys = [measure.key for measure in table.columns]
         rows = (dict(zip(keys, row, strict=True)) for row in part.means().tolist())
         means = dict(zip(table.runs, rows, strict=True))
         order = tuple(table.runs[run] for run in order_of(part))
@@ -138,21 +138,21 @@ def column_values(source: object, column: str, otherwise: Mapping[str, object] |
         rows = [row for row in source.values() if isinstance(row, Mapping)]
         if not rows:
             return dict(source)
-        known = list(dict.fromkeys(key for row in rows for key in row))
-        if column in known:
+        names = list(dict.fromkeys(key for row in rows for key in row))
+        if column in names:
             return {query: row.get(column) for query, row in source.items()}
     else:
         frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
-        known = frame.columns
-        own = [name for name in ("_id", "id") if name in known]
-        ids = own[0] if own else find_name(known, "query_id")
+        names = frame.columns
+        id_columns = [name for name in ("_id", "id") if name in names]
+        ids = id_columns[0] if id_columns else find_name(names, "query_id")
         assert ids is not None
-        if column in known:
+        if column in names:
             return dict(zip(frame[ids].cast(pl.String).to_list(), frame[column].to_list(), strict=True))
     if otherwise is not None:
         return dict(otherwise)
     raise InputError(
-        f"the queries have no column {column!r}; expected one of {', '.join(known)}.{did_you_mean(column, known)}"
+        f"the queries have no column {column!r}; expected one of {', '.join(names)}.{did_you_mean(column, names)}"
     )
 
 

@@ -157,7 +157,7 @@ class StagesData:
             chosen = np.array([label == value for label in labels])
             row = {self.sliced[0]: value, "queries": int(chosen.sum()), "best": float(self.best[chosen].mean())}
             lost = self.losses[:, chosen].mean(axis=1).tolist()
-            row |= {f"lost {part}": each for part, each in zip(self.parts, lost, strict=True)}
+            row |= {f"lost {part}": loss for part, loss in zip(self.parts, lost, strict=True)}
             rows.append({**row, "value": float(self.values[-1][chosen].mean())})
         return pl.DataFrame(rows)
 
@@ -219,7 +219,7 @@ class Stages(Documented, StagesData):
             "ordering": self.ordering,
         }
         if self.own:
-            data["parallel"] = [{"stage": name, "ceiling": own[0], "adds": own[1]} for name, own in self.own.items()]
+            data["parallel"] = [{"stage": name, "ceiling": pair[0], "adds": pair[1]} for name, pair in self.own.items()]
         frames = {"calls": self.calls, "slices": self.slices}
         data |= {name: frame.to_dicts() for name, frame in frames.items() if frame is not None}
         return {**plain_values(data), "notes": [note.to_dict() for note in self.notes]}
@@ -302,10 +302,10 @@ def stages(
     if budget is not None and names:
         if BUDGET in names:
             raise InputError(f"{BUDGET!r} is the stage of {key}; give your stage another name.")
-        parsed = replace(parsed, given=tuple(each for each in parsed.given if each[0] != "budget"))
+        parsed = replace(parsed, given=tuple(parameter for parameter in parsed.given if parameter[0] != "budget"))
         names, reads = (*names, BUDGET), {**reads, BUDGET: names[-1:]}
     plan = Plan.of(names, reads)
-    calls = {str(name): list(map(Run.of, found)) for name, run in stages.items() if (found := calls_of(run))}
+    calls = {str(name): list(map(Run.of, call_runs)) for name, run in stages.items() if (call_runs := calls_of(run))}
     runs: dict[str, Any] = {}
     for name, run in stages.items():
         whole = run.get(LIST) if str(name) in calls else run
@@ -314,7 +314,7 @@ def stages(
     for name, run in runs.items():
         aligned = with_doubts(align(judged, run, chosen.ordering, name), judged, run)
         scores[name] = scores_of(aligned, {key: parsed}, dialect, chosen)
-    refuse_unmatched({name: each.coverage for name, each in scores.items()})
+    refuse_unmatched({name: stage_scores.coverage for name, stage_scores in scores.items()})
     *_, (last, answer) = scores.items()
     warned = [note for note in answer.notes if note.severity != "info"]
     cut: dict[str, Run] = {}
@@ -333,7 +333,7 @@ def stages(
     def ceiling(a: Alignment) -> Floats:
         return measure_values(parsed, ideal_order(a, parsed), chosen)
 
-    lists = {name: each._known_lists() for name, each in scores.items()}
+    lists = {name: stage_scores._known_lists() for name, stage_scores in scores.items()}
     states = [union(live) for _, live in plan.steps]
     unknown = np.full(len(judged.judged.query_ids), np.nan)
     values = [scores[step].values(key) if step in scores else unknown for step, _ in plan.steps]
@@ -374,7 +374,7 @@ def calls_of(stage: Any) -> list[Any] | None:
     True
     """
     calls = stage.get(CALLS) if isinstance(stage, Mapping) and set(stage) <= {CALLS, LIST} else None
-    if not isinstance(calls, Sequence) or not calls or any(isinstance(each, str) for each in calls):
+    if not isinstance(calls, Sequence) or not calls or any(isinstance(call, str) for call in calls):
         return None
     return list(calls)
 
@@ -402,16 +402,16 @@ def calls_table(calls: Mapping[str, Sequence[Run]], judged: Qrels, level: float 
         tables = [run.table.select("query_id", "doc_id").unique() for run in runs]
         numbered = pl.concat([table.with_columns(call=pl.lit(n)) for n, table in enumerate(tables, start=1)])
         first = numbered.group_by("query_id", "doc_id").agg(pl.col("call").min())
-        found = first.join(relevant, on=["query_id", "doc_id"]).group_by("query_id", "call").len("found")
-        shares = found.join(sizes, on="query_id").with_columns(share=pl.col("found") / pl.col("relevant"))
+        hits = first.join(relevant, on=["query_id", "doc_id"]).group_by("query_id", "call").len("found")
+        shares = hits.join(sizes, on="query_id").with_columns(share=pl.col("found") / pl.col("relevant"))
         recall = 0.0
         for number, run in enumerate(runs, start=1):
-            new, useful, its = (each.filter(pl.col("call") == number) for each in (first, found, shares))
-            made = set(run.queries)
+            new, useful, its = (frame.filter(pl.col("call") == number) for frame in (first, hits, shares))
+            queries = set(run.queries)
             added = math.fsum(its["share"]) / max(1, sizes.height)
             recall += added
-            useless = len(made - set(new["query_id"])), len(made - set(useful["query_id"]))
-            rows.append((stage, number, len(made), recall, added, *useless))
+            useless = len(queries - set(new["query_id"])), len(queries - set(useful["query_id"]))
+            rows.append((stage, number, len(queries), recall, added, *useless))
     schema: dict[str, Any] = {"stage": pl.String, "call": pl.Int64, "queries": pl.Int64}
     schema |= {"recall": pl.Float64, "added": pl.Float64, "nothing_new": pl.Int64, "no_relevant": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -533,7 +533,7 @@ def _turns(a: Alignment, level: float | None) -> Floats:
         if crowded[a.query[one]]:
             satisfied.setdefault(int(a.query[one]), {}).setdefault(one, []).append(its)
     for documents in satisfied.values():
-        worth = dict.fromkeys((its for found in documents.values() for its in found), 1.0)
+        worth = dict.fromkeys((its for targets in documents.values() for its in targets), 1.0)
         for turn in range(len(documents)):
             best = max(documents, key=lambda one: (sum(worth[its] for its in documents[one]), a.grade[one]))
             turns[best] = turn
@@ -582,9 +582,9 @@ def _of_targets(
 
     def best_of(take: np.ufunc, values: Any, otherwise: float) -> Any:
         """The smallest or largest value of the documents of each target."""
-        found = np.full(len(kept), otherwise, dtype=values.dtype)
-        take.at(found, target, values[doc])
-        return found
+        best = np.full(len(kept), otherwise, dtype=values.dtype)
+        take.at(best, target, values[doc])
+        return best
 
     by_rank = measure.cutoff is not None and measure.definition.cutoff_kind == "rank"
     k = measure.cutoff if by_rank else np.finfo(np.float64).max  # Documents that are not in a list have rank infinity.
@@ -610,10 +610,10 @@ def _of_targets(
         below.append(int(np.sum((fates == number) & (first > lists[step].retrieved[query]))))
     parts = {"query_id": (judged.judged.query_ids, query), "target": (targets.name, kept), "fate": (names, fates)}
     columns = {
-        name: pl.Series([ids[each] for each in at.tolist()], dtype=pl.String) for name, (ids, at) in parts.items()
+        name: pl.Series([ids[place] for place in at.tolist()], dtype=pl.String) for name, (ids, at) in parts.items()
     }
-    for name, each in ranks.items():
-        found = best_of(np.minimum, each, np.inf).tolist()
-        columns[f"rank {name}"] = pl.Series([None if r == np.inf else int(r) for r in found], dtype=pl.Int64)
+    for name, doc_ranks in ranks.items():
+        best_ranks = best_of(np.minimum, doc_ranks, np.inf).tolist()
+        columns[f"rank {name}"] = pl.Series([None if r == np.inf else int(r) for r in best_ranks], dtype=pl.Int64)
     of_steps = {"moves": moves, "added": added, "below_depth": below}
     return {"fates": dict(zip(names, counts, strict=True)), "target_fates": pl.DataFrame(columns), **of_steps}

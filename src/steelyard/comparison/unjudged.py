@@ -148,9 +148,9 @@ class Noise:
 
         A grade is reached if a uniform number is below its probability, that is, if its logit is below the log-odds.
         """
-        known, draws = self._thresholds.shape
-        if known < count:
-            chance = self._random.random((count - known, draws))
+        documents, draws = self._thresholds.shape
+        if documents < count:
+            chance = self._random.random((count - documents, draws))
             with np.errstate(divide="ignore"):
                 self._thresholds = np.concatenate([self._thresholds, np.log(chance) - np.log1p(-chance)])
         return self._thresholds[:count]
@@ -164,16 +164,16 @@ class GradeDraws:
     """
 
     def __init__(self, pair: PairedLists, noise: Noise) -> None:
-        known, queries = ~pair.unjudged, pair.lengths.shape[1]
+        judged, queries = ~pair.unjudged, pair.lengths.shape[1]
         self._pair, self._noise = pair, noise
-        self.levels = np.unique(pair.grade[known])
+        self.levels = np.unique(pair.grade[judged])
         if len(self.levels) > MOST_LEVELS:
-            self.levels = np.unique(np.quantile(pair.grade[known], np.linspace(0, 1, MOST_LEVELS), method="lower"))
+            self.levels = np.unique(np.quantile(pair.grade[judged], np.linspace(0, 1, MOST_LEVELS), method="lower"))
         # 1 and the logarithm of the rank in each list; an absent document ranks behind the last one.
         last = pair.lengths[:, pair.query] + 1.0
         self._features = np.column_stack([np.ones(len(pair.query)), *np.log(np.minimum(pair.ranks, last))])
-        self._features[:, 1:] -= self._features[known, 1:].mean(axis=0)
-        features, query, grade = self._features[known], pair.query[known], pair.grade[known]
+        self._features[:, 1:] -= self._features[judged, 1:].mean(axis=0)
+        features, query, grade = self._features[judged], pair.query[judged], pair.grade[judged]
         self._models = [_fit(features, query, queries, grade >= level) for level in self.levels[1:]]
         self._thresholds = noise.thresholds(int(pair.unjudged.sum()))
         self._drawn = np.zeros(self._thresholds.shape, dtype=np.uint8)

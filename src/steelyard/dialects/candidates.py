@@ -38,8 +38,8 @@ def measure_rank(measure: Measure) -> tuple[int, int]:
     return _rank(inner.name, _COMMON), _rank(inner.cutoff, _COMMON_CUTOFFS)
 
 
-def _rank(value: Any, known: Sequence[Any]) -> int:
-    return known.index(value) if value in known else len(known)
+def _rank(value: Any, order: Sequence[Any]) -> int:
+    return order.index(value) if value in order else len(order)
 
 
 _LEVELS = {"recall": np.arange(0, 11) / 10, "multiple": np.arange(1, 11) / 5}
@@ -53,10 +53,10 @@ def measures_of(dialect: Dialect, names: Sequence[str] | None, grades: Sequence[
     for name, measure in _every_name(dialect, grades) if names is None else _of_these(dialect, names):
         # The option -l of trec_eval is another lowest grade of relevant documents.
         levels = grades if dialect.name.startswith("trec_eval") else ()
-        for each in ((name, measure), *((f"{name} -l{grade}", with_rel(measure, grade)) for grade in levels)):
-            if each[1] not in seen:
-                seen.add(each[1])
-                yield each
+        for pair in ((name, measure), *((f"{name} -l{grade}", with_rel(measure, grade)) for grade in levels)):
+            if pair[1] not in seen:
+                seen.add(pair[1])
+                yield pair
 
 
 def _of_these(dialect: Dialect, names: Sequence[str]) -> Iterator[tuple[str, Measure]]:
@@ -92,8 +92,8 @@ def _every_name(dialect: Dialect, grades: Sequence[int]) -> Iterator[tuple[str, 
             for chosen in product(*(_choices(name, spelled, grades) for name in names)):
                 values = dict(zip(names, chosen, strict=True))
                 yield filled(pattern, values), parse(filled(spelled, values))
-    own = dialect.defaults if dialect.names else [name for name in definitions() if name not in _NOT_OF_LISTS]
-    for name in own:
+    measure_names = dialect.defaults if dialect.names else [name for name in definitions() if name not in _NOT_OF_LISTS]
+    for name in measure_names:
         definition = definitions()[name]
         without = [] if definition.cutoff == "required" else [name]
         cutoffs = [] if definition.cutoff == "none" else [f"{name}@{cutoff}" for cutoff in _cutoffs(definition)]

@@ -65,15 +65,15 @@ class Dialect:
         """
         if options.ties != self.policies.get("ties", Options.ties):
             return {}
-        found = {}
+        by_measure = {}
         for key, measure in measures.items():
             inner = parse(measure.parameters["of"]) if "of" in measure.parameters else measure
             with_gain = f"{inner.name}(gain={inner.parameters.get('gain')})"
             names = {inner.name, f"{inner.name}@" if inner.cutoff else "", with_gain}
             order = next((order for order in self.orders if names & set(order["measures"])), None)
             if order is not None:
-                found[key] = replace(options, ties=order["ties"], single=order["single"])
-        return found
+                by_measure[key] = replace(options, ties=order["ties"], single=order["single"])
+        return by_measure
 
     def options_of(self, measure: Measure) -> Options:
         """The options that the tool has for a measure."""
@@ -105,9 +105,9 @@ class Dialect:
         parameters = {
             self.renamed.get(f"{name}.{key}", self.renamed.get(key, key)): value for key, value in parameters.items()
         }
-        own = {folded(pattern): spelled for pattern, spelled in self.names.items() if "{" not in pattern}
-        if folded(name) in own:
-            measure = parse(own[folded(name)])
+        fixed_names = {folded(pattern): spelled for pattern, spelled in self.names.items() if "{" not in pattern}
+        if folded(name) in fixed_names:
+            measure = parse(fixed_names[folded(name)])
             cutoff = measure.cutoff if cutoff is None else cutoff
             return build(measure.definition, {**dict(measure.given), **parameters}, cutoff)
         try:
@@ -148,15 +148,15 @@ class Dialect:
 
     def _at_each_cutoff(self, text: str) -> list[str]:
         """`P.5,10` in a dialect that has both `P.{k}` and `P_{k}`: P_5 and P_10, the lowest first."""
-        found = _CUTOFFS.fullmatch(text.strip())
-        if found is None or not {f"{found[1]}.{{k}}", f"{found[1]}_{{k}}"} <= self.names.keys():
+        match = _CUTOFFS.fullmatch(text.strip())
+        if match is None or not {f"{match[1]}.{{k}}", f"{match[1]}_{{k}}"} <= self.names.keys():
             return []
-        listed = [(self.measure(f"{found[1]}.{cutoff}"), cutoff) for cutoff in found[2].split(",")]
+        listed = [(self.measure(f"{match[1]}.{cutoff}"), cutoff) for cutoff in match[2].split(",")]
         if any(measure.cutoff is None for measure, _ in listed):
             return []
         ranks = all(measure.definition.cutoff_kind == "rank" for measure, _ in listed)
         ordered = sorted((cutoff for _, cutoff in listed), key=float)
-        return [f"{found[1]}_{cutoff if ranks else f'{float(cutoff):.2f}'}" for cutoff in ordered]
+        return [f"{match[1]}_{cutoff if ranks else f'{float(cutoff):.2f}'}" for cutoff in ordered]
 
 
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[str | Measure]:
@@ -168,8 +168,8 @@ def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[s
 @cache
 def dialects() -> Mapping[str, Dialect]:
     """Every dialect by name, the default first."""
-    found = [_named(path.stem) for path in _FOLDER.glob("*.toml")]
-    return {d.name: d for d in sorted(found, key=lambda d: (d.name != "steelyard", d.name))}
+    loaded = [_named(path.stem) for path in _FOLDER.glob("*.toml")]
+    return {d.name: d for d in sorted(loaded, key=lambda d: (d.name != "steelyard", d.name))}
 
 
 def dialect(name: str | Dialect) -> Dialect:
@@ -196,8 +196,8 @@ def _match(pattern: str, text: str) -> dict[str, str] | None:
         f"(?P<{part}>{_PLACEHOLDERS.get(part, _NUMBER)})" if odd % 2 else re.escape(part)
         for odd, part in enumerate(re.split(r"\{(\w+)\}", pattern))
     )
-    found = re.fullmatch(expression, text, re.IGNORECASE)
-    return found.groupdict() if found else None
+    match = re.fullmatch(expression, text, re.IGNORECASE)
+    return match.groupdict() if match else None
 
 
 def placeholders(pattern: str) -> list[str]:

@@ -24,9 +24,9 @@ class Explanation(str):
     parts: dict[str, Any]
 
     def __new__(cls, parts: dict[str, Any]) -> Explanation:
-        made = super().__new__(cls, _text(parts))
-        made.parts = parts
-        return made
+        explanation = super().__new__(cls, _text(parts))
+        explanation.parts = parts
+        return explanation
 
     def __repr__(self) -> str:
         return str(self)
@@ -39,16 +39,16 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     P@5 in autorag is P(rel=1, denominator=retrieved)@5
     """
     chosen = dialect_of(dialect)
-    found = chosen.measure(measure)
-    definition = found.definition
+    parsed = chosen.measure(measure)
+    definition = parsed.definition
     formula, clauses, edges = sections(definition)
     of = {}
-    if "of" in found.parameters:
-        inner = parse(found.parameters["of"])
+    if "of" in parsed.parameters:
+        inner = parse(parsed.parameters["of"])
         inner_formula, inner_clauses, _ = sections(inner.definition)
         headline = f"{inner.name}: {inner.definition.headline}"
         of = {"of": [headline, *inner_formula, *_in_force(inner, inner_clauses)]}
-    policies = chosen.options_of(found).meanings().items()
+    policies = chosen.options_of(parsed).meanings().items()
     better = {"more": "Higher is better.", "less": "Lower is better.", "neither": "A count, neither good nor bad."}
     low, high = as_text(definition.low), as_text(definition.high)
     how = _SUMMED.get(definition.summary, f"aggregated over queries according to `{definition.summary}`")
@@ -56,10 +56,10 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
         {
             "measure": str(measure),
             "dialect": chosen.name,
-            "means": found.spelled,
+            "means": parsed.spelled,
             "what": definition.headline,
             "formula": formula,
-            "clauses": _in_force(found, clauses),
+            "clauses": _in_force(parsed, clauses),
             **of,
             "edge_cases": edges,
             "policies": [f"{name}={value}: {text}" for name, (value, text) in policies],
@@ -91,21 +91,21 @@ def sections(definition: Definition) -> tuple[list[str], list[tuple[str, str | N
 
     The formula is the paragraph after the headline. Parameters without a clause of their own have the shared one.
     """
-    known = {p.name for p in definition.parameters}
+    parameters = {p.name for p in definition.parameters}
     formula: list[str] = []
     clauses: list[tuple[str, str | None, str]] = []
     edges: list[str] = []
     for number, paragraph in enumerate(definition.doc.split("\n\n")[1:]):
         for line in _joined(paragraph.splitlines()):
             clause = _CLAUSE.fullmatch(line)
-            if clause and clause[1] in known:
+            if clause and clause[1] in parameters:
                 clauses.append((clause[1], clause[2], clause[3]))
             else:
                 (edges if clauses or number else formula).append(line)
     for shared in (TARGET_CLAUSES if definition.over_targets else "", SHARED_CLAUSES):
         described = {name for name, _, _ in clauses}
         lines = map(_CLAUSE.fullmatch, _joined(shared.splitlines()))
-        clauses += [(line[1], line[2], line[3]) for line in lines if line and line[1] in known - described]
+        clauses += [(line[1], line[2], line[3]) for line in lines if line and line[1] in parameters - described]
     return formula, clauses, edges
 
 

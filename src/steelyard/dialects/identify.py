@@ -93,8 +93,8 @@ class Means:
         if key not in self._means:
             self._means[key] = self._under_each_policy(*key)
         missing = "zero" if options.missing == "error" else options.missing
-        found = self._means[key].get((missing, options.no_relevant))
-        return found if found is not None and np.isfinite(found) else None
+        value = self._means[key].get((missing, options.no_relevant))
+        return value if value is not None and np.isfinite(value) else None
 
     def other_policies(self, reading: Reading) -> Iterator[tuple[Reading, str]]:
         """The reading with one policy changed, for each that can matter to this run, and the changed policy."""
@@ -230,9 +230,9 @@ class Identification:
         """One row per definition and dialect, the matches first."""
         texts = dict.fromkeys(("dialect", "name", "means", "but", "clauses"), pl.String)
         rows = [
-            (found in self.matches, found.value, *name, found.but, "; ".join(map(_instead, found.clauses)))
-            for found in (*self.matches, *self.nearest)
-            for name in found.names
+            (match in self.matches, match.value, *name, match.but, "; ".join(map(_instead, match.clauses)))
+            for match in (*self.matches, *self.nearest)
+            for name in match.names
         ]
         return pl.DataFrame(rows, schema={"match": pl.Boolean, "value": pl.Float64, **texts}, orient="row")
 
@@ -303,7 +303,7 @@ def _instead(clause: Instead) -> str:
 
 
 def _plain(match: Match) -> dict[str, Any]:
-    names, clauses = ([each._asdict() for each in listed] for listed in (match.names, match.clauses))
+    names, clauses = ([row._asdict() for row in listed] for listed in (match.names, match.clauses))
     return {**vars(match), "names": names, "clauses": clauses}
 
 
@@ -335,7 +335,7 @@ def identify(
     means = Means(Qrels.of(qrels), run if isinstance(run, (str, Path)) else Run.of(run))
     names = [measures] if isinstance(measures, str) else measures
     check_known(names or ())
-    found = _Search(means, printed)
+    search = _Search(means, printed)
 
     def watched(step: str, items: Iterable[Item]) -> Iterator[Item]:
         listed = list(items)
@@ -346,22 +346,22 @@ def identify(
 
     for dialect in all_dialects().values() if dialects is None else map(named_dialect, dialects):
         for name, measure in watched(f"names of {dialect.name}", measures_of(dialect, names, means.grades)):
-            found.add(Reading.of(dialect, measure), name)
-    for reading, name in watched("other policies", found.readings):
+            search.add(Reading.of(dialect, measure), name)
+    for reading, name in watched("other policies", search.readings):
         for changed, but in means.other_policies(reading):
             other_ties = changed.options.ties != reading.options.ties
-            if not other_ties or found.within(reading, means.most_by_ties(reading)):
-                found.add(changed, name, but, parent=reading)
+            if not other_ties or search.within(reading, means.most_by_ties(reading)):
+                search.add(changed, name, but, parent=reading)
             else:
-                found.left_out += 1
-    own = [reading for reading, _ in found.readings if reading.dialect == "steelyard"]
-    for reading in watched("other parameters", own):
+                search.left_out += 1
+    own_readings = [reading for reading, _ in search.readings if reading.dialect == "steelyard"]
+    for reading in watched("other parameters", own_readings):
         for measure in other_parameters(reading.measure, means.grades):
-            found.add(replace(reading, measure=measure), str(measure), parent=reading)
-    matches = found.matches()
-    nearest = () if matches else found.nearest()
+            search.add(replace(reading, measure=measure), str(measure), parent=reading)
+    matches = search.matches()
+    nearest = () if matches else search.nearest()
     refused = tuple(means.refusals)
-    return Identification(means.name, str(value), found.tried, found.chance(), matches, nearest, refused)
+    return Identification(means.name, str(value), search.tried, search.chance(), matches, nearest, refused)
 
 
 class _Group(NamedTuple):
@@ -414,7 +414,7 @@ class _Search:
         total = 0.0
         for value, half in self.printed:
             highest = max([value, 1.0, *values]) if value > 1 else 1.0
-            given = {round(each / (2 * half)) for each in values if 0 <= each <= highest}
+            given = {round(computed / (2 * half)) for computed in values if 0 <= computed <= highest}
             total += (len(given) + left_out) / (highest / (2 * half) + 1)
         return min(1.0, total)
 
@@ -437,7 +437,7 @@ class _Search:
 
     def _match(self, group: _Group) -> Match:
         likeliest_first = sorted(group.readings, key=lambda one: _unlikely_reading(one[0]))
-        names = dict.fromkeys(Name(each.dialect, name, str(each.measure)) for each, name in likeliest_first)
+        names = dict.fromkeys(Name(reading.dialect, name, str(reading.measure)) for reading, name in likeliest_first)
         lowest = min((reading for reading, _ in group.readings), key=lambda reading: reading.measure.cutoff or np.inf)
         clauses = tuple(self._clauses(lowest, group.value))
         return Match(group.value, tuple(names), group.but, clauses, self.chance(_unlikeliness(group)))

@@ -118,8 +118,8 @@ class Reconciliation:
             lines.append(f"{metric} of run {self.run!r}")
             values = self.values[metric]
             lines += [f"  {name:<{width}}  {values[name]:.6f}  {r.measure}" for name, r in readings.items()]
-            found = [line for d in self.disagreements if d.metric == metric for line in _lines(d, values)]
-            lines += [*(found or ["  All agree."]), ""]
+            differences = [line for d in self.disagreements if d.metric == metric for line in _lines(d, values)]
+            lines += [*(differences or ["  All agree."]), ""]
         return "\n".join(lines).rstrip()
 
     __repr__ = __str__
@@ -144,10 +144,10 @@ def reconcile(
         for metric, by_dialect in readings.items()
     }
     disagreements = [
-        found
+        disagreement
         for metric, by_dialect in readings.items()
         for left, right in combinations(by_dialect.values(), 2)
-        if (found := _disagreement(metric, left, right, table, most)) is not None
+        if (disagreement := _disagreement(metric, left, right, table, most)) is not None
     ]
     return Reconciliation(table.run.name, readings, values, tuple(disagreements))
 
@@ -163,9 +163,9 @@ class _RunValues:
         """One value per judged query; NaN if the reading leaves the query out."""
         scores = self._scores(reading)
         place = {query: number for number, query in enumerate(self.qrels.judged.query_ids)}
-        found = np.full(len(place), np.nan)
-        found[[place[query] for query in scores.queries]] = scores.matrix[0]
-        return found
+        by_query = np.full(len(place), np.nan)
+        by_query[[place[query] for query in scores.queries]] = scores.matrix[0]
+        return by_query
 
     def mean(self, reading: Reading) -> float:
         return self._scores(reading).means["value"]

@@ -45,16 +45,16 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
     frame = _frame_of(chunks)
     if not frame.height:
         raise InputError("there are no chunks; expected at least one.")
-    found = {role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()}
-    if found["chunk_id"] is None and found["doc_id"] is None:
+    columns = {role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()}
+    if columns["chunk_id"] is None and columns["doc_id"] is None:
         problem = f"the chunks have the columns {', '.join(frame.columns)}; expected chunk_id (or doc_id),"
         raise InputError(f"{problem} and doc_id, start, end, text, page or parent as the evidence needs them.")
-    ids = found["chunk_id"] or found["doc_id"]
+    ids = columns["chunk_id"] or columns["doc_id"]
     table = pl.DataFrame(
         {
             "chunk_id": _ids(frame, ids, "chunk_id"),
-            "doc_id": _ids(frame, found["doc_id"] or ids, "doc_id"),
-            **{role: _values(frame, found[role], role) for role in ("start", "end", "text", "page")},
+            "doc_id": _ids(frame, columns["doc_id"] or ids, "doc_id"),
+            **{role: _values(frame, columns[role], role) for role in ("start", "end", "text", "page")},
         }
     )
     twice = table["chunk_id"].filter(table["chunk_id"].is_duplicated()).unique(maintain_order=True).to_list()
@@ -62,7 +62,7 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
         headline = f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:"
         advice = "Give every chunk its own id; the document of a chunk is its doc_id."
         raise InputError.of_problems(headline, list(map(repr, twice)), advice)
-    table = table.with_columns(parent=_parents(table, frame, parent or found["parent"]))
+    table = table.with_columns(parent=_parents(table, frame, parent or columns["parent"]))
     _check_offsets(table)
     if documents is not None:
         _check_texts(table, documents)
@@ -99,7 +99,7 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
         if bad is not None:
             raise InputError(f"a chunk is {kind_of(bad)}; expected a dict with chunk_id, doc_id, start, end and text.")
         names = dict.fromkeys(str(name) for row in rows for name in row)
-        used = [name for name in names if any(name in known for known in _NAMES.values())]
+        used = [name for name in names if any(name in aliases for aliases in _NAMES.values())]
         return pl.DataFrame({name: pl.Series([row.get(name) for row in rows], strict=False) for name in used or names})
     return as_polars(chunks)
 
@@ -148,27 +148,27 @@ def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> p
         if rule not in frame.columns:
             problem = f"parent names the column {rule!r}, and the chunks have {', '.join(frame.columns)}"
             raise InputError(f"{problem}.{did_you_mean(rule, frame.columns)}")
-        found = frame[rule].cast(pl.String).to_list()
+        parents = frame[rule].cast(pl.String).to_list()
     elif isinstance(rule, re.Pattern):
         matches = [rule.search(chunk) for chunk in ids]
-        found = [match[1 if rule.groups else 0] if match else None for match in matches]
+        parents = [match[1 if rule.groups else 0] if match else None for match in matches]
     else:
-        found = [rule(chunk) for chunk in ids]
-    lost = [chunk for chunk, parent in zip(ids, found, strict=True) if parent is None or parent == ""]
+        parents = [rule(chunk) for chunk in ids]
+    lost = [chunk for chunk, parent in zip(ids, parents, strict=True) if parent is None or parent == ""]
     if lost:
         some = "every chunk" if len(lost) == len(ids) else f"{len(lost):,} of {len(ids):,} chunks"
         expected = "a column of the chunks, a function of the chunk id, or a pattern whose first group is the parent"
         problems = [f"chunk {chunk!r}" for chunk in lost]
         raise InputError.of_problems(f"the parent rule maps {some} to nothing:", problems, f"A rule is {expected}.")
-    return pl.Series("parent", text_ids(found, "parent", "the parent rule"), dtype=pl.String)
+    return pl.Series("parent", text_ids(parents, "parent", "the parent rule"), dtype=pl.String)
 
 
 def _check_offsets(table: pl.DataFrame) -> None:
-    known = table.with_columns(length=pl.col("text").str.len_chars().cast(pl.Int64)).with_row_index("row")
+    rows = table.with_columns(length=pl.col("text").str.len_chars().cast(pl.Int64)).with_row_index("row")
     half = pl.col("start").is_null() != pl.col("end").is_null()
     reversed_ = (pl.col("end") < pl.col("start")) | (pl.col("start") < 0)
     longer = (pl.col("end") - pl.col("start")) != pl.col("length")
-    bad = known.filter(half | reversed_ | longer)
+    bad = rows.filter(half | reversed_ | longer)
     if bad.height:
         shown = bad.head(SHOWN_PROBLEMS).iter_rows(named=True)
         raise _offsets_error(bad.height, [_offset_problem(row) for row in shown])
@@ -268,18 +268,18 @@ def roll_up(
 def _parents_of(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
     """The parent of every retrieved chunk; a chunk without one is an error."""
     if callable(parents) and not isinstance(parents, Mapping):
-        found = {chunk: parents(chunk) for chunk in chunks}
+        parent_of = {chunk: parents(chunk) for chunk in chunks}
     elif isinstance(parents, Mapping) and all(isinstance(value, str) for value in parents.values()):
-        found = {chunk: parents.get(chunk) for chunk in chunks}
+        parent_of = {chunk: parents.get(chunk) for chunk in chunks}
     else:
         if level not in ("doc_id", "parent", "page"):
             raise InputError(f"level is {level!r}; expected 'doc_id', 'parent' or 'page'.")
         page = pl.concat_str("doc_id", pl.lit("#"), "page") if level == "page" else pl.col(level)
-        known = dict(chunk_table(parents).select("chunk_id", page.alias("level")).iter_rows())
-        found = {chunk: known.get(chunk) for chunk in chunks}
-    lost = [repr(chunk) for chunk, parent in found.items() if parent is None or parent == ""]
+        table_parents = dict(chunk_table(parents).select("chunk_id", page.alias("level")).iter_rows())
+        parent_of = {chunk: table_parents.get(chunk) for chunk in chunks}
+    lost = [repr(chunk) for chunk, parent in parent_of.items() if parent is None or parent == ""]
     if lost:
         some = f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run {worded(len(lost), 'has', 'have')}"
         advice = "Name the parent of every chunk; the run may belong to another chunking."
         raise InputError.of_problems(f"{some} no parent:", lost, advice)
-    return dict(zip(found, text_ids(found.values(), "parent", "the roll-up"), strict=True))
+    return dict(zip(parent_of, text_ids(parent_of.values(), "parent", "the roll-up"), strict=True))

@@ -77,7 +77,7 @@ class Alternative:
 
 
 _NAMES = {
-    **{known.name: known.name for known in fields(Alternative)},
+    **{field.name: field.name for field in fields(Alternative)},
     "document": "doc_id",
     "document_id": "doc_id",
     "parent_id": "parent",
@@ -196,14 +196,14 @@ def evidence_by_query(source: Mapping[Any, Any], null: Iterable[str]) -> dict[st
     queries = text_ids(source, "query id", "the evidence", unique=True)
     without = set(text_ids(null, "query id", "null"))
     problems = [f"query {query!r} is marked null and has no entry" for query in sorted(without - set(queries))]
-    found: dict[str, QueryEvidence] = {}
+    by_query: dict[str, QueryEvidence] = {}
     for query, value in zip(queries, source.values(), strict=True):
-        found[query] = _query_evidence(query, value, query in without, problems)
-        if found[query][0] and query in without:
+        by_query[query] = _query_evidence(query, value, query in without, problems)
+        if by_query[query][0] and query in without:
             problems.append(f"query {query!r} is marked null and has evidence")
     if problems:
         raise InputError.of_problems(f"the evidence has {counted(len(problems), 'problem')}:", problems, _EXPECTED)
-    return found
+    return by_query
 
 
 def _query_evidence(query: str, value: Any, null: bool, problems: list[str]) -> QueryEvidence:
@@ -245,13 +245,13 @@ def _alternatives(source: Any, where: str, problems: list[str], distractor: bool
         shown = repr(listed)[:60] if isinstance(listed, (str, bytes, list, tuple)) else kind_of(listed)
         problems.append(f"{where}: {shown} is not a dict or a list of dicts")
         return ()
-    found = []
+    alternatives = []
     for one in listed:
         try:
-            found.append(alternative_of(one, distractor))
+            alternatives.append(alternative_of(one, distractor))
         except InputError as error:
             problems.append(f"{where}: {error}")
-    return tuple(found)
+    return tuple(alternatives)
 
 
 def _is_list(value: Any) -> bool:

@@ -135,12 +135,12 @@ class Evidence:
             distractors[query].append(condition(doc, float(judged.grades[doc])))
         zeros = int(np.sum(judged.grades == 0))
         both = {
-            query: {"targets": list(own.values()) or None, "distractors": distractors[query]}
-            for query, own in targets.items()
+            query: {"targets": list(query_targets.values()) or None, "distractors": distractors[query]}
+            for query, query_targets in targets.items()
         }
-        made = cls(both, notes=[note("grade-0-dropped", count=zeros)] if zeros else [])
-        made._facts_are_documents = any(one.kind == "fact" for one in made.alternatives.alternative)
-        return made
+        evidence = cls(both, notes=[note("grade-0-dropped", count=zeros)] if zeros else [])
+        evidence._facts_are_documents = any(one.kind == "fact" for one in evidence.alternatives.alternative)
+        return evidence
 
     def judge(
         self,
@@ -269,9 +269,9 @@ class Evidence:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        found = Counter(one.kind for one in self.alternatives.alternative if not one.is_distractor)
+        counts = Counter(one.kind for one in self.alternatives.alternative if not one.is_distractor)
         kinds = ("span", "fact", "hash", "page", "parent", "document", "chunk")
-        by_kind = [counted(found[kind], kind, "hashes" if kind == "hash" else "") for kind in kinds if found[kind]]
+        by_kind = [counted(counts[kind], kind, "hashes" if kind == "hash" else "") for kind in kinds if counts[kind]]
         null, distractors = len(self.null_queries), sum(map(len, self.distractors.values()))
         targets = counted(len(self), "target") + (f" ({', '.join(by_kind)})" if by_kind else "")
         parts = [counted(len(self._by_query), "query", "queries"), targets]

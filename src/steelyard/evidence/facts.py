@@ -101,14 +101,14 @@ def find_facts(facts: Sequence[str], shares: Sequence[float], texts: pl.Series, 
     exact = [place for place, share in enumerate(shares) if share == 1]
     partial = [place for place, share in enumerate(shares) if share < 1]
     empty = np.zeros(0, dtype=np.int64)
-    found: list[Pairs] = [(empty, empty)]
+    batches: list[Pairs] = [(empty, empty)]
     if exact:
-        found += _in_batches(_Exact([matching.normalised(facts[place]) for place in exact], exact), texts, matching)
+        batches += _in_batches(_Exact([matching.normalised(facts[place]) for place in exact], exact), texts, matching)
     if partial:
         words = [words_of(Matching(case=matching.case).normalised(facts[place])) for place in partial]
         some = _Partial(words, [shares[place] for place in partial], partial)
-        found += _in_batches(some, texts, Matching(case=matching.case))
-    fact, text = map(np.concatenate, zip(*found, strict=True))
+        batches += _in_batches(some, texts, Matching(case=matching.case))
+    fact, text = map(np.concatenate, zip(*batches, strict=True))
     order = np.lexsort((text, fact))
     return fact[order], text[order]
 
@@ -182,14 +182,14 @@ class _Partial:
             for word in dict.fromkeys(found_words):
                 listed[word].append(place)
         holders = {word: np.array(places, dtype=np.int64) for word, places in listed.items()}
-        found: list[tuple[int, int]] = []
+        matches: list[tuple[int, int]] = []
         for fact, needed, place in zip(self._facts, self._needed, self._places, strict=True):
-            found += [
+            matches += [
                 (place, text)
                 for text in self._candidates(fact, needed, holders)
                 if common_words(fact, words[text]) >= needed
             ]
-        pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+        pairs = np.array(matches, dtype=np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
     def _candidates(self, fact: Sequence[str], needed: int, holders: dict[str, Ints]) -> list[int]:

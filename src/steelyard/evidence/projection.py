@@ -56,7 +56,7 @@ class Projection:
 
     def __repr__(self) -> str:
         head = f"Evidence on {counted(self.chunks, 'chunk')}. {self.qrels}"
-        return "\n".join([head, *(f"  {each}" for each in self.notes)])
+        return "\n".join([head, *(f"  {note}" for note in self.notes)])
 
 
 def project(
@@ -169,8 +169,8 @@ def _codes(values: Sequence[str | None], column: pl.Series) -> tuple[Ints, Ints]
     unique = column.unique(maintain_order=True).drop_nulls()
     place = pl.DataFrame({"value": unique, "code": pl.Series(range(len(unique)), dtype=pl.Int64)})
     searched, columns = (
-        pl.DataFrame({"value": each}).join(place, on="value", how="left", maintain_order="left")["code"]
-        for each in (pl.Series(list(values), dtype=pl.String), column)
+        pl.DataFrame({"value": series}).join(place, on="value", how="left", maintain_order="left")["code"]
+        for series in (pl.Series(list(values), dtype=pl.String), column)
     )
     return searched.fill_null(-1).to_numpy(), columns.fill_null(-2).to_numpy()
 
@@ -183,10 +183,10 @@ def _spans(every: Alternatives, places: Ints, chunks: pl.DataFrame, overlap: Ove
     end = np.array([one.end for one in spans], dtype=np.int64)
     placed = np.flatnonzero(chunks["start"].is_not_null().to_numpy()) if len(spans) else np.zeros(0, dtype=np.int64)
     starts, ends = (chunks[name].gather(placed).to_numpy() for name in ("start", "end"))
-    known = np.flatnonzero(doc >= 0)
+    with_chunks = np.flatnonzero(doc >= 0)
     table = Intervals(chunk_doc[placed], starts, ends)
-    span, chunk, shared = overlaps(Intervals(doc[known], start[known], end[known]), table)
-    span, chunk = known[span], placed[chunk]
+    span, chunk, shared = overlaps(Intervals(doc[with_chunks], start[with_chunks], end[with_chunks]), table)
+    span, chunk = with_chunks[span], placed[chunk]
     length = end - start
     needed = {"any": np.ones(len(span)), "majority": length[span] // 2 + 1, "whole": length[span]}[overlap]
     enough = shared >= needed
@@ -233,14 +233,14 @@ def _hashes(every: Alternatives, places: Ints, chunks: pl.DataFrame) -> Pairs:
     for place in places.tolist():
         searched.setdefault(str(every.alternative[place].hash), []).append(place)
     algorithms = {every.alternative[place].algorithm for place in places.tolist()}
-    found: list[tuple[int, int]] = []
+    matches: list[tuple[int, int]] = []
     for number, text in enumerate(chunks["text"].to_list() if searched else []):
         forms = {text, normalised(text)}
         digests = {
             hashlib.new(name, form.encode(), usedforsecurity=False).hexdigest() for name in algorithms for form in forms
         }
-        found += [(place, number) for digest in digests for place in searched.get(digest, ())]
-    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+        matches += [(place, number) for digest in digests for place in searched.get(digest, ())]
+    pairs = np.array(matches, dtype=np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 
 
@@ -248,8 +248,8 @@ def _named(every: Alternatives, places: Ints, chunks: pl.DataFrame, column: str)
     """Alternatives that name a chunk, a parent, a document or a page, and the chunks with that name."""
     names = pl.Series([getattr(every.alternative[place], column) for place in places.tolist()], dtype=pl.String)
     named = chunks.select(name=column).with_row_index("chunk")
-    found = pl.DataFrame({"name": names, "place": places}).join(named, on="name", maintain_order="left_right")
-    return found["place"].to_numpy(), found["chunk"].cast(pl.Int64).to_numpy()
+    matches = pl.DataFrame({"name": names, "place": places}).join(named, on="name", maintain_order="left_right")
+    return matches["place"].to_numpy(), matches["chunk"].cast(pl.Int64).to_numpy()
 
 
 def _meets_all(every: Alternatives, at: Ints, chunk: Ints, chunks: pl.DataFrame) -> Bools:
@@ -280,17 +280,17 @@ def _relevant_rows(
     target, row = np.divmod(unique, chunks.height)
     names = chunks["chunk_id"].gather(row).to_list()
     rows: list[Row] = [
-        (queries[own // stride], name, value, str(own % stride))
-        for own, name, value in zip(target.tolist(), names, best.tolist(), strict=True)
+        (queries[code // stride], name, value, str(code % stride))
+        for code, name, value in zip(target.tolist(), names, best.tolist(), strict=True)
     ]
     missing: dict[int, list[int]] = {}
-    found = set(target.tolist())
-    for at, own in enumerate(codes):
-        if own not in found and every.target[at]:
-            missing.setdefault(own, []).append(at)
+    satisfied = set(target.tolist())
+    for at, code in enumerate(codes):
+        if code not in satisfied and every.target[at]:
+            missing.setdefault(code, []).append(at)
     unfound = []
-    for own, places in missing.items():
-        query, label = queries[own // stride], own % stride
+    for code, places in missing.items():
+        query, label = queries[code // stride], code % stride
         rows.append((query, f"{_PLACEHOLDER}:{query}:{label}", float(grade[places].max()), str(label)))
         unfound.append((query, label, " or ".join(str(every.alternative[at]) for at in places)))
     return rows, _rows_frame(unfound, "query_id", "target", "what")
@@ -340,7 +340,7 @@ def overlaps(spans: Intervals, chunks: Intervals) -> tuple[Ints, Ints, Ints]:
     length = ends - starts
     size_class = np.frexp(np.maximum(length, 1).astype(np.float64))[1]
     empty = np.zeros(0, dtype=np.int64)
-    found = [(empty, empty, empty)]
+    batches = [(empty, empty, empty)]
     for power in np.unique(size_class[length > 0]).tolist():
         members = np.flatnonzero((size_class == power) & (length > 0))
         members = members[np.argsort(starts[members], kind="stable")]
@@ -351,8 +351,8 @@ def overlaps(spans: Intervals, chunks: Intervals) -> tuple[Ints, Ints, Ints]:
             chunk = members[place]
             shared = np.minimum(high[span], ends[chunk]) - np.maximum(low[span], starts[chunk])
             overlap = shared > 0
-            found.append((span[overlap], chunk[overlap], shared[overlap]))
-    span, chunk, shared = map(np.concatenate, zip(*found, strict=True))
+            batches.append((span[overlap], chunk[overlap], shared[overlap]))
+    span, chunk, shared = map(np.concatenate, zip(*batches, strict=True))
     order = np.lexsort((chunk, span))
     return span[order], chunk[order], shared[order]
 

@@ -59,10 +59,10 @@ def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
     if source.judgments is not None:
         parts.append(f'"judgments": {_lines(source.judgments)}')
     lists = {run: stored_lists(source, run) for run in runs}
-    depth = max((each[0] for each in lists.values() if each is not None), default=0)
+    depth = max((stored[0] for stored in lists.values() if stored is not None), default=0)
     parts += [f'"list_depth": {depth}'] if depth else []
     by_rule = {rule: replace(source, scores=table) for rule, table in source.overlaps.items()}
-    overlaps = [f'"{rule}": {_runs_json(each, dict.fromkeys(runs))}' for rule, each in by_rule.items()]
+    overlaps = [f'"{rule}": {_runs_json(variant, dict.fromkeys(runs))}' for rule, variant in by_rule.items()]
     parts += [f'"overlaps": {{{", ".join(overlaps)}}}'] if overlaps else []
     return "{" + ",\n ".join([*parts, f'"runs": {_runs_json(source, lists)}']) + "}"
 
@@ -70,12 +70,12 @@ def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
 def _runs_json(source: GateInput, lists: Mapping[str, tuple[int, dict[str, list[str]]] | None]) -> str:
     """The runs, with the lists of each."""
     parts = []
-    for run, own in lists.items():
+    for run, depth_and_lists in lists.items():
         place = source.run(run)
         answered = zip(source.scores.queries, source.scores.values[place].T.tolist(), source.answered(run), strict=True)
-        rows = {query: plain_values(row) for query, row, known in answered if known}
+        rows = {query: plain_values(row) for query, row, has_value in answered if has_value}
         means = dict(zip(source.keys, plain_values(source.scores.means()[place].tolist()), strict=True))
-        stored = "" if own is None else f',\n "lists": {_lines(own[1])}'
+        stored = "" if depth_and_lists is None else f',\n "lists": {_lines(depth_and_lists[1])}'
         named = f'{{"name": {_dumped(run)},\n "means": {_dumped(means)}'
         parts.append(f'{named},\n "per_query": {_lines(rows)}{stored}}}')
     return "[\n" + ",\n".join(parts) + "\n]"
@@ -117,7 +117,7 @@ def definition_notes(result: GateInput, baseline: GateInput, keys: Iterable[str]
     data, other = result.dataset or {}, baseline.dataset or {}
     if data and other and data.get("fingerprint") != other.get("fingerprint"):
         of_both = {"": data, "baseline_": other}
-        named = {f"{of}{key}": str(each.get(key)) for of, each in of_both.items() for key in ("name", "fingerprint")}
+        named = {f"{of}{key}": str(facts.get(key)) for of, facts in of_both.items() for key in ("name", "fingerprint")}
         notes.append(note("gate-datasets-differ", **named))
     unknown = [source.name for source in (result, baseline) if source.judgments is None]
     return notes + [note("gate-qrels-unknown", source=name) for name in unknown[:1]]
@@ -127,17 +127,17 @@ def query_notes(
     result: GateInput, baseline: GateInput, run: str, baseline_run: str, allow: Collection[str]
 ) -> list[Note]:
     """Raise if queries are missing or have other judgments than in the baseline, unless allowed; notes."""
-    own, other = result.queries_of(run), baseline.queries_of(baseline_run)
-    known = set(own)
-    shared = [query for query in other if query in known]
+    queries, other = result.queries_of(run), baseline.queries_of(baseline_run)
+    measured = set(queries)
+    shared = [query for query in other if query in measured]
     if not shared:
-        first, second = (", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "") for ids in (own, other))
+        first, second = (", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "") for ids in (queries, other))
         raise InputError(
             f"run {run!r} of {result.name} and run {baseline_run!r} of {baseline.name} have no query in common "
             f"({first} and {second}); they belong to different sets of queries."
         )
     notes = []
-    missing = [query for query in other if query not in known]
+    missing = [query for query in other if query not in measured]
     if missing:
         values: dict[str, Any] = {"count": len(missing), "queries": len(other), "examples": tuple(missing[:EXAMPLES])}
         values["run"] = run
@@ -148,9 +148,9 @@ def query_notes(
             )
         notes.append(note("gate-queries-missing", **values))
     common = set(shared)
-    new = [query for query in own if query not in common]
+    new = [query for query in queries if query not in common]
     if new:
-        counts = {"count": len(new), "queries": len(own), "shared": len(shared)}
+        counts = {"count": len(new), "queries": len(queries), "shared": len(shared)}
         notes.append(note("gate-queries-new", run=run, examples=new[:EXAMPLES], **counts))
     if result.judgments is not None and baseline.judgments is not None:
         before, after = baseline.judgments, result.judgments
@@ -188,14 +188,14 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
         runs = {run: _best(points, run, result) for run in result.scores.runs}
     else:
         runs = dict.fromkeys(result.scores.runs, points[-1] if name == "last" else _at(points, name))
-    made: list[dict[str, Any]] = []
+    run_records: list[dict[str, Any]] = []
     for run, chosen in runs.items():
         if chosen is not None and chosen.record["runs"].get(run):
             rows: dict[str, dict[str, float]] = {}
             for key in result.keys:
                 for query, value in chosen.values(run, key).items():
                     rows.setdefault(query, {})[key] = value
-            made.append({"name": run, "per_query": rows})
+            run_records.append({"name": run, "per_query": rows})
     shown = ", ".join(dict.fromkeys(point.label for point in runs.values() if point is not None))
     content = {
         "steelyard": max(str(point.record.get("steelyard", "")) for point in points),
@@ -205,37 +205,37 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
         "dataset": result.dataset,
         "at": list(result.cutoffs) or None,
         "measures": dict(result.definitions),
-        "runs": made,
+        "runs": run_records,
     }
-    found = gate_input(content, f"{baseline} ({shown})")
+    source = gate_input(content, f"{baseline} ({shown})")
     if name != "best":
-        return found
+        return source
     candidates = {
         run: [{key: point.values(run, key) for key in result.keys} for point in points if point.record["runs"].get(run)]
         for run in runs
     }
-    return replace(found, chosen_from=candidates)
+    return replace(source, chosen_from=candidates)
 
 
 def _comparable(points: Sequence[Point], result: GateInput) -> list[Point]:
     """The points of the same dataset, with the same definitions, without that of the result itself."""
     fingerprint = (result.dataset or {}).get("fingerprint")
     defined = {key: result.definitions[key] for key in result.keys if result.column(key).measure is not None}
-    found = [
+    comparable = [
         point
         for point in points
         if point.record["fingerprints"].get("dataset") == fingerprint
         and set(result.keys) <= set(map(str, point.record["measures"]))
         and defined.items() <= point.record["measures"].items()
     ]
-    if found and _is_result(found[-1], result):
-        found = found[:-1]
-    if not found:
+    if comparable and _is_result(comparable[-1], result):
+        comparable = comparable[:-1]
+    if not comparable:
         raise InputError(
             f"no earlier line of {result.history} has the dataset and the definitions of {result.name}, so there is "
             "nothing to compare with. A change of the corpus, the queries, the qrels or a measure starts a new line."
         )
-    return found
+    return comparable
 
 
 def _is_result(point: Point, result: GateInput) -> bool:
@@ -257,11 +257,11 @@ def _best(points: Sequence[Point], run: str, result: GateInput) -> Point | None:
 
 
 def _at(points: Sequence[Point], commit: str) -> Point:
-    found = [point for point in points if commit and str(point.record.get("commit") or "").startswith(commit)]
-    if not found:
-        known = [*dict.fromkeys(point.label for point in points)][-6:]
+    matching = [point for point in points if commit and str(point.record.get("commit") or "").startswith(commit)]
+    if not matching:
+        labels = [*dict.fromkeys(point.label for point in points)][-6:]
         raise InputError(
             f"the history has no comparable line of the commit {commit!r}; expected best, last or one of "
-            f"{', '.join(known)}.{did_you_mean(commit, ['best', 'last'])}"
+            f"{', '.join(labels)}.{did_you_mean(commit, ['best', 'last'])}"
         )
-    return found[-1]
+    return matching[-1]

@@ -114,7 +114,7 @@ def gate(
         others = _baseline_runs(before, measured, baseline_run, notes)
         for name in others.values():
             before.check_measured(name)
-        compared = dict.fromkeys(each.key for each in resolved if each.rule.needs_baseline)
+        compared = dict.fromkeys(resolved_rule.key for resolved_rule in resolved if resolved_rule.rule.needs_baseline)
         notes += definition_notes(now, before, compared)
         for name, other in others.items():
             notes += query_notes(now, before, name, other, allow)
@@ -123,10 +123,10 @@ def gate(
     notes += [note("gate-unknown-documents", run=name, count=unknown[name]) for name in runs if name in unknown]
     notes += [note("gate-baseline-run-failed", run=name, failures=str(failures[name])) for name in failed]
     pairs = [(name, others.get(name)) for name in measured]
-    rows, found = decide(now, before, pairs, resolved, plan, strict_judged)
+    rows, decision_notes = decide(now, before, pairs, resolved, plan, strict_judged)
     return GateResult(
         rows=(*_failure_rows(now, runs, allowed), *rows),
-        warnings=tuple(dict.fromkeys([*notes, *found])),
+        warnings=tuple(dict.fromkeys([*notes, *decision_notes])),
         result=now.name,
         baseline=None if before is None else before.name,
         plan=plan,
@@ -150,11 +150,11 @@ def _failure_rows(now: GateInput, runs: Sequence[str], allowed: int) -> list[Row
     text = f"at most {counted(allowed, 'failed query', 'failed queries')}" if allowed else "no failed queries"
     rule = Rule(text, "failed", FAILED_QUERIES, "<=", float(allowed))
     rows = []
-    for run, found in ((run, now.failures[run]) for run in runs if run in now.failures):
-        passed, needed, why = found.failed <= allowed, f"<= {allowed}", str(found)
+    for run, failures in ((run, now.failures[run]) for run in runs if run in now.failures):
+        passed, needed, why = failures.failed <= allowed, f"<= {allowed}", str(failures)
         if not passed:
-            why += f"; fix the retriever, or allow it: {option('allow_failed', found.failed)}"
-        rows.append(Row(run, None, rule, FAILED_QUERIES, found.failed, needed, passed, why, found.queries))
+            why += f"; fix the retriever, or allow it: {option('allow_failed', failures.failed)}"
+        rows.append(Row(run, None, rule, FAILED_QUERIES, failures.failed, needed, passed, why, failures.queries))
     rule = Rule("the run was measured", "failed", MEASURED)
     reasons = {run: now.unmeasured[run] for run in runs if run in now.unmeasured}
     return rows + [Row(run, None, rule, MEASURED, 0, ">= 1", False, why, 0) for run, why in reasons.items()]
@@ -165,10 +165,10 @@ def _default_runs(
 ) -> Sequence[str]:
     """The runs to check if none is named: all, or the only run of the baseline."""
     runs: Sequence[str] = now.scores.runs
-    known = before.scores.runs if before is not None and baseline_run is None else ()
-    if len(runs) > 1 and len(known) == 1 and known[0] in runs:
-        notes.append(note("gate-one-run-checked", run=known[0]))
-        return known
+    baseline_runs = before.scores.runs if before is not None and baseline_run is None else ()
+    if len(runs) > 1 and len(baseline_runs) == 1 and baseline_runs[0] in runs:
+        notes.append(note("gate-one-run-checked", run=baseline_runs[0]))
+        return baseline_runs
     return runs
 
 
@@ -181,7 +181,7 @@ def _default_rules(now: GateInput, before: GateInput | None, given: Sequence[Rul
         raise InputError(
             f"{now.name} and {before.name} have no measure in common ({', '.join(now.keys)}; {', '.join(before.keys)})."
         )
-    made = []
+    rules = []
     for column in map(now.column, shared):
         name = column.measure.name if column.measure is not None else column.key
         reason = None
@@ -195,12 +195,12 @@ def _default_rules(now: GateInput, before: GateInput | None, given: Sequence[Rul
             notes.append(note("gate-measure-not-checked", measure=column.key, reason=reason))
             continue
         kind: Literal["rise", "drop"] = "rise" if column.better == "less" else "drop"
-        made.append(Rule(f"no significant {kind} in {column.key}", kind, column.key))
-    if not made and not given:
+        rules.append(Rule(f"no significant {kind} in {column.key}", kind, column.key))
+    if not rules and not given:
         raise InputError(
             f"there is no default rule for {', '.join(shared)}; write one, as in {option('rules', 'Latency <= 0.2')}."
         )
-    return made
+    return rules
 
 
 def _resolve(now: GateInput, before: GateInput | None, rules: Mapping[Rule, str], queries: Any) -> list[ResolvedRule]:
@@ -238,7 +238,7 @@ def _selected(now: GateInput, rule: Rule, queries: Any) -> Bools | None:
     """The queries of a rule's slice; None for all."""
     if rule.column is None:
         return None
-    known = [*now.columns, *([COMPLEXITY] if now.folder is not None else [])]
+    names = [*now.columns, *([COMPLEXITY] if now.folder is not None else [])]
     values: Mapping[str, object]
     if queries is not None:
         values = column_values(queries, rule.column)
@@ -249,19 +249,19 @@ def _selected(now: GateInput, rule: Rule, queries: Any) -> Bools | None:
 
         values = complexity(read_qrels(now.folder, {}))
     else:
-        columns = f"it has {', '.join(known)}" if known else "it has none"
+        columns = f"it has {', '.join(names)}" if names else "it has none"
         raise InputError(
-            f"{now.name} has no column {rule.column!r} of its queries; {columns}.{did_you_mean(rule.column, known)} "
+            f"{now.name} has no column {rule.column!r} of its queries; {columns}.{did_you_mean(rule.column, names)} "
             f"Give the columns of the queries with {option('queries', 'FILE')} (JSONL, CSV, TSV or Parquet)."
         )
     labels = [str(values[query]) if values.get(query) is not None else None for query in now.scores.queries]
     selected = np.array([label == rule.value for label in labels])
     if not selected.any():
-        known = sorted({label for label in labels if label is not None})
-        shown = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        distinct = sorted({label for label in labels if label is not None})
+        shown = ", ".join(distinct[:10]) + (", ..." if len(distinct) > 10 else "")
         raise InputError(
             f"no query has {rule.column}={rule.value}; the values are {shown or 'all missing'}."
-            f"{did_you_mean(rule.value, known)}"
+            f"{did_you_mean(rule.value, distinct)}"
         )
     return selected
 
@@ -273,14 +273,14 @@ def _baseline_runs(
     if baseline_run is not None:
         before.run(baseline_run)
         return dict.fromkeys(runs, baseline_run)
-    known = before.scores.runs
-    only = known[0] if len(known) == 1 else None
-    pairs = {name: name if name in known else only for name in runs}
+    others = before.scores.runs
+    only = others[0] if len(others) == 1 else None
+    pairs = {name: name if name in others else only for name in runs}
     missing = [name for name, other in pairs.items() if other is None]
     if missing:
         raise InputError(
             f"{', '.join(map(repr, missing))} {'is' if len(missing) == 1 else 'are'} not in the baseline {before.name}"
-            f", which has {', '.join(known)}. Name the runs to check: {option('run', 'NAME')}; or the run to compare "
+            f", which has {', '.join(others)}. Name the runs to check: {option('run', 'NAME')}; or the run to compare "
             f"with: {option('baseline_run', 'NAME')}; or write the baseline again."
         )
     notes += [note("gate-other-run", run=name, baseline=str(other)) for name, other in pairs.items() if other != name]

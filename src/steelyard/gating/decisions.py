@@ -64,7 +64,7 @@ def decide(
         judged, parts = documents[case.run], result.parts(case.column.key)
         if judged is not None and parts:
             row = with_judged(row, case, judged, parts, plan, tests)
-        row = _by_every_rule(row, {overlap: found[at] for overlap, found in by_rule.items()})
+        row = _by_every_rule(row, {overlap: overlap_rows[at] for overlap, overlap_rows in by_rule.items()})
         rows.append(replace(row, passed=not strict_judged) if row.undecided else row)
     others = {run: other for run, other in runs if other is not None}
     notes += unjudged_notes(rows, documents, others, strict_judged)
@@ -75,11 +75,11 @@ def _cases(
     result: GateInput, baseline: GateInput | None, runs: Runs, rules: Sequence[ResolvedRule], notes: list[Note]
 ) -> list[RuleCase]:
     return [
-        _case(result, baseline, pair, each, notes)
+        _case(result, baseline, pair, resolved, notes)
         for pair in runs
-        for each in rules
+        for resolved in rules
         # A rule on the ceiling of a stage is only about the runs that have that stage.
-        if each.rule.ceiling is None or not np.isnan(result.values(pair[0], each.key)).all()
+        if resolved.rule.ceiling is None or not np.isnan(result.values(pair[0], resolved.key)).all()
     ]
 
 
@@ -102,9 +102,9 @@ def _by_overlap(
     result: GateInput, baseline: GateInput | None, rules: Sequence[ResolvedRule], notes: list[Note]
 ) -> dict[str, tuple[GateInput, GateInput]]:
     """The result and the baseline by each overlap rule of chunks, if a rule compares values that depend on it."""
-    keys = {each.key for each in rules if each.rule.needs_baseline}
-    tables = [each.overlaps for each in (result, baseline) if each is not None]
-    if baseline is None or not any(_differ(list(each.values()), key) for each in tables for key in keys):
+    keys = {resolved.key for resolved in rules if resolved.rule.needs_baseline}
+    tables = [source.overlaps for source in (result, baseline) if source is not None]
+    if baseline is None or not any(_differ(list(overlaps.values()), key) for overlaps in tables for key in keys):
         return {}
     if result.overlaps.keys() != baseline.overlaps.keys():
         notes.append(note("gate-overlap-unknown", source=(baseline if result.overlaps else result).name))
@@ -118,15 +118,15 @@ def _by_overlap(
 def _differ(tables: Sequence[ScoreTable], key: str) -> bool:
     """Whether the values of a measure differ between tables."""
     values = [table.of(key) for table in tables if key in [column.key for column in table.columns]]
-    return not all(np.array_equal(each, values[0], equal_nan=True) for each in values)
+    return not all(np.array_equal(array, values[0], equal_nan=True) for array in values)
 
 
 def _by_every_rule(row: Row, others: Mapping[str, Row]) -> Row:
     """The row; undecided if it compares with the baseline and the overlap rules of chunks do not agree on it."""
-    if not row.rule.needs_baseline or len({each.passed for each in others.values()}) < 2:
+    if not row.rule.needs_baseline or len({other.passed for other in others.values()}) < 2:
         return row
-    differences = {rule: each.difference or 0.0 for rule, each in others.items()}
-    outcomes = {rule: "passes" if each.passed else "fails" for rule, each in others.items()}
+    differences = {rule: other.difference or 0.0 for rule, other in others.items()}
+    outcomes = {rule: "passes" if other.passed else "fails" for rule, other in others.items()}
     reason = dependence({rule: f"{differences[rule]:+.4f} {outcome}" for rule, outcome in outcomes.items()})
     return replace(row, undecided=True, overlaps=differences, why=f"{reason}; {row.why}")
 
@@ -143,28 +143,28 @@ def _case(
             raise InputError(f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {instead}.")
     values = result.values(run, key)
     selected = np.ones(len(values), dtype=bool) if given.selected is None else given.selected
-    known = selected & ~np.isnan(values)
+    measured = selected & ~np.isnan(values)
     reference = None
     if baseline is not None and baseline_run is not None and baseline.definitions.get(key) == result.definitions[key]:
         places = {query: place for place, query in enumerate(baseline.scores.queries)}
-        own = baseline.values(baseline_run, key)
-        reference = np.array([own[places[q]] if q in places else math.nan for q in result.scores.queries])
+        baseline_values = baseline.values(baseline_run, key)
+        reference = np.array([baseline_values[places[q]] if q in places else math.nan for q in result.scores.queries])
         if rule.needs_baseline:
             missing = int(np.sum(selected & np.isnan(values) & ~np.isnan(reference)))
             if missing:
                 notes.append(note("gate-values-missing", run=run, measure=key, count=missing))
-            known &= ~np.isnan(reference)
-    if not known.any():
+            measured &= ~np.isnan(reference)
+    if not measured.any():
         both = " in both the result and the baseline" if rule.needs_baseline else ""
         raise InputError(
             f"{rule.text}: run {run!r} has no query with a value of {key}{both}; a rule over no queries has no meaning."
         )
-    queries = tuple(compress(result.scores.queries, known.tolist()))
+    queries = tuple(compress(result.scores.queries, measured.tolist()))
     candidates = None
     if baseline is not None and rule.tested and (chosen_from := baseline.chosen_from.get(str(baseline_run))):
-        candidates = np.array([[each[key].get(query, math.nan) for query in queries] for each in chosen_from])
-    before = None if reference is None else reference[known]
-    return RuleCase(given, run, baseline_run, result.column(key), queries, values[known], before, candidates)
+        candidates = np.array([[candidate[key].get(query, math.nan) for query in queries] for candidate in chosen_from])
+    before = None if reference is None else reference[measured]
+    return RuleCase(given, run, baseline_run, result.column(key), queries, values[measured], before, candidates)
 
 
 def _check_power(cases: Sequence[RuleCase], plan: GatePlan) -> None:
@@ -288,8 +288,8 @@ def _threshold_row(case: RuleCase, plan: GatePlan, notes: list[Note]) -> Row:
     digits = next((d for d in range(4, 12) if f"{value:.{d}f}" != f"{bound:.{d}f}"), 4)
     low, high = (math.nan, math.nan)
     if case.column.averaged and n > 1:
-        own = mean_interval(case.column.tested(case.values), seed=plan.seed)
-        low, high = case.interval(plan.seed) if relative else map(case.column.mean_of, own)
+        ends = mean_interval(case.column.tested(case.values), seed=plan.seed)
+        low, high = case.interval(plan.seed) if relative else map(case.column.mean_of, ends)
     interval = "" if math.isnan(low) else f" [{low:+.4f}, {high:+.4f}]" if relative else f" [{low:.4f}, {high:.4f}]"
     parts = [] if passed else [f"{abs(value - bound):.{digits}f} {'too high' if value > bound else 'too low'}"]
     parts.append(f"{_change(case)}{interval}" if relative else interval.strip())
@@ -309,7 +309,7 @@ def _losers(case: RuleCase, result: GateInput) -> tuple[Loser, ...]:
         table = ScoreTable(("run", "baseline"), (case.column,), case.queries, values)
         less = case.column.better == "less"
         moved = movers(table, case.column.key, 0, 1, None, most=len(case.queries))
-        lost = [(each.query_id, each.before, each.after) for each in moved if (each.difference > 0) == less]
+        lost = [(mover.query_id, mover.before, mover.after) for mover in moved if (mover.difference > 0) == less]
     if not lost and not case.rule.needs_baseline:
         order = np.argsort(case.column.worth(case.values), kind="stable").tolist()
         lost = [(case.queries[place], None, float(case.values[place])) for place in order[:SHOWN_LOSERS]]

@@ -114,8 +114,8 @@ class GateInput:
             definition = dialect_of(self.dialect).measure(text).spelled
         except MeasureError:
             definition = ""
-        for key, known in self.definitions.items():
-            if (definition and known == definition) or key.lower() == text.lower():
+        for key, recorded in self.definitions.items():
+            if (definition and recorded == definition) or key.lower() == text.lower():
                 return key
         raise MeasureError(
             f"{text!r} is not measured in {self.name}, which has {', '.join(self.keys)}.{did_you_mean(text, self.keys)}"
@@ -200,11 +200,11 @@ def _columns(
     keys: Sequence[str], dialect: str, cutoffs: Sequence[int] = (), rel: float | None = None
 ) -> tuple[Column, ...]:
     """The columns of keys in a dialect; `rel` is the lowest relevant grade for measures that do not state one."""
-    columns, known = [], dialect_of(dialect)
+    columns, chosen = [], dialect_of(dialect)
     for key in keys:
         base, k = next(((key.removesuffix(f" at {k}"), k) for k in cutoffs if key.endswith(f" at {k}")), (key, None))
         try:
-            measure = None if base == COMPOSITE else with_rel(_measure(base, k, known), rel)
+            measure = None if base == COMPOSITE else with_rel(_measure(base, k, chosen), rel)
         except MeasureError:
             columns.append(column_named(key))
         else:
@@ -248,7 +248,7 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
     if not isinstance(runs, list) or not runs or not all(isinstance(run, Mapping) for run in runs):
         raise InputError(f"{name} has no runs; {EXPECTED}.")
     names = [_text(run.get("name")) for run in runs]
-    repeated = next((each for each in names if names.count(each) > 1), None)
+    repeated = next((run_name for run_name in names if names.count(run_name) > 1), None)
     if repeated is not None:
         raise InputError(f"{name}: two runs are called {repeated!r}; give them different names.")
     definitions = _mapping(content.get("measures")) or {}
@@ -259,8 +259,8 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
     queries = list(dict.fromkeys(query for row in rows.values() for query in row))
     if not keys or not queries:
         raise InputError(f"{name} has no value for any query; {EXPECTED}.")
-    found = ((run, query, values) for run, row in rows.items() for query, values in row.items())
-    cells = ((run, key, query, value) for run, query, values in found for key, value in values.items())
+    per_query = ((run, query, values) for run, row in rows.items() for query, values in row.items())
+    cells = ((run, key, query, value) for run, query, values in per_query for key, value in values.items())
     values = _cube((names, keys, queries), cells)
     dialect, cutoffs = _text(content.get("dialect", "steelyard")), content.get("at")
     at = tuple(k for k in cutoffs if isinstance(k, int)) if isinstance(cutoffs, list) else ()
@@ -284,13 +284,13 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
             if run.get("lists") is not None
         },
         list_depth=content.get("list_depth") if isinstance(content.get("list_depth"), int) else None,
-        overlaps=_same_cases(scores, {rule: each.scores for rule, each in by_rule.items()}),
+        overlaps=_same_cases(scores, {rule: variant.scores for rule, variant in by_rule.items()}),
     )
 
 
 def _same_cases(scores: ScoreTable, overlaps: Mapping[str, ScoreTable]) -> Mapping[str, ScoreTable]:
     """The values by each overlap rule, if they are of the same runs, measures and queries."""
-    cases = {(each.runs, each.columns, each.queries) for each in (scores, *overlaps.values())}
+    cases = {(table.runs, table.columns, table.queries) for table in (scores, *overlaps.values())}
     return overlaps if len(cases) == 1 else {}
 
 
@@ -298,7 +298,7 @@ def _mapping(value: Any) -> dict[str, Any] | None:
     """A mapping of names to names, numbers or flags; None if it is not a mapping."""
     if not isinstance(value, Mapping):
         return None
-    return {_text(key): _text(each) if isinstance(each, str) else each for key, each in value.items()}
+    return {_text(key): _text(entry) if isinstance(entry, str) else entry for key, entry in value.items()}
 
 
 def _rows(run: Mapping[str, Any], name: str, keys: list[str], where: str) -> dict[str, dict[str, float]]:
@@ -318,7 +318,7 @@ def _rows(run: Mapping[str, Any], name: str, keys: list[str], where: str) -> dic
 
 def _lists(lists: Any, run: str, where: str) -> dict[str, list[str]]:
     """The first documents of a run by query, checked."""
-    if not isinstance(lists, Mapping) or not all(isinstance(each, list) for each in lists.values()):
+    if not isinstance(lists, Mapping) or not all(isinstance(docs, list) for docs in lists.values()):
         raise InputError(f"{where}: the lists of run {run!r} are not one list of documents per query.")
     return {_text(query): [_text(doc) for doc in documents] for query, documents in lists.items()}
 
@@ -367,7 +367,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
     named = {COMPOSITE, *(f"{COMPOSITE} at {k}" for k in cutoffs)} if weights else set()
     composites = {column.key: f"{column.key} of {mixed}" for column in table.columns if column.key in named}
     by_rule = files.read_by_rule(path / files.OVERLAP_SCORES)
-    overlaps = {rule: _score_table(each, record, dialect, cutoffs, rel) for rule, each in by_rule.items()}
+    overlaps = {rule: _score_table(rule_frame, record, dialect, cutoffs, rel) for rule, rule_frame in by_rule.items()}
     lists = {row["run"]: path / "runs" / row["file"] for row in rows if not chunked}
     failures = {}
     for row in rows:
@@ -416,8 +416,8 @@ def _score_table(
 
 def _cube(names: Sequence[Sequence[str]], cells: Iterable[tuple[str, str, str, float]]) -> Floats:
     """The values of cells (run, measure, query, value), by the names of the runs, measures and queries."""
-    values = np.full([len(each) for each in names], np.nan)
-    runs, keys, queries = ({name: place for place, name in enumerate(each)} for each in names)
+    values = np.full([len(axis) for axis in names], np.nan)
+    runs, keys, queries = ({name: place for place, name in enumerate(axis)} for axis in names)
     for run, key, query, value in cells:
         values[runs[run], keys[key], queries[query]] = value
     return values
@@ -459,21 +459,21 @@ def with_ceilings(source: GateInput, rules: Sequence[Rule], needed: bool = True)
     columns, definitions, added = [], dict(source.definitions), []
     for key, (stage, measure) in wanted.items():
         values = np.full((len(source.scores.runs), len(places)), np.nan)
-        known: list[str] = []
+        stages: list[str] = []
         for run in runs:
             try:
                 split = stages_of(source.folder, run, measure)
             except MeasureError as error:
                 raise InputError(f"{key}: {error}") from None
-            known += split.steps
+            stages += split.steps
             if stage in split.steps:
                 chosen = [places[query] for query in split.queries]
                 values[source.run(run), chosen] = split.ceilings[split.steps.index(stage)]
                 definitions[key] = f"ceiling({stage}) {split.measure.spelled}"
-        if stage not in known and needed:
-            has = f"the stages are {', '.join(dict.fromkeys(known))}" if known else "no run has stages"
-            raise InputError(f"{key}: {source.name} has no stage {stage!r}; {has}.{did_you_mean(stage, known)}")
-        if stage in known:
+        if stage not in stages and needed:
+            has = f"the stages are {', '.join(dict.fromkeys(stages))}" if stages else "no run has stages"
+            raise InputError(f"{key}: {source.name} has no stage {stage!r}; {has}.{did_you_mean(stage, stages)}")
+        if stage in stages:
             columns.append(Column(key))
             added.append(values)
     if not added:

@@ -210,7 +210,7 @@ class GateResult(Documented):
             "baseline": self.baseline,
             **asdict(self.plan),
             "rows": [row.to_dict() for row in self.rows],
-            "warnings": [each.to_dict() for each in self.warnings],
+            "warnings": [warning.to_dict() for warning in self.warnings],
         }
 
     def data_table(self) -> Table:
@@ -332,7 +332,7 @@ def _counts(rows: tuple[Row, ...] | list[Row], name: str) -> dict[str, str]:
 
 def _clean(text: str) -> str:
     """The text, with characters that XML does not allow shown as their codes."""
-    return _FORBIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _FORBIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 MARKDOWN_LONGEST = 120
@@ -348,7 +348,7 @@ def markdown_error(message: str) -> str:
 def escaped(text: str) -> str:
     """A sentence on one line, with the characters that Markdown interprets escaped."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return _MENTION.sub("@\u2060", _SPECIAL.sub(lambda found: f"\\{found.group()}", line))
+    return _MENTION.sub("@\u2060", _SPECIAL.sub(lambda match: f"\\{match.group()}", line))
 
 
 def _cell(column: str, cell: Cell) -> Cell:

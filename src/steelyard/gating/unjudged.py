@@ -50,7 +50,7 @@ def judged_documents(
             depth = min(baseline.list_depth, options.depth or baseline.list_depth)
             options = replace(options, depth=depth)
     qrels = read_qrels(result.folder, read_record(result.folder)["settings"])
-    alignments = {name: options.lists(align(qrels, each, options.ordering).alignment) for name, each in runs.items()}
+    alignments = {name: options.lists(align(qrels, side, options.ordering).alignment) for name, side in runs.items()}
     return JudgedDocuments(qrels, runs.__getitem__, alignments, options, seed, test)
 
 
@@ -73,43 +73,43 @@ def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]
     depth = max(min(max((rank_cutoff(m) or MOST_RANKS for m in measures), default=0), MOST_RANKS), MAX_DEPTH)
     rows = ranked_rows(judged.source(RUN), judged.options.ordering).filter(pl.col("rank") <= depth)
     grouped = rows.drop_nulls("doc_id").sort("rank").group_by("query_id", maintain_order=True).agg("doc_id")
-    found = dict(grouped.iter_rows())
-    return depth, {query: found[query] for query in source.scores.queries if query in found}
+    documents = dict(grouped.iter_rows())
+    return depth, {query: documents[query] for query in source.scores.queries if query in documents}
 
 
 def with_judged(
     row: Row, case: RuleCase, judged: JudgedDocuments, parts: list[Part], plan: GatePlan, tests: int
 ) -> Row:
     """The row with the judged share, the bounds, and whether its outcome depends on unjudged documents."""
-    own = set(case.queries)
-    kept = np.array([query in own for query in judged.qrels.judged.query_ids], dtype=bool)
+    queries = set(case.queries)
+    kept = np.array([query in queries for query in judged.qrels.judged.query_ids], dtype=bool)
     share = judged.share(parts, RUN, kept)
     if share is None:
         return row
     compared = case.rule.needs_baseline and BASELINE in judged.alignments
-    known = Conventions(judged_run=share)
+    estimates = Conventions(judged_run=share)
     if compared:
-        known = judged.conventions(parts, RUN, BASELINE, kept, whole=not (case.rule.tested and row.passed))
+        estimates = judged.conventions(parts, RUN, BASELINE, kept, whole=not (case.rule.tested and row.passed))
         if row.p is not None and row.difference is not None:
-            known = by_test(plan.test, 2 * min(row.p, 1 - row.p), row.difference, known, case.differences)
-    if case.rule.needs_baseline and _depends(row, case, known, set(judged.edges), plan, tests):
+            estimates = by_test(plan.test, 2 * min(row.p, 1 - row.p), row.difference, estimates, case.differences)
+    if case.rule.needs_baseline and _depends(row, case, estimates, set(judged.edges), plan, tests):
         row = replace(row, undecided=True)
-    shares = [share, known.judged_baseline]
-    if not judged.informative or min(each for each in shares if each is not None) >= ALL_JUDGED:
+    shares = [share, estimates.judged_baseline]
+    if not judged.informative or min(known_share for known_share in shares if known_share is not None) >= ALL_JUDGED:
         return row
-    low, high = known.bound_low, known.bound_high
+    low, high = estimates.bound_low, estimates.bound_high
     if not case.rule.needs_baseline:
         low, high = judged.value_bounds(parts, RUN, kept) or (None, None)
-    baseline = "" if known.judged_baseline is None else f" (baseline {known.judged_baseline:.0%})"
+    baseline = "" if estimates.judged_baseline is None else f" (baseline {estimates.judged_baseline:.0%})"
     why = f"{row.why}; {share:.0%} of the documents judged{baseline}"
     if low is not None and high is not None:
         what, sign = ("the difference", "+") if row.rule.needs_baseline else (row.measure, "")
         why += f"; depending on the others, {what} is between {low:{sign}.4f} and {high:{sign}.4f}"
-    row = replace(row, judged=share, judged_baseline=known.judged_baseline, unjudged=known.unjudged, why=why)
+    row = replace(row, judged=share, judged_baseline=estimates.judged_baseline, unjudged=estimates.unjudged, why=why)
     return replace(row, bound_low=low, bound_high=high)
 
 
-def _depends(row: Row, case: RuleCase, known: Conventions, edges: set[str], plan: GatePlan, tests: int) -> bool:
+def _depends(row: Row, case: RuleCase, estimates: Conventions, edges: set[str], plan: GatePlan, tests: int) -> bool:
     """Whether the outcome of a rule depends on unjudged documents."""
     rule = case.rule
     if rule.tested and row.passed:
@@ -123,28 +123,28 @@ def _depends(row: Row, case: RuleCase, known: Conventions, edges: set[str], plan
             return False
         return ((difference < 0) == (rule.kind == "drop")) and p / 2 * factor < plan.alpha
 
-    if rule.tested and significant(known.bound_low, known.bound_p):
+    if rule.tested and significant(estimates.bound_low, estimates.bound_p):
         return False  # Whatever the unjudged documents are.
     favoured = {RUN, BASELINE} if rule.kind == "equivalent" else {RUN} if row.passed else {BASELINE}
     if favoured & edges:
         return True
-    if known.imputed is None or known.imputed_p is None:
+    if estimates.imputed is None or estimates.imputed_p is None:
         return False
     if rule.tested:
-        return not significant(known.imputed, known.imputed_p)
+        return not significant(estimates.imputed, estimates.imputed_p)
     if rule.margin:
-        low, high = known.imputed_low, known.imputed_high
+        low, high = estimates.imputed_low, estimates.imputed_high
         assert low is not None
         assert high is not None
         return keeps_margin(rule, low, high, case.column) != row.passed
-    return rule.kept(case.reference + known.imputed, case.reference + rule.number) != row.passed
+    return rule.kept(case.reference + estimates.imputed, case.reference + rule.number) != row.passed
 
 
 def lists_notes(
     result: GateInput, baseline: GateInput | None, runs: Runs, rules: Sequence[ResolvedRule], strict: bool
 ) -> list[Note]:
     """A note if rules compare with a baseline and the lists of a run are not known; an error if `strict`."""
-    keys = {each.key for each in rules if each.rule.needs_baseline}
+    keys = {resolved.key for resolved in rules if resolved.rule.needs_baseline}
     fixed = {key for key in keys if (parts := result.parts(key)) and all(is_fixed(p.measure) for p in parts)}
     if baseline is None or keys == fixed:
         return []
@@ -152,7 +152,7 @@ def lists_notes(
     unknown = [source for source, run in sides if run not in source.files and run not in source.lists]
     if not unknown:
         return []
-    names = tuple(dict.fromkeys(each.name for each in unknown))
+    names = tuple(dict.fromkeys(source.name for source in unknown))
     values = {"sources": names, "chunked": any(source.chunked for source in unknown)}
     if strict:
         raise InputError(

@@ -164,8 +164,8 @@ def _qrels_file(folder: Path, split: str | None, named: str | None) -> tuple[Pat
     there = ", ".join(sorted(splits))
     if split is not None:
         if split not in splits:
-            known = f"{there or 'none'}.{did_you_mean(split, splits)}"
-            raise InputError(f"no qrels for split {split!r}; the splits are {known}", folder)
+            choices = f"{there or 'none'}.{did_you_mean(split, splits)}"
+            raise InputError(f"no qrels for split {split!r}; the splits are {choices}", folder)
         return splits[split], True, []
     if (plain := find_file(folder, "qrels.tsv")) is not None:
         return plain, False, []
@@ -186,16 +186,16 @@ def _qrels_file(folder: Path, split: str | None, named: str | None) -> tuple[Pat
 
 def _splits(folder: Path) -> dict[str, Path]:
     """Split to its qrels file: qrels/dev.tsv, qrels_dev.tsv, qrels-dev.tsv or qrels.dev.tsv."""
-    found: dict[str, Path] = {}
+    splits: dict[str, Path] = {}
     inner = folder / "qrels"
     for path in sorted(inner.iterdir()) if inner.is_dir() else []:
         if bare_name(path).suffix in (".tsv", ".txt", ".trec"):
-            found.setdefault(bare_name(path).stem, path)
+            splits.setdefault(bare_name(path).stem, path)
     for path in sorted(folder.iterdir()):
         bare = bare_name(path)
         if bare.suffix == ".tsv" and bare.stem.startswith(("qrels_", "qrels-", "qrels.")):
-            found.setdefault(bare.stem[len("qrels_") :], path)
-    return found
+            splits.setdefault(bare.stem[len("qrels_") :], path)
+    return splits
 
 
 def write_dataset(dataset: Dataset, folder: Path) -> None:

@@ -62,11 +62,11 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
             return named
         near = did_you_mean(named, columns)
         raise InputError(f"no column {named!r} for {role}; the columns are {', '.join(columns)}.{near}")
-    found = first_named(columns, NAMES[role])
-    if found is None and required:
+    column = first_named(columns, NAMES[role])
+    if column is None and required:
         problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
         raise InputError(f"{problem}. Name one of them ({role}=...), or call it {NAMES[role][0]}.")
-    return found
+    return column
 
 
 def known_roles(columns: Sequence[str]) -> set[str]:

@@ -80,11 +80,11 @@ def read_judged(named: Any, folder: Path, queries: Queries) -> Qrels:
 def read_folder(folder: Path, options: Mapping[str, Any], judged: bool) -> Dataset:
     """A folder in BEIR's layout whose `corpus` or `queries` is a file in another form."""
     queries, notes = read_queries(options.get("queries") or "queries.jsonl", folder)
-    corpus, found = read_corpus(options.get("corpus") or "corpus.jsonl", folder)
+    corpus, corpus_findings = read_corpus(options.get("corpus") or "corpus.jsonl", folder)
     split, named = options.get("split"), options.get("qrels")
     qrels, one_of_several, chosen, judgment_findings = beir_qrels(folder, split, named, judged)
     policy = options.get("unjudged") or ("drop" if one_of_several else "keep")
-    notes, findings = (*notes, *chosen, *qrels.notes), (*judgment_findings, *found)
+    notes, findings = (*notes, *chosen, *qrels.notes), (*judgment_findings, *corpus_findings)
     return with_unjudged(Dataset(folder.resolve().name, corpus, queries, qrels, notes, findings), policy)
 
 
@@ -179,11 +179,11 @@ def find_column(columns: Iterable[str], usual: Sequence[str], named: Any, role: 
     listed = list(columns)
     if named is None:
         return first_named(listed, usual)
-    found = first_named(listed, (str(named).strip().lower(),))
-    if found is None:
-        known, near = ", ".join(map(_in_message, listed)), did_you_mean(str(named), map(str, listed))
-        raise InputError(f"{where} has no column {str(named)!r} (`{role}`); its columns are {known}.{near}")
-    return found
+    column = first_named(listed, (str(named).strip().lower(),))
+    if column is None:
+        names, near = ", ".join(map(_in_message, listed)), did_you_mean(str(named), map(str, listed))
+        raise InputError(f"{where} has no column {str(named)!r} (`{role}`); its columns are {names}.{near}")
+    return column
 
 
 def _in_message(name: Any) -> str:
@@ -256,8 +256,8 @@ def _named_records(records: Iterable[Any], options: Mapping[str, Any], where: st
                 shown = ", ".join(map(_in_message, row)) or "none"
                 problem = f"no column of {where} holds the text of a document; its columns are {shown}"
                 raise InputError(f"{problem}. Call it text, or name it: corpus: {{path: {where}, text: NAME}}.")
-        made = {role: row.pop(name, None) for role, name in names.items() if name is not None}
-        yield {**{name: value for name, value in row.items() if value not in (None, "")}, "_id": f"d{count}", **made}
+        fields = {role: row.pop(name, None) for role, name in names.items() if name is not None}
+        yield {**{name: value for name, value in row.items() if value not in (None, "")}, "_id": f"d{count}", **fields}
 
 
 def _text_files(folder: Path) -> Iterator[dict[str, Any]]:
@@ -364,12 +364,12 @@ def _table_rows(path: Path, text: str, usual: Sequence[str], named: str | None) 
 
 
 def _separator(path: Path, header: str, usual: Sequence[str], named: str | None) -> str:
-    known = {str(named).strip().lower()} if named is not None else set(usual)
+    expected = {str(named).strip().lower()} if named is not None else set(usual)
     first = "\t" if bare_name(path).suffix.lower() == ".tsv" else ","
-    candidates = sorted(_SEPARATORS, key=lambda each: (each != first, -header.count(each)))
+    candidates = sorted(_SEPARATORS, key=lambda character: (character != first, -header.count(character)))
     for separator in candidates:
         names = {name.strip().strip('"').lower() for name in header.split(separator)}
-        if separator in header and names & known:
+        if separator in header and names & expected:
             return separator
     most = max(candidates, key=header.count)
     return most if header.count(most) else _ONE_COLUMN

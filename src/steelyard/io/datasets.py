@@ -45,7 +45,7 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
         raise InputError(f"{no_such_file(path, 'folder or file').message} {forms}", path)
     # Whether `corpus` or `queries` of a folder is something else than the name of a JSON lines file.
     named = [options[part] for part in ("corpus", "queries") if options.get(part) is not None]
-    other_form = any(not isinstance(each, str) or bare_name(Path(each)).suffix.lower() != ".jsonl" for each in named)
+    other_form = any(not isinstance(spec, str) or bare_name(Path(spec)).suffix.lower() != ".jsonl" for spec in named)
     if path.is_dir() and format in (None, "beir") and other_form:
         _reader("beir", options)
         return read_folder(path, options, judged)
@@ -58,7 +58,7 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
 
 def _layouts() -> dict[str, Layout]:
     """Every format that has datasets, in the order in which they are asked whether a path is their own."""
-    return {known.name: known.dataset for known in every_format() if known.dataset is not None}
+    return {fmt.name: fmt.dataset for fmt in every_format() if fmt.dataset is not None}
 
 
 def _reader(format: str, options: Mapping[str, Any]) -> Callable[..., Dataset]:

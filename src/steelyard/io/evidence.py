@@ -37,7 +37,7 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) -> Evidence:
     """The evidence of a file, in the format named or detected from the names of its fields."""
     with errors_name(path), reading(path):
-        readers = {known.name: known.evidence for known in reversed(every_format()) if known.evidence is not None}
+        readers = {fmt.name: fmt.evidence for fmt in reversed(every_format()) if fmt.evidence is not None}
         rows = rows_of_file(Source(path))
         fields = {field for reader in readers.values() for field in reader.fields}
         if isinstance(rows, dict) and rows.keys() & {*fields, *_STARTS, *_CONDITIONS}:
@@ -134,7 +134,7 @@ def _read_rows(records: Sequence[Record], doc_id: str | None = None) -> Evidence
         query = str(_first(record, _QUERIES) or "")
         if not query:
             raise InputError(f"{where} names no query; expected query_id, and the conditions in the other columns.")
-        own = targets.setdefault(query, {})
+        by_target = targets.setdefault(query, {})
         if _flag(record, "null", where):
             null.add(query)
             continue
@@ -143,18 +143,18 @@ def _read_rows(records: Sequence[Record], doc_id: str | None = None) -> Evidence
         if condition.get("distractor") or (isinstance(grade, (int, float)) and grade < 0):
             distractors.setdefault(query, []).append(condition)
         else:
-            own.setdefault(str(_first(record, ("target",)) or where), []).append(condition)
+            by_target.setdefault(str(_first(record, ("target",)) or where), []).append(condition)
     evidence: dict[str, Any] = {}
-    for query, own in targets.items():
-        needed = list(own.values()) or (None if query in null else [])
+    for query, by_target in targets.items():
+        needed = list(by_target.values()) or (None if query in null else [])
         evidence[query] = {"targets": needed, "distractors": distractors.get(query, [])}
     return Evidence(evidence)
 
 
 def _condition(record: Record, columns: Sequence[str], where: str, document: Any = None) -> dict[str, Any]:
     """The conditions of a row, with its grade; `document` is that of a row that names none."""
-    own = _first(record, columns)
-    condition: dict[str, Any] = {"doc_id": document if own is None else own}
+    doc_id = _first(record, columns)
+    condition: dict[str, Any] = {"doc_id": document if doc_id is None else doc_id}
     # Whole numbers in texts are read; anything else is left for the checks to refuse.
     start, end = (
         int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
@@ -188,10 +188,10 @@ def _flag(record: Record, name: str, where: str) -> bool | None:
     value = _first(record, (name,))
     if value is None or isinstance(value, bool):
         return value
-    known = _FLAGS.get(str(value).strip().lower())
-    if known is None:
+    flag = _FLAGS.get(str(value).strip().lower())
+    if flag is None:
         raise InputError(f"{where}: {name} is {value!r}; expected true or false.")
-    return known
+    return flag
 
 
 _COLUMNS = (

@@ -67,10 +67,10 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 def required_file(folder: Path, name: str) -> Path:
     """The file of that name in a folder, or its compressed form; an error that lists the folder if there is none."""
-    found = find_file(folder, name)
-    if found is None:
+    path = find_file(folder, name)
+    if path is None:
         raise InputError(f"there is no {name}; the folder holds {listing(folder)}.", folder)
-    return found
+    return path
 
 
 def listing(folder: Path) -> str:
@@ -120,8 +120,8 @@ def unchanged(file: IO[bytes], path: Path) -> Iterator[None]:
     def state() -> tuple[int, int] | None:
         if isinstance(file, io.BytesIO):
             return None
-        known = os.fstat(file.fileno())
-        return known.st_size, known.st_mtime_ns
+        status = os.fstat(file.fileno())
+        return status.st_size, status.st_mtime_ns
 
     before = state()
     try:
@@ -171,12 +171,12 @@ def _open(path: Path) -> IO[bytes]:
     try:
         if not is_stream(path):
             return path.open("rb")
-        known = _streams.get()
-        if known is None:
+        contents = _streams.get()
+        if contents is None:
             return io.BytesIO(path.read_bytes())
-        if path not in known:
-            known[path] = path.read_bytes()
-        return io.BytesIO(known[path])
+        if path not in contents:
+            contents[path] = path.read_bytes()
+        return io.BytesIO(contents[path])
     except FileNotFoundError:
         raise no_such_file(path) from None
     except IsADirectoryError:

@@ -123,7 +123,7 @@ def every_format() -> tuple[Format, ...]:
 
 def register_format(new: Format) -> None:
     """Add a format; its name must be new."""
-    if any(new.name == known.name for known in every_format()):
+    if any(new.name == fmt.name for fmt in every_format()):
         raise InputError(f"there is already a format {new.name!r}; choose another name.")
     _registered.append(new)
 
@@ -131,19 +131,19 @@ def register_format(new: Format) -> None:
 def list_formats() -> Listing[Format]:
     """Every format of runs and qrels, by its name; it prints as a table."""
     return Listing(
-        {known.name: known for known in every_format() if known.reads},
+        {fmt.name: fmt for fmt in every_format() if fmt.reads},
         ("format", "description", "reads", "writes"),
-        lambda known: (known.name, known.description, ", ".join(known.reads), ", ".join(known.writes)),
+        lambda fmt: (fmt.name, fmt.description, ", ".join(fmt.reads), ", ".join(fmt.writes)),
     )
 
 
 def format_named(name: str, kind: Kind, doing: Literal["reads", "writes"]) -> Format:
     """The format of that name; an error if it does not read (or write) a run or qrels, as `kind` asks."""
-    able = [known for known in list_formats().values() if kind in getattr(known, doing)]
-    chosen = next((known for known in able if name in (known.name, known.alias)), None)
+    able = [fmt for fmt in list_formats().values() if kind in getattr(fmt, doing)]
+    chosen = next((fmt for fmt in able if name in (fmt.name, fmt.alias)), None)
     if chosen is not None:
         return chosen
-    names = [known.name for known in able]
+    names = [fmt.name for fmt in able]
     if name not in list_formats():
         raise InputError(unknown_name("format", name, names))
     action = f"{doing.removesuffix('s')} {'runs' if kind == 'run' else kind}"
@@ -156,14 +156,14 @@ def format_of_name(path: Path, kind: Kind) -> Format:
     >>> format_of_name(Path("bm25.run.gz"), "run").name, format_of_name(Path("qrels.tsv"), "qrels").name
     ('trec-run', 'beir')
     """
-    by_suffix = {suffix: known for known in list_formats().values() for suffix in known.suffixes.get(kind, ())}
+    by_suffix = {suffix: fmt for fmt in list_formats().values() for suffix in fmt.suffixes.get(kind, ())}
     suffix = bare_name(path).suffix.lower()
     # A format that compresses by itself has the suffix of its compression, as ranx's .lz4.
     packed = suffix + path.suffix.lower() if path != bare_name(path) else suffix
     chosen = by_suffix.get(packed, by_suffix.get(suffix))
     if chosen is None:
-        known = sorted(filter(None, by_suffix))
-        raise InputError(f"unknown suffix {suffix!r}; expected one of {', '.join(known)}, or name the format.", path)
+        suffixes = sorted(filter(None, by_suffix))
+        raise InputError(f"unknown suffix {suffix!r}; expected one of {', '.join(suffixes)}, or name the format.", path)
     return chosen
 
 
@@ -191,14 +191,14 @@ def detect(source: Source, columns: Mapping[str, str] | None = None, kind: Kind 
             if not columns or form is None:
                 raise
             return _by_roles(shape, form, columns, kind)
-        found = detected.format
-        is_table = found in ("csv", "tsv", "parquet", "jsonl") or found == shape.form == "json"
-        return _by_roles(shape, found, columns, kind) if columns and is_table else detected
+        name = detected.format
+        is_table = name in ("csv", "tsv", "parquet", "jsonl") or name == shape.form == "json"
+        return _by_roles(shape, name, columns, kind) if columns and is_table else detected
 
 
 def _by_content(shape: Shape) -> Detected:
-    for known in reversed(every_format()):
-        if known.detect is not None and (detected := known.detect(shape)) is not None:
+    for fmt in reversed(every_format()):
+        if fmt.detect is not None and (detected := fmt.detect(shape)) is not None:
             return detected
     if not shape.rows:
         raise InputError("the file holds only comments; expected qrels or a run.")

@@ -84,8 +84,8 @@ def _with_subtopics(table: pl.DataFrame, iteration: pl.Series, notes: list[Note]
     values = iteration.drop_nulls().unique().sort().to_list()
     if len(values) < 2:
         return table
-    known = table.with_columns(iteration=iteration).drop_nulls("doc_id")
-    if known.group_by("query_id", "doc_id").agg(pl.col("iteration").n_unique())["iteration"].max() == 1:
+    rows = table.with_columns(iteration=iteration).drop_nulls("doc_id")
+    if rows.group_by("query_id", "doc_id").agg(pl.col("iteration").n_unique())["iteration"].max() == 1:
         notes.append(note("iterations-ignored", count=len(values), values=values[:3]))
         return table
     notes.append(note("read-as-subtopics"))

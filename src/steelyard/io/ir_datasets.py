@@ -22,8 +22,8 @@ def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
     try:
         source = ir_datasets.load(name)
     except KeyError:
-        known = list(getattr(ir_datasets, "registry", []))
-        raise InputError(f"ir_datasets has no dataset {name!r}.{did_you_mean(name, known)}") from None
+        names = list(getattr(ir_datasets, "registry", []))
+        raise InputError(f"ir_datasets has no dataset {name!r}.{did_you_mean(name, names)}") from None
     lacking = [part for part in ("docs", "queries", "qrels") if not getattr(source, f"has_{part}")()]
     if lacking:
         absent = " and no ".join(lacking)

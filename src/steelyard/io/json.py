@@ -125,8 +125,8 @@ def one_score_each(query: str, rows: list[tuple[str, float | None]]) -> dict[str
 def object_of_queries(content: Any) -> dict[str, Any]:
     """The JSON object; an error if it does not have an object or a list for every query."""
     if not isinstance(content, dict) or not content:
-        found = "an empty JSON object" if content == {} else f"a JSON {type(content).__name__}"
-        raise InputError(f"{found}. {_EXPECTED}")
+        problem = "an empty JSON object" if content == {} else f"a JSON {type(content).__name__}"
+        raise InputError(f"{problem}. {_EXPECTED}")
     wrong = [query for query, value in content.items() if not isinstance(value, (dict, list))]
     if wrong:
         some = f"{len(wrong):,} of {counted(len(content), 'query', 'queries')} {worded(len(wrong), 'has', 'have')}"

@@ -94,24 +94,24 @@ def _in_time(lines: list[Judgment]) -> tuple[list[Judgment], list[str], int]:
     latest: dict[str, str] = {}
     for line in lines:
         at = line.at or latest.get(line.judge, "")
-        own = parts.setdefault(line.judge, [[]])
+        exports = parts.setdefault(line.judge, [[]])
         if at < latest.get(line.judge, ""):
-            own.append([])
-        own[-1].append(line)
+            exports.append([])
+        exports[-1].append(line)
         latest[line.judge] = at
-    joined = {judge: own for judge, own in parts.items() if len(own) > 1}
+    joined = {judge: exports for judge, exports in parts.items() if len(exports) > 1}
     if not joined:
         return lines, [], 0
     conflicts = 0
-    for judge, own in joined.items():
+    for judge, exports in joined.items():
         grades: dict[tuple[str, str, str], set[float | None]] = {}
-        for part in own:
+        for part in exports:
             for line in Judgments(part).current:
                 grades.setdefault(line.key, set()).add(line.grade)
         conflicts += sum(len(different) > 1 for different in grades.values())
-        once = {json.dumps(line.to_dict(), sort_keys=True): line for part in own for line in part}
+        once = {json.dumps(line.to_dict(), sort_keys=True): line for part in exports for line in part}
         joined[judge] = [sorted(once.values(), key=lambda line: line.at or "")]
-    ordered = {judge: iter(own[0]) for judge, own in joined.items()}
+    ordered = {judge: iter(exports[0]) for judge, exports in joined.items()}
     placed = (next(ordered[line.judge], None) if line.judge in ordered else line for line in lines)
     return [line for line in placed if line is not None], list(joined), conflicts
 

@@ -320,10 +320,10 @@ def _rows(records: Iterable[Any], query: str) -> list[Row]:
     """The judgments of one query's records."""
     rows: list[Row] = []
     for record in records:
-        found, names = _document(record, query)
+        doc_id, names = _document(record, query)
         grade = find_name(names, "grade", required=False)
         target = find_name(names, "target", required=False)
-        (doc,) = text_ids([found], "document id", f"the judgments of query {query!r}")
+        (doc,) = text_ids([doc_id], "document id", f"the judgments of query {query!r}")
         value = 1.0 if grade is None else record[grade]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise InputError(f"query {query!r}, document {doc!r}: grade {value!r} is not a number.")

@@ -113,11 +113,11 @@ def read_dataset(
     elif questions is not None:
         source = required_file(folder, questions)
     else:
-        found = sorted(entry for entry in folder.iterdir() if entry.name.lower().startswith("multihoprag"))
-        if not found:
+        files = sorted(entry for entry in folder.iterdir() if entry.name.lower().startswith("multihoprag"))
+        if not files:
             advice = f"name the file (questions=...). The folder holds {listing(folder)}."
             raise InputError(f"there is no MultiHopRAG.json; {advice}", folder)
-        source = found[0]
+        source = files[0]
     entries = _records(source, "query", _EXPECTED_QUESTIONS)
     articles = required_file(folder, corpus) if corpus else find_file(folder, "corpus.json")
     documents = CorpusBuilder()
@@ -177,10 +177,10 @@ def _evidence_rows(
     for number, question in enumerate(questions):
         for piece in question.get("evidence_list", []):
             keys = [(key, _collapsed(piece[key])) for key in ("url", "title") if piece.get(key)]
-            known = next((ids[key] for key in keys if key in ids), None)
-            lost += known is None
+            article = next((ids[key] for key in keys if key in ids), None)
+            lost += article is None
             # A missing article stays in the qrels under its own name, for validation to report.
-            rows.append((str(number), known or str(piece.get("url") or piece.get("title") or "unknown"), 1.0, None))
+            rows.append((str(number), article or str(piece.get("url") or piece.get("title") or "unknown"), 1.0, None))
     return rows, [note("articles-missing", count=lost)] if lost else []
 
 

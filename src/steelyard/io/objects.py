@@ -45,9 +45,9 @@ def plain_form(source: Any, kind: Literal["Qrels", "Run"]) -> Any:
     [{'query_id': 'q1', 'doc_id': 'd1', 'relevance': 2}]
     """
     if type(source).__module__.partition(".")[0] == "ranx" and hasattr(source, "to_dict"):
-        found = type(source).__name__
-        if found != kind:
-            raise InputError(f"a {found} of ranx; expected a {kind}. Are the qrels and the run swapped?")
+        name = type(source).__name__
+        if name != kind:
+            raise InputError(f"a {name} of ranx; expected a {kind}. Are the qrels and the run swapped?")
         return source.to_dict()
     listed = list(source) if isinstance(source, Iterator) else source
     filled = isinstance(listed, (list, tuple)) and len(listed) > 0

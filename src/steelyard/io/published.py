@@ -55,13 +55,13 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
             for names in (DATASET_NAMES, _RUNS, _VALUES)
         )
         notes: list[Note] = []
-        found: list[_Cell]
+        cells: list[_Cell]
         if dataset is not None and run is not None and value is not None:
             if short := next((row for row in rows[1:] if len(row) <= max(run, dataset, value)), None):
                 raise InputError(f"the row {','.join(short)!r} is too short.")
-            found = [(row[run].strip(), row[dataset].strip(), row[value], row) for row in rows[1:]]
+            cells = [(row[run].strip(), row[dataset].strip(), row[value], row) for row in rows[1:]]
         elif 0 in (dataset, run):
-            found, left_out = _matrix(head, rows[1:], by_dataset=dataset == 0)
+            cells, left_out = _matrix(head, rows[1:], by_dataset=dataset == 0)
             if left_out:
                 notes.append(note("across-left-out", source=path.name, names=left_out))
         else:
@@ -69,12 +69,12 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
             raise InputError(f"{problem}; expected `dataset` (one row per dataset) or `model` (one row per run).")
         values = [
             Published(name, on, {"": number}, 1, str(path))
-            for name, on, text, row in found
+            for name, on, text, row in cells
             if (number := _number(text, row)) is not None
         ]
-        if any(each.scores[""] > 1.0 for each in values):
+        if any(published.scores[""] > 1.0 for published in values):
             notes.append(note("across-percent", source=path.name))
-            values = [replace(each, scores={"": each.scores[""] / 100}) for each in values]
+            values = [replace(published, scores={"": published.scores[""] / 100}) for published in values]
         return values, notes
 
 
@@ -94,7 +94,7 @@ def _cells(text: str) -> list[list[str]]:
 
 def _matrix(head: Sequence[str], rows: Sequence[Sequence[str]], by_dataset: bool) -> tuple[list[_Cell], list[str]]:
     """The cells of a matrix, and the averages that were left out."""
-    found: list[_Cell] = []
+    cells: list[_Cell] = []
     left_out: list[str] = []
     for row in rows:
         if len(row) > len(head):
@@ -104,8 +104,8 @@ def _matrix(head: Sequence[str], rows: Sequence[Sequence[str]], by_dataset: bool
             if _AVERAGES.fullmatch(dataset):
                 left_out.append(dataset)
             else:
-                found.append((run, dataset, cell, row))
-    return found, list(dict.fromkeys(left_out))
+                cells.append((run, dataset, cell, row))
+    return cells, list(dict.fromkeys(left_out))
 
 
 def _number(text: str, row: Sequence[str]) -> float | None:

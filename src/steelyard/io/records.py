@@ -54,7 +54,7 @@ class NamedColumns:
         if not source:
             raise InputError("there are no records; expected one for each query or each document.")
         if not all(issubclass(kind, Mapping) for kind in set(map(type, source))):
-            number, record = next(each for each in enumerate(source, start=1) if not isinstance(each[1], Mapping))
+            number, record = next(pair for pair in enumerate(source, start=1) if not isinstance(pair[1], Mapping))
             kind = type(record).__name__
             raise InputError(f"record {number:,} is a {kind}; expected objects with names, as {example}.")
         self.records = source
@@ -134,7 +134,7 @@ def _numbers(name: str, role: str, values: Sequence[Any]) -> pl.Series:
             return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
     except OverflowError:
         pass
-    wrong = next(each for each in values if each is not None and not isinstance(each, float) and not is_number(each))
+    wrong = next(cell for cell in values if cell is not None and not isinstance(cell, float) and not is_number(cell))
     raise InputError(f"the field {name!r} ({role}) holds {wrong!r}; expected numbers.")
 
 
@@ -183,7 +183,7 @@ def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
         return qrels_of_lists(queries, table.column(listed), notes)
     records = zip(queries, table.records or (), strict=True)
     qrels = qrels_of_mapping(
-        {query: {part: found[part] for part in PARTS if found.get(part) is not None} for query, found in records}
+        {query: {part: record[part] for part in PARTS if record.get(part) is not None} for query, record in records}
     )
     qrels.notes = (*notes, *qrels.notes)
     return qrels

@@ -45,8 +45,8 @@ class Span:
     @property
     def kind(self) -> str:
         """RETRIEVER, RERANKER or another kind."""
-        known = self.attributes.get("openinference.span.kind") or self.attributes.get("span_kind")
-        return str(known or _OPERATIONS.get(str(self.attributes.get("gen_ai.operation.name")), "")).upper()
+        span_kind = self.attributes.get("openinference.span.kind") or self.attributes.get("span_kind")
+        return str(span_kind or _OPERATIONS.get(str(self.attributes.get("gen_ai.operation.name")), "")).upper()
 
 
 def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> tuple[dict[str, Any], list[Note]]:
@@ -66,18 +66,18 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
                     raise InputError(f"line {number} is not JSON; expected one JSON object per line.", path) from None
                 spans += _spans(content, f"{path}, line {number}")
     traces: dict[str, list[Span]] = {}
-    for span in sorted(spans, key=lambda each: (len(each.start), each.start)):
+    for span in sorted(spans, key=lambda node: (len(node.start), node.start)):
         traces.setdefault(span.trace, []).append(span)
     by_text = {_plain(text): query for query, text in texts.items()}
     last: dict[str, dict[str, list[list[str]]]] = {}
     unmatched = []
-    for found in traces.values():
-        steps = _steps(found)
-        query = _query_of(found, known, by_text) if any(steps.values()) else None
+    for trace in traces.values():
+        steps = _steps(trace)
+        query = _query_of(trace, known, by_text) if any(steps.values()) else None
         if query is not None:
             last[query] = steps
         elif any(steps.values()):
-            unmatched.append(_question(found))
+            unmatched.append(_question(trace))
     if not last and unmatched:
         problem = f"no trace belongs to a query of the qrels; the first question is {unmatched[0]!r}"
         advice = "Set the attribute metadata.query_id of a span, or give the texts of the queries (--set queries=FILE)"
@@ -103,13 +103,13 @@ def _spans(line: Any, where: str) -> Iterator[Span]:
     if not isinstance(line, Mapping):
         raise InputError(f"{where}: expected a JSON object with a span.")
     if "resourceSpans" in line:
-        scopes = [each for one in _dicts(line["resourceSpans"]) for each in _dicts(one.get("scopeSpans"))]
+        scopes = [group for one in _dicts(line["resourceSpans"]) for group in _dicts(one.get("scopeSpans"))]
         names = ("traceId", "spanId", "parentSpanId", "startTimeUnixNano")
-        for given in (each for scope in scopes for each in _dicts(scope.get("spans"))):
+        for given in (record for scope in scopes for record in _dicts(scope.get("spans"))):
             pairs = _dicts(given.get("attributes"))
-            own = _flat({str(each.get("key")): _otlp_value(each.get("value")) for each in pairs})
+            span_attributes = _flat({str(pair.get("key")): _otlp_value(pair.get("value")) for pair in pairs})
             trace, span, parent, start = (str(given.get(name) or "") for name in names)
-            yield Span(trace, span, parent, start, own)
+            yield Span(trace, span, parent, start, span_attributes)
         return
     flat = _flat({key: value for key, value in line.items() if key != "attributes"})
     nested = line.get("attributes")
@@ -119,12 +119,12 @@ def _spans(line: Any, where: str) -> Iterator[Span]:
     if ids[0] is None:
         raise InputError(f"{where}: the object has no context.trace_id; expected a span, or resourceSpans (OTLP).")
     ids += [flat.get("parent_id"), flat.get("start_time")]
-    trace, span, parent, start = (str(each or "") for each in ids)
+    trace, span, parent, start = (str(field or "") for field in ids)
     yield Span(trace, span, parent, start, attributes)
 
 
 def _dicts(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return [mapping for mapping in value if isinstance(mapping, Mapping)] if isinstance(value, list) else []
 
 
 def _otlp_value(value: Any) -> Any:
@@ -134,9 +134,9 @@ def _otlp_value(value: Any) -> Any:
     kind, inner = next(iter(value.items()), ("", None))
     if kind == "arrayValue" and isinstance(inner, Mapping):
         values = inner.get("values")
-        return [_otlp_value(each) for each in values] if isinstance(values, list) else []
+        return [_otlp_value(element) for element in values] if isinstance(values, list) else []
     if kind == "kvlistValue" and isinstance(inner, Mapping):
-        return {str(each.get("key")): _otlp_value(each.get("value")) for each in _dicts(inner.get("values"))}
+        return {str(pair.get("key")): _otlp_value(pair.get("value")) for pair in _dicts(inner.get("values"))}
     return inner
 
 
@@ -148,10 +148,10 @@ def _flat(value: Any, name: str = "") -> dict[str, Any]:
     parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
     if parts is None:
         return {name: value}
-    found: dict[str, Any] = {}
-    for key, each in parts:
-        found |= _flat(each, f"{name}.{key}" if name else str(key))
-    return found
+    flat: dict[str, Any] = {}
+    for key, part in parts:
+        flat |= _flat(part, f"{name}.{key}" if name else str(key))
+    return flat
 
 
 def _steps(spans: list[Span]) -> dict[str, list[list[str]]]:
@@ -166,10 +166,10 @@ def _steps(spans: list[Span]) -> dict[str, list[list[str]]]:
             kinds[id] = frozenset()
             path.append(by_id[id])
             id = by_id[id].parent
-        found = kinds.get(id, frozenset())
+        union = kinds.get(id, frozenset())
         for span in reversed(path):
-            found = kinds[span.id] = found | ({span.kind} & _STAGES.keys())
-        return found
+            union = kinds[span.id] = union | ({span.kind} & _STAGES.keys())
+        return union
 
     def within(span: Span) -> bool:
         return span.parent != span.id and span.kind in kinds_from(span.parent)
@@ -183,14 +183,14 @@ def _steps(spans: list[Span]) -> dict[str, list[list[str]]]:
 def _documents(span: Span) -> list[str]:
     """The ids of the documents of a span, in their order."""
     for prefix in _DOCUMENTS[span.kind]:
-        own = re.compile(rf"{re.escape(prefix)}\.(\d{{1,9}})\.(.+)")
+        pattern = re.compile(rf"{re.escape(prefix)}\.(\d{{1,9}})\.(.+)")
         ids: dict[int, str | None] = {}
         for key, value in span.attributes.items():
-            found = own.fullmatch(key)
-            if found is not None:
-                ids.setdefault(int(found[1]), None)
-                if found[2] in ("document.id", "id") and value is not None:
-                    ids[int(found[1])] = str(value)
+            match = pattern.fullmatch(key)
+            if match is not None:
+                ids.setdefault(int(match[1]), None)
+                if match[2] in ("document.id", "id") and value is not None:
+                    ids[int(match[1])] = str(value)
         unnamed = min((place for place, doc in ids.items() if doc is None), default=None)
         if unnamed is not None:
             problem = f"span {span.id}: document {unnamed + 1} of {prefix} has no document.id"
@@ -200,19 +200,19 @@ def _documents(span: Span) -> list[str]:
     return []
 
 
-def _query_of(spans: list[Span], known: Collection[str], by_text: Mapping[str, str]) -> str | None:
+def _query_of(spans: list[Span], query_ids: Collection[str], by_text: Mapping[str, str]) -> str | None:
     """The query of a trace."""
     for span in spans:
         for name in _QUERY_IDS:
-            if name in span.attributes and str(span.attributes[name]) in known:
+            if name in span.attributes and str(span.attributes[name]) in query_ids:
                 return str(span.attributes[name])
     question = _question(spans)
-    return by_text.get(_plain(question), question if question in known else None)
+    return by_text.get(_plain(question), question if question in query_ids else None)
 
 
 def _question(spans: list[Span]) -> str:
     """The input of the first span that has one, the root first; of JSON, its query or question."""
-    for span in sorted(spans, key=lambda each: bool(each.parent)):
+    for span in sorted(spans, key=lambda node: bool(node.parent)):
         for name in _QUESTIONS:
             text = span.attributes.get(name)
             if isinstance(text, str):

@@ -58,8 +58,8 @@ def _with_values(
     frame: pl.DataFrame, key: str, name: str, by_id: Mapping[str, float], kind: type[pl.DataType]
 ) -> pl.DataFrame:
     """The frame with the value of each row's id in a new column, null where an id has none."""
-    known = pl.DataFrame({key: list(by_id), name: list(by_id.values())}, schema={key: pl.String, name: kind})
-    return frame.join(known, on=key, how="left", maintain_order="left")
+    values = pl.DataFrame({key: list(by_id), name: list(by_id.values())}, schema={key: pl.String, name: kind})
+    return frame.join(values, on=key, how="left", maintain_order="left")
 
 
 def qrels_table(qrels: Qrels) -> pl.DataFrame:
@@ -152,7 +152,7 @@ def read_table_dataset(
                     counts[doc_id] += 1
                     query_ids.append(f"{doc_id}-{counts[doc_id]}")  # numbered within their document
                     builder.add(query_ids[-1], row[column], {name: row[name] for name in columns if row[name]})
-                    judgments += [(query_ids[-1], *each) for each in judged]
+                    judgments += [(query_ids[-1], *judgment) for judgment in judged]
         if problems:
             expected = "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2']."
             raise InputError.of_problems(f"{counted(len(problems), 'row')} not as expected:", problems, expected)
@@ -167,13 +167,13 @@ def _refuse_questions_as_documents(
     queries: Sequence[str], document: Sequence[str], id: str | None, rows: Sequence[Mapping[str, str]]
 ) -> None:
     """Raise if the documents are mostly their own queries: each would find itself, and every score be 1."""
-    own = [name for name in document if name in queries]
+    shared = [name for name in document if name in queries]
     others = [name for name in document if name not in queries and name != id]
-    questions, content = (sum(len(row[name]) for row in rows for name in names) for names in (own, others))
-    if own and 2 * content < questions:
+    questions, content = (sum(len(row[name]) for row in rows for name in names) for names in (shared, others))
+    if shared and 2 * content < questions:
         raise InputError(
             f"the documents (document: {', '.join(document)}) consist mostly of the questions "
-            f"({', '.join(own)}), so that every question would be its own relevant document. A list of questions "
+            f"({', '.join(shared)}), so that every question would be its own relevant document. A list of questions "
             "without documents is `queries: FILE` in bench.yaml, in place of `dataset`; it needs no qrels."
         )
 
@@ -222,14 +222,14 @@ def _columns(header: Sequence[str], role: str, names: Any) -> list[str]:
     if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
         raise InputError(f"{role}={names!r}: expected the name of a column, or a list of names.")
     plain = {" ".join(column.split()): column for column in header}
-    found: list[str] = []
+    columns: list[str] = []
     for name in listed:
         column = name if name in header else plain.get(" ".join(name.split()))
         if column is None:
             near = did_you_mean(name, plain)
             raise InputError(f"no column {name!r} ({role}); the columns are {_shown(header)}.{near}")
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _shown(header: Sequence[str]) -> str:

@@ -178,11 +178,11 @@ def check_aliases(root: Any) -> None:
     sizes: dict[int, int | None] = {}
 
     def size(node: Any) -> int:
-        known = sizes.get(id(node), 0)
-        if known is None:
+        cached = sizes.get(id(node), 0)
+        if cached is None:
             raise InputError(f"line {node.start_mark.line + 1}: the YAML value contains itself.")
-        if known:
-            return known
+        if cached:
+            return cached
         sizes[id(node)] = None
         total = 1
         if isinstance(node.value, list):

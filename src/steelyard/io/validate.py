@@ -85,14 +85,14 @@ def validate_file(
     name = format or detected.format
     kinds: tuple[Kind, ...] = ("run", "qrels") if detected.both and kind is None else (kind or detected.likely,)
     findings = [FileFinding(detected.note.severity, str(detected.note))] if detected.note else []
-    for each in kinds:
+    for read_as in kinds:
         try:
             with reading(source.path):
-                declared = format_named(name, each, "reads")
-                content = declared.reads[each](source, columns or {})
+                declared = format_named(name, read_as, "reads")
+                content = declared.reads[read_as](source, columns or {})
                 findings += (FileFinding(note.severity, str(note)) for note in content.notes)
-                findings += run_findings(content) if each == "run" else qrels_findings(content)
-                if each == "run" and declared.checks is not None:
+                findings += run_findings(content) if read_as == "run" else qrels_findings(content)
+                if read_as == "run" and declared.checks is not None:
                     findings += itertools.starmap(FileFinding, declared.checks(source))
         except InputError as error:
             findings.append(FileFinding("error", error.message))
@@ -114,7 +114,7 @@ def _questions(source: Source) -> Validation | None:
     columns = f"; columns to slice by: {', '.join(queries.columns)}" if queries.columns else ""
     first = shortened(next(iter(queries.values())))
     size = f"{counted(len(queries), 'question')}, the first is {first!r}{columns}"
-    findings = [FileFinding("info", size), *(FileFinding(each.severity, str(each)) for each in notes)]
+    findings = [FileFinding("info", size), *(FileFinding(note.severity, str(note)) for note in notes)]
     return Validation(source.path, "questions", form or "text", tuple(findings))
 
 

@@ -149,17 +149,17 @@ class Agreement(Documented):
         for a, b in combinations(range(len(self.judges)), 2):
             both = self.panel.grades[[a, b]]
             one, other = both
-            found, gaps = statistics.confusion_matrix(one, other), np.isnan(both)
+            matrix, gaps = statistics.confusion_matrix(one, other), np.isnan(both)
             low, high = statistics.kappa_interval(one, other, self.panel.query_ids)
             row = {
                 "a": self.judges[a],
                 "b": self.judges[b],
-                "n": found.n,
-                "kappa": statistics.kappa_of(found),
-                "kappa_linear": statistics.kappa_of(found, "linear"),
-                "kappa_quadratic": statistics.kappa_of(found, "quadratic"),
+                "n": matrix.n,
+                "kappa": statistics.kappa_of(matrix),
+                "kappa_linear": statistics.kappa_of(matrix, "linear"),
+                "kappa_quadratic": statistics.kappa_of(matrix, "quadratic"),
                 "alpha": statistics.krippendorff_alpha(both, "ordinal"),
-                "ac1": statistics.ac1_of(found),
+                "ac1": statistics.ac1_of(matrix),
                 "bias": statistics.grade_bias(one, other),
                 "alpha_nominal": statistics.krippendorff_alpha(both, "nominal"),
                 "alpha_interval": statistics.krippendorff_alpha(both, "interval"),
@@ -180,11 +180,11 @@ class Agreement(Documented):
         """How often a gave one grade and b another: one row per grade of a, one column per grade of b."""
         for name in (a, b):
             if name not in self.judges:
-                known = ", ".join(self.judges)
-                raise InputError(f"there is no judge {name!r}; there are {known}.{did_you_mean(name, self.judges)}")
-        found = statistics.confusion_matrix(*(self.panel.grades[self.judges.index(name)] for name in (a, b)))
-        names = [f"{grade:g}" for grade in found.grades]
-        columns = dict(zip(names, found.counts.T.tolist(), strict=True))
+                choices = ", ".join(self.judges)
+                raise InputError(f"there is no judge {name!r}; there are {choices}.{did_you_mean(name, self.judges)}")
+        matrix = statistics.confusion_matrix(*(self.panel.grades[self.judges.index(name)] for name in (a, b)))
+        names = [f"{grade:g}" for grade in matrix.grades]
+        columns = dict(zip(names, matrix.counts.T.tolist(), strict=True))
         return pl.DataFrame({a: names, **{f"{b}={name}": column for name, column in columns.items()}})
 
     @cached_property
@@ -203,10 +203,10 @@ class Agreement(Documented):
             one, other, queries = self.scores(a, b, measure)
             row = [a, b, measure, len(self.panel.runs), len(queries)]
             if queries:
-                found = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed)
+                stats = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed)
                 tested = statistics.significant_pairs(one, other)
-                row += (part for each in (found.tau, found.tau_ap, found.rbo, found.drop) for part in astuple(each))
-                row += [self.panel.runs[found.dropped] if found.drop.value > 0 else None, *astuple(found.bias)]
+                row += (part for figure in (stats.tau, stats.tau_ap, stats.rbo, stats.drop) for part in astuple(figure))
+                row += [self.panel.runs[stats.dropped] if stats.drop.value > 0 else None, *astuple(stats.bias)]
                 row += [tested.pairs, tested.both, tested.a, tested.b, tested.reversed]
             rows.append(row + [None] * (len(_SYSTEMS) - len(row)))
         return pl.DataFrame(rows, schema=_SYSTEMS, orient="row")
@@ -218,7 +218,7 @@ class Agreement(Documented):
         positions = [{q: i for i, q in enumerate(queries)} for queries, _ in both]
         shared = [query for query in positions[0] if query in positions[1]]
         places = [[held[q] for q in shared] for held in positions]
-        one, other = (scores[place][:, own] for (_, scores), own in zip(both, places, strict=True))
+        one, other = (scores[place][:, columns] for (_, scores), columns in zip(both, places, strict=True))
         whole = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
         return one[:, whole], other[:, whole], [q for q, kept in zip(shared, whole, strict=True) if kept]
 
@@ -263,30 +263,30 @@ class Agreement(Documented):
                 bias = other - one
                 favour = bias - bias.mean(axis=0)
                 p = statistics.paired_p(favour)
-                means = [each.mean(axis=1).tolist() for each in (one, other, bias, favour)]
-                found = zip(self.panel.runs, *means, p.tolist(), adjust(p).tolist(), strict=True)
-                rows += ([a, b, measure, *row] for row in found)
+                means = [matrix.mean(axis=1).tolist() for matrix in (one, other, bias, favour)]
+                per_run = zip(self.panel.runs, *means, p.tolist(), adjust(p).tolist(), strict=True)
+                rows += ([a, b, measure, *row] for row in per_run)
         return pl.DataFrame(rows, schema=_FAVOURS, orient="row")
 
     @property
     def verdict(self) -> str:
         """What to make of it: one sentence for each judge, compared with the first one."""
-        a, said = self.judges[0], []
+        a, parts = self.judges[0], []
         for b in self.judges[1:]:
             row, *_ = self.systems.filter(pl.col("a") == a, pl.col("b") == b).to_dicts() or [{"tau": None}]
             if row["tau"] is not None and not math.isnan(row["tau"]):
-                said.append(ranking_verdict(a, b, row))
-            said.append(grades_verdict(a, b, self.pairs.filter(pl.col("a") == a, pl.col("b") == b).row(0, named=True)))
-        return " ".join(said)
+                parts.append(ranking_verdict(a, b, row))
+            parts.append(grades_verdict(a, b, self.pairs.filter(pl.col("a") == a, pl.col("b") == b).row(0, named=True)))
+        return " ".join(parts)
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
         """Whether each judge favours some runs, compared with the first judge; then the notes on the input."""
-        said = []
+        sentences = []
         for b in self.judges[1:] if self.favours.height else ():
             rows = self.favours.filter(pl.col("a") == self.judges[0], pl.col("b") == b)
-            said += [favour_remark(b, rows.filter(pl.col("measure") == m), m) for m in self.panel.measures]
-        return (*said, *self.notes)
+            sentences += [favour_remark(b, rows.filter(pl.col("measure") == m), m) for m in self.panel.measures]
+        return (*sentences, *self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `agreement`, with the confusion matrices, alpha of all judges and notes."""
@@ -380,12 +380,12 @@ def grades_verdict(a: str, b: str, row: Mapping[str, Any]) -> str:
 
 def favour_remark(judge: str, rows: pl.DataFrame, measure: str) -> str:
     """One sentence on whether the bias of a judge differs between runs."""
-    found = rows.filter(pl.col("p_adjusted") < 0.05).sort("favour")
-    if not found.height:
+    significant = rows.filter(pl.col("p_adjusted") < 0.05).sort("favour")
+    if not significant.height:
         return f"{judge}: no run has a bias in {measure} significantly different from the mean of all runs."
-    low, high = found.row(0, named=True), found.row(-1, named=True)
+    low, high = significant.row(0, named=True), significant.row(-1, named=True)
     ends = dict.fromkeys(f"{row['run']} ({row['favour']:+.2f})" for row in (high, low))
-    count = f"{found.height} of {rows.height} runs {'has' if found.height == 1 else 'have'}"
+    count = f"{significant.height} of {rows.height} runs {'has' if significant.height == 1 else 'have'}"
     return f"{judge}: {count} a bias in {measure} significantly different from the mean of all runs: {', '.join(ends)}."
 
 
@@ -397,17 +397,17 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, Qrels], list[str]]:
         return {name: labels.qrels(name) for name in labels.judges}, list(map(str, labels.notes))
     if not isinstance(judges, Mapping):
         raise InputError("Expected a mapping of names to judgments, Judgments, or the path of a judgments file.")
-    found: dict[str, Qrels] = {}
+    qrels: dict[str, Qrels] = {}
     notes: list[str] = []
     for name, source in judges.items():
         if isinstance(source, Judgments) or (isinstance(source, (str, Path)) and is_judgments_file(source)):
             labels = Judgments.of(source)
-            found[str(name)] = labels.qrels(resolve)
+            qrels[str(name)] = labels.qrels(resolve)
             several = [labels.resolution(resolve)] if len(labels.judges) > 1 else []
             notes += [f"{name}: {note}" for note in (*labels.notes, *several)]
         else:
-            found[str(name)] = Qrels.of(source)
-    return found, notes
+            qrels[str(name)] = Qrels.of(source)
+    return qrels, notes
 
 
 def _runs(runs: Any) -> dict[str, Run]:

@@ -56,7 +56,7 @@ class Approval(Session):
             chosen = np.random.default_rng(seed).permutation(len(shown))[: whole_number("--budget", sample, 1)]
             shown = [shown[place] for place in sorted(chosen.tolist())]
         self.shown = {key_of(draft): Shown.of(draft, self.drafts) for draft in shown}
-        texts = {key: {"title": each.title, "text": each.text} for key, each in self.shown.items()}
+        texts = {key: {"title": view.title, "text": view.text} for key, view in self.shown.items()}
         queries = {draft.id: str(draft.question) for draft in shown}
         dataset = Dataset.of(texts, queries, name=self.folder.resolve().name)
         pairs = [(draft.id, key_of(draft)) for draft in shown]
@@ -135,8 +135,8 @@ def original(draft: Draft) -> Draft:
     before = draft.more.get("original", {})
     more = {name: value for name, value in draft.more.items() if name not in ("by", "original")}
     spans = tuple(before.get("spans", draft.spans))
-    made = replace(draft, question=before.get("question", draft.question), spans=spans, more=more)
-    return replace(made, status="accepted", reason="", detail="") if by_checks(draft) else made
+    restored = replace(draft, question=before.get("question", draft.question), spans=spans, more=more)
+    return replace(restored, status="accepted", reason="", detail="") if by_checks(draft) else restored
 
 
 def approved(drafts: Drafts, folder: Path) -> Drafts:
@@ -149,8 +149,8 @@ def approved(drafts: Drafts, folder: Path) -> Drafts:
             raise InputError(
                 f"the approval of {line.query_id!r} by {line.judge} has the grade {line.grade:g}; expected 0 or 1."
             )
-    made = [original(draft) for draft in drafts.drafts]
-    return replace(drafts, drafts=tuple(_decided(draft, drafts, last.get(key_of(draft))) for draft in made))
+    originals = [original(draft) for draft in drafts.drafts]
+    return replace(drafts, drafts=tuple(_decided(draft, drafts, last.get(key_of(draft))) for draft in originals))
 
 
 def _decided(draft: Draft, drafts: Drafts, line: Judgment | None) -> Draft:
@@ -162,9 +162,9 @@ def _decided(draft: Draft, drafts: Drafts, line: Judgment | None) -> Draft:
     question = " ".join(str(line.more.get("note") or draft.question).split())
     # The spans as marked; those of the draft if nothing is marked, or something outside the passages.
     shown = Shown.of(draft, drafts)
-    made = [shown.in_document(span["start"], span["end"]) for span in marked(line)]
-    kept = tuple(span for span in made if span is not None)
-    spans = kept if kept and len(kept) == len(made) else draft.spans
+    marks = [shown.in_document(span["start"], span["end"]) for span in marked(line)]
+    kept = tuple(span for span in marks if span is not None)
+    spans = kept if kept and len(kept) == len(marks) else draft.spans
     if (question, spans) != (draft.question, draft.spans):
         more["original"] = {"question": draft.question, "spans": list(map(dict, draft.spans))}
     return replace(draft, question=question, spans=spans, more=more)

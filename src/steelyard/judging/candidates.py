@@ -50,11 +50,11 @@ class Candidates:
 
     def ranks(self, query: str) -> dict[str, dict[int, int]]:
         """For every document of the query: its rank, by the number of the run that returned it."""
-        found: dict[str, dict[int, int]] = {}
+        doc_ranks: dict[str, dict[int, int]] = {}
         for run, listed in enumerate(self.lists[query]):
             for rank, doc in enumerate(listed, start=1):
-                found.setdefault(doc, {}).setdefault(run, rank)
-        return found
+                doc_ranks.setdefault(doc, {}).setdefault(run, rank)
+        return doc_ranks
 
     def only_runs(self, names: tuple[str, ...]) -> Candidates:
         """The same for some of the runs."""
@@ -122,9 +122,9 @@ def depth_order(candidates: Candidates, judged: Judged) -> Pairs:
     """
     keyed = []
     for number, query in enumerate(candidates.lists):
-        known = judged.get(query, {})
+        grades = judged.get(query, {})
         for doc, ranks in candidates.ranks(query).items():
-            if doc not in known:
+            if doc not in grades:
                 best, count = min(ranks.values()), len(ranks)
                 keyed.append((best, -count, sum(ranks.values()) / count, number, doc, query))
     return [(query, doc) for *_, doc, query in sorted(keyed)]
@@ -142,27 +142,27 @@ def pair_order(candidates: Candidates, judged: Judged, weights: npt.NDArray[np.f
     """
     keyed = []
     for number, query in enumerate(candidates.lists):
-        known = judged.get(query, {})
+        grades = judged.get(query, {})
         changes = {}
         for doc, ranks in candidates.ranks(query).items():
             first, second = (weights[ranks[run] - 1] if run in ranks else 0.0 for run in (0, 1))
             changes[doc] = float(first - second)
-        for side, place, doc, open_ in _rounds(changes, known):
+        for side, place, doc, open_ in _rounds(changes, grades):
             keyed.append((side == 0.0, place, -open_, number, -side, doc, query))
     return [(query, doc) for *_, doc, query in sorted(keyed)]
 
 
-def _rounds(changes: Mapping[str, float], known: Mapping[str, float]) -> Iterator[tuple[float, int, str, float]]:
+def _rounds(changes: Mapping[str, float], grades: Mapping[str, float]) -> Iterator[tuple[float, int, str, float]]:
     """Every unjudged document: its side, its round, its id and how much is open from that round on."""
     sides = {side: [doc for doc in changes if np.sign(changes[doc]) == side] for side in (1.0, -1.0, 0.0)}
     ordered = {side: sorted(docs, key=lambda doc: (-abs(changes[doc]), doc)) for side, docs in sides.items()}
     open_ = [0.0] * (max(map(len, ordered.values())) + 1)
     for place in reversed(range(len(open_) - 1)):
         round_ = [docs[place] for docs in ordered.values() if place < len(docs)]
-        open_[place] = open_[place + 1] + sum(abs(changes[doc]) for doc in round_ if doc not in known)
+        open_[place] = open_[place + 1] + sum(abs(changes[doc]) for doc in round_ if doc not in grades)
     for side, docs in ordered.items():
         for place, doc in enumerate(docs):
-            if doc not in known:
+            if doc not in grades:
                 yield side, place, doc, round(open_[place], 9)
 
 

@@ -134,8 +134,8 @@ class Endpoint:
             response = connection.getresponse()
             content = read_body(response, LARGEST_CHAT)
         except (AnswerError, OSError, http.client.HTTPException) as error:
-            said = "timeout" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-            raise RetryableError(said) from None
+            message = "timeout" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+            raise RetryableError(message) from None
         finally:
             connection.close()
         if response.status in (408, 429) or response.status >= 500:
@@ -148,15 +148,15 @@ class Endpoint:
         except (ValueError, AnswerError):
             raise RetryableError("the answer is not JSON") from None
         try:
-            said = answer["choices"][0]["message"]["content"]
+            message = answer["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
             raise RetryableError("the answer has no choices[0].message.content") from None
         usage = answer.get("usage")
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
-        if isinstance(said, list):
-            said = "".join(str(part.get("text") or "") for part in said if isinstance(part, dict))
+        if isinstance(message, list):
+            message = "".join(str(part.get("text") or "") for part in message if isinstance(part, dict))
         # A server may echo the request: what is stored has neither the key nor half of a character.
-        text = masked(utf8(said if isinstance(said, str) else "").decode())
+        text = masked(utf8(message if isinstance(message, str) else "").decode())
         return text, tokens if is_count(tokens) else None
 
 
@@ -241,8 +241,8 @@ class AnswerCache:
         The grade is read from the text of the answer again: a row whose grade is a different one is damaged.
         """
         with self._used():
-            found = self._database.execute("SELECT grade, tokens, seconds, raw FROM answers WHERE key = ?", (key,))
-            row = found.fetchone()
+            cursor = self._database.execute("SELECT grade, tokens, seconds, raw FROM answers WHERE key = ?", (key,))
+            row = cursor.fetchone()
         if row is None:
             return None
         grade, tokens, seconds, raw = row
@@ -377,7 +377,7 @@ class Client:
                     if not waiting:
                         return stopped
                     done = wait(waiting, return_when=FIRST_COMPLETED).done
-                    for future in [each for each in waiting if each in done]:  # in the order in which they were asked
+                    for future in [task for task in waiting if task in done]:  # in the order in which they were asked
                         question = waiting.pop(future)
                         try:
                             answer = future.result()
@@ -397,8 +397,8 @@ class Client:
 
     def _answer(self, question: Question) -> Answer:
         """The answer from the cache, or from the model: asked a second time if the first has no grade."""
-        if (known := self.known(question)) is not None:
-            return known
+        if (cached := self.known(question)) is not None:
+            return cached
         raw: list[str] = []
         tokens, seconds, grade, reason = 0, 0.0, None, ""
         for _ in range(2):

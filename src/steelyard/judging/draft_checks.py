@@ -92,8 +92,8 @@ def words(text: str) -> list[str]:
     >>> words("What's the City's name?")
     ['what', 'the', 'city', 'name']
     """
-    found = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
-    return [re.sub(r"['’](?:s|re|ve|ll|d|m|t)$", "", word) for word in found]
+    tokens = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    return [re.sub(r"['’](?:s|re|ve|ll|d|m|t)$", "", word) for word in tokens]
 
 
 def stem(word: str) -> str:
@@ -162,9 +162,9 @@ def copies_source(question: str, source: str) -> str:
     'the harbour of the old town was deepened in 1840 for'
     """
     asked, given = words(question), words(source)
-    found = SequenceMatcher(None, asked, given, autojunk=False).find_longest_match()
-    copied = asked[found.a : found.a + found.size]
-    return " ".join(copied) if found.size >= max(LONGEST_COPY, COPIED_SHARE * len(asked)) else ""
+    match = SequenceMatcher(None, asked, given, autojunk=False).find_longest_match()
+    copied = asked[match.a : match.a + match.size]
+    return " ".join(copied) if match.size >= max(LONGEST_COPY, COPIED_SHARE * len(asked)) else ""
 
 
 def overlap(question: str, source: str) -> float:
@@ -212,5 +212,5 @@ def find_span(text: str, quote: str) -> tuple[int, int] | None:
     if not parts:
         return None
     # Both translations keep the length, so that places in the translated text are places in the text.
-    found = re.search(r"\s+".join(parts), text.translate(_QUOTES))
-    return found.span() if found else None
+    match = re.search(r"\s+".join(parts), text.translate(_QUOTES))
+    return match.span() if match else None

@@ -93,10 +93,10 @@ def read_draft(answer: str) -> tuple[int | None, str]:
     >>> read_draft('```json {"question": "Why?", "quote": "Because."} ```'), read_draft("I cannot help.")
     ((1, ''), (None, 'no JSON object with question'))
     """
-    found = {str(values["question"]) for values in stated_objects(answer) if "question" in values}
-    if not found:
+    questions = {str(values["question"]) for values in stated_objects(answer) if "question" in values}
+    if not questions:
         return None, "no JSON object with question"
-    return (1, "") if len(found) == 1 else (None, "several questions")
+    return (1, "") if len(questions) == 1 else (None, "several questions")
 
 
 class Drafting:
@@ -121,24 +121,24 @@ class Drafting:
         generator = np.random.default_rng(seed)
         examples = [self.like[i] for i in generator.permutation(len(self.like))[:EXAMPLES]]
         shares = dict(kinds or DEFAULT_KINDS)
-        made = {name: _kind(name, examples) for name in shares}
+        prompts = {name: _kind(name, examples) for name in shares}
         sampler = Sampler(self.corpus, by)
         drawn, self.passed_over = sampler.passages(n, generator)
         self.notes = [note("fewer-passages", wanted=n, drawn=len(drawn))] * (len(drawn) < n)
         self.tasks: list[tuple[tuple[str, str, str], tuple[Passage, ...]]] = []
         for passage, name in zip(drawn, _allotted(shares, len(drawn), generator), strict=True):
             second = (_neighbour(passage, sampler, generator),) if name == "two-passage" else ()
-            self.tasks.append((made[name], (passage, *second)))
+            self.tasks.append((prompts[name], (passage, *second)))
 
     def questions(self) -> list[Question]:
         """The requests for drafts, one per passage (or two passages)."""
-        made = []
+        requests = []
         for number, ((name, system, text), passages) in enumerate(self.tasks, start=1):
             first, second = passages[0].text, passages[-1].text
             places = {"{passage}": first, "{passage_2}": second, "{mark}": digest(first, second)[:12]}
             asked = filled(text, places)
-            made.append(self._question(f"q{number}", passages[0].doc_id, name, asked, system, read_draft))
-        return made
+            requests.append(self._question(f"q{number}", passages[0].doc_id, name, asked, system, read_draft))
+        return requests
 
     def _question(self, id: str, doc_id: str, name: str, text: str, system: str, read: Any) -> Question:
         endpoint = self.client.endpoint
@@ -161,7 +161,7 @@ class Drafting:
         searching: as `step` of `search`.
         """
         answers, stopped = self._asked(self.questions(), progress)
-        made: list[Draft] = []
+        drafts: list[Draft] = []
         earlier: list[frozenset[str]] = []
         ids: list[str] = []
         for number, ((kind, *_), passages) in enumerate(self.tasks, start=1):
@@ -176,19 +176,19 @@ class Drafting:
                 else:
                     earlier.append(frozenset(checks.content_words(str(draft.question))))
                     ids.append(draft.id)
-            made.append(draft)
+            drafts.append(draft)
         if stopped is None:
-            made, stopped = self._criticised(made, progress)
-        lists = search(self.corpus, made, searching)
+            drafts, stopped = self._criticised(drafts, progress)
+        lists = search(self.corpus, drafts, searching)
         if stopped is None and self.critic is not None:
-            made, stopped = self._compared(made, lists, progress)
-        favour = favours(made, lists)
+            drafts, stopped = self._compared(drafts, lists, progress)
+        favour = favours(drafts, lists)
         notes: list[Note] = [*self.notes, *self.client.notes(), note("only-source-relevant")]
         if len(self.corpus) > MOST_DOCUMENTS:
             notes.append(note("corpus-not-searched", documents=len(self.corpus), most=MOST_DOCUMENTS))
         notes += [note("drafting-stopped", reason=stopped)] if stopped else []
-        said = (*([favour.sentence] if favour and favour.sentence else []), *map(sentence, notes))
-        return Drafts(tuple(made), self.corpus, dict(self.passed_over), self.like, said, favour)
+        sentences = (*([favour.sentence] if favour and favour.sentence else []), *map(sentence, notes))
+        return Drafts(tuple(drafts), self.corpus, dict(self.passed_over), self.like, sentences, favour)
 
     def _asked(self, questions: Sequence[Question], progress: Progress | None) -> tuple[dict[str, Answer], str | None]:
         answers: dict[str, Answer] = {}
@@ -222,14 +222,14 @@ class Drafting:
             draft = replace(draft, spans=tuple(span for span in spans if span is not None))
         asked, source = str(draft.question), " ".join(passage.text for passage in passages)
         draft = replace(draft, more={"overlap": round(checks.overlap(asked, source), 4)})
-        for reason, found in (
+        for reason, detail in (
             (checks.NOT_STANDALONE, checks.not_standalone(asked)),
             (checks.TOO_GENERAL, checks.too_general(asked)),
             (checks.COPIES_SOURCE, checks.copies_source(asked, source)),
             (checks.ANSWER_IN_QUESTION, checks.answer_in_question(asked, [span["quote"] for span in draft.spans])),
         ):
-            if found:
-                return draft.rejected(reason, found)
+            if detail:
+                return draft.rejected(reason, detail)
         return draft
 
     def _criticised(self, drafts: list[Draft], progress: Progress | None) -> tuple[list[Draft], str | None]:
@@ -245,14 +245,14 @@ class Drafting:
                 text = prompt.fill(str(draft.question), shown)
                 asked.append(self._question(draft.id, doc, "critic", text, prompt.system, prompt.graded))
         answers, stopped = self._asked(asked, progress)
-        made = []
+        reviewed = []
         for draft in drafts:
             answer = answers.get(draft.id)
             # A passage should answer its question, and not answer an unanswerable one.
             if answer is not None and answer.grade is not None and bool(answer.grade) != bool(draft.spans):
                 draft = draft.rejected(CRITIC if draft.spans else ANSWERED, answer.reason)
-            made.append(draft)
-        return made, stopped
+            reviewed.append(draft)
+        return reviewed, stopped
 
     def _compared(self, drafts: list[Draft], lists: Lists, progress: Progress | None) -> tuple[list[Draft], str | None]:
         """The drafts with the passages elsewhere that the critic prefers to their spans; none is rejected for it."""
@@ -276,11 +276,11 @@ class Drafting:
 
 
 def _span(passage: Passage, quote: Any) -> dict[str, Any] | None:
-    found = checks.find_span(passage.text, quote) if isinstance(quote, str) else None
-    if found is None:
+    place = checks.find_span(passage.text, quote) if isinstance(quote, str) else None
+    if place is None:
         return None
-    start, end = passage.start + found[0], passage.start + found[1]
-    return {"quote": passage.text[found[0] : found[1]], "doc_id": passage.doc_id, "start": start, "end": end}
+    start, end = passage.start + place[0], passage.start + place[1]
+    return {"quote": passage.text[place[0] : place[1]], "doc_id": passage.doc_id, "start": start, "end": end}
 
 
 def _allotted(shares: Mapping[str, float], n: int, generator: np.random.Generator) -> list[str]:
@@ -298,9 +298,9 @@ def _allotted(shares: Mapping[str, float], n: int, generator: np.random.Generato
 def _neighbour(passage: Passage, sampler: Sampler, generator: np.random.Generator) -> Passage:
     """Of some passages of other documents (if there are any), the one with most content words in common."""
     drawn = [sampler.draw(generator) for _ in range(NEIGHBOURS)]
-    others = [each for each in drawn if each.doc_id != passage.doc_id] or drawn
+    others = [candidate for candidate in drawn if candidate.doc_id != passage.doc_id] or drawn
     mine = set(checks.content_words(passage.text))
-    return max(others, key=lambda each: len(mine & set(checks.content_words(each.text))))
+    return max(others, key=lambda candidate: len(mine & set(checks.content_words(candidate.text))))
 
 
 def questions(
@@ -339,11 +339,11 @@ def questions(
     max_requests, max_tokens: stop before more are used. Retries count as requests.
     retry: ask again for answers that were malformed.
     """
-    made = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
+    model_client = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
     try:
-        return Drafting(corpus, made, n, kinds, like, critic, by, seed).run(progress)
+        return Drafting(corpus, model_client, n, kinds, like, critic, by, seed).run(progress)
     finally:
-        made.cache.close()
+        model_client.cache.close()
 
 
 def client(

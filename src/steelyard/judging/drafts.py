@@ -140,7 +140,7 @@ class Drafts(Documented):
         """The spans of the accepted questions as evidence; an unanswerable question has none."""
         names = ("doc_id", "start", "end")
         kept = [draft for draft in self.drafts if draft.status == "accepted"]
-        return Evidence({each.id: [[{n: span[n] for n in names}] for span in each.spans] or None for each in kept})
+        return Evidence({query.id: [[{n: span[n] for n in names}] for span in query.spans] or None for query in kept})
 
     def write(self, folder: str | Path) -> Drafts:
         """Write queries.jsonl, evidence.jsonl, corpus.jsonl and drafts.jsonl, each atomically; return what was written.
@@ -150,13 +150,13 @@ class Drafts(Documented):
         place = Path(folder)
         check_folder(place)
         place.mkdir(parents=True, exist_ok=True)
-        made: Drafts = looked_up("steelyard.judging.approval:approved")(self, place)
-        queries = [draft.to_query() for draft in made.drafts if draft.status == "accepted"]
-        write_file(place / "drafts.jsonl", json_lines(draft.to_dict() for draft in made.drafts))
+        drafts: Drafts = looked_up("steelyard.judging.approval:approved")(self, place)
+        queries = [draft.to_query() for draft in drafts.drafts if draft.status == "accepted"]
+        write_file(place / "drafts.jsonl", json_lines(draft.to_dict() for draft in drafts.drafts))
         write_file(place / "corpus.jsonl", json_lines(document_records(self.corpus)))
         write_file(place / "queries.jsonl", json_lines(queries))
-        made.evidence.write(place / "evidence.jsonl")
-        return made
+        drafts.evidence.write(place / "evidence.jsonl")
+        return drafts
 
     @classmethod
     def read(cls, folder: str | Path) -> Drafts:

@@ -61,8 +61,8 @@ class SampledScores:
         return sampled_interval(values, errors**2, level, self.queries)
 
     def __repr__(self) -> str:
-        found = ((name, mean, *self.interval(name)) for name, mean in self.means.items())
-        parts = [f"{name} {mean:.4f} [{low:.4f}, {high:.4f}]" for name, mean, low, high in found]
+        rows = ((name, mean, *self.interval(name)) for name, mean in self.means.items())
+        parts = [f"{name} {mean:.4f} [{low:.4f}, {high:.4f}]" for name, mean, low, high in rows]
         head = f"SampledScores of {self.per_query.height:,} queries: {', '.join(parts)}"
         return "\n".join([head, *map(str, self.notes)])
 
@@ -106,16 +106,16 @@ def sampled_scores(
     for query, strata in pool.design.strata.items():
         docs = [(number, doc) for number, listed in enumerate(strata) for doc in listed]
         # Documents judged before the draw (stratum 0) count as drawn.
-        known = {doc for number, doc in docs if number == 0 or doc in drawn.get(query, ())}
-        given = [grades.get(query, {}).get(doc, math.nan) if doc in known else math.nan for _, doc in docs]
-        found = [ranks.get(query, {}).get(doc, 0) for _, doc in docs]
-        pools.append(SampledPool.of(found, [number for number, _ in docs], given))
+        judged = {doc for number, doc in docs if number == 0 or doc in drawn.get(query, ())}
+        given = [grades.get(query, {}).get(doc, math.nan) if doc in judged else math.nan for _, doc in docs]
+        run_ranks = [ranks.get(query, {}).get(doc, 0) for _, doc in docs]
+        pools.append(SampledPool.of(run_ranks, [number for number, _ in docs], given))
     values, errors = {}, {}
     for text in measures:
         results = [bias_corrected(one, estimator_of(text, level)) for one in pools]
         values[text] = [float(result.corrected) for result in results]
         errors[text] = [math.sqrt(float(result.variance)) for result in results]
-    means, deviations = (pl.DataFrame({"query_id": list(pool.design.strata), **each}) for each in (values, errors))
+    means, deviations = (pl.DataFrame({"query_id": list(pool.design.strata), **table}) for table in (values, errors))
     of = pool.settings.queries if pool.settings.sampled_queries is not None else None
     return SampledScores(means, deviations, of, _notes(pool.design, measures))
 

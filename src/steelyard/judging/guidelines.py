@@ -88,8 +88,8 @@ class Guidelines:
                 raise
             mark = getattr(cause, "problem_mark", None)
             where = f", line {mark.line + 1}" if mark is not None else ""
-            said = getattr(cause, "problem", None) or "it is not UTF-8"
-            raise InputError(f"{path}{where}: not YAML ({said}).") from None
+            problem = getattr(cause, "problem", None) or "it is not UTF-8"
+            raise InputError(f"{path}{where}: not YAML ({problem}).") from None
         return cls.of(given, str(path))
 
     @classmethod
@@ -124,13 +124,13 @@ def _grades(given: Any, problems: list[str]) -> tuple[Grade, ...]:
     if not isinstance(given, Mapping) or len(given) < 2:
         problems.append("grades: expected at least two, as in {0: Not relevant, 1: Relevant}")
         return ()
-    made = [grade for value, what in given.items() if (grade := _grade(value, what, problems)) is not None]
+    grades = [grade for value, what in given.items() if (grade := _grade(value, what, problems)) is not None]
     taken: dict[str, Grade] = {}
-    for grade in made:
+    for grade in grades:
         if grade.key in taken:
             problems.append(f"grades {taken[grade.key].grade} and {grade.grade} have the same key {grade.key!r}")
         taken[grade.key] = grade
-    return tuple(sorted(made, key=lambda grade: grade.grade))
+    return tuple(sorted(grades, key=lambda grade: grade.grade))
 
 
 def _grade(value: Any, what: Any, problems: list[str]) -> Grade | None:
@@ -161,9 +161,9 @@ def _text(value: Any, where: str, problems: list[str]) -> str:
     return ""
 
 
-def _check_fields(given: Mapping[Any, Any], known: tuple[str, ...], where: str, problems: list[str]) -> None:
-    wrong = [name for name in given if name not in known]
-    problems += [f"{where}there is no field {name!r}.{did_you_mean(str(name), known)}" for name in wrong]
+def _check_fields(given: Mapping[Any, Any], allowed: tuple[str, ...], where: str, problems: list[str]) -> None:
+    wrong = [name for name in given if name not in allowed]
+    problems += [f"{where}there is no field {name!r}.{did_you_mean(str(name), allowed)}" for name in wrong]
 
 
 DEFAULT = Guidelines(

@@ -54,13 +54,13 @@ class ModelJudge(Client):
         check_texts(pairs, dataset)
         docs = dict.fromkeys(doc for _, doc in pairs)
         self._addressed = tuple(doc for doc in docs if speaks_to_judges(dataset.corpus[doc]))
-        made = []
+        requests = []
         for query, doc in pairs:
             text, question = prompt.fill(dataset.queries[query], dataset.corpus[doc]), asked(dataset.queries[query])
             model = (prompt.system, endpoint.model, endpoint.url, prompt.graded)
             for repetition in range(1, self.repeat + 1):
-                made.append(Question(query, doc, repetition, prompt.name, text, *model, question))
-        return made
+                requests.append(Question(query, doc, repetition, prompt.name, text, *model, question))
+        return requests
 
     def notes(self) -> tuple[Note, ...]:
         """Documents that speak to whoever grades them, and answers in the cache that are damaged."""
@@ -71,9 +71,9 @@ class ModelJudge(Client):
         self, questions: Sequence[Question], judgments: Judgments, progress: Progress | None = None
     ) -> str | None:
         """Ask what is not judged yet and append every answer; the reason if a cap stopped it, otherwise None."""
-        known = judgments.for_questions({question.query_id: question.asked for question in questions})
-        judged = {line.key for line in known.current if line.grade is not None or not self.retry}
-        left = [each for each in questions if (self._judge(each), each.query_id, each.doc_id) not in judged]
+        existing = judgments.for_questions({question.query_id: question.asked for question in questions})
+        judged = {line.key for line in existing.current if line.grade is not None or not self.retry}
+        left = [task for task in questions if (self._judge(task), task.query_id, task.doc_id) not in judged]
         done = len(questions) - len(left)
 
         def use(question: Question, answer: Answer) -> None:

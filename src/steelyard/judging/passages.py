@@ -68,9 +68,9 @@ class Sampler:
         if not strata:
             raise InputError("the corpus has no document with a text; expected at least one.")
         if by is not None and set(strata) == {"not given"}:
-            known = sorted({name for doc_id in self.texts for name in corpus.metadata[doc_id]})
+            names = sorted({name for doc_id in self.texts for name in corpus.metadata[doc_id]})
             raise InputError(
-                f"no document has a field {by!r}; the fields are {', '.join(known) or 'none'}.{did_you_mean(by, known)}"
+                f"no document has a field {by!r}; the fields are {', '.join(names) or 'none'}.{did_you_mean(by, names)}"
             )
         self.strata = list(strata.values())
         self.windows = lru_cache(maxsize=4096)(lambda doc_id: windows(self.texts[doc_id], size))
@@ -79,25 +79,25 @@ class Sampler:
         """One passage, whatever its content."""
         stratum = self.strata[int(generator.integers(len(self.strata)))]
         doc_id = stratum[int(generator.integers(len(stratum)))]
-        found = self.windows(doc_id)
-        start, end = found[int(generator.integers(len(found)))]
-        share = 1.0 / (len(self.strata) * len(stratum) * len(found))
+        windows = self.windows(doc_id)
+        start, end = windows[int(generator.integers(len(windows)))]
+        share = 1.0 / (len(self.strata) * len(stratum) * len(windows))
         return Passage(doc_id, start, end, self.texts[doc_id][start:end], share)
 
     def passages(self, n: int, generator: np.random.Generator) -> tuple[list[Passage], Counter[str]]:
         """n different passages with content, fewer if the corpus does not have as many; why others were passed over."""
-        found: dict[tuple[str, int], Passage] = {}
+        kept: dict[tuple[str, int], Passage] = {}
         passed_over: Counter[str] = Counter()
         misses = 0
-        while len(found) < n and misses < MOST_MISSES:
+        while len(kept) < n and misses < MOST_MISSES:
             passage = self.draw(generator)
             place = passage.doc_id, passage.start
-            if reason := "drawn before" if place in found else without_content(passage.text):
+            if reason := "drawn before" if place in kept else without_content(passage.text):
                 passed_over[reason] += 1
                 misses += 1
             else:
-                found[place], misses = passage, 0
-        return list(found.values()), passed_over
+                kept[place], misses = passage, 0
+        return list(kept.values()), passed_over
 
 
 def windows(text: str, size: int = WINDOW) -> list[tuple[int, int]]:
@@ -111,13 +111,13 @@ def windows(text: str, size: int = WINDOW) -> list[tuple[int, int]]:
     """
     sentences = Sentence(tokens=1).spans(text)
     ends = [end for _, end in sentences]
-    found = []
+    spans = []
     for start, _ in sentences:
         last = bisect_left(ends, start + size)
-        found.append((start, ends[min(last, len(ends) - 1)]))
+        spans.append((start, ends[min(last, len(ends) - 1)]))
         if last >= len(ends) - 1:
             break
-    return found
+    return spans
 
 
 def without_content(text: str) -> str:
@@ -133,8 +133,8 @@ def without_content(text: str) -> str:
         return "no sentence end"
     if _LEGAL.search(text):
         return "licence"
-    letters = sum(each.isalpha() for each in text)
-    if letters < 0.6 * sum(not each.isspace() for each in text):
+    letters = sum(character.isalpha() for character in text)
+    if letters < 0.6 * sum(not character.isspace() for character in text):
         return "numbers and symbols"
     lines = [line for line in text.splitlines() if line.strip()]
     short = sum(len(line.split()) < 5 and not line.rstrip().endswith((".", "!", "?", "。")) for line in lines)
@@ -165,28 +165,28 @@ def search(corpus: Corpus, drafts: Sequence[Draft], step: Callable[[str, int, in
     for done, (name, place) in enumerate(RETRIEVERS.items()):
         if step is not None:
             step(f"searching {len(corpus):,} documents with {name}", done, len(RETRIEVERS))
-        found = looked_up(place)().index(corpus).retrieve(list(asked.values()), k=DEPTH)
-        lists[name] = dict(zip(asked, found, strict=True))
+        rankings = looked_up(place)().index(corpus).retrieve(list(asked.values()), k=DEPTH)
+        lists[name] = dict(zip(asked, rankings, strict=True))
     return lists
 
 
 def others(draft: Draft, corpus: Corpus, lists: Lists) -> list[dict[str, Any]]:
     """For each retriever its first document that is not a source of the draft: the passage with most of its words."""
     sources = {passage["doc_id"] for passage in draft.passages}
-    found: dict[str, dict[str, Any]] = {}
+    passages: dict[str, dict[str, Any]] = {}
     for name, ranked in lists.items():
         doc = next((doc for doc, _ in ranked.get(draft.id, ()) if doc not in sources), None)
         if doc is None:
             continue
-        if doc not in found:
+        if doc not in passages:
             text, asked = corpus.texts[doc], set(content_words(str(draft.question)))
             start, end = max(
                 windows(text) or [(0, len(text))],
                 key=lambda place: len(asked & set(content_words(text[place[0] : place[1]]))),
             )
-            found[doc] = {"doc_id": doc, "start": start, "end": end, "found_by": []}
-        found[doc]["found_by"].append(name)
-    return list(found.values())
+            passages[doc] = {"doc_id": doc, "start": start, "end": end, "found_by": []}
+        passages[doc]["found_by"].append(name)
+    return list(passages.values())
 
 
 def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
@@ -201,8 +201,8 @@ def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
 
     qrels = Qrels({draft.id: {str(span["doc_id"]): 1 for span in draft.spans} for draft in asked})
     measure, values = f"nDCG@{DEPTH}", {}
-    for name, found in lists.items():
-        scores = evaluate(qrels, Run(dict(found)), measure)
+    for name, ranked in lists.items():
+        scores = evaluate(qrels, Run(dict(ranked)), measure)
         values[name] = dict(zip(scores.queries, scores.values(measure).tolist(), strict=True))
     by_band: dict[str, list[str]] = {name: [] for name in BANDS}
     for draft in asked:

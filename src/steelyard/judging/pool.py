@@ -185,42 +185,42 @@ def pool(
         raise InputError("There are no runs to pool; give at least one.")
     weights = candidates.rank_weights(measure, depth)
     reach = len(weights) if strategy == "pair" else depth or DEFAULT_DEPTH
-    found = candidates.candidates_of(read, reach)
-    total = len(found.lists)
+    retrieved = candidates.candidates_of(read, reach)
+    total = len(retrieved.lists)
     if strategy == "pair":
-        found = found.only_runs(candidates.chosen_pair(read, qrels, measure, pair))
-    sampled = None if queries is None else draw_queries(list(found.lists), queries, seed)
+        retrieved = retrieved.only_runs(candidates.chosen_pair(read, qrels, measure, pair))
+    sampled = None if queries is None else draw_queries(list(retrieved.lists), queries, seed)
     if sampled is not None:
-        found = replace(found, lists={query: found.lists[query] for query in sampled})
+        retrieved = replace(retrieved, lists={query: retrieved.lists[query] for query in sampled})
     design = None
     if strategy == "sample":
-        design, order = draw_documents(found, judged, reach, budget, seed)
+        design, order = draw_documents(retrieved, judged, reach, budget, seed)
     elif strategy in candidates.RULES:
         level = candidates.lowest_relevant(qrels, rel)
         orders = {
             query: candidates.unjudged_order(lists, {d: g >= level for d, g in judged.get(query, {}).items()}, strategy)
-            for query, lists in found.lists.items()
+            for query, lists in retrieved.lists.items()
         }
         order = list(islice(candidates.round_robin(orders), budget))
     elif strategy == "pair":
-        order = candidates.pair_order(found, judged, weights)[:budget]
+        order = candidates.pair_order(retrieved, judged, weights)[:budget]
     else:
-        order = candidates.depth_order(found, judged)[:budget]
+        order = candidates.depth_order(retrieved, judged)[:budget]
     compared_by = measure if strategy == "pair" else None
-    settings = Settings(strategy, reach, budget, compared_by, seed, found.names, total, sampled)
-    ranks = {query: found.ranks(query) for query in dict.fromkeys(query for query, _ in order)}
+    settings = Settings(strategy, reach, budget, compared_by, seed, retrieved.names, total, sampled)
+    ranks = {query: retrieved.ranks(query) for query in dict.fromkeys(query for query, _ in order)}
     rows = []
     for priority, (query, doc) in enumerate(order, start=1):
         by = ranks[query][doc]
         drawn = (None, None) if design is None else design.of(query, doc)
-        rows.append((query, doc, priority, [found.names[run] for run in by], list(by.values()), *drawn, strategy))
+        rows.append((query, doc, priority, [retrieved.names[run] for run in by], list(by.values()), *drawn, strategy))
     return Pool(pl.DataFrame(rows, schema=SCHEMA, orient="row"), settings, design)
 
 
-def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, Design | None]:
+def _parsed_header(header: dict[str, Any], path: str | Path) -> tuple[Settings, Design | None]:
     try:
-        values = {name: made[name] for name in Settings.__dataclass_fields__}
-        sampled, strata = values["sampled_queries"], made["strata"]
+        values = {name: header[name] for name in Settings.__dataclass_fields__}
+        sampled, strata = values["sampled_queries"], header["strata"]
         values |= {"runs": tuple(values["runs"]), "sampled_queries": None if sampled is None else tuple(sampled)}
         return Settings(**values), None if strata is None else Design(strata["strata"], strata["drawn"])
     except (KeyError, TypeError, ValueError) as error:
@@ -274,8 +274,8 @@ def judge_of(pair: Pair, judges: Sequence[str], seed: int = 0) -> str:
 
 def _hashed(seed: int, *parts: str) -> bytes:
     """A hash of a seed and texts; their lengths are hashed too, so that no two lists of texts are the same."""
-    made = sha256(str(seed).encode())
+    hasher = sha256(str(seed).encode())
     for part in parts:
         raw = utf8(part)
-        made.update(len(raw).to_bytes(8, "little") + raw)
-    return made.digest()
+        hasher.update(len(raw).to_bytes(8, "little") + raw)
+    return hasher.digest()

@@ -162,9 +162,9 @@ def stated_grades(answer: str) -> list[str]:
     if len(answer) > LONGEST_TEXT:
         return []
     objects = list(_objects(answer))
-    own = [value for value, quoted in objects if not quoted]
-    stated = [*own, *(match[1] for match in _LINE.finditer(answer))]
-    if stated and not own:
+    unquoted = [value for value, quoted in objects if not quoted]
+    stated = [*unquoted, *(match[1] for match in _LINE.finditer(answer))]
+    if stated and not unquoted:
         stated += [value for value, _ in objects] + [match[1] for match in _ANYWHERE.finditer(answer)]
     if not stated and (bare := re.fullmatch(r"\W*?(-?\d+(?:\.0+)?)\W*", answer)):
         stated = [bare[1]]
@@ -205,9 +205,9 @@ def stated_objects(answer: str) -> Iterator[dict[str, Any]]:
     [{'question': 'Why?'}]
     """
     for match in re.finditer(r"\{", answer if len(answer) <= LONGEST_TEXT else ""):
-        found = {str(name).lower(): value for name, value in _object(answer, match.start())[0]}
-        if found:
-            yield {name: utf8(value).decode() if isinstance(value, str) else value for name, value in found.items()}
+        fields = {str(name).lower(): value for name, value in _object(answer, match.start())[0]}
+        if fields:
+            yield {name: utf8(value).decode() if isinstance(value, str) else value for name, value in fields.items()}
 
 
 def _objects(answer: str) -> Iterator[tuple[str, bool]]:
@@ -219,8 +219,8 @@ def _objects(answer: str) -> Iterator[tuple[str, bool]]:
     for start in (match.start() for match in re.finditer(r"\{", answer)):
         if start < end:
             continue
-        found, stop = _object(answer, start)
-        grades = [_text_of(value) for name, value in found if str(name).lower() == "grade"]
+        pairs, stop = _object(answer, start)
+        grades = [_text_of(value) for name, value in pairs if str(name).lower() == "grade"]
         if not grades:
             continue
         end = stop
@@ -232,8 +232,8 @@ def _objects(answer: str) -> Iterator[tuple[str, bool]]:
 def _object(answer: str, start: int) -> tuple[list[tuple[Any, Any]], int]:
     """The names and values of the object that starts at a place, and where it ends; nothing if there is none."""
     try:
-        found, stop = _DECODER.raw_decode(answer, start)
-        return found.pairs, stop
+        decoded, stop = _DECODER.raw_decode(answer, start)
+        return decoded.pairs, stop
     except (ValueError, RecursionError):
         pass
     stop = answer.find("}", start) + 1

@@ -53,8 +53,8 @@ def query_sets(
     if len(table.runs) < 2:
         raise InputError(f"the table has scores of {counted(len(table.runs), 'run')}; expected at least two.")
     without = len(table.queries) - len(set_of)
-    said = f"{counted(without, 'query has', 'queries have')} no {by!r} and {worded(without, 'is', 'are')} left out."
-    remarks = (*(sentence(each) for each in notes), *([said] if without else []))
+    remark = f"{counted(without, 'query has', 'queries have')} no {by!r} and {worded(without, 'is', 'are')} left out."
+    remarks = (*(sentence(note) for note in notes), *([remark] if without else []))
     ordered = (reference, *(name for name in sets if name != reference))
     return QuerySets(table, set_of, ordered, draws, seed, remarks)
 
@@ -79,15 +79,15 @@ class QuerySets(Documented):
     @cached_property
     def agreements(self) -> dict[tuple[str, str], QuerySetAgreement]:
         """By set and measure: the figures of `query_sets`, and tau of every random split of the reference."""
-        found = {}
+        figures = {}
         for name in self.sets[1:]:
             for column in self.table.columns:
                 one, other = self.scores(self.sets[0], column.key), self.scores(name, column.key)
                 if not one.shape[1] or not other.shape[1]:
                     lacking = name if one.shape[1] else self.sets[0]
                     raise InputError(f"no query of {lacking!r} has {column.key} of every run; expected at least one.")
-                found[name, column.key] = query_set_agreement(one, other, self.draws, seed=self.seed)
-        return found
+                figures[name, column.key] = query_set_agreement(one, other, self.draws, seed=self.seed)
+        return figures
 
     @cached_property
     def query_sets(self) -> pl.DataFrame:
@@ -100,11 +100,11 @@ class QuerySets(Documented):
         opposite directions; opposite: significant with the reference, and the set's means prefer the other run.
         """
         rows = []
-        for (name, measure), found in self.agreements.items():
-            tested, sizes = found.tested, [self.scores(each, measure).shape[1] for each in (name, self.sets[0])]
+        for (name, measure), figures in self.agreements.items():
+            tested, sizes = figures.tested, [self.scores(label, measure).shape[1] for label in (name, self.sets[0])]
             row = [self.sets[0], name, measure, len(self.table.runs), *sizes]
-            row += [*astuple(found.tau), *astuple(found.split), found.split_queries, *astuple(found.bias)]
-            row += [tested.pairs, tested.a, tested.b, tested.both, tested.reversed, found.opposite]
+            row += [*astuple(figures.tau), *astuple(figures.split), figures.split_queries, *astuple(figures.bias)]
+            row += [tested.pairs, tested.a, tested.b, tested.both, tested.reversed, figures.opposite]
             rows.append(row)
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
@@ -150,7 +150,7 @@ def set_verdict(row: Mapping[str, Any]) -> str:
     t5 ranks the 35 runs less like real than as many real queries do
     """
     name, reference, tau = row["set"], row["reference"], row["tau"]
-    if row["runs"] < FEWEST_RUNS or tau != tau or row["split_tau"] != row["split_tau"]:
+    if row["runs"] < FEWEST_RUNS or np.isnan(tau) or np.isnan(row["split_tau"]):
         few = f"{row['runs']:,} runs and {counted(row['reference_queries'], 'query', 'queries')} of {reference}"
         needed = f"about {FEWEST_RUNS} runs and several queries are needed"
         return f"Whether {name} ranks runs like {reference} cannot be judged from {few}; {needed}."

@@ -80,8 +80,8 @@ def _favours_tables(agreement: Agreement) -> list[Table]:
     if not chosen.height:
         return []
     columns = ["b", "measure", "run", "score_a", "score_b", "bias", "favour", "p_adjusted"]
-    found = chosen.select(columns).sort("b", "measure", "favour", descending=[False, False, True]).rows()
-    rows = [[*row[:-1], shown_p(row[-1])] for row in found]
+    selected = chosen.select(columns).sort("b", "measure", "favour", descending=[False, False, True]).rows()
+    rows = [[*row[:-1], shown_p(row[-1])] for row in selected]
     note = "favour: the bias of the run minus the mean bias of all runs. Holm's correction over the runs."
     title = f"Runs with a bias different from the others, compared with {agreement.judges[0]}"
     titles = ["judge", *columns[1:3], "score by a", "score by b", "bias", "favour", "p"]
@@ -92,9 +92,9 @@ def query_sets_document(sets: QuerySets) -> Document:
     """The verdict, the tables, and for every set the splits of the reference and the runs' scores, drawn."""
     title = f"Query sets {', '.join(sets.sets[1:])} compared with {sets.sets[0]}"
     drawings = []
-    for (name, measure), found in sets.agreements.items():
-        drawings.append(_histogram(sets.sets[0], name, measure, found))
-        means = [sets.scores(each, measure).mean(axis=1).tolist() for each in (sets.sets[0], name)]
+    for (name, measure), agreement in sets.agreements.items():
+        drawings.append(_histogram(sets.sets[0], name, measure, agreement))
+        means = [sets.scores(label, measure).mean(axis=1).tolist() for label in (sets.sets[0], name)]
         points = list(zip(sets.table.runs, *means, strict=True))
         drawings.append(_scatter(points, f"{measure} with {sets.sets[0]}", f"{measure} with {name}"))
     return Document(title, sets.verdict, _query_sets_tables(sets), sets.notes, drawings)
@@ -136,14 +136,14 @@ def ranking_drawings(agreement: Agreement) -> list[str]:
     ranked differently.
     """
     reference = agreement.judges[0]
-    made = []
+    drawings = []
     for judge in agreement.judges[1:] if len(agreement.panel.runs) > 1 else ():
         for measure in agreement.panel.measures:
             one, other, queries = agreement.scores(reference, judge, measure)
             if len(queries):
                 points = zip(agreement.panel.runs, one.mean(axis=1).tolist(), other.mean(axis=1).tolist(), strict=True)
-                made.append(_scatter(list(points), f"{measure} by {reference}", f"{measure} by {judge}"))
-    return made
+                drawings.append(_scatter(list(points), f"{measure} by {reference}", f"{measure} by {judge}"))
+    return drawings
 
 
 def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> str:
@@ -195,9 +195,9 @@ def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> st
     )
 
 
-def _histogram(reference: str, name: str, measure: str, found: QuerySetAgreement) -> str:
+def _histogram(reference: str, name: str, measure: str, agreement: QuerySetAgreement) -> str:
     """The tau of random splits of the reference as bars in SVG, the middle 95% of them shaded, and the set's tau."""
-    taus, value = found.splits[~np.isnan(found.splits)], found.tau.value
+    taus, value = agreement.splits[~np.isnan(agreement.splits)], agreement.tau.value
     if not len(taus) or isnan(value):
         return ""
     low, high = min(float(taus.min()), value), max(float(taus.max()), value)
@@ -219,8 +219,8 @@ def _histogram(reference: str, name: str, measure: str, found: QuerySetAgreement
         f'<text x="{across(tick):.1f}" y="{end + 16}" text-anchor="middle">{tick:.2f}</text>'
         for tick in (low + width * part for part in (0.1, 0.5, 0.9))
     )
-    band, mark = found.split, across(value)
-    label = f"tau of {found.split_queries:,} {reference} queries with the rest ({measure})"
+    band, mark = agreement.split, across(value)
+    label = f"tau of {agreement.split_queries:,} {reference} queries with the rest ({measure})"
     return (
         f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" height="{SIDE}" role="img" '
         f'aria-label="{escape(label)}; {escape(name)} has {value:.2f}" font-family="sans-serif" font-size="11" '

@@ -246,8 +246,8 @@ class Session:
     def _own_lines(self) -> list[Judgment]:
         """The lines of this judge on documents of this session, as its questions are asked now."""
         lines = self.judgments.for_questions(self.dataset.queries).lines
-        own = (line for line in lines if line.judge == self.judge)
-        return [line for line in own if (line.query_id, line.doc_id) in self._places]
+        judge_lines = (line for line in lines if line.judge == self.judge)
+        return [line for line in judge_lines if (line.query_id, line.doc_id) in self._places]
 
     def _current(self) -> tuple[Judgment, ...]:
         return Judgments(self._own_lines()).current
@@ -256,10 +256,10 @@ class Session:
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file it is, whatever its content; None if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _spans(value: Any, text: str) -> list[dict[str, Any]]:
@@ -268,15 +268,15 @@ def _spans(value: Any, text: str) -> list[dict[str, Any]]:
         return []
     if not isinstance(value, list) or len(value) > MOST_SPANS:
         raise RequestError(f"spans is not a list of at most {MOST_SPANS}")
-    made = []
+    spans = []
     for span in value:
         start, end = (span.get("start"), span.get("end")) if isinstance(span, dict) else (None, None)
         if type(start) is not int or type(end) is not int:
             raise RequestError("a span has start and end, whole numbers")
         if not 0 <= start < end <= len(text):
             raise RequestError(f"a span goes from {start} to {end}, and the text has {len(text)} characters")
-        made.append({"start": start, "end": end, "content": text[start:end]})
-    return made
+        spans.append({"start": start, "end": end, "content": text[start:end]})
+    return spans
 
 
 class JudgingServer(ThreadingHTTPServer):
@@ -291,8 +291,8 @@ class JudgingServer(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
-            said = getattr(error, "strerror", None) or error
-            raise InputError(f"Port {port} cannot be used ({said}); port 0 (--set port=0) is any free one.") from None
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"Port {port} cannot be used ({reason}); port 0 (--set port=0) is any free one.") from None
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
 
     @property
@@ -347,10 +347,10 @@ class _Handler(BaseHTTPRequestHandler):
         if path not in actions:
             raise RequestError("there is nothing at this address", HTTPStatus.NOT_FOUND)
         try:
-            made = actions[path](self._body())
+            judgment = actions[path](self._body())
         except SteelyardError as error:
             raise RequestError(f"not saved: {error}", HTTPStatus.INTERNAL_SERVER_ERROR) from None
-        return "application/json", json.dumps(made.to_dict())
+        return "application/json", json.dumps(judgment.to_dict())
 
     def _path(self) -> tuple[str, dict[str, list[str]]]:
         """The path below the token and the query; refuses other hosts, other origins and other tokens."""
@@ -381,12 +381,12 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > 12 or int(length) > LARGEST_BODY:
             raise RequestError(f"expected at most {LARGEST_BODY:,} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
-            found = json.loads(self.rfile.read(int(length)).decode())
+            body = json.loads(self.rfile.read(int(length)).decode())
         except (ValueError, RecursionError):
             raise RequestError("the body is not JSON") from None
-        if not isinstance(found, dict):
+        if not isinstance(body, dict):
             raise RequestError("expected a JSON object")
-        return found
+        return body
 
     def _answer(self, action: Callable[[], tuple[str, str]]) -> None:
         try:

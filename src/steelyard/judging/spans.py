@@ -48,21 +48,21 @@ def evidence_of(judgments: Any) -> Evidence:
                 targets.setdefault(line.query_id, {}).setdefault(span["doc_id"], []).append(span)
             else:
                 distractors.setdefault(line.query_id, []).append(span)
-    found: dict[str, Any] = {}
+    by_query: dict[str, Any] = {}
     for query in dict.fromkeys([*targets, *distractors, *(query for query, _ in unmarked)]):
         groups = [group for spans in targets.get(query, {}).values() for group in _overlapping(spans)]
         groups += [[whole] for (of, _), whole in unmarked.items() if of == query]
-        found[query] = {"targets": groups or None, "distractors": distractors.get(query, [])}
-    made = Evidence(found)
+        by_query[query] = {"targets": groups or None, "distractors": distractors.get(query, [])}
+    evidence = Evidence(by_query)
     counts = {"spans-left-out": left_out, "graded-not-marked": len(unmarked)}
-    made.notes = tuple(note(code, count=count) for code, count in counts.items() if count)
-    return made
+    evidence.notes = tuple(note(code, count=count) for code, count in counts.items() if count)
+    return evidence
 
 
 def source_of(metadata: Mapping[str, Any]) -> Span | None:
     """Where a chunk is in the document that it was cut from, if its metadata has doc_id, start and end."""
-    found = {name: metadata.get(name) for name in ("doc_id", "start", "end")}
-    return found if isinstance(found["doc_id"], str) and _is_span(found) else None
+    source = {name: metadata.get(name) for name in ("doc_id", "start", "end")}
+    return source if isinstance(source["doc_id"], str) and _is_span(source) else None
 
 
 def _place(line: Judgment) -> Span:

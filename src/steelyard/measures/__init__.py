@@ -13,10 +13,10 @@ __all__ = ["Measure", "definitions", "list_measures", "parse"]
 
 
 def __getattr__(name: str) -> Measure:
-    found = definitions().get(name)
-    if found is None:
+    definition = definitions().get(name)
+    if definition is None:
         raise AttributeError(f"unknown measure {name!r}; steelyard.list_measures() lists all measures.")
-    return Measure(found)
+    return Measure(definition)
 
 
 def __dir__() -> list[str]:

@@ -58,8 +58,8 @@ def precision(a: Alignment, k: int | None = None, rel: float = 1, denominator: P
     denominator=retrieved: divided by the number retrieved, at most k.
     Empty list: 0.
     """
-    found = a.per_query((a.grade >= rel) * a.within(k))
-    return found / k if denominator == "k" and k is not None else share(found, a.returned(k))
+    hits = a.per_query((a.grade >= rel) * a.within(k))
+    return hits / k if denominator == "k" and k is not None else share(hits, a.returned(k))
 
 
 def mean_recall(
@@ -101,8 +101,8 @@ def recall(
     """
     if per == "target":
         alone, owner = a.by_target(rel)
-        found = sums(owner, alone.per_query(alone.within(k, budget)) > 0, a.size)
-        return share(found, capped(a.target_counts(rel), k, cap))
+        hits = sums(owner, alone.per_query(alone.within(k, budget)) > 0, a.size)
+        return share(hits, capped(a.target_counts(rel), k, cap))
     return share(a.per_query((a.grade >= rel) * a.within(k, budget)), capped(a.relevant(rel), k, cap))
 
 
@@ -244,8 +244,8 @@ def average_precision(
         return a.mean_over_targets(average_precision(alone, k, rel, denominator), owner)
     chosen = np.flatnonzero((a.grade >= rel) & a.within(k))
     query = a.query[chosen]
-    found = np.arange(1, len(query) + 1) - starts_of(query, a.size)[query]
-    total = sums(query, found / a.rank[chosen], a.size)
+    hits = np.arange(1, len(query) + 1) - starts_of(query, a.size)[query]
+    total = sums(query, hits / a.rank[chosen], a.size)
     if denominator == "found":
         return share(total, np.bincount(query, minlength=a.size).astype(np.float64))
     return share(total, capped(a.relevant(rel), k, denominator == "min"))

@@ -81,9 +81,9 @@ class GainRatio:
         for begin in range(0, self.docs.size, some):
             part = slice(begin, min(begin + some, self.docs.size))
             docs = slice(int(starts[part.start]), int(starts[part.stop]))
-            known = judged[judged_starts[part.start] : judged_starts[part.stop]]
+            rows = judged[judged_starts[part.start] : judged_starts[part.stop]]
             result[part] = self._highest(
-                part, query[docs] - begin, weight[docs], self.judged_query[known] - begin, self.judged_gain[known]
+                part, query[docs] - begin, weight[docs], self.judged_query[rows] - begin, self.judged_gain[rows]
             )
         return result
 
@@ -224,14 +224,14 @@ def average_precision_limits(measure: Measure, a: Alignment, docs: Unjudged, k: 
 
     first, last = through(alone + place / rank), through((alone + later)[mirrored])
     outside = docs.counts - inside.counts
-    whole, found = a.relevant(rel), a.per_query(chosen)
+    whole, hits = a.relevant(rel), a.per_query(chosen)
 
-    def value(total: Floats, query: Ints, made: Ints | int, others: Ints | int) -> Floats:
-        relevant = whole[query] + made + others
+    def value(total: Floats, query: Ints, extra: Ints | int, others: Ints | int) -> Floats:
+        relevant = whole[query] + extra + others
         if measure.name == "Yaap":
             return np.log((1 + total) / (1 + relevant - total))
         if measure.parameters.get("denominator") == "found":
-            return share(total, found[query] + made)
+            return share(total, hits[query] + extra)
         return share(total, _denominator(measure, relevant, k))
 
     everyone = np.arange(a.size)
@@ -276,13 +276,13 @@ def average_precision_difference(
         """The highest (base + sum of `added` over some documents) / D, and the documents."""
         order = np.lexsort((-added, docs.query))
         total = np.concatenate([[0.0], np.cumsum(added[order])])
-        query, made = _numbers(docs)
-        sums = base[query] + total[docs.starts[query] + made] - total[docs.starts[query]]
-        value = share(sums, _denominator(measure, relevant[query] + made, k))
-        highest = np.maximum.reduceat(value, np.flatnonzero(made == 0))
+        query, extra = _numbers(docs)
+        sums = base[query] + total[docs.starts[query] + extra] - total[docs.starts[query]]
+        value = share(sums, _denominator(measure, relevant[query] + extra, k))
+        highest = np.maximum.reduceat(value, np.flatnonzero(extra == 0))
         number = np.full(docs.size, len(query))
         reaching = np.flatnonzero(value == highest[query])
-        np.minimum.at(number, query[reaching], made[reaching])
+        np.minimum.at(number, query[reaching], extra[reaching])
         chosen = np.zeros(len(order), dtype=bool)
         chosen[order] = docs.place < number[docs.query]
         return highest, chosen
@@ -332,17 +332,17 @@ def r_precision_limits(measure: Measure, a: Alignment, docs: Unjudged) -> Limits
     few as possible for the lowest: m less the number of documents that are not within it.
     """
     rel = measure.parameters["rel"]
-    query, made = _numbers(docs)
-    depth = a.relevant(rel)[query] + made
+    query, extra = _numbers(docs)
+    depth = a.relevant(rel)[query] + extra
     if measure.cutoff is not None:
         depth = np.floor(float(measure.cutoff) * depth + 0.9)  # RprecMult, as trec_eval rounds it
     chosen = a.grade >= rel
-    found = _within(a.query[chosen], a.rank[chosen], a.size, query, depth)
+    hits = _within(a.query[chosen], a.rank[chosen], a.size, query, depth)
     inside = _within(docs.query, docs.ranks[0], a.size, query, depth)
-    most = share((found + np.minimum(made, inside)).astype(np.float64), depth)
-    forced = np.maximum(0, made - docs.counts[query] + inside)
-    least = share((found + forced).astype(np.float64), depth)
-    starts = np.flatnonzero(made == 0)
+    most = share((hits + np.minimum(extra, inside)).astype(np.float64), depth)
+    forced = np.maximum(0, extra - docs.counts[query] + inside)
+    least = share((hits + forced).astype(np.float64), depth)
+    starts = np.flatnonzero(extra == 0)
     return np.minimum.reduceat(least, starts), np.maximum.reduceat(most, starts)
 
 

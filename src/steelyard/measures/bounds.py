@@ -220,19 +220,19 @@ def _fallback(case: Case) -> Bounds:
     return Bounds(one.low - other.high, one.high - other.low, exact, undefined)
 
 
-def _with_all_tried(found: Bounds, case: Case) -> Bounds:
+def _with_all_tried(bounds: Bounds, case: Case) -> Bounds:
     """The bounds with those that are not exact replaced by exact ones if the gradings are few."""
     measure, docs, levels = case.measure, case.docs, case.levels
-    if np.all(found.exact) or not _can_be_graded(measure, case.runs[0]):
-        return found
+    if np.all(bounds.exact) or not _can_be_graded(measure, case.runs[0]):
+        return bounds
     if measure.definition.first_k_only and measure.cutoff is not None:
         docs = docs.only(np.min(docs.ranks, axis=0) <= measure.cutoff)
     if measure.definition.bounded in (*BINARY, "monotone"):
         levels = levels[[0, -1]]
     number = float(len(levels)) ** np.minimum(docs.counts, 99)
-    few = ~found.exact & (number <= MOST_GRADINGS) & affordable(case.runs, docs, number)
+    few = ~bounds.exact & (number <= MOST_GRADINGS) & affordable(case.runs, docs, number)
     if not np.any(few):
-        return found
+        return bounds
     counts = np.where(few, np.minimum(number, MOST_GRADINGS), 0).astype(np.int64)
     digit = len(levels) ** np.where(few[docs.query], docs.place, 0)
 
@@ -241,7 +241,7 @@ def _with_all_tried(found: Bounds, case: Case) -> Bounds:
         return np.asarray(levels[number // digit[doc] % len(levels)])
 
     low, high, undefined = extremes(measure, case.runs, docs, counts, grade)
-    return _chosen(few, Bounds(low, high, few, undefined), found)
+    return _chosen(few, Bounds(low, high, few, undefined), bounds)
 
 
 def _evaluated(case: Case, counts: Ints | int, grade: Grade) -> Bounds:
@@ -330,15 +330,15 @@ def _ranks(case: Case) -> Bounds | None:
 
     def grade(doc: Ints, number: Ints) -> Floats:
         most = number_inside[docs.query[doc]]
-        made, last = number % (most + 1), number > most
-        relevant = np.where(last, docs.place[doc] >= most - made, docs.place[doc] < made)
+        extra, last = number % (most + 1), number > most
+        relevant = np.where(last, docs.place[doc] >= most - extra, docs.place[doc] < extra)
         return np.where(np.where(inside[doc], relevant, last), case.levels[-1], 0.0)
 
-    found = _evaluated(case, np.where(able, counts, 0), grade)
+    bounds = _evaluated(case, np.where(able, counts, 0), grade)
     everything = _fallback(case)
     if case.measure.definition.bounded == "graded ranks" and len(case.levels) > 2:
-        found = replace(found, high=everything.high, exact=everything.exact)
-    return _chosen(able, found, everything)
+        bounds = replace(bounds, high=everything.high, exact=everything.exact)
+    return _chosen(able, bounds, everything)
 
 
 def _scaled_grades(case: Case) -> Bounds | None:
@@ -390,9 +390,9 @@ METHODS: dict[str, Callable[[Case], Bounds | None]] = {
 """The ways to find bounds; None is returned for what they do not hold for."""
 
 
-def _where(same: Bools, found: Bounds, case: Case) -> Bounds:
+def _where(same: Bools, bounds: Bounds, case: Case) -> Bounds:
     """The bounds found if both runs have the same denominator, otherwise those of `_fallback`."""
-    return found if len(case.runs) == 1 or np.all(same) else _chosen(same, found, _fallback(case))
+    return bounds if len(case.runs) == 1 or np.all(same) else _chosen(same, bounds, _fallback(case))
 
 
 def _formula(case: Case, low: Floats, high: Floats) -> Bounds:
@@ -487,9 +487,9 @@ def _within_budget(case: Case) -> Bounds | None:
     if measure.name == "Hit":
         return Bounds(now, np.where(possible > 0, 1.0, now), exact | (now == 1), never)
     whole = a.relevant(given["rel"])
-    found = a.per_query((a.grade >= given["rel"]) & a.within(k, given["budget"]))
-    low = share(found, capped(whole + docs.counts - sure, k, given["cap"]))
-    high = share(found + possible, capped(whole + possible, k, given["cap"]))
+    hits = a.per_query((a.grade >= given["rel"]) & a.within(k, given["budget"]))
+    low = share(hits, capped(whole + docs.counts - sure, k, given["cap"]))
+    high = share(hits + possible, capped(whole + possible, k, given["cap"]))
     return Bounds(low, np.minimum(high, 1.0), exact, never)
 
 

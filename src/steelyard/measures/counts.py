@@ -36,8 +36,8 @@ def confusion(
     denominator=distractors: divided by the number of the query's distractors.
     No distractors, or an empty list: 0.
     """
-    found = a.per_query((a.grade < 0) * a.within(k))
-    return share(found, a.returned(k) if denominator == "retrieved" else a.judged_per_query(a.judged.grade < 0))
+    distractors = a.per_query((a.grade < 0) * a.within(k))
+    return share(distractors, a.returned(k) if denominator == "retrieved" else a.judged_per_query(a.judged.grade < 0))
 
 
 @measure("Judged", tail=False, needs_relevant=False, bounded="fixed", expected="linear")

@@ -61,8 +61,8 @@ def deduplicated_recall(a: Alignment, k: int | None = None, rel: float = 1) -> F
 def diversity(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Number of distinct targets found in the first k."""
     hit, target, grade = a.hit_targets
-    found = np.unique(target[(grade >= rel) & a.within(k)[hit]])
-    return np.bincount(a.targets.query[found], minlength=a.size).astype(np.float64)
+    targets = np.unique(target[(grade >= rel) & a.within(k)[hit]])
+    return np.bincount(a.targets.query[targets], minlength=a.size).astype(np.float64)
 
 
 def _chance_of_all(a: Alignment, k: int | None, rel: float) -> Floats:

@@ -220,8 +220,8 @@ def graded_draws(
         """Known documents and those of `of`, by query and rank, once per draw: draw, which one, query, level."""
         owner = np.concatenate([query, docs.query[of]])
         order = np.lexsort((rank, owner))
-        known = np.broadcast_to(np.searchsorted(grades, grade).astype(small), (draws, len(grade)))
-        which = np.concatenate([known, drawn.take(of, axis=1)], axis=1).take(order, axis=1)
+        known_levels = np.broadcast_to(np.searchsorted(grades, grade).astype(small), (draws, len(grade)))
+        which = np.concatenate([known_levels, drawn.take(of, axis=1)], axis=1).take(order, axis=1)
         kept = np.ones(which.shape, dtype=bool) if zeros else which != nothing
         place = np.flatnonzero(kept)
         draw = np.repeat(np.arange(draws), np.count_nonzero(kept, axis=1))
@@ -236,7 +236,7 @@ def graded_draws(
     shared = Judged(owner, grades.take(level), highest_judged(runs[0]))
     targets = _own_targets(shared)
     query = np.tile(np.arange(size), draws)
-    made = []
+    aligned = []
     for a, ranks in zip(bases, docs.ranks, strict=True):
         listed = np.flatnonzero(ranks < ABSENT)
         rank = np.concatenate([a.rank, ranks[listed]])
@@ -244,8 +244,8 @@ def graded_draws(
         rank, document = rank.take(at), np.concatenate([a.doc, len(judged.query) + listed]).take(at)
         repeats = np.arange(draws)[:, None] * size + a.repeats.query
         repeated = Repeats(repeats.ravel(), np.tile(a.repeats.rank, draws), a.repeats.held)
-        made.append(_untied(a, query, owner, rank, number.take(draw * width + document), shared, targets, repeated))
-    return made
+        aligned.append(_untied(a, query, owner, rank, number.take(draw * width + document), shared, targets, repeated))
+    return aligned
 
 
 def alone(measure: Measure, a: Alignment, query: Ints, rank: Ints, grade: float) -> Floats:

@@ -81,14 +81,14 @@ LARGEST = 1e15  # The largest cutoff and parameter: larger ones are not exact, a
 
 def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | float | None) -> Measure:
     """A measure with checked parameters; those with their default value are left out."""
-    known = {p.name: p for p in definition.parameters}
+    allowed = {p.name: p for p in definition.parameters}
     checked: dict[str, Any] = {}
     for name, value in parameters.items():
-        if name not in known:
-            takes = f"it has {', '.join(known)}" if known else "it has none"
-            advice = _OTHER_TOOLS.get(name) or did_you_mean(name, known)
+        if name not in allowed:
+            takes = f"it has {', '.join(allowed)}" if allowed else "it has none"
+            advice = _OTHER_TOOLS.get(name) or did_you_mean(name, allowed)
             raise MeasureError(f"{definition.name} has no parameter {name!r}; {takes}.{advice}")
-        checked[name] = _value(definition.name, known[name], value)
+        checked[name] = _value(definition.name, allowed[name], value)
     set_to = ((p.name, p.default, checked.get(p.name, p.default)) for p in definition.parameters)
     given = tuple((name, value) for name, default, value in set_to if value != default)
     return Measure(definition, given, _cutoff(definition, cutoff), frozenset(checked))
@@ -130,14 +130,14 @@ def split(text: str) -> tuple[str, dict[str, str], int | float | None]:
 
 def find(name: str, text: str) -> tuple[Definition, Mapping[str, Any], int | float | None]:
     """The definition that a name refers to, the parameters it implies, and the cutoff it ends in, if any."""
-    known = names()
-    if folded(name) in known:
-        return *known[folded(name)], None
+    by_name = names()
+    if folded(name) in by_name:
+        return *by_name[folded(name)], None
     ending = _SUFFIX.fullmatch(name)
-    if ending and folded(ending.group(1)) in known:
-        return *known[folded(ending.group(1))], _number(ending.group(2), f"the cutoff of {text!r}")
+    if ending and folded(ending.group(1)) in by_name:
+        return *by_name[folded(ending.group(1))], _number(ending.group(2), f"the cutoff of {text!r}")
     unmarked = re.fullmatch(r"(.*[^\W\d_])(\d+)", name)
-    if unmarked and folded(unmarked.group(1)) in known:
+    if unmarked and folded(unmarked.group(1)) in by_name:
         raise MeasureError(f"unknown measure {name!r}. Did you mean {unmarked.group(1)}@{unmarked.group(2)}?")
     everything = [alias for d in definitions().values() for alias in (d.name, *d.aliases)]
     stem = ending.group(1) if ending else name

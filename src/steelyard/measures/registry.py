@@ -118,8 +118,8 @@ class Definition:
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters, read from the signature of the function."""
         taken = [p for p in signature(self.function).parameters.values() if p.name not in ("a", "k", "r")]
-        own = SimpleNamespace(__annotations__={p.name: p.annotation for p in taken})
-        hints = typing.get_type_hints(own, self.function.__globals__)
+        namespace = SimpleNamespace(__annotations__={p.name: p.annotation for p in taken})
+        hints = typing.get_type_hints(namespace, self.function.__globals__)
         return tuple(_parameter(p.name, hints[p.name], p.default) for p in taken)
 
     def parameter(self, name: str) -> Parameter | None:

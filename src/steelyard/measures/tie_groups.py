@@ -167,7 +167,7 @@ def contents(a: Alignment, k: int | None, rel: float) -> States:
     satisfies = grade >= rel
     met = np.unique(target[satisfies & sure[hit]])
     documents = a.per_query(relevant & sure)
-    found = sums(a.targets.query[met], np.ones(len(met)), a.size)
+    targets = sums(a.targets.query[met], np.ones(len(met)), a.size)
     open_pairs = satisfies & split[g.of_hit[hit]] & ~np.isin(target, met)
     needs: dict[int, list[int]] = {}
     for member, need in zip(hit[open_pairs].tolist(), target[open_pairs].tolist(), strict=True):
@@ -182,14 +182,14 @@ def contents(a: Alignment, k: int | None, rel: float) -> States:
             blank = inside - taken
             if 0 <= blank <= size - len(members):
                 chance = ways * comb(size - len(members), blank) / comb(size, inside)
-                rows.append((query, chance, documents[query] + taken, found[query] + gained))
+                rows.append((query, chance, documents[query] + taken, targets[query] + gained))
     certain = np.setdiff1d(np.arange(a.size), g.query[split])
     columns = np.array(rows, dtype=np.float64).reshape(-1, 4)
     return States(
         query=np.concatenate([certain, columns[:, 0].astype(np.int64)]),
         chance=np.concatenate([np.ones(len(certain)), columns[:, 1]]),
         documents=np.concatenate([documents[certain], columns[:, 2]]),
-        targets=np.concatenate([found[certain], columns[:, 3]]),
+        targets=np.concatenate([targets[certain], columns[:, 3]]),
     )
 
 

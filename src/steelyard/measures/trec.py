@@ -205,8 +205,8 @@ def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
     Grades below 0 count as unjudged. Nothing unjudged in the list: 0, as in trec_eval.
     """
     judged = a.grade >= 0
-    known = a.per_query(np.where(judged, rbp_weights(a.rank, p), 0.0))
-    return np.where(a.per_query(judged) < a.retrieved, 1 - known, 0.0)
+    judged_weight = a.per_query(np.where(judged, rbp_weights(a.rank, p), 0.0))
+    return np.where(a.per_query(judged) < a.retrieved, 1 - judged_weight, 0.0)
 
 
 @measure("Unj", cutoff="required", better="less", tail=False, needs_relevant=False, bounded="fixed")
@@ -233,9 +233,9 @@ def _not_relevant(grade: Floats, rel: float, lowest: float = 0.0) -> Bools:
 def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) -> list[Floats]:
     """Interpolated precision of every query at each level of recall."""
     relevant = a.grade >= rel
-    query, found = a.query[relevant], a.running(relevant)[relevant]
+    query, hits = a.query[relevant], a.running(relevant)[relevant]
     # The highest precision at each relevant document or any below it, query by query: from the last entry to the first.
-    best = running(np.maximum, -query[::-1], (found / a.rank[relevant])[::-1])[::-1]
+    best = running(np.maximum, -query[::-1], (hits / a.rank[relevant])[::-1])[::-1]
     starts = starts_of(query, a.size)
     here, whole = np.diff(starts), a.relevant(rel)
     padded = np.append(best, 0.0)

@@ -102,8 +102,8 @@ def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> 
 
     A repeated document keeps its rank and gains nothing, so this rank is known. Empty list: 1.
     """
-    known = a.per_query(worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
-    return np.maximum(0.0, 1 - known - repeats_weight(a, k, p))
+    judged_weight = a.per_query(worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
+    return np.maximum(0.0, 1 - judged_weight - repeats_weight(a, k, p))
 
 
 def repeats_weight(a: Alignment, k: int | None, p: float) -> Floats:
@@ -259,10 +259,10 @@ def accuracy(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     No relevant document there, or an empty list: undefined, and left out of the mean.
     """
     chosen = (a.grade >= rel) & a.within(k)
-    found = a.per_query(chosen)
-    others = a.returned(k) - found
+    hits = a.per_query(chosen)
+    others = a.returned(k) - hits
     above = a.per_query(np.where(chosen, a.rank - a.running(chosen), 0.0))
-    return np.where(found > 0, 1 - share(above, others * found), np.nan)
+    return np.where(hits > 0, 1 - share(above, others * hits), np.nan)
 
 
 def highest_grade(a: Alignment) -> float:

@@ -46,17 +46,17 @@ class Check(Documented):
         if not self.findings:
             return f"{self.name}: no finding"
         worst = max(self.findings, key=lambda finding: finding.largest)
-        told = f"{self.name}: {counted(len(self.findings), 'finding')}"
+        summary = f"{self.name}: {counted(len(self.findings), 'finding')}"
         if not worst.effect:
-            return told
-        return f"{told}; the largest effect on {worst.effect['measure']} is {worst.largest:.4f} ({worst.code})"
+            return summary
+        return f"{summary}; the largest effect on {worst.effect['measure']} is {worst.largest:.4f} ({worst.code})"
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `check`."""
         return {
             "steelyard": __version__,
             "dataset": self.name,
-            "findings": [plain_values({**vars(each), "examples": list(each.examples)}) for each in self.findings],
+            "findings": [plain_values({**vars(issue), "examples": list(issue.examples)}) for issue in self.findings],
             "ceilings": plain_values(dict(self.ceilings)),
             "smallest_difference": plain_values(dict(self.smallest_difference)),
         }
@@ -64,23 +64,23 @@ class Check(Documented):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Check:
         """The result of `to_dict`."""
-        found = tuple(CheckFinding(**{**each, "examples": tuple(each["examples"])}) for each in data["findings"])
-        return cls(data["dataset"], found, data["ceilings"], data["smallest_difference"])
+        findings = tuple(CheckFinding(**{**entry, "examples": tuple(entry["examples"])}) for entry in data["findings"])
+        return cls(data["dataset"], findings, data["ceilings"], data["smallest_difference"])
 
     def data_table(self) -> Table:
         """One row per finding."""
         rows: list[list[Cell]] = []
-        for each in self.findings:
-            effect = each.largest if each.effect else None
-            rows.append([each.code, each.severity, each.count, effect, each.text, "; ".join(each.examples)])
+        for issue in self.findings:
+            effect = issue.largest if issue.effect else None
+            rows.append([issue.code, issue.severity, issue.count, effect, issue.text, "; ".join(issue.examples)])
         return Table(["code", "severity", "count", "effect", "text", "examples"], rows)
 
     def document(self) -> Document:
         """The findings, worst first, with their effect; then ceilings and smallest differences."""
         rows: list[list[Cell]] = []
-        for each in self.findings:
-            shown = f" ({'; '.join(each.examples[:2])})" if each.examples else ""
-            rows.append([each.severity, each.count, effect_text(each), f"{each.text}{shown}"])
+        for issue in self.findings:
+            shown = f" ({'; '.join(issue.examples[:2])})" if issue.examples else ""
+            rows.append([issue.severity, issue.count, effect_text(issue), f"{issue.text}{shown}"])
         tables = [Table(["severity", "count", "effect", "finding"], rows, keys=3)] if rows else []
         smallest, headers = self.smallest_difference, ["measure", "best possible", "smallest difference shown"]
         measures: list[list[Cell]] = [[key, value, smallest.get(key)] for key, value in self.ceilings.items()]
@@ -120,24 +120,24 @@ def check(
     ...     print(finding.code, finding.count, finding.effect["runs"])
     relevant-not-in-corpus 1 {'mine': {'now': 0.5, 'fixed': 1.0}}
     """
-    known = dataset if isinstance(dataset, Dataset) else dataset_named(str(dataset))
-    board = _board(known, _named(runs), list(MEASURES) if measures is None else measures)
-    found = [*text_findings(board)]
-    if not len(known.qrels):
-        return Check(known.name, _worst_first(found), {}, {})
+    loaded = dataset if isinstance(dataset, Dataset) else dataset_named(str(dataset))
+    board = _board(loaded, _named(runs), list(MEASURES) if measures is None else measures)
+    findings = [*text_findings(board)]
+    if not len(loaded.qrels):
+        return Check(loaded.name, _worst_first(findings), {}, {})
     best = judged.ceilings(board)
-    found += [*judged.qrels_findings(board), *judged.measure_findings(board, best)]
-    found += [*judged.missing_judgments(board), *judged.run_findings(board)]
-    return Check(known.name, _worst_first(found), best, judged.smallest_differences(board))
+    findings += [*judged.qrels_findings(board), *judged.measure_findings(board, best)]
+    findings += [*judged.missing_judgments(board), *judged.run_findings(board)]
+    return Check(loaded.name, _worst_first(findings), best, judged.smallest_differences(board))
 
 
 def quick_check(dataset: Dataset, runs: Mapping[str, Run], measure: str) -> Check:
     """The checks that take no pass over the corpus: of the qrels, the questions and the runs."""
     board = _board(dataset, runs, measure)
-    found = [*question_findings(board), *judged.qrels_findings(board)]
+    findings = [*question_findings(board), *judged.qrels_findings(board)]
     if runs:
-        found += [*judged.missing_judgments(board), *judged.run_findings(board)]
-    return Check(dataset.name, _worst_first(found), {}, {})
+        findings += [*judged.missing_judgments(board), *judged.run_findings(board)]
+    return Check(dataset.name, _worst_first(findings), {}, {})
 
 
 def _board(dataset: Dataset, runs: Mapping[str, Run], measures: Any) -> Board:
@@ -145,8 +145,8 @@ def _board(dataset: Dataset, runs: Mapping[str, Run], measures: Any) -> Board:
     return Board(dataset, runs, on_scale(named, dataset.qrels, dialect), options)
 
 
-def _worst_first(found: Iterable[CheckFinding]) -> tuple[CheckFinding, ...]:
-    ordered = sorted(found, key=lambda each: (SEVERITIES.index(each.severity), -each.largest, -each.count, each.code))
+def _worst_first(findings: Iterable[CheckFinding]) -> tuple[CheckFinding, ...]:
+    ordered = sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.largest, -f.count, f.code))
     return tuple(ordered)
 
 
@@ -158,5 +158,5 @@ def _named(runs: Mapping[str, Any] | Iterable[Any] | Run | None) -> dict[str, Ru
         return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
     given = [runs] if isinstance(runs, (Run, str, Path)) else list(runs)
     read = [Run.of(run) for run in given]
-    sources = [run if isinstance(run, (str, Path)) else each.name for run, each in zip(given, read, strict=True)]
-    return dict(zip(distinct_names([each.name for each in read], [*map(Path, sources)]), read, strict=True))
+    sources = [run if isinstance(run, (str, Path)) else loaded.name for run, loaded in zip(given, read, strict=True)]
+    return dict(zip(distinct_names([loaded.name for loaded in read], [*map(Path, sources)]), read, strict=True))

@@ -126,23 +126,23 @@ class Board:
     def on_queries(self, inside: Any) -> dict[str, Any] | None:
         """The value on some queries, and on all others."""
         others = {name: mean_of(values[~inside]) for name, values in self.now.items()}
-        found = self.compared("others", self.means, others)
-        for name, row in found["runs"].items() if found is not None else ():
+        effect = self.compared("others", self.means, others)
+        for name, row in effect["runs"].items() if effect is not None else ():
             row["affected"] = mean_of(self.now[name][inside])
-        return None if found is None else {**found, "queries": int(inside.sum())}
+        return None if effect is None else {**effect, "queries": int(inside.sum())}
 
     def compared(
         self, what: str, now: Mapping[str, float], then: Mapping[str, float], key: str = ""
     ) -> dict[str, Any] | None:
         """The effect from the means now and then; `key` is the measure, if it is not the first."""
-        known = [name for name in now if now[name] == now[name] and then[name] == then[name]]
-        if not known:
+        names = [name for name in now if not np.isnan(now[name]) and not np.isnan(then[name])]
+        if not names:
             return None
-        pairs = [(now[a] - now[b]) * (then[a] - then[b]) for a, b in combinations(known, 2)]
+        pairs = [(now[a] - now[b]) * (then[a] - then[b]) for a, b in combinations(names, 2)]
         return {
             "measure": key or self.key,
-            "runs": {name: {"now": now[name], what: then[name]} for name in known},
-            "largest": max(abs(then[name] - now[name]) for name in known),
+            "runs": {name: {"now": now[name], what: then[name]} for name in names},
+            "largest": max(abs(then[name] - now[name]) for name in names),
             "reordered": sum(product < 0 for product in pairs),
         }
 

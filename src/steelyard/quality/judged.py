@@ -47,8 +47,8 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             shown = examples(f"{query}: {doc}" for query, doc in lost.iter_rows())
             effect = board.effect(board.fixed_qrels(rows.join(lost, on=["query_id", "doc_id"], how="anti")))
             yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, effect)
-    known = set(relevant["query_id"].to_list())
-    if without := [query for query in qrels.queries if query not in known]:
+    answerable = set(relevant["query_id"].to_list())
+    if without := [query for query in qrels.queries if query not in answerable]:
         text = (
             f"{counted(len(without), 'query has', 'queries have')} no relevant document and can only score 0. Judge "
             "them, or leave them out (no_relevant=skip). Effect: without them."
@@ -92,8 +92,8 @@ def _relevance_level(board: Board) -> Iterator[CheckFinding]:
         if stricter == measure:
             continue
         now, then = (
-            {name: mean_of(board.values(board.qrels, run, each)) for name, run in board.runs.items()}
-            for each in (measure, stricter)
+            {name: mean_of(board.values(board.qrels, run, variant)) for name, run in board.runs.items()}
+            for variant in (measure, stricter)
         )
         effect = board.compared("fixed", now, then, key)
         if effect is not None and (pairs := effect["reordered"]):
@@ -112,14 +112,14 @@ def ceilings(board: Board) -> dict[str, float]:
 
 def smallest_differences(board: Board) -> dict[str, float]:
     """By measure, the difference of two means that these queries show with power 0.8: the median over pairs of runs."""
-    found = {}
+    differences = {}
     for key, measure in board.measures.items():
         values = [board.values(board.qrels, run, measure) for run in board.runs.values()] if averaged(measure) else []
         pairs = islice(combinations(values, 2), MOST_PAIRS)
         sizes = [power_analysis(one - other).smallest for one, other in pairs]
         if sizes := [size for size in sizes if 0 < size < np.inf]:
-            found[key] = float(np.median(sizes))
-    return found
+            differences[key] = float(np.median(sizes))
+    return differences
 
 
 def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckFinding]:
@@ -213,18 +213,18 @@ def run_findings(board: Board) -> Iterator[CheckFinding]:
     yield from _tuned(board)
 
 
-def _of_runs(found: Mapping[str, CheckFinding]) -> CheckFinding:
+def _of_runs(by_run: Mapping[str, CheckFinding]) -> CheckFinding:
     """One finding for all runs with this problem: the text is that of the run with the largest effect."""
-    worst = max(found.values(), key=lambda finding: (finding.largest, finding.count))
-    if len(found) == 1:
+    worst = max(by_run.values(), key=lambda finding: (finding.largest, finding.count))
+    if len(by_run) == 1:
         return worst
-    effects = [finding.effect for finding in found.values() if finding.effect is not None]
+    effects = [finding.effect for finding in by_run.values() if finding.effect is not None]
     values = {name: row for effect in effects for name, row in effect["runs"].items()}
     return replace(
         worst,
-        count=sum(finding.count for finding in found.values()),
-        text=f"{len(found)} runs have this problem; the largest effect is on {worst.text}",
-        examples=examples(f"{name}: {finding.count:,}" for name, finding in found.items()),
+        count=sum(finding.count for finding in by_run.values()),
+        text=f"{len(by_run)} runs have this problem; the largest effect is on {worst.text}",
+        examples=examples(f"{name}: {finding.count:,}" for name, finding in by_run.items()),
         effect={**effects[0], "runs": values, "largest": worst.largest} if effects else None,
     )
 
@@ -265,14 +265,14 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
         yield CheckFinding("constant-scores", "warning", len(constant), text, examples(constant), _only(effect, name))
 
 
-def _id_changes(unknown: Sequence[str], known: set[str]) -> Iterator[tuple[str, Callable[[str], str]]]:
+def _id_changes(unknown: Sequence[str], known_ids: set[str]) -> Iterator[tuple[str, Callable[[str], str]]]:
     """Differences between ids, and what turns an unknown id into a known one: case, white space, prefix, suffix."""
     folded: dict[str, str] = {}
-    for doc in known:
+    for doc in known_ids:
         folded[doc.strip().lower()] = "" if doc.strip().lower() in folded else doc
     yield "upper and lower case or white space", lambda one: folded.get(one.strip().lower(), "")
-    sample, own = unknown[:ID_SAMPLE], set(unknown)
-    for many, others, removed in ((sample, known, True), (sorted(known)[:ID_SAMPLE], own, False)):
+    sample, unknown_ids = unknown[:ID_SAMPLE], set(unknown)
+    for many, others, removed in ((sample, known_ids, True), (sorted(known_ids)[:ID_SAMPLE], unknown_ids, False)):
         starts = Counter(one[:cut] for one in many for cut in range(1, len(one)) if one[cut:] in others)
         ends = Counter(one[cut:] for one in many for cut in range(1, len(one)) if one[:cut] in others)
         for part, _ in starts.most_common(1):
@@ -288,15 +288,15 @@ def _changed_id(removed: bool, start: str, end: str, one: str) -> str:
 def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     """Documents of a run that the corpus (or, without one, the qrels) has under an id that differs only in form."""
     corpus = board.dataset.corpus
-    known = set(corpus) if len(corpus) else set(board.qrels.judged.doc_ids)
-    unknown = [doc for doc in run.frame["doc_id"].unique(maintain_order=True).to_list() if doc not in known]
+    known_ids = set(corpus) if len(corpus) else set(board.qrels.judged.doc_ids)
+    unknown = [doc for doc in run.frame["doc_id"].unique(maintain_order=True).to_list() if doc not in known_ids]
     if not unknown:
         return
     what, mapping = "", dict[str, str]()
-    for difference, change in _id_changes(unknown, known):
-        found = {doc: other for doc in unknown if (other := change(doc)) in known}
-        if len(found) > len(mapping):
-            what, mapping = difference, found
+    for difference, change in _id_changes(unknown, known_ids):
+        candidate = {doc: other for doc in unknown if (other := change(doc)) in known_ids}
+        if len(candidate) > len(mapping):
+            what, mapping = difference, candidate
     if len(corpus) and len(mapping) < len(unknown):
         lost = [doc for doc in unknown if doc not in mapping]
         text = (

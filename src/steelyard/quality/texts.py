@@ -66,9 +66,9 @@ def _scanned(corpus: Any, wanted: Collection[str]) -> tuple[pl.DataFrame, str, s
             equal.update(frame.filter(pl.col("plain").is_in(asked))["plain"].to_list())
         strange = pl.col("foreign") > 0.5 * pl.col("known_letters")
         if script == "Latin":
-            own, other = start.count_matches(_words_of(spoken)), start.count_matches(others)
+            spoken_words, other = start.count_matches(_words_of(spoken)), start.count_matches(others)
             seen = start.count_matches(" ") + 1
-            strange = strange | ((seen >= 15) & (other >= 0.12 * seen) & (other > 4 * own))
+            strange = strange | ((seen >= 15) & (other >= 0.12 * seen) & (other > 4 * spoken_words))
         frame = frame.with_columns(strange=(pl.col("known_letters") >= 10) & strange)
         parts.append(frame.drop("text", "plain", "foreign", "known_letters"))
     return pl.concat(parts), spoken if script == "Latin" else f"the script {script}", equal

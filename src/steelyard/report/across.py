@@ -64,9 +64,9 @@ def values_table(result: AcrossData) -> Table:
     rows: list[list[Cell]] = []
     for row in result.rows:
         cells: list[Cell] = [row.run]
-        for each in result.datasets:
-            ends = each.intervals.get(row.run)
-            value = _number(row.values[each.name], missing=MISSING)
+        for dataset in result.datasets:
+            ends = dataset.intervals.get(row.run)
+            value = _number(row.values[dataset.name], missing=MISSING)
             cells.append(value if ends is None or value == MISSING else f"{value} {_span(ends)}")
         rows.append(cells)
     return Table(["run", *result.names], rows, title=f"{result.measure} by dataset")
@@ -111,7 +111,7 @@ def _span(interval: tuple[float, float], form: str = ".4f") -> str:
 
 def across_document(result: AcrossData) -> Document:
     """The means and ranks, the value on every dataset, the pairs, the verdicts on every dataset, and the notes."""
-    notes = [sentence(each) for each in by_severity(result.notes)]
+    notes = [sentence(note) for note in by_severity(result.notes)]
     tables = [summary_table(result), values_table(result), *pairs_tables(result)]
     return Document(_title(result), result.verdict, tables, notes)
 
@@ -122,8 +122,8 @@ def _title(result: AcrossData) -> str:
 
 def across_page(result: AcrossData, folder: Path | None) -> str:
     """One page; datasets link to their own pages, relative to the folder that it is written to."""
-    lines = [f'<li class="{each.severity}">{escape(sentence(each))}</li>' for each in by_severity(result.notes)]
-    queries = [each.queries for each in result.datasets]
+    lines = [f'<li class="{note.severity}">{escape(sentence(note))}</li>' for note in by_severity(result.notes)]
+    queries = [dataset.queries for dataset in result.datasets]
     total = "" if None in queries else f" · {sum(filter(None, queries)):,} queries"
     verdict = (
         f'<p class="kicker">{escape(_title(result))} · {counted(len(result.runs), "run")}{total}</p>'
@@ -141,15 +141,15 @@ def across_page(result: AcrossData, folder: Path | None) -> str:
 
 def _values_html(result: AcrossData, folder: Path | None) -> str:
     """The values by the measure of the tests; then the means by the others, one of which the page shows at a time."""
-    others = dict.fromkeys(name for each in result.datasets for name in each.others)
+    others = dict.fromkeys(name for dataset in result.datasets for name in dataset.others)
     options = "".join(f"<option>{escape(name)}</option>" for name in (result.measure, *others))
     chooser = f'<p class="controls"><label hidden>Measure <select data-shows="values">{options}</select></label></p>'
     parts = [f"<div><h3>{escape(result.measure)}</h3>{_matrix_html(result, folder)}</div>"]
     for name in others:
         rows: list[list[Cell]] = []
         for row in result.rows:
-            found = [each.others.get(name, {}).get(row.run, math.nan) for each in result.datasets]
-            rows.append([row.run, sum(found) / len(found), *found])
+            means = [dataset.others.get(name, {}).get(row.run, math.nan) for dataset in result.datasets]
+            rows.append([row.run, sum(means) / len(means), *means])
         shade = "" if column_named(name).better == "less" else "column"
         table = Table(["run", "macro mean", *result.names], rows, title=name, shade=shade)
         parts.append(f"<div>{table_part(table)}</div>")
@@ -159,13 +159,13 @@ def _values_html(result: AcrossData, folder: Path | None) -> str:
 def _matrix_html(result: AcrossData, folder: Path | None) -> str:
     """One row per run and one column per dataset: value, interval and a drawing of both on the scale of the column."""
     heads, scales = [], {}
-    for each in result.datasets:
-        ends = [end for interval in each.intervals.values() if interval is not None for end in interval]
-        values = [end for end in [*ends, *each.means.values()] if math.isfinite(end)]
-        scales[each.name] = min(values), max(values)
-        size = "" if each.queries is None else f"<small>{counted(each.queries, 'query', 'queries')}</small>"
-        name = f"<bdi>{escape(each.name)}</bdi>"
-        link = page_link(each.page, folder)
+    for dataset in result.datasets:
+        ends = [end for interval in dataset.intervals.values() if interval is not None for end in interval]
+        values = [end for end in [*ends, *dataset.means.values()] if math.isfinite(end)]
+        scales[dataset.name] = min(values), max(values)
+        size = "" if dataset.queries is None else f"<small>{counted(dataset.queries, 'query', 'queries')}</small>"
+        name = f"<bdi>{escape(dataset.name)}</bdi>"
+        link = page_link(dataset.page, folder)
         shown = f'<a href="{escape(link)}" title="The report page of this dataset">{name}</a>' if link else name
         heads.append(f'<th scope="col">{shown}{size}</th>')
     body = "".join(_row_html(result, row, scales) for row in result.rows)
@@ -184,12 +184,12 @@ def _row_html(result: AcrossData, row: AcrossRow, scales: dict[str, tuple[float,
     if not math.isnan(row.macro):
         macro = f'<td class="heat"><span class="value">{row.macro:.4f}</span></td>'
     cells = [macro, f'<td class="letters">{escape(row.group)}</td>']
-    for each, best in zip(result.datasets, result.best_values.tolist(), strict=True):
-        value, ends = row.values[each.name], each.intervals.get(row.run)
+    for dataset, best in zip(result.datasets, result.best_values.tolist(), strict=True):
+        value, ends = row.values[dataset.name], dataset.intervals.get(row.run)
         if math.isnan(value):
             cells.append(f'<td class="none">{MISSING}</td>')
             continue
-        small = "" if ends is None else f"<small>{_span(ends)}</small>{_bar(value, ends, scales[each.name])}"
+        small = "" if ends is None else f"<small>{_span(ends)}</small>{_bar(value, ends, scales[dataset.name])}"
         mark = " best" if value == best else ""
         cells.append(f'<td class="heat{mark}"><span class="value">{value:.4f}</span>{small}</td>')
     return f'<tr><th scope="row"><bdi>{escape(row.run)}</bdi></th>{"".join(cells)}</tr>'
@@ -228,7 +228,7 @@ def _bar(value: float, ends: tuple[float, float], scale: tuple[float, float]) ->
 
 def _pairs_html(table: Table) -> str:
     """A table of pairs, its verdicts coloured."""
-    made = table_part(table)
+    html = table_part(table)
     for verdict in ("better", "worse"):
-        made = made.replace(f"<td>{verdict}", f'<td class="verdict-{verdict}">{verdict}')
-    return made
+        html = html.replace(f"<td>{verdict}", f'<td class="verdict-{verdict}">{verdict}')
+    return html

@@ -107,8 +107,8 @@ def leaderboard_latex(comparison: ComparisonData) -> str:
     best = {}
     for scores in comparison.score_tables:
         for measure, means in zip(scores.columns, scores.means().T.tolist(), strict=True):
-            known = [mean for mean in means if not isnan(mean)]
-            best[scores.k, measure.key] = (min if measure.better == "less" else max)(known, default=None)
+            finite = [mean for mean in means if not isnan(mean)]
+            best[scores.k, measure.key] = (min if measure.better == "less" else max)(finite, default=None)
     columns, shown_rows = columns_of(comparison, "latex"), comparison.shown_rows
     values = [[column.cell(comparison, row, "latex") for column in columns] for row in shown_rows]
     rows = []

@@ -73,7 +73,7 @@ def plain_values(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: plain_values(each) for key, each in value.items()}
+        return {key: plain_values(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         values = list(map(plain_values, value))
         return None if isinstance(value, tuple) and None in values else values

@@ -181,7 +181,7 @@ def _line_svg(line: Sequence[LinePoint], x: Callable[[Point], float], y: Callabl
     return f'<path d="{"".join(path)}" fill="none" stroke="currentColor" stroke-width="1.5"/>{"".join(parts)}'
 
 
-def _changes_html(result: HistoryData, known: Mapping[str, KnownQueries]) -> str:
+def _changes_html(result: HistoryData, by_fingerprint: Mapping[str, KnownQueries]) -> str:
     """The queries that moved most at every significant change, the last one first; without any, at the last step of
     the line that moved most. Those of the first are open."""
     parts: list[str] = []
@@ -194,7 +194,7 @@ def _changes_html(result: HistoryData, known: Mapping[str, KnownQueries]) -> str
             f"{step.change or 'change'} of {step.measure} of {step.run} on {step.dataset} by "
             f"{abs(step.difference):.4f}, from {last.point.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
         )
-        texts, report = known.get(step.point.record["fingerprints"].get("dataset") or "", ({}, ""))
+        texts, report = by_fingerprint.get(step.point.record["fingerprints"].get("dataset") or "", ({}, ""))
         moved = result.moved(last.point, step.point, step.run, step.measure)[:SHOWN_MOVERS]
         rows = "".join(
             f"<tr>{_query_cells(query, step, texts, report)}"

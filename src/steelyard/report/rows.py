@@ -79,23 +79,23 @@ def _shortened(comparison: ComparisonData, tables: list[Table]) -> list[Table]:
     """With a baseline the pairs of the first measure, and the stars of every measure; otherwise those of the leader."""
     if comparison.plan.baseline is not None:
         return [tables[0], _stars_table(comparison)] if len(tables) > 1 else tables
-    made = []
+    shortened = []
     for scores, table in zip(comparison.score_tables, tables, strict=True):
         leader = next(row.run for row in comparison.leaderboard_rows if row.k == scores.k)
         rows = [row[1:] for row in table.rows if row[0] == leader]
         title = f"{table.title}, {leader} vs every other run"
-        made.append(replace(table, columns=table.columns[1:], rows=rows, title=title, keys=1))
-    return made
+        shortened.append(replace(table, columns=table.columns[1:], rows=rows, title=title, keys=1))
+    return shortened
 
 
 def _stars_table(comparison: ComparisonData) -> Table:
     """Every measure's difference from the baseline, with its stars."""
     at = comparison.score_tables[0].k is not None
     shown = comparison.score_tables[0].columns
-    known = {(pair.run, pair.label): pair for pair in comparison.tested_pairs}
+    tested = {(pair.run, pair.label): pair for pair in comparison.tested_pairs}
     rows: list[list[Cell]] = []
     for row in comparison.leaderboard_rows:
-        pairs = [known.get((row.run, label(column.key, row.k))) for column in shown]
+        pairs = [tested.get((row.run, label(column.key, row.k))) for column in shown]
         cells = [
             "" if pair is None or isnan(pair.difference)
             else f"{pair.difference * scale_of(column):+.4f} {pair.stars}".rstrip()
@@ -208,9 +208,9 @@ def _elsewhere(comparison: ComparisonData, short: bool) -> list[str]:
         lines.append("Intervals and p of the other measures are in Markdown, LaTeX, CSV, JSON and the report.")
     if len(comparison.keys) > 1 and comparison.plan.baseline is None and len(comparison.runs) > 2:
         others = [
-            f"{key} {sum(each.verdict in ('better', 'worse') for each in pairs)} of {len(pairs)}"
+            f"{key} {sum(pair.verdict in ('better', 'worse') for pair in pairs)} of {len(pairs)}"
             for key in comparison.keys[1:]
-            if (pairs := [each for each in comparison.tested_pairs if each.measure == key])
+            if (pairs := [pair for pair in comparison.tested_pairs if pair.measure == key])
         ]
         counts = f" (significant pairs: {', '.join(others)})" if others else ""
         lines.append(f"The tests of the other measures are in the JSON{counts}.")
@@ -257,8 +257,8 @@ def _coverage(comparison: ComparisonData) -> list[str]:
 def movers_lines(comparison: ComparisonData, most: int, texts: Mapping[str, object] | None) -> list[str]:
     """For every run the queries that it lost and won by most: a headline, and one line per query."""
     lines: list[str] = []
-    for each in comparison.movers_by_run(most):
-        for headline, queries in _halves(each):
+    for moved in comparison.movers_by_run(most):
+        for headline, queries in _halves(moved):
             lines.append(headline)
             for mover in queries:
                 text = f" {_text(mover, texts)}" if texts and mover.query_id in texts else ""
@@ -271,7 +271,7 @@ def movers_tables(comparison: ComparisonData, most: int, texts: Mapping[str, obj
     """The same as tables, one for the queries that a run lost and one for those it won; no empty ones."""
     heads = ["query", *(["text"] if texts else []), "before", "after", "documents"]
     tables = []
-    for headline, queries in (half for each in comparison.movers_by_run(most) for half in _halves(each)):
+    for headline, queries in (half for moved in comparison.movers_by_run(most) for half in _halves(moved)):
         rows: list[list[Cell]] = [
             [mover.query_id, *([_text(mover, texts)] if texts else []), mover.before, mover.after, _documents(mover)]
             for mover in queries
@@ -280,10 +280,10 @@ def movers_tables(comparison: ComparisonData, most: int, texts: Mapping[str, obj
     return tables
 
 
-def _halves(each: RunMovers) -> list[tuple[str, tuple[Mover, ...]]]:
+def _halves(moved: RunMovers) -> list[tuple[str, tuple[Mover, ...]]]:
     return [
-        (f"{each.run} vs {each.baseline}: {counted(count, 'query', 'queries')} {what} on {each.measure}", queries)
-        for what, count, queries in (("lost", each.queries_lost, each.lost), ("won", each.queries_won, each.won))
+        (f"{moved.run} vs {moved.baseline}: {counted(count, 'query', 'queries')} {what} on {moved.measure}", queries)
+        for what, count, queries in (("lost", moved.queries_lost, moved.lost), ("won", moved.queries_won, moved.won))
     ]
 
 

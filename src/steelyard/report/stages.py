@@ -55,7 +55,7 @@ def _summary(result: StagesData) -> str:
     added = [f"{count:,} in {step}" for step, _, count in by_step if count]
     ranked = f" Ranked below the documents that were passed on: {listed(deep)}." if deep else ""
     ranked += f" Added by a later stage: {listed(added)}." if added else ""
-    alone = [f"{name} {own:.4f} (it adds {adds:.4f})" for name, (own, adds) in result.own.items()]
+    alone = [f"{name} {ceiling:.4f} (it adds {adds:.4f})" for name, (ceiling, adds) in result.own.items()]
     ranked += f" Ceilings of the first stages alone: {listed(alone)}." if alone else ""
     ranked += f" Other runs with stages: {listed(result.others, 4)}." if result.others else ""
     ends = f"best {result.best.mean():.4f}, value {result.value:.4f}"

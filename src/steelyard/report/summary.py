@@ -150,7 +150,7 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
         cells = {"#": [row.rank for row in rows], "run": [shortened_name(name, longest) for name in names]}
         cells |= fixed[intervals]
         failed = cells.pop(FAILED, None)
-        for column in sorted(kept, key=lambda each: (is_time(each), others.index(each))):
+        for column in sorted(kept, key=lambda measure: (is_time(measure), others.index(measure))):
             cells["ms" if is_time(column) else column.key] = _values(rows, column)
         cells |= {} if failed is None else {FAILED: failed}
         return Table(list(cells), [list(row) for row in zip(*cells.values(), strict=True)], keys=2)
@@ -190,7 +190,7 @@ def _weights(comparison: ComparisonData) -> str:
     assert comparison.weights is not None
     total = sum(comparison.weights.values())
     inverted = {column.key for column in components.columns if column.better == "less"}
-    by_weight = sorted(comparison.weights.items(), key=lambda each: -each[1])
+    by_weight = sorted(comparison.weights.items(), key=lambda pair: -pair[1])
     return ", ".join(f"{'1 - ' if name in inverted else ''}{name} {weight / total:.0%}" for name, weight in by_weight)
 
 
@@ -200,12 +200,12 @@ def _fixed_columns(
     """The columns that are always shown; differences with or without their intervals."""
     columns = {column.heading("summary"): column for column in columns_of(comparison, "summary")}
     cells = {heading: [column.cell(comparison, row, "summary") for row in rows] for heading, column in columns.items()}
-    made = {"k": cells.pop("k")} if "k" in cells else {}
-    made[measure_heading(first)] = _values(rows, first)
+    fixed = {"k": cells.pop("k")} if "k" in cells else {}
+    fixed[measure_heading(first)] = _values(rows, first)
     if comparison.tested_pairs:
         name, pairs = _differences(comparison, rows, first)
-        made[name] = _difference_cells(pairs, first, intervals)
-    return made | cells
+        fixed[name] = _difference_cells(pairs, first, intervals)
+    return fixed | cells
 
 
 def _values(rows: Sequence[LeaderboardRow], column: Column) -> list[Cell]:
@@ -238,14 +238,14 @@ def _differences(
 def _difference_cells(pairs: Sequence[tuple[Pair, int] | None], column: Column, intervals: bool) -> list[Cell]:
     """The difference, its interval and the stars of its test."""
     scale = scale_of(column)
-    known = [abs(each[0].difference * scale) for each in pairs if each is not None]
-    digits = 4 if any(0 < each < 0.0005 for each in known) else 3
+    sizes = [abs(signed[0].difference * scale) for signed in pairs if signed is not None]
+    digits = 4 if any(0 < size < 0.0005 for size in sizes) else 3
     cells: list[Cell] = []
-    for each in pairs:
-        if each is None:
+    for signed in pairs:
+        if signed is None:
             cells.append("")
             continue
-        pair, sign = each
+        pair, sign = signed
         difference = sign * pair.difference * scale
         text = "" if isnan(difference) else _signed(difference, digits)
         if intervals and not isnan(pair.low):
@@ -279,7 +279,7 @@ def _width(table: Table) -> int:
 
 def all_notes(comparison: ComparisonData, more: Iterable[Note] = ()) -> list[tuple[str, Note]]:
     """The notes on the comparison, each once, the most serious first, with the runs that they are about."""
-    shared = notes_by_names({name: replace(each, unjudged=0).all_notes() for name, each in comparison.coverage.items()})
+    shared = notes_by_names({name: replace(cov, unjudged=0).all_notes() for name, cov in comparison.coverage.items()})
     everyone = tuple(comparison.coverage)
     about: dict[Note, str] = dict.fromkeys([*more, *comparison.notes], "")
     for names, notes in shared.items():

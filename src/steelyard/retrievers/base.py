@@ -30,11 +30,11 @@ def unused_name(name: str, used: Container[str], between: str = " ") -> str:
     >>> unused_name("rerank", {"rerank"})
     'rerank 2'
     """
-    number, found = 1, name
-    while found in used:
+    number, candidate = 1, name
+    while candidate in used:
         number += 1
-        found = f"{name}{between}{number}"
-    return found
+        candidate = f"{name}{between}{number}"
+    return candidate
 
 
 class Staged(list[tuple[str, float]]):
@@ -61,17 +61,15 @@ class Staged(list[tuple[str, float]]):
             if isinstance(given, Staged):
                 *before, last = given.reads
                 last = last if len(inputs) == 1 else name
-                names = {
-                    each: unused_name(each if len(inputs) == 1 else f"{name}/{each}", self.reads) for each in before
-                }
-                self.lists |= {names[each]: given.lists[each] for each in before}
-                self.reads |= {names[each]: [names[other] for other in given.reads[each]] for each in before}
+                names = {old: unused_name(old if len(inputs) == 1 else f"{name}/{old}", self.reads) for old in before}
+                self.lists |= {names[old]: given.lists[old] for old in before}
+                self.reads |= {names[old]: [names[other] for other in given.reads[old]] for old in before}
                 needs = [names[other] for other in next(reversed(given.reads.values()))]
             read.append(unused_name(last, self.reads))
             self.lists[read[-1]] = [doc for doc, _ in given]
             self.reads[read[-1]] = needs
             if isinstance(given, Staged):
-                self.calls |= {names.get(each, read[-1]): calls for each, calls in given.calls.items()}
+                self.calls |= {names.get(old, read[-1]): calls for old, calls in given.calls.items()}
         self.reads[unused_name(stage, self.reads)] = read
 
     @classmethod
@@ -86,7 +84,7 @@ class Staged(list[tuple[str, float]]):
         staged = cls(lists[last], last, [])
         staged.lists = {name: [doc for doc, _ in lists[name]] for name in before}
         staged.reads = {name: list(reads[name]) for name in lists}
-        staged.calls = {name: [[doc for doc, _ in each] for each in given] for name, given in (calls or {}).items()}
+        staged.calls = {name: [[doc for doc, _ in pairs] for pairs in given] for name, given in (calls or {}).items()}
         return staged
 
     def ending_in(self, found: Ranked) -> Staged:

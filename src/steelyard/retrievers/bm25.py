@@ -159,7 +159,7 @@ class BM25(Declared):
         ids: Sequence[str]
         if isinstance(corpus, (str, Path)):
             path = required_file(Path(corpus), "corpus.jsonl") if Path(corpus).is_dir() else Path(corpus)
-            found, packed = self._with_token_errors(lambda: file_postings(path, self._tokenize))
+            postings, packed = self._with_token_errors(lambda: file_postings(path, self._tokenize))
             if repeats := packed.repeats():
                 raise InputError(
                     f"{counted(len(repeats), 'document id occurs', 'document ids occur')} again, the first is "
@@ -169,9 +169,9 @@ class BM25(Declared):
             ids = packed
         else:
             documents = checked_corpus(corpus, self.label)
-            found = self._with_token_errors(lambda: text_postings(documents.texts, self._tokenize))
+            postings = self._with_token_errors(lambda: text_postings(documents.texts, self._tokenize))
             ids = documents.ids
-        self._index, self._file = (self._weighted(found), ids), None
+        self._index, self._file = (self._weighted(postings), ids), None
         return self
 
     def save(self, path: str | Path) -> None:
@@ -217,14 +217,14 @@ class BM25(Declared):
         self._index, self._file = (index, saved.ids), file
         return self
 
-    def _weighted(self, found: Postings, largest: Floats | None = None) -> SparseIndex:
+    def _weighted(self, postings: Postings, largest: Floats | None = None) -> SparseIndex:
         """The postings with the weights of the formula."""
-        idf = idfs(self._formula, np.diff(found.starts), found.documents, self.epsilon)
-        mean_length = np.int64(found.tokens) / found.documents or 1.0
-        norm = 1 - self.b + self.b * found.pair_lengths / mean_length
-        factors = np.stack(self._formula.factors(found.pair_counts, norm, self.k1, self._delta), axis=1)
+        idf = idfs(self._formula, np.diff(postings.starts), postings.documents, self.epsilon)
+        mean_length = np.int64(postings.tokens) / postings.documents or 1.0
+        norm = 1 - self.b + self.b * postings.pair_lengths / mean_length
+        factors = np.stack(self._formula.factors(postings.pair_counts, norm, self.k1, self._delta), axis=1)
         bases = idf * self._delta if self._formula.everywhere else np.zeros(len(idf))
-        return SparseIndex.of(found, factors, idf, bases, largest)
+        return SparseIndex.of(postings, factors, idf, bases, largest)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
@@ -232,8 +232,8 @@ class BM25(Declared):
         listed = checked_queries(queries, k, self.label)
         tokens = self._with_token_errors(lambda: list(map(self._tokenize, listed)))
         with self._file.searching() if self._file is not None else nullcontext():
-            found: list[Ranked] = self._with_token_errors(lambda: search(index, ids, tokens, k, not self.fill))
-        return found
+            lists: list[Ranked] = self._with_token_errors(lambda: search(index, ids, tokens, k, not self.fill))
+        return lists
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""

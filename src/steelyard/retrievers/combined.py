@@ -144,8 +144,8 @@ class Rerank:
         listed = base.checked_queries(queries, k, self.label)
         first = self.first.retrieve(listed, max(k, self.candidates))
         return [
-            Staged(self._reranked(query, found, texts)[:k], "rerank", [("retrieve", found)])
-            for query, found in zip(listed, first, strict=True)
+            Staged(self._reranked(query, candidates, texts)[:k], "rerank", [("retrieve", candidates)])
+            for query, candidates in zip(listed, first, strict=True)
         ]
 
     def settings(self) -> dict[str, Any]:
@@ -172,21 +172,21 @@ class Rerank:
 
     def _checked(self, scores: Any, expected: int, query: str) -> list[float]:
         try:
-            found = [float(score) for score in scores]
+            numbers = [float(score) for score in scores]
         except (TypeError, ValueError):
             raise RetrieverError(
                 f"{self.label}: the scorer returned {kind_of(scores)} for {query[:60]!r}; expected one number per text."
             ) from None
-        if len(found) != expected:
+        if len(numbers) != expected:
             raise RetrieverError(
-                f"{self.label}: the scorer returned {counted(len(found), 'score')} for "
+                f"{self.label}: the scorer returned {counted(len(numbers), 'score')} for "
                 f"{counted(expected, 'text')}, for {query[:60]!r}."
             )
-        if not all(map(math.isfinite, found)):
+        if not all(map(math.isfinite, numbers)):
             raise RetrieverError(
                 f"{self.label}: the scorer returned a score that is not a finite number for {query[:60]!r}."
             )
-        return found
+        return numbers
 
 
 def _scorer(score: Any, label: str) -> Scorer:

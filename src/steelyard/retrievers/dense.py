@@ -65,7 +65,7 @@ def passing(
         kept = np.array([int.from_bytes(sha256(doc).digest()[:8], "big") / 2**64 for doc in raw]) < given
     elif isinstance(metadata, Mapping):
         wanted = {field: value if isinstance(value, list) else [value] for field, value in given.items()}
-        kept = np.array([all(metadata[doc].get(field) in each for field, each in wanted.items()) for doc in ids])
+        kept = np.array([all(metadata[doc].get(field) in allowed for field, allowed in wanted.items()) for doc in ids])
     else:
         raise RetrieverError(
             f"{label}: the corpus has no metadata to filter by; expected a dataset whose documents have the fields "
@@ -79,12 +79,12 @@ def passing(
 
 def _fields(metadata: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> str:
     """What the documents could be filtered by, for a message."""
-    known = sorted({str(field) for _, fields in zip(range(1000), metadata.values(), strict=False) for field in fields})
-    missing = [str(field) for field in given if str(field) not in known]
+    names = sorted({str(field) for _, fields in zip(range(1000), metadata.values(), strict=False) for field in fields})
+    missing = [str(field) for field in given if str(field) not in names]
     if not missing:
         return ""
-    has = f"The fields of their metadata are {', '.join(known)}." if known else "The documents have no metadata."
-    return f" No document has the field {missing[0]!r}.{did_you_mean(missing[0], known)} {has}"
+    has = f"The fields of their metadata are {', '.join(names)}." if names else "The documents have no metadata."
+    return f" No document has the field {missing[0]!r}.{did_you_mean(missing[0], names)} {has}"
 
 
 _BLOCK_BYTES = 64_000_000
@@ -181,13 +181,13 @@ class Dense(Declared):
         if given is not None:
             given = _matrix(given, len(documents), self.label, "document")
         # What identifies the vectors in this process, besides the texts; the state of a callable cannot be seen.
-        own = self.tokenizer if self._model is None else self.model
-        seen = isinstance(own, (str, Mapping))
-        known = {**self._model_settings, "object": None if seen else id(own)}
+        setting = self.tokenizer if self._model is None else self.model
+        seen = isinstance(setting, (str, Mapping))
+        key = {**self._model_settings, "object": None if seen else id(setting)}
         if isinstance(self._given_vectors, Mapping):
-            known["ids"] = documents.ids
+            key["ids"] = documents.ids
         restore = self._restored if seen and given is None else None
-        self._embedded = shared_vectors(known, documents.texts, lambda: self._computed(documents.texts, given), restore)
+        self._embedded = shared_vectors(key, documents.texts, lambda: self._computed(documents.texts, given), restore)
         self._documents = documents
         return self
 
@@ -209,11 +209,11 @@ class Dense(Declared):
         vectors = np.empty((0, 0), np.float32)
         for first in range(0, len(texts), _BATCH_TEXTS):
             batch = texts[first : first + _BATCH_TEXTS]
-            found = _unit(_matrix(self._model(batch), len(batch), self.label))
+            rows = _unit(_matrix(self._model(batch), len(batch), self.label))
             if first == 0:
-                vectors = found if len(batch) == len(texts) else np.empty((len(texts), found.shape[1]), np.float32)
-            _check_width(found, vectors.shape[1], "some documents", "others", self.label)
-            vectors[first : first + len(batch)] = found
+                vectors = rows if len(batch) == len(texts) else np.empty((len(texts), rows.shape[1]), np.float32)
+            _check_width(rows, vectors.shape[1], "some documents", "others", self.label)
+            vectors[first : first + len(batch)] = rows
         return Embedded(vectors, self._model, {})
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -222,9 +222,9 @@ class Dense(Declared):
         width = embedded.vectors.shape[1]
         if not texts:
             return np.zeros((0, width), np.float32)
-        found = _matrix(embedded.embed(texts), len(texts), self.label)
-        _check_width(found, width, "queries", "documents", self.label)
-        return _unit(found)
+        vectors = _matrix(embedded.embed(texts), len(texts), self.label)
+        _check_width(vectors, width, "queries", "documents", self.label)
+        return _unit(vectors)
 
     def model_vectors(self, texts: Sequence[str]) -> Vectors:
         """The vectors of texts as the model returns them, for documents indexed elsewhere; lsa needs an index."""
@@ -336,10 +336,10 @@ def _matrix(vectors: Any, rows: int, label: str, what: str = "text") -> npt.NDAr
     return matrix
 
 
-def _check_width(found: npt.NDArray[Any], width: int, what: str, others: str, label: str) -> None:
-    if found.shape[1] != width:
+def _check_width(vectors: npt.NDArray[Any], width: int, what: str, others: str, label: str) -> None:
+    if vectors.shape[1] != width:
         raise RetrieverError(
-            f"{label}: the vectors of {what} have {counted(found.shape[1], 'dimension')} and those of {others} have "
+            f"{label}: the vectors of {what} have {counted(vectors.shape[1], 'dimension')} and those of {others} have "
             f"{width}; both must come from the same model."
         )
 

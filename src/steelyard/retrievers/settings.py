@@ -104,8 +104,8 @@ class Setting:
 
     def checked(self, value: Any, label: str) -> Any:
         """The value after a check of its type; an error otherwise."""
-        known = (bool, int, float, str, Path)  # A class checks objects and functions itself.
-        plain = all(kind in known or get_origin(kind) in (Literal, Mapping) for kind in self.types)
+        plain_types = (bool, int, float, str, Path)  # A class checks objects and functions itself.
+        plain = all(kind in plain_types or get_origin(kind) in (Literal, Mapping) for kind in self.types)
         if (value is None and self.optional) or not plain or value in self.choices:
             return value
         if (isinstance(value, bool) and bool in self.types) or (isinstance(value, Mapping) and self._is_mapping):
@@ -168,7 +168,7 @@ def _declared_settings(cls: type) -> dict[str, Setting]:
     attributes: dict[str, Any] = {}
     for base in cls.__mro__:
         attributes = {**attributes, **{name: value for name, value in vars(base).items() if name not in attributes}}
-    found = []
+    settings = []
     for attribute, value in attributes.items():
         if isinstance(value, Setting):
             hint, help = hints[attribute], value.help or USUAL_HELP[value.alias or attribute]
@@ -176,9 +176,9 @@ def _declared_settings(cls: type) -> dict[str, Setting]:
             types = tuple(member for member in members if member is not type(None))
             optional = type(None) in get_args(hint)
             key = None if value.key == "" and attribute in _WITHOUT_KEY else value.key
-            found.append(replace(value, help=help, key=key, attribute=attribute, types=types, optional=optional))
+            settings.append(replace(value, help=help, key=key, attribute=attribute, types=types, optional=optional))
     # The target is the first, so that it can be given by position and as `name: target` in bench.yaml.
-    return {declared.name: declared for declared in sorted(found, key=lambda declared: declared.name != "target")}
+    return {declared.name: declared for declared in sorted(settings, key=lambda declared: declared.name != "target")}
 
 
 def check_names(name: str, chosen: Iterable[str], allowed: Iterable[str]) -> None:

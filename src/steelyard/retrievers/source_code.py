@@ -58,16 +58,16 @@ def user_files(module: str) -> dict[str, Path]:
     Imports in functions count too, and so do the modules of all objects that a loaded module refers to.
     """
     first = _file(module)
-    found: dict[str, Path] = {} if first is None else {module: first}
-    waiting = list(found)
+    files: dict[str, Path] = {} if first is None else {module: first}
+    waiting = list(files)
     while waiting:
         name = waiting.pop()
-        for other in {*_imported(name, found[name]), *_referenced(name)}:
-            file = None if other in found or other.partition(".")[0] == "steelyard" else _file(other)
+        for other in {*_imported(name, files[name]), *_referenced(name)}:
+            file = None if other in files or other.partition(".")[0] == "steelyard" else _file(other)
             if file is not None and not _is_installed(file):
-                found[other] = file
+                files[other] = file
                 waiting.append(other)
-    return found
+    return files
 
 
 def _file(name: str) -> Path | None:

@@ -162,10 +162,10 @@ class _Stems(dict[str, str]):
     """The stems of words, each computed once; the stem of a stop word is empty."""
 
     def __missing__(self, word: str) -> str:
-        found = "" if word in STOP_WORDS else stem(word)
+        stemmed = "" if word in STOP_WORDS else stem(word)
         if len(self) < 1_000_000:
-            self[word] = found
-        return found
+            self[word] = stemmed
+        return stemmed
 
 
 _STEMS = _Stems()
@@ -186,7 +186,7 @@ def words(text: str) -> list[str]:
     >>> words("The retrievers' rankings were compared in 2024")
     ['retriev', 'rank', 'compar', '2024']
     """
-    return [found for word in _WORD.findall(text.lower()) if (found := _STEMS[word])]
+    return [token for word in _WORD.findall(text.lower()) if (token := _STEMS[word])]
 
 
 def default(text: str) -> list[str]:
@@ -203,8 +203,8 @@ def default(text: str) -> list[str]:
     for match in _RUN.finditer(text):
         run = match[0]
         if match[1] is None:
-            if found := _STEMS[run]:
-                tokens.append(found)
+            if token := _STEMS[run]:
+                tokens.append(token)
         elif len(run) == 1:
             tokens.append(run)
         else:
@@ -281,7 +281,7 @@ class PlainCharacters(NamedTuple):
 
 def plain_characters(tokenize: Tokenizer) -> PlainCharacters | None:
     """A tokenizer for the kernel; None for one that the kernel does not have."""
-    return _plain_characters(tokenize) if any(tokenize is each for each in (default, words, whitespace)) else None
+    return _plain_characters(tokenize) if any(tokenize is builtin for builtin in (default, words, whitespace)) else None
 
 
 @cache

@@ -68,8 +68,8 @@ class JudgedColumns:
         few = len(stretches(ids[:SAMPLE])) < len(ids[:SAMPLE]) / DENSE
         starts = stretches(ids) if few else np.arange(len(ids))
         heads = ids.gather(starts) if few else ids
-        found = heads.cast(self.kind, strict=False).to_physical().cast(pl.Int32)
-        numbers = found.fill_null(-1).to_numpy()
+        codes = heads.cast(self.kind, strict=False).to_physical().cast(pl.Int32)
+        numbers = codes.fill_null(-1).to_numpy()
         return np.repeat(numbers, np.diff(starts, append=len(ids))) if few else numbers
 
     def of_queries(self, numbers: Ints) -> tuple[JudgedDocs, Ints]:
@@ -152,12 +152,12 @@ class Seen:
 def judged_rows(block: pl.DataFrame, judged: JudgedColumns) -> tuple[pl.DataFrame, Ints, Seen]:
     """The documents of judged queries, the numbers of their queries, and what else the block shows."""
     query = judged.numbers(block["query_id"])
-    known = query >= 0
-    listed = known & block["doc_id"].is_not_null().to_numpy() if block["doc_id"].null_count() else known
+    in_qrels = query >= 0
+    listed = in_qrels & block["doc_id"].is_not_null().to_numpy() if block["doc_id"].null_count() else in_qrels
     seen = Seen(
-        others=() if known.all() else block["query_id"].filter(pl.Series(~known)).unique().to_list(),
+        others=() if in_qrels.all() else block["query_id"].filter(pl.Series(~in_qrels)).unique().to_list(),
         faulty=is_faulty(block),
-        empty=np.unique(query[known & ~listed]).tolist() if listed is not known else (),
+        empty=np.unique(query[in_qrels & ~listed]).tolist() if listed is not in_qrels else (),
     )
     block = block.drop("query_id", "faulty", strict=False)
     if not listed.all():
@@ -187,10 +187,10 @@ def packed_by_kernel(
     native, scores = kernel(), _scores_for_kernel(block, judged)
     if native is None or scores is None:
         return None
-    found = native.pack_rows(block["query_id"], block["doc_id"], scores, judged.in_kernel, buckets)
-    if found is None:
+    packed = native.pack_rows(block["query_id"], block["doc_id"], scores, judged.in_kernel, buckets)
+    if packed is None:
         return None
-    others, parts = found
+    others, parts = packed
     named = [dict(zip(("bucket", "query", "size", "text", "score"), part, strict=True)) for part in parts]
     return named, Seen(others)
 
@@ -271,10 +271,10 @@ def hits_of_block(
     if native is None or scores is None:
         return None
     columns = block["query_id"], block["doc_id"], scores, judged.in_kernel
-    found = [native.rank_rows(*columns, *options(ordering)) for ordering in orderings]
-    if None in found:
+    ranked = [native.rank_rows(*columns, *options(ordering)) for ordering in orderings]
+    if None in ranked:
         return None
-    return _arrays_of(part[1:] for part in found), Seen(found[0][0])
+    return _arrays_of(part[1:] for part in ranked), Seen(ranked[0][0])
 
 
 def hits_of_packed(
@@ -288,10 +288,10 @@ def hits_of_packed(
     return _arrays_of(native.rank_packed(rows, judged.in_kernel, *options(ordering)) for ordering in orderings)
 
 
-def _arrays_of(found: Iterable[tuple[bytes, tuple[bytes, ...]]]) -> dict[str, NDArray[Any]]:
+def _arrays_of(parts: Iterable[tuple[bytes, tuple[bytes, ...]]]) -> dict[str, NDArray[Any]]:
     """The arrays of Hits under each ordering, with the numbers of all qrels."""
     arrays: dict[str, NDArray[Any]] = {}
-    for number, (queries, columns) in enumerate(found):
+    for number, (queries, columns) in enumerate(parts):
         hits = arrays_from(columns)
         arrays["queries"] = numbers = np.frombuffer(queries, np.int64)
         arrays |= {f"{name} {number}": hits[name] for name in (*_SHARED, "doc") if name in hits}

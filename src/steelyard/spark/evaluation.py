@@ -74,8 +74,8 @@ def evaluate(
 def _check_measures(plan: Plan) -> None:
     """Evaluate one document, so that a measure which this run or these options do not allow fails at once."""
     document = {"query_id": "q", "doc_id": "d", "score": 1.0, "tokens": 1}
-    known = {name: [value] for name, value in document.items() if name in plan.run.names}
-    run = Run(pl.DataFrame(known))
+    columns = {name: [value] for name, value in document.items() if name in plan.run.names}
+    run = Run(pl.DataFrame(columns))
     a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
     whole = replace(a, judged=replace(a.judged, highest=1.0))
     query_values(plan.options.lists(whole), plan.measures, plan.options)
@@ -104,11 +104,11 @@ def evaluate_runs(
     """
     chosen_dialect, chosen, named = prepare(measures, dialect, options)
     columns = Columns(query_id, doc_id, grade, target, score, rank)
-    found: dict[str, Scores] = {}
+    by_run: dict[str, Scores] = {}
     for scan in _scans(spark, qrels, runs, run, columns):
-        found |= scan.scores(named, chosen_dialect, chosen)
-    warn_of({name: scores.notes for name, scores in found.items()})
-    return found
+        by_run |= scan.scores(named, chosen_dialect, chosen)
+    warn_of({name: scores.notes for name, scores in by_run.items()})
+    return by_run
 
 
 def compare(
@@ -139,7 +139,7 @@ def compare(
     policies = {name: options[name] for name in Policies.__annotations__ if name in options}
     ordering = resolve(dialect_of(options.get("dialect", "steelyard")).policies, policies).ordering
     scans = _scans(spark, qrels, runs, run, columns)
-    scanned = {name: found for scan in scans for name, found in scan.runs(ordering).items()}
+    scanned = {name: scanned_run for scan in scans for name, scanned_run in scan.runs(ordering).items()}
     result = compare_runs(scans[0].qrels, scanned, measures, **options)
     assert isinstance(result, Comparison)
     return result

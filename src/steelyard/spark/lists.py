@@ -69,16 +69,16 @@ def pool(
         if value is not None and value < 1:
             raise InputError(f"{name} must be at least 1, got {value}.")
     task = PoolLists(tuple(frames), depth=depth)
-    found = map_in_arrow(_rows(frames), task, task.schema)
+    candidates = map_in_arrow(_rows(frames), task, task.schema)
     if qrels is not None:
-        known = Columns().qrels_table(qrels)
-        ids = [known.column(name).cast("string").alias(name) for name in ("query_id", "doc_id")]
-        found = found.join(known.frame.select(*ids).distinct(), ["query_id", "doc_id"], "left_anti")
+        judged = Columns().qrels_table(qrels)
+        ids = [judged.column(name).cast("string").alias(name) for name in ("query_id", "doc_id")]
+        candidates = candidates.join(judged.frame.select(*ids).distinct(), ["query_id", "doc_id"], "left_anti")
     order = ["best", sf.col("count").desc(), "mean", "first_run", "first_row", "doc_id"]
     if budget is not None:
-        found = found.orderBy(*order).limit(budget)
+        candidates = candidates.orderBy(*order).limit(budget)
     priority = sf.row_number().over(Window.orderBy(*order)).cast("long").alias("priority")
-    return found.select("query_id", "doc_id", priority, "runs", "ranks").orderBy("priority")
+    return candidates.select("query_id", "doc_id", priority, "runs", "ranks").orderBy("priority")
 
 
 def _frames(runs: Any, run: str | None) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def _frames(runs: Any, run: str | None) -> dict[str, Any]:
     if is_spark_frame(runs):
         column = run_column(runs, run)
         name = sf.col(f"`{column}`").cast("string")
-        found = sorted(row[0] for row in runs.select(name).distinct().collect() if row[0] is not None)
-        return {each: runs.filter(name == each).drop(column) for each in found}
+        names = sorted(row[0] for row in runs.select(name).distinct().collect() if row[0] is not None)
+        return {run_name: runs.filter(name == run_name).drop(column) for run_name in names}
     if isinstance(runs, Mapping):
         return {str(name): frame for name, frame in runs.items()}
     if isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
@@ -127,13 +127,13 @@ class ListTask:
 
     def runs(self, rows: pl.DataFrame) -> dict[str, Run]:
         """The run of each name, in the order of its rows."""
-        found = {}
+        by_name = {}
         for place, name in enumerate(self.names):
-            own = rows.filter(pl.col("place") == place).sort("row")
-            ranked = "rank" in own.columns and own["rank"].null_count() < own.height
+            of_run = rows.filter(pl.col("place") == place).sort("row")
+            ranked = "rank" in of_run.columns and of_run["rank"].null_count() < of_run.height
             columns = ["query_id", "doc_id", pl.col("value").alias("score"), *(["rank"] if ranked else [])]
-            found[name] = Run(own.select(columns), name, rank="rank" if ranked else None)
-        return found
+            by_name[name] = Run(of_run.select(columns), name, rank="rank" if ranked else None)
+        return by_name
 
 
 @dataclass(frozen=True)
@@ -169,12 +169,12 @@ class PoolLists(ListTask):
         """One row per document."""
         from steelyard.judging.candidates import candidates_of
 
-        found = candidates_of(self.runs(rows), self.depth)
+        candidates = candidates_of(self.runs(rows), self.depth)
         first = rows.sort("place", "row").unique("query_id", keep="first")
         places = {query: (run, row) for query, run, row in first.select("query_id", "place", "row").iter_rows()}
         out = []
-        for query in found.lists:
-            for doc, by_run in found.ranks(query).items():
+        for query in candidates.lists:
+            for doc, by_run in candidates.ranks(query).items():
                 names, ranks = [self.names[run] for run in by_run], list(by_run.values())
                 mean = sum(ranks) / len(ranks)
                 out.append((query, doc, names, ranks, min(ranks), len(ranks), mean, *places[query]))

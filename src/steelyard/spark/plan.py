@@ -65,7 +65,7 @@ class Plan:
         scored = self.run.scored
         ranks = rank_column(self.run.names, scored, self.rank_named)
         own_options = self.dialect.own_options(self.measures, self.options)
-        ties = {each.ties for each in (self.options, *own_options.values())}
+        ties = {options.ties for options in (self.options, *own_options.values())}
         in_order = ranks is not None or not scored or "stable" in ties
         run = run_rows(self.run.ranked_by(ranks), scored, in_order)
         parts = [run] if queries > SENT_QUERIES else _judged_rows(run, qrels)
@@ -90,8 +90,8 @@ def driver_qrels(source: SparkTable | Qrels) -> Qrels | None:
 
 def _judged_rows(run: Any, qrels: Any) -> list[Any]:
     """The rows of judged queries and faulty rows, which are reported; and the other queries, one row per query."""
-    known = qrels.select("query_id").distinct().withColumn("known", sf.lit(True))
-    joined = run.join(sf.broadcast(known), "query_id", "left")
+    judged = qrels.select("query_id").distinct().withColumn("known", sf.lit(True))
+    joined = run.join(sf.broadcast(judged), "query_id", "left")
     needed = sf.col("known").isNotNull() | (sf.col("kind") != int(Kind.RETRIEVED))
     others = joined.filter(~needed).select("query_id").distinct()
     empty = others.select("query_id", sf.lit(int(Kind.RETRIEVED)).cast("byte").alias("kind"))

@@ -148,18 +148,18 @@ def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> SparkTab
     names: dict[str, str] = {}
     notes: list[Note] = []
     for role, named in roles.items():
-        found = find_name(frame.columns, role, named, required=role in ("query_id", "doc_id"))
-        if found is None:
+        column = find_name(frame.columns, role, named, required=role in ("query_id", "doc_id"))
+        if column is None:
             continue
-        names[role] = found
-        kind = _kind(frame, found)
+        names[role] = column
+        kind = _kind(frame, column)
         if role in ("query_id", "doc_id", "target", "run"):
             if kind not in (*_WHOLE, *_TEXT, "void"):
-                raise not_ids_error(found, role, kind)
+                raise not_ids_error(column, role, kind)
             if kind in _WHOLE and role in ("query_id", "doc_id"):
                 notes.append(note("ids-are-numbers", role=role))
         elif kind not in (*_NUMBERS, *_TEXT):
-            raise InputError(f"{what}: column {found!r} ({role}) has the type {kind}; expected numbers.")
+            raise InputError(f"{what}: column {column!r} ({role}) has the type {kind}; expected numbers.")
     return SparkTable(frame, names, tuple(notes))
 
 
@@ -266,8 +266,8 @@ class Columns:
         judged = list(QRELS_ROLES) if not is_spark_frame(qrels) else qrels.columns
         for role, column in vars(self).items():
             if column is not None and column not in (*judged, *run.columns):
-                known = f"the qrels have {', '.join(judged)}; the run has {', '.join(run.columns)}"
-                raise InputError(f"no column {column!r} for {role}: {known}.")
+                available = f"the qrels have {', '.join(judged)}; the run has {', '.join(run.columns)}"
+                raise InputError(f"no column {column!r} for {role}: {available}.")
 
     def qrels_table(self, frame: Any) -> SparkTable:
         """A Spark frame as qrels."""

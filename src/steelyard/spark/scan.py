@@ -74,8 +74,8 @@ class RunScan:
         A row without the name of its run is an error.
         """
         self._scan(orderings)
-        known = self._known[held(orderings[0])]
-        if None in known:
+        by_run = self._known[held(orderings[0])]
+        if None in by_run:
             empty = self.table.frame.filter(self.table.column("run").isNull()).count()
             raise empty_ids_error(self.table.names["run"], "run", empty, [])
         return {
@@ -87,17 +87,17 @@ class RunScan:
                 documents=partial(self._documents, run),
                 lists=partial(self._lists, run),
             )
-            for run in known
+            for run in by_run
         }
 
     def scores(self, measures: dict[str, Measure], dialect: Dialect, options: Options) -> dict[str, Scores]:
         """The scores of each run, by its name."""
-        own = dialect.own_options(measures, options).values()
-        found = {}
-        for name, run in self.runs(options.ordering, *(each.ordering for each in own)).items():
+        own_options = dialect.own_options(measures, options).values()
+        by_run = {}
+        for name, run in self.runs(options.ordering, *(policies.ordering for policies in own_options)).items():
             aligned = with_doubts(align(self.qrels, run, options.ordering, name), self.qrels, run)
-            found[name] = scores_of(aligned, measures, dialect, options)
-        return found
+            by_run[name] = scores_of(aligned, measures, dialect, options)
+        return by_run
 
     def _hits(self, run: str, ordering: Ordering) -> Hits:
         self._scan([ordering])
@@ -131,10 +131,10 @@ class RunScan:
 
     def _scan(self, orderings: Sequence[Ordering]) -> None:
         """Find the hits under the orderings that are not known yet."""
-        wanted = [each for each in dict.fromkeys(map(held, orderings)) if each not in self._known]
+        wanted = [ordering for ordering in dict.fromkeys(map(held, orderings)) if ordering not in self._known]
         if not wanted:
             return
-        in_order = self.ordered or any(each.ties == "stable" for each in wanted)
+        in_order = self.ordered or any(ordering.ties == "stable" for ordering in wanted)
         rows = run_rows(self._ranked, self.table.scored, in_order)
         columns = ["row"] if in_order else []
         columns += [name for name in ("rank", "tokens") if name in self._ranked.names]
@@ -146,9 +146,9 @@ class RunScan:
         run = ["run"] if task.runs else []
         frame = rows.select(*run, "query_id", "doc_id", sf.col("value").alias("score"), *columns, *faulty)
         parts, seen = self._found_in_place(frame, task) or self._read(collect(self._exchanged(frame, task)), task)
-        if any("faulty" in each and each["faulty"] for _, each in seen):
+        if any("faulty" in arrays and arrays["faulty"] for _, arrays in seen):
             self._check(rows)
-        for kind, text in sorted(tuple(each["error"].tolist()) for _, each in seen if "error" in each):
+        for kind, text in sorted(tuple(arrays["error"].tolist()) for _, arrays in seen if "error" in arrays):
             raise getattr(errors, kind, errors.SteelyardError)(text)
         for number, ordering in enumerate(wanted):
             self._known[ordering] = {
@@ -157,13 +157,13 @@ class RunScan:
             }
 
     def _joined(self, run: str, parts: list[Arrays], seen: list[Arrays], number: int) -> Hits:
-        empty = np.concatenate([np.zeros(0, np.int64), *(each["empty"] for each in seen)]).astype(np.int64)
+        empty = np.concatenate([np.zeros(0, np.int64), *(arrays["empty"] for arrays in seen)]).astype(np.int64)
         hits = blocks.hits_of_arrays(parts, empty, len(self.qrels.judged.query_ids), number)
         if "tokens" in self.table.names and hits.tokens_through is None:
             hits = replace(hits, tokens_through=np.zeros(0, np.int64))
-        others = sorted({query for each in seen for query in json.loads(each["others"].tobytes())})
+        others = sorted({query for arrays in seen for query in json.loads(arrays["others"].tobytes())})
         count, examples = len(others), tuple(others[:SHOWN_RUN_ONLY])
-        if any(each["many"] for each in seen):
+        if any(arrays["many"] for arrays in seen):
             count, examples = self._others(run)
         return replace(hits, run_only_queries=count, run_only_examples=examples) if count else hits
 
@@ -172,7 +172,7 @@ class RunScan:
         query = self.table.column("query_id").cast("string").alias("query_id")
         others = self._of_run(run).select(query).distinct().join(self._judged_queries(), "query_id", "left_anti")
         counted = collect(map_in_arrow(others, count_ids, COUNTED))
-        first = sorted(each for row in counted for each in row["first"])[:SHOWN_RUN_ONLY]
+        first = sorted(query_id for row in counted for query_id in row["first"])[:SHOWN_RUN_ONLY]
         return sum(row["count"] for row in counted), tuple(first)
 
     def _judged_queries(self) -> Any:
@@ -227,8 +227,8 @@ class RunScan:
         seen = [(row["run"], unpack_arrays(row["seen"])) for row in rows if row["seen"] is not None]
         packed = [row for row in rows if row["hits"] is None and row["seen"] is None]
         for run in {row["run"] for row in packed}:
-            own = {name: [row[name] for row in packed if row["run"] == run] for name in task.kinds}
-            block, query = blocks.unpack_rows(own, task.kinds)
+            columns = {name: [row[name] for row in packed if row["run"] == run] for name in task.kinds}
+            block, query = blocks.unpack_rows(columns, task.kinds)
             judged = blocks.unpack_judged(task.judged)
             parts.append((run, blocks.hits_of_rows(block, query, judged, task.orderings, task.ordered)))
         return parts, seen
@@ -244,9 +244,9 @@ class RunScan:
         check_faults({kind: fault}, {}, self.table.names)
 
 
-def _by_run(found: Found, name: str) -> dict[str, Ints]:
+def _by_run(named_arrays: Found, name: str) -> dict[str, Ints]:
     """One of the arrays, joined for each run."""
     parts: dict[str, list[Ints]] = {}
-    for run, arrays in found:
+    for run, arrays in named_arrays:
         parts.setdefault(run, []).append(arrays[name])
-    return {run: np.concatenate(own) for run, own in parts.items()}
+    return {run: np.concatenate(pieces) for run, pieces in parts.items()}

@@ -85,14 +85,14 @@ class Task:
 
     def _seen(self, run: str, seen: Seen, reported: dict[str, set[str]]) -> list[dict[str, Any]]:
         """What else a block shows, in a row; without the queries that the partition reported before."""
-        known = reported.setdefault(run, set())
-        others = [query for query in seen.others if query not in known]
+        all_others = reported.setdefault(run, set())
+        others = [query for query in seen.others if query not in all_others]
         if not (others or seen.faulty or seen.empty):
             return []
-        known.update(others)
+        all_others.update(others)
         arrays = {
-            "others": np.frombuffer(json.dumps([] if len(known) > MOST_OTHERS else others).encode(), np.uint8),
-            "many": np.array(len(known) > MOST_OTHERS),
+            "others": np.frombuffer(json.dumps([] if len(all_others) > MOST_OTHERS else others).encode(), np.uint8),
+            "many": np.array(len(all_others) > MOST_OTHERS),
             "faulty": np.array(seen.faulty),
             "empty": np.array(seen.empty, np.int64),
         }
@@ -153,7 +153,7 @@ class RankInPlace(PackRows):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The hits of about `rows` rows at a time."""
         judged = self._known()
-        known: dict[str, list[Ints]] = {}
+        queries: dict[str, list[Ints]] = {}
         reported: dict[str, set[str]] = {}
         first, block = True, None
         for following in chain(blocks.list_blocks(batches, self.rows, self.keys), [None]):
@@ -162,29 +162,29 @@ class RankInPlace(PackRows):
                 begin = starts[1] if first else 0
                 end = max(begin, starts[-2]) if following is None else block.height
                 edges = [part for part in (block[:begin], block[end:]) if part.height]
-                mixed = any(again(np.concatenate(parts)) > MOST_SPLIT for parts in known.values())
+                mixed = any(again(np.concatenate(parts)) > MOST_SPLIT for parts in queries.values())
                 if mixed or any(part.height > MOST_EDGE for part in edges):
                     yield self._batch([{"run": "", "seen": pack_arrays({"mixed": np.array(True)})}])
                     return
-                for run, part in (each for edge in edges for each in self._of_runs(edge)):
+                for run, part in (pair for edge in edges for pair in self._of_runs(edge)):
                     rows, query, seen = blocks.judged_rows(part, judged)
                     packed = {name: values.tobytes() for name, values in blocks.pack_rows(rows, query).items()}
                     yield self._batch([{"run": run, **packed}, *self._seen(run, seen, reported)])
-                yield from self._ranked(block[begin:end], judged, known, reported)
+                yield from self._ranked(block[begin:end], judged, queries, reported)
                 first = False
             block = following
 
     def _ranked(
-        self, block: pl.DataFrame, judged: JudgedColumns, known: dict[str, list[Ints]], reported: dict[str, set[str]]
+        self, block: pl.DataFrame, judged: JudgedColumns, queries: dict[str, list[Ints]], reported: dict[str, set[str]]
     ) -> Iterator[pa.RecordBatch]:
         for run, part in self._of_runs(block) if block.height else []:
             if (ranked := blocks.hits_of_block(part, judged, self.orderings)) is not None:
                 arrays, seen = ranked
-                known.setdefault(run, []).append(arrays["queries"])
+                queries.setdefault(run, []).append(arrays["queries"])
                 hits = {"run": run, "hits": pack_arrays(arrays)}
             else:
                 rows, query, seen = blocks.judged_rows(part, judged)
-                known.setdefault(run, []).append(np.unique(query))
+                queries.setdefault(run, []).append(np.unique(query))
                 hits = self._found(run, rows, query, judged)
             yield self._batch([hits, *self._seen(run, seen, reported)])
 

@@ -169,11 +169,11 @@ def evaluate_rows(rows: pl.DataFrame, task: EvaluationTask) -> Iterator[pa.Recor
         retrieved_rows = rows.filter(pl.col("kind") == Kind.RETRIEVED)
         aligned, repeated = _aligned(judgments, retrieved_rows, task)
         a = task.options.lists(aligned.alignment)
-        own = {
+        own_lists = {
             key: options.lists(_aligned(judgments, retrieved_rows, replace(task, options=options))[0].alignment)
             for key, options in task.own_options.items()
         }
-        queries, matrix = query_values(a, task.measures, task.options, own)
+        queries, matrix = query_values(a, task.measures, task.options, own_lists)
         levels = Levels.of(task.measures, task.options.rel)
         coverage = coverage_of(aligned, a, task.options, levels, deepest_cutoff(task.measures))
     except SteelyardError as error:
@@ -181,7 +181,7 @@ def evaluate_rows(rows: pl.DataFrame, task: EvaluationTask) -> Iterator[pa.Recor
         return
     place = dict(judgments.unique("query_id", keep="first").select("query_id", "row").iter_rows())
     queries_at = [(place[query], query) for query in a.queries]
-    retrieved, known = _unknown_documents(rows, aligned.alignment)
+    retrieved, judged_docs = _unknown_documents(rows, aligned.alignment)
     yield _batch(list(queries), [place[query] for query in queries], list(matrix), [None] * len(queries))
     yield _tallied(
         EvaluationTally(
@@ -193,7 +193,7 @@ def evaluate_rows(rows: pl.DataFrame, task: EvaluationTask) -> Iterator[pa.Recor
             judged=queries_at[:SHOWN_QUERIES],
             run_only=sorted(aligned.run_only_examples),
             retrieved=retrieved,
-            known=known,
+            known=judged_docs,
             repeated=None if repeated is None else (place[repeated[0]], *repeated),
         ),
         task,
@@ -205,11 +205,11 @@ def _unknown_documents(rows: pl.DataFrame, a: Alignment) -> tuple[list[str], lis
     if len(a.rank) or not a.retrieved.any():
         return [], []
     named = rows.filter(pl.col("doc_id").is_not_null() & pl.col("query_id").is_in(list(a.queries)))
-    retrieved, known = (
+    retrieved, judged = (
         named.filter(pl.col("kind") == kind)["doc_id"].unique().sort().head(SHOWN_DOCUMENTS).to_list()
         for kind in (Kind.RETRIEVED, Kind.JUDGMENT)
     )
-    return retrieved, known
+    return retrieved, judged
 
 
 def _aligned(

@@ -313,11 +313,11 @@ def rbo_lists(a: Sequence[Hashable], b: Sequence[Hashable], p: float = RBO_P) ->
         other.update(short[place : place + 1])
         overlap.append(len(seen & other))
     depth = np.arange(1, len(long) + 1, dtype=np.float64)
-    found = np.array(overlap, dtype=np.float64)
-    at_short, length = found[len(short) - 1], len(short)
+    shared = np.array(overlap, dtype=np.float64)
+    at_short, length = shared[len(short) - 1], len(short)
     below = np.maximum(depth - length, 0.0) * at_short / length
-    mass = float(((found + below) / depth * p ** (depth - 1.0)).sum()) * (1.0 - p)
-    end = (found[-1] - at_short) / len(long) + at_short / length
+    mass = float(((shared + below) / depth * p ** (depth - 1.0)).sum()) * (1.0 - p)
+    end = (shared[-1] - at_short) / len(long) + at_short / length
     return mass + float(p ** len(long) * end)
 
 
@@ -336,7 +336,7 @@ def drops(reference: npt.ArrayLike, ranking: npt.ArrayLike) -> Array:
 def _places(scores: Array) -> Array:
     """The place of every item from 0, tied items the mean of theirs."""
     signs = (_signs(scores[rows]) for rows in _blocks(scores))
-    return np.concatenate([(each < 0).sum(axis=2) + ((each == 0).sum(axis=2) - 1) / 2.0 for each in signs])
+    return np.concatenate([(block < 0).sum(axis=2) + ((block == 0).sum(axis=2) - 1) / 2.0 for block in signs])
 
 
 def _chances(scores: Array) -> Array:

@@ -173,8 +173,8 @@ def tukey(
     differences = np.ldexp(gaps, -shift) / n
     p = (hits + 1.0) / (draws + 1.0)
     margin = float(np.ldexp(critical_value(ranges, most_reaching(alpha, draws)), -shift)) / n
-    found = tuple(differences.tolist()), tuple(p.tolist()), (margin,) * len(chosen)
-    return FamilyResult(tuple(chosen), *found, n, left_out, f"randomised Tukey HSD, {draws:,} draws")
+    columns = tuple(differences.tolist()), tuple(p.tolist()), (margin,) * len(chosen)
+    return FamilyResult(tuple(chosen), *columns, n, left_out, f"randomised Tukey HSD, {draws:,} draws")
 
 
 def most_reaching(alpha: float, draws: int) -> int:

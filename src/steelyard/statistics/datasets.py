@@ -80,28 +80,28 @@ def these_datasets(
     >>> round(found.differences[0], 2), found.p[0] < 0.001
     (0.14, True)
     """
-    matrices = [many_series(each) for each in datasets]
+    matrices = [many_series(dataset) for dataset in datasets]
     draws, seed, level = checked_count(draws, "draws"), checked_seed(seed), checked_level(level)
-    if not matrices or len({len(each) for each in matrices}) != 1:
+    if not matrices or len({len(matrix) for matrix in matrices}) != 1:
         raise InputError("Expected one matrix runs x queries per dataset, each with the same runs.")
-    if any(np.isnan(each).any() for each in matrices):
+    if any(np.isnan(matrix).any() for matrix in matrices):
         raise InputError("Expected a value for every run and query; leave out queries without one.")
     runs = len(matrices[0])
     pairs = tuple(itertools.combinations(range(runs), 2))
-    gaps = [row_differences(each, pairs) for each in matrices]
+    gaps = [row_differences(matrix, pairs) for matrix in matrices]
     differences = tuple(np.mean([gap.mean(axis=1) for gap in gaps], axis=0).tolist()) if pairs else ()
-    if any(each.shape[1] < 2 for each in matrices):
+    if any(matrix.shape[1] < 2 for matrix in matrices):
         reason = "a dataset has one query only, so its variance cannot be estimated"
         return _untested(pairs, differences, runs, reason)
-    columns = [np.vstack([gap, each]) for gap, each in zip(gaps, matrices, strict=True)]
+    columns = [np.vstack([gap, matrix]) for gap, matrix in zip(gaps, matrices, strict=True)]
     draws = min(draws, max(_FEWEST_DRAWS, _CELLS // (len(columns) * len(columns[0]))))
-    parts = [_resampled(each, draws, seed + place) for place, each in enumerate(columns)]
+    parts = [_resampled(column, draws, seed + place) for place, column in enumerate(columns)]
     total = _Part.total(parts)
     observed, drawn = total.statistics()
     count = len(pairs)
     ends = total.intervals(drawn, level)
-    lows = np.min([each.min(axis=1) for each in matrices], axis=0)
-    highs = np.max([each.max(axis=1) for each in matrices], axis=0)
+    lows = np.min([matrix.min(axis=1) for matrix in matrices], axis=0)
+    highs = np.max([matrix.max(axis=1) for matrix in matrices], axis=0)
     without = [
         _step_down(*_Part.total(parts[:place] + parts[place + 1 :]).statistics(count))
         for place in range(len(parts) if len(parts) > 1 else 0)
@@ -125,7 +125,7 @@ class _Part(NamedTuple):
     def total(parts: Sequence[_Part]) -> _Part:
         """The mean over datasets: every dataset weighs the same."""
         n = len(parts)
-        means, variances, drawn_means, drawn_variances = (np.asarray(sum(each)) for each in zip(*parts, strict=True))
+        means, variances, drawn_means, drawn_variances = (np.asarray(sum(field)) for field in zip(*parts, strict=True))
         return _Part(means / n, variances / n**2, drawn_means / n, drawn_variances / n**2)
 
     def statistics(self, count: int | None = None) -> tuple[Array, Array]:

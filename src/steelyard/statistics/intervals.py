@@ -121,11 +121,11 @@ def mean_intervals(
     by_queries: dict[bytes, list[int]] = {}
     for row, gone in enumerate(missing):
         by_queries.setdefault(gone.tobytes(), []).append(row)
-    found: dict[int, Interval] = {}
+    intervals: dict[int, Interval] = {}
     for rows in by_queries.values():
         complete = data[rows][:, ~missing[rows[0]]]
-        found.update(zip(rows, complete_intervals(complete, level, draws, seed, method), strict=True))
-    return [found[row] for row in range(len(data))]
+        intervals.update(zip(rows, complete_intervals(complete, level, draws, seed, method), strict=True))
+    return [intervals[row] for row in range(len(data))]
 
 
 def complete_intervals(

@@ -123,10 +123,10 @@ def prediction_powered(
         raise InputError(f"The bounds must be a lower and a higher value, got {bounds}.")
     size = max(1, VALUES_PER_BLOCK // max(1, y.shape[1]))
     shared = None if weight is None else np.asarray(weight, dtype=np.float64)
-    found: list[PredictionPowered] = []
+    estimates: list[PredictionPowered] = []
     for start in range(0, len(y), size):
-        found += _block(y[start : start + size], f[start : start + size], bounds, level, shared, finite)
-    return found
+        estimates += _block(y[start : start + size], f[start : start + size], bounds, level, shared, finite)
+    return estimates
 
 
 def prediction_powered_differences(
@@ -153,15 +153,15 @@ def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:
     A query counts if every row has its human and its predicted value.
     """
     y, f = _matrices(human, predicted)
-    known = np.logical_not(np.isnan(f).any(axis=0))[None]
+    has_f = np.logical_not(np.isnan(f).any(axis=0))[None]
     asked = np.logical_not(np.isnan(y).any(axis=0))[None]
-    sample, others = asked & known, ~asked & known
-    y0, f0 = np.where(sample, y, 0.0), np.where(known, f, 0.0)
+    sample, others = asked & has_f, ~asked & has_f
+    y0, f0 = np.where(sample, y, 0.0), np.where(has_f, f, 0.0)
     if len(y) > 1:
         y0, f0 = y0 - y0.mean(axis=0), f0 - f0.mean(axis=0)
     inside = np.where(sample, f0, 0.0)
     weight = _cross_fitted(y0, inside, np.where(others, f0, 0.0), sample, others, shared=True)
-    human_only, powered = (_parts(y0, inside, f0, sample, others, each).variance.sum() for each in (0 * weight, weight))
+    human_only, powered = (_parts(y0, inside, f0, sample, others, lam).variance.sum() for lam in (0 * weight, weight))
     return weight[0] if powered < human_only else np.zeros(y.shape[1])
 
 
@@ -204,17 +204,17 @@ class Parts:
 def _block(
     y: Array, f: Array, bounds: tuple[float, float] | None, level: float, shared: Array | None, finite: bool
 ) -> list[PredictionPowered]:
-    known, asked = ~np.isnan(f), ~np.isnan(y)
+    has_f, asked = ~np.isnan(f), ~np.isnan(y)
     # Where no human-judged query has a prediction, the human values alone are used.
-    useless = ~(known & asked).any(axis=1, keepdims=True)
-    sample = asked & (known | useless)
-    others = ~asked & known & ~useless
-    y0, f0 = np.where(sample, y, 0.0), np.where(sample & known, f, 0.0)
+    useless = ~(has_f & asked).any(axis=1, keepdims=True)
+    sample = asked & (has_f | useless)
+    others = ~asked & has_f & ~useless
+    y0, f0 = np.where(sample, y, 0.0), np.where(sample & has_f, f, 0.0)
     nothing = np.zeros_like(y0)
     human = _parts(y0, f0, f, sample, others, nothing, finite)
     if shared is None:
         weight = _cross_fitted(y0, f0, np.where(others, f, 0.0), sample, others)
-        with_f, without = (_parts(y0, f0, f, sample, others, each).variance for each in (weight, nothing))
+        with_f, without = (_parts(y0, f0, f, sample, others, lam).variance for lam in (weight, nothing))
         worse = ~(with_f < without)
         weight = np.where(worse[:, None], 0.0, weight)
     else:
@@ -257,7 +257,7 @@ def _cross_fitted(y: Array, f: Array, other_f: Array, sample: Bools, others: Boo
     pooled = (squares - total**2 / together) / (together - 1.0)
     if shared:
         covariance, of_y, of_f, pooled = (
-            np.broadcast_to(each.sum(axis=0, keepdims=True), y.shape) for each in (covariance, of_y, of_f, pooled)
+            np.broadcast_to(moment.sum(axis=0, keepdims=True), y.shape) for moment in (covariance, of_y, of_f, pooled)
         )
     usable = usable & (pooled > 0.0) & (of_f > 0.0) & (of_y > 0.0) & (covariance > 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

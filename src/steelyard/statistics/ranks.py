@@ -46,8 +46,8 @@ def rank_intervals(
     if n < 2:
         return [(1, runs)] * runs
     means = resampled_means(scores, draws, checked_seed(seed))
-    best = np.reshape([1 + np.count_nonzero(means > own[:, None], axis=1) for own in means.T], (runs, draws)).T
-    worst = np.reshape([np.count_nonzero(means >= own[:, None], axis=1) for own in means.T], (runs, draws)).T
+    best = np.reshape([1 + np.count_nonzero(means > run[:, None], axis=1) for run in means.T], (runs, draws)).T
+    worst = np.reshape([np.count_nonzero(means >= run[:, None], axis=1) for run in means.T], (runs, draws)).T
     tail = (1.0 - level) / 2.0
     low = np.quantile(best, tail, axis=0, method="inverted_cdf")
     high = np.quantile(worst, 1.0 - tail, axis=0, method="inverted_cdf")

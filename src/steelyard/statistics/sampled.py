@@ -133,8 +133,8 @@ def stat_ap(pool: SampledPool, rel: float = 1) -> Array:
     size, drawn = pool.sizes()
     above = np.zeros_like(relevant)
     for h, inside in enumerate(pool.members):
-        own = np.where(inside, relevant, 0.0)
-        seen = np.cumsum(own, axis=-1) - own
+        gain = np.where(inside, relevant, 0.0)
+        seen = np.cumsum(gain, axis=-1) - gain
         # Given that i is drawn, j is drawn with n/N from another stratum and (n - 1)/(N - 1) from the same.
         other = _ratio(size[h], drawn[..., h])[..., None]
         same = _ratio(size[h] - 1.0, drawn[..., h] - 1.0)[..., None]
@@ -157,8 +157,8 @@ def xinf_ap(pool: SampledPool, rel: float = 1, unseen: float = 0.5) -> Array:
     above = np.zeros_like(relevant)
     for inside in pool.members:
         pooled, seen, hits = (
-            np.cumsum(own, axis=-1) - own
-            for own in (inside * listed, inside * listed * pool.drawn, inside * listed * relevant)
+            np.cumsum(indicator, axis=-1) - indicator
+            for indicator in (inside * listed, inside * listed * pool.drawn, inside * listed * relevant)
         )
         above += pooled * (hits + EPSILON) / (seen + EPSILON / unseen)
     terms = relevant * weight * (1.0 + above) * _inverse(pool.rank)
@@ -184,13 +184,13 @@ def _ideal(pool: SampledPool, k: int | None, rounded: bool) -> Array:
     length = max(int(size.sum()) + len(size), 1) if k is None else k
     reached = np.concatenate([[0.0], np.cumsum(_discounts(np.arange(1, length + 1)))])
     depth, weight = np.arange(length + 1), pool.weight()
-    found = np.zeros(pool.grade.shape[:-1])
-    ideal = np.zeros_like(found)
+    position = np.zeros(pool.grade.shape[:-1])
+    ideal = np.zeros_like(position)
     for grade in np.unique(pool.grade[pool.grade > 0])[::-1]:
         count = np.where(pool.grade == grade, weight, 0.0).sum(axis=-1)
-        following = found + (np.floor(count + 0.5) if rounded else count)
-        ideal += grade * (np.interp(following, depth, reached) - np.interp(found, depth, reached))
-        found = following
+        following = position + (np.floor(count + 0.5) if rounded else count)
+        ideal += grade * (np.interp(following, depth, reached) - np.interp(position, depth, reached))
+        position = following
     return ideal
 
 

@@ -87,7 +87,7 @@ def page_text(data: Mapping[str, Any], form: Literal["server", "file"]) -> str:
         "data": embedded_json({**data, "form": form}),
         "script": _script(),
     }
-    return _PLACE.sub(lambda found: values[found[1]], _source("template.html"))
+    return _PLACE.sub(lambda match: values[match[1]], _source("template.html"))
 
 
 def policy(form: Literal["server", "file"]) -> str:

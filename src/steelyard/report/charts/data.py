@@ -62,9 +62,9 @@ def bar_rows(comparison: ComparisonData) -> Iterator[Row]:
         for place, row in enumerate(ranked):
             low, high = map(_finite, row.intervals[key] or (None, None))
             stars = tested.get((row.run, base or "", shown.label), "")
-            found: Row = {"measure": shown.label, "run": row.run, "place": place, "value": _finite(row.means[key])}
-            found |= {"low": low, "high": high, "baseline": reference}
-            yield {**found, "stars": "" if stars == "ns" else stars}
+            bar: Row = {"measure": shown.label, "run": row.run, "place": place, "value": _finite(row.means[key])}
+            bar |= {"low": low, "high": high, "baseline": reference}
+            yield {**bar, "stars": "" if stars == "ns" else stars}
 
 
 def difference_rows(comparison: ComparisonData, reference: str) -> Iterator[Row]:
@@ -101,7 +101,7 @@ def _by_cutoff(
 ) -> list[Row]:
     return [
         {"measure": label, "run": run, "k": k, **_band(values, measure)}
-        for k, of_runs in values_by_cutoff(comparison, [each.alignment for each in failures], measure)
+        for k, of_runs in values_by_cutoff(comparison, [run_failures.alignment for run_failures in failures], measure)
         for run, values in zip(runs, of_runs, strict=True)
     ]
 
@@ -129,8 +129,8 @@ def distribution_rows(comparison: ComparisonData) -> list[Row]:
         if shown.column.measure is None or shown.column.measure.definition.high == 1.0:
             high = max(1.0, high)
         edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
-        for run, own in zip(comparison.runs, values, strict=True):
-            kept = own[np.isfinite(own)]
+        for run, run_values in zip(comparison.runs, values, strict=True):
+            kept = run_values[np.isfinite(run_values)]
             counts, _ = np.histogram(kept, edges)
             for left, right, count in zip(edges[:-1], edges[1:], counts.tolist(), strict=True):
                 if count:
@@ -155,8 +155,8 @@ def bound_rows(comparison: ComparisonData) -> list[Row]:
         judged = comparison.judged.get((row.run, row.k))
         if judged is not None and judged.bounds is not None:
             low, high = map(_finite, judged.bounds)
-            found = {"value": _finite(row.means[key]), "low": low, "high": high, "judged": judged.shares.get(key)}
-            rows.append({"measure": label(key, row.k), "run": row.run, **found})
+            cells = {"value": _finite(row.means[key]), "low": low, "high": high, "judged": judged.shares.get(key)}
+            rows.append({"measure": label(key, row.k), "run": row.run, **cells})
     return rows
 
 
@@ -165,16 +165,16 @@ def funnel_rows(comparison: ComparisonData, runs: Sequence[str], failures: Seque
 
     Empty if the lists are too short to have a difference, and if relevant documents are not the same for all runs.
     """
-    depth = max(int(each.alignment.retrieved.max(initial=0)) for each in failures)
+    depth = max(int(run_failures.alignment.retrieved.max(initial=0)) for run_failures in failures)
     if depth <= min(FUNNEL) or comparison.source is None or comparison.source.chunked:
         return []
     first = comparison.score_tables[0]
     compared = np.flatnonzero(~np.isnan(first.compared(first.columns[0].key)).all(axis=0))
     places = places_of(failures, [first.queries[place] for place in compared.tolist()])
     rows = []
-    for run, each in zip(runs, failures, strict=True):
-        a, total = each.alignment, int(each.relevant[places].sum())
-        relevant = (a.grade > 0) & (a.grade >= (each.level or 0)) & np.isin(a.query, places)
+    for run, run_failures in zip(runs, failures, strict=True):
+        a, total = run_failures.alignment, int(run_failures.relevant[places].sum())
+        relevant = (a.grade > 0) & (a.grade >= (run_failures.level or 0)) & np.isin(a.query, places)
         counts = {"relevant": total, "retrieved": int(relevant.sum())}
         counts |= {f"first {k}": int((relevant & (a.rank <= k)).sum()) for k in FUNNEL if k < depth}
         rows += [
@@ -254,8 +254,8 @@ def slice_rows(subject: Subject, runs: Sequence[str]) -> list[Row]:
 
 def _shaded(rows: list[Row], column: Column) -> list[Row]:
     """The rows with the shade of each, and its value as text, the best of a slice marked."""
-    known = [row["value"] for row in rows if row["value"] is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    values = [row["value"] for row in rows if row["value"] is not None]
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
     shaded = []
     for row in rows:
         part = 0.5 if row["value"] is None or high == low else (row["value"] - low) / (high - low)

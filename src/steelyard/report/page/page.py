@@ -92,8 +92,8 @@ def _kept(subject: Subject, order: Sequence[int], everything: bool) -> queries.K
     size = len(comparison.score_tables[0].queries)
     columns = sum(len(scores.columns) for scores in comparison.score_tables)
     texts = sum(min(len(text.encode()), 4 * queries.QUERY_TEXT_LIMIT) for text in subject.queries.values())
-    each = len(comparison.runs) * (columns * 16 / 3 + 4) + 40 + texts / max(1, len(subject.queries))
-    most = size if everything else max(1, int(SUMMARY_LIMIT / each))
+    bytes_per_query = len(comparison.runs) * (columns * 16 / 3 + 4) + 40 + texts / max(1, len(subject.queries))
+    most = size if everything else max(1, int(SUMMARY_LIMIT / bytes_per_query))
     return queries.Kept(tuple(sorted(order[:most])) if most < size else tuple(range(size)), everything)
 
 

@@ -42,12 +42,12 @@ def interesting_order(values: Floats, failures: Sequence[RunFailures]) -> list[i
     `values` is the first measure, runs x queries.
     """
     size = values.shape[1]
-    known = np.nan_to_num(values, nan=0.0)
-    spread = known.max(axis=0) - known.min(axis=0) if len(known) else np.zeros(size)
+    filled = np.nan_to_num(values, nan=0.0)
+    spread = filled.max(axis=0) - filled.min(axis=0) if len(filled) else np.zeros(size)
     movers = np.argsort(-spread, kind="stable").tolist()
-    missed = np.ones(size, dtype=bool) if failures else known.max(axis=0, initial=0.0) <= 0
-    for each in failures:
-        missed &= (each.failures & (MISSED | UNANSWERED)) > 0
+    missed = np.ones(size, dtype=bool) if failures else filled.max(axis=0, initial=0.0) <= 0
+    for run_failures in failures:
+        missed &= (run_failures.failures & (MISSED | UNANSWERED)) > 0
     sample = np.random.default_rng(0).permutation(size).tolist()
     turns = zip_longest(movers, np.flatnonzero(missed).tolist(), sample)
     return list(dict.fromkeys(query for turn in turns for query in turn if query is not None))
@@ -64,9 +64,9 @@ class DocumentTable:
 
     def place(self, doc_id: str) -> int:
         """The row number of a document, which is added if it is new."""
-        known = self.places.get(doc_id)
-        if known is None:
-            known = self.places[doc_id] = len(self.rows)
+        number = self.places.get(doc_id)
+        if number is None:
+            number = self.places[doc_id] = len(self.rows)
             row: list[Any] = [_shortened(doc_id, LABEL_LIMIT, self.whole)]
             document = self.documents.get(doc_id)
             if document is not None:
@@ -74,7 +74,7 @@ class DocumentTable:
                 row += [_shortened(title, LABEL_LIMIT, self.whole), text if self.whole else text[:TEXT_LIMIT]]
                 row += [len(text) - TEXT_LIMIT] if len(text) > TEXT_LIMIT and not self.whole else []
             self.rows.append(row)
-        return known
+        return number
 
 
 def _shortened(text: str, limit: int, whole: bool) -> str:
@@ -112,10 +112,10 @@ def lists_of(
     entries: dict[str, str] = {}
     used = shown = 0
     for query, name, listed, returned in _listed(comparison, staged, order):
-        known = {doc for rows in listed for doc, _ in rows or ()}
-        known.update(doc for lists in returned.values() for docs in lists for doc in docs[:DEPTH])
+        tops = {doc for rows in listed for doc, _ in rows or ()}
+        tops.update(doc for lists in returned.values() for docs in lists for doc in docs[:DEPTH])
         lists = [None if rows is None else [_list_row(documents, row) for row in rows] for rows in listed]
-        entry = {"lists": lists, **judgments.entry(name, documents, known)}
+        entry = {"lists": lists, **judgments.entry(name, documents, tops)}
         failed = {run: errors[name] for run, errors in subject.errors.items() if name in errors}
         by_run = {str(comparison.runs.index(run)): error for run, error in failed.items() if run in comparison.runs}
         if by_run:
@@ -123,7 +123,7 @@ def lists_of(
         if returned:
             judged = {row[0] for row in entry["judged"]}
             entry["stages"] = {
-                run: [_stage_list(documents, docs, known, judged) for docs in lists] for run, lists in returned.items()
+                run: [_stage_list(documents, docs, tops, judged) for docs in lists] for run, lists in returned.items()
             }
         written = embedded_json(entry)
         if limit is not None:
@@ -145,12 +145,12 @@ def _staged(subject: Subject) -> dict[int, StagesData]:
 
 
 def _stage_list(
-    documents: DocumentTable, docs: Sequence[str], known: Container[str], judged: Container[int]
+    documents: DocumentTable, docs: Sequence[str], shown: Container[str], judged: Container[int]
 ) -> list[Any]:
     """The first documents of a stage, and the ranks of those below that another list shows or that are judged."""
     first = [documents.place(doc) for doc in docs[:DEPTH]]
     ranks = dict(zip(reversed(docs), range(len(docs), 0, -1), strict=True))
-    below = [doc for doc in ranks if ranks[doc] > DEPTH and (doc in known or documents.places.get(doc) in judged)]
+    below = [doc for doc in ranks if ranks[doc] > DEPTH and (doc in shown or documents.places.get(doc) in judged)]
     return [first, [[documents.place(doc), ranks[doc]] for doc in below]]
 
 
@@ -170,11 +170,11 @@ def _listed(
         names = [comparison.score_tables[0].queries[query] for query in some]
         tops = [_tops(comparison.source.run(run), ordering, names, DEPTH) for run in comparison.runs]
         stages = {
-            number: [_tops(run, ordering, names) for run in each.lists.values()] for number, each in staged.items()
+            number: [_tops(run, ordering, names) for run in pipe.lists.values()] for number, pipe in staged.items()
         }
         for query, name in zip(some, names, strict=True):
             returned = {
-                number: [[doc for doc, _ in lists.get(name, ())] for lists in each] for number, each in stages.items()
+                number: [[doc for doc, _ in lists.get(name, ())] for lists in steps] for number, steps in stages.items()
             }
             yield query, name, [top.get(name) for top in tops], returned
         start, size = start + size, size * 4
@@ -223,7 +223,7 @@ class _Judgments:
             doc_ids=judged.doc_ids,
             grades=qrels.grades.tolist(),
             targets=named,
-            ranks=[_ranks(qrels, each.alignment) for each in failures],
+            ranks=[_ranks(qrels, run_failures.alignment) for run_failures in failures],
             level=(failures[0].level if failures else None) or 0.0,
         )
 
@@ -248,14 +248,14 @@ class _Judgments:
 
 def _ranks(qrels: Any, a: Alignment) -> list[int | None]:
     """The rank of every judged document in a run, which may be joined with a part of the qrels."""
-    own = np.zeros(len(a.judged.query), dtype=np.int64)
-    own[a.doc] = a.rank
-    if len(own) == len(qrels.judged.doc_ids):
-        return list(own.tolist())
+    ranks = np.zeros(len(a.judged.query), dtype=np.int64)
+    ranks[a.doc] = a.rank
+    if len(ranks) == len(qrels.judged.doc_ids):
+        return list(ranks.tolist())
     names = [a.queries[query] for query in a.judged.query.tolist()]
-    known = dict(zip(zip(names, a.doc_ids, strict=True), own.tolist(), strict=True))
+    by_pair = dict(zip(zip(names, a.doc_ids, strict=True), ranks.tolist(), strict=True))
     queries = [qrels.judged.query_ids[query] for query in qrels.doc_query.tolist()]
-    return [known.get(pair) for pair in zip(queries, qrels.judged.doc_ids, strict=True)]
+    return [by_pair.get(pair) for pair in zip(queries, qrels.judged.doc_ids, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -281,30 +281,30 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
         "leader": comparison.runs.index(comparison.leaderboard_rows[0].run),
         "second": comparison.runs.index(comparison.leaderboard_rows[1].run) if len(comparison.runs) > 1 else -1,
         "measures": [
-            {"label": each.label, "better": each.column.better, "unit": "s" if is_time(each.column) else ""}
-            for each in measures
+            {"label": measure.label, "better": measure.column.better, "unit": "s" if is_time(measure.column) else ""}
+            for measure in measures
         ],
-        "values": [_coded(each.scores.of(each.column.key)[:, places]) for each in measures],
+        "values": [_coded(measure.scores.of(measure.column.key)[:, places]) for measure in measures],
         "queries": names,
         "texts": [_shortened(subject.queries.get(name, ""), QUERY_TEXT_LIMIT, kept.everything) for name in names],
         "cutoff": low_cutoff(comparison),
         **_packed_failures(failures, names),
         "slices": _slices(subject, names),
         "stages": {
-            number: [[stage, [list(each.reads).index(other) for other in read]] for stage, read in each.reads.items()]
-            for number, each in _staged(subject).items()
+            number: [[stage, [list(pipe.reads).index(other) for other in read]] for stage, read in pipe.reads.items()]
+            for number, pipe in _staged(subject).items()
         },
-        "boards": [_weighable(each, comparison.weights or {}) for each in comparison.components if each is not None],
+        "boards": [_weighable(board, comparison.weights or {}) for board in comparison.components if board is not None],
     }
 
 
 def _coded(values: Floats) -> list[Any]:
     """Runs x queries in few bytes: codes of 1 or 2 bytes and the values they stand for, or the values."""
-    known, codes = np.unique(values.astype("f4"), return_inverse=True)
-    if len(known) > 1 << 16:
+    distinct, codes = np.unique(values.astype("f4"), return_inverse=True)
+    if len(distinct) > 1 << 16:
         return [4, packed(values, "f4")]
-    width = 1 if len(known) <= 1 << 8 else 2
-    return [width, packed(codes, f"u{width}"), packed(known, "f4")]
+    width = 1 if len(distinct) <= 1 << 8 else 2
+    return [width, packed(codes, f"u{width}"), packed(distinct, "f4")]
 
 
 def _packed_failures(failures: Sequence[RunFailures], names: Sequence[str]) -> dict[str, Any]:
@@ -312,13 +312,13 @@ def _packed_failures(failures: Sequence[RunFailures], names: Sequence[str]) -> d
     if not failures:
         return {"failures": None, "first": None, "found": None, "relevant": None}
     chosen = places_of(failures, names)
-    relevant = np.stack([each.relevant[chosen] for each in failures])
+    relevant = np.stack([run_failures.relevant[chosen] for run_failures in failures])
     if (relevant == relevant[:1]).all():
         relevant = relevant[:1]
     return {
-        "failures": packed(np.stack([each.failures[chosen] for each in failures]), "u1"),
-        "first": packed(np.stack([each.first[chosen] for each in failures]), "u2"),
-        "found": _narrow(np.stack([each.found[chosen] for each in failures])),
+        "failures": packed(np.stack([run_failures.failures[chosen] for run_failures in failures]), "u1"),
+        "first": packed(np.stack([run_failures.first[chosen] for run_failures in failures]), "u2"),
+        "found": _narrow(np.stack([run_failures.found[chosen] for run_failures in failures])),
         "relevant": _narrow(relevant),
     }
 
@@ -333,8 +333,8 @@ def _slices(subject: Subject, names: Sequence[str]) -> list[dict[str, Any]]:
     """The columns that queries can be filtered by: their values, and the number of each query's value."""
     slices = []
     for column, values in subject.slice_columns.items():
-        known, codes = np.unique(np.array(slice_labels(names, values), dtype=object), return_inverse=True)
-        slices.append({"column": column, "values": known.tolist(), "codes": packed(codes, "u1")})
+        labels, codes = np.unique(np.array(slice_labels(names, values), dtype=object), return_inverse=True)
+        slices.append({"column": column, "values": labels.tolist(), "codes": packed(codes, "u1")})
     return slices
 
 

@@ -100,11 +100,11 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
         absent = "This page was made without a dataset: queries and documents are shown by their ids."
         texts["absent"] = (f"{absent} {shows} shows their texts.",)
     costs = []
-    made: dict[str, tuple[str, str]] = {}
+    fingerprints: dict[str, tuple[str, str]] = {}
     if source is not None:
         runs = {name: source.run(name) for name in comparison.runs}
         facts.append(("Fingerprint of the qrels", source.qrels.fingerprint))
-        made = {name: ("", run.fingerprint) for name, run in runs.items()}
+        fingerprints = {name: ("", run.fingerprint) for name, run in runs.items()}
         for name, run in runs.items():
             seconds = list((run.seconds or {}).values())
             costs.append({"run": name, "mean_seconds": sum(seconds) / len(seconds) if seconds else None})
@@ -113,7 +113,7 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
     return Subject(
         comparison=comparison,
         costs=costs,
-        made=made,
+        made=fingerprints,
         facts=facts,
         command=command or 'comparison.to_html("report.html")',
         whole="" if command else "comparison.to_html(path, everything=True)",

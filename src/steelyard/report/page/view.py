@@ -82,7 +82,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "stability": " ".join(stability_lines(comparison)),
         "pairs": pairs,
         "ranking": comparison.keys[0] if len(pairs) < len(comparison.tested_pairs) else "",
-        "disagreement": [sentence(each) for each in comparison.notes if each.code == disagree],
+        "disagreement": [sentence(note) for note in comparison.notes if note.code == disagree],
         "interval_heading": comparison.interval_heading,
         "tested_by": comparison.tested_by,
         "intervals_are": comparison.intervals_are,
@@ -93,7 +93,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "stages": Markup(stages_panels(subject.stages)),
         "check": Markup(check),
         "costs": _costs(subject),
-        "notes": [sentence(each) for each in comparison.notes if each.severity == "info" and each.code != disagree],
+        "notes": [sentence(note) for note in comparison.notes if note.severity == "info" and note.code != disagree],
         "absent": subject.absent,
         "definitions": definitions(comparison),
         "dialect": comparison.dialect,
@@ -141,14 +141,14 @@ def warnings(comparison: ComparisonData) -> list[dict[str, str]]:
 
     Of notes with the same code about several runs, the first is given, with the number of the others.
     """
-    serious = [(about, each) for about, each in all_notes(comparison) if each.severity != "info"]
-    others = Counter(each.code for about, each in serious if about)
+    serious = [(about, note) for about, note in all_notes(comparison) if note.severity != "info"]
+    others = Counter(note.code for about, note in serious if about)
     lines: dict[str, dict[str, str]] = {}
-    for about, each in serious:
-        more = f" ({counted(others[each.code] - 1, 'similar warning')})" if others[each.code] > 1 else ""
-        short = f"{about}: {in_short(each)}{more}" if about else in_short(each)
-        line = {"severity": each.severity, "short": short, "text": sentence(each)}
-        lines.setdefault(each.code if about else str(each), line)
+    for about, note in serious:
+        more = f" ({counted(others[note.code] - 1, 'similar warning')})" if others[note.code] > 1 else ""
+        short = f"{about}: {in_short(note)}{more}" if about else in_short(note)
+        line = {"severity": note.severity, "short": short, "text": sentence(note)}
+        lines.setdefault(note.code if about else str(note), line)
     return list(lines.values())
 
 
@@ -174,8 +174,8 @@ def _failures(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> 
     comparison = subject.comparison
     places = places_of(failures, [comparison.score_tables[0].queries[place] for place in kept.places])
     counts = {}
-    for run, own in zip(comparison.runs, failures, strict=True):
-        failed = np.where(own.failures[places] & kinds.NOTHING, 0, own.failures[places])
+    for run, run_failures in zip(comparison.runs, failures, strict=True):
+        failed = np.where(run_failures.failures[places] & kinds.NOTHING, 0, run_failures.failures[places])
         counts[run] = [int(np.count_nonzero(failed & bits)) for _, _, bits, _ in KINDS]
     shown = [place for place in range(len(KINDS)) if any(row[place] for row in counts.values())]
     if not shown:
@@ -248,10 +248,10 @@ def lead(comparison: ComparisonData) -> list[tuple[str, str]]:
         (p_heading(comparison), f"{cells['p']}, {cells['verdict']}"),
         ("Won, tied, lost", cells["tally"]),
     ]
-    undecided = [each for each in comparison.every_pair if each.verdict == "undecided" and top in each.names]
+    undecided = [other for other in comparison.every_pair if other.verdict == "undecided" and top in other.names]
     if undecided:
-        why = "overlap rule" if any(outcomes(each.reason) for each in undecided) else "unjudged documents"
-        others = [short[each.baseline if each.run == top else each.run] for each in undecided]
+        why = "overlap rule" if any(outcomes(other.reason) for other in undecided) else "unjudged documents"
+        others = [short[other.baseline if other.run == top else other.run] for other in undecided]
         facts.append((f"Undecided ({why})", listed(others, NAMED)))
     if outcomes(pair.reason):
         facts.append(("Difference by overlap rule", outcomes(pair.reason)))
@@ -290,7 +290,7 @@ def _rows(subject: Subject, scores: ScoreTable, further: Sequence[BoardColumn]) 
             "ranks": str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low} to {row.rank_high}",
             "group": row.group,
             "opens": place in opens,
-            "band": sum(each <= place for each in opens) % 2,
+            "band": sum(start <= place for start in opens) % 2,
             "tied": len(tied) > 1 and row.run in tied,
             "control": row.run not in subject.candidates,
             "baseline": row.run == base,
@@ -326,19 +326,19 @@ def _further_cell(comparison: ComparisonData, column: BoardColumn, row: Leaderbo
 def _best(rows: Sequence[LeaderboardRow], column: Column, candidates: Collection[str] | None = None) -> float | None:
     """The best mean; only of some runs where they are given."""
     rows = [row for row in rows if candidates is None or row.run in candidates]
-    known = [row.means[column.key] for row in rows if not isnan(row.means[column.key])]
-    return (min if column.better == "less" else max)(known, default=None)
+    means = [row.means[column.key] for row in rows if not isnan(row.means[column.key])]
+    return (min if column.better == "less" else max)(means, default=None)
 
 
 def _span(rows: Sequence[LeaderboardRow], column: Column) -> tuple[float, float] | None:
     """The range of the interval bars of a column: that of the runs that are not far from the best."""
-    known = {row.run: pair for row in rows if (pair := row.intervals[column.key]) and not isnan(pair[0])}
-    best = _best([row for row in rows if row.run in known], column)
+    intervals = {row.run: pair for row in rows if (pair := row.intervals[column.key]) and not isnan(pair[0])}
+    best = _best([row for row in rows if row.run in intervals], column)
     if best is None:
         return None
-    reach = FAR * max(high - low for low, high in known.values())
-    near = [row.run for row in rows if row.run in known and abs(row.means[column.key] - best) <= reach]
-    ends = [end for run in near for end in known[run]]
+    reach = FAR * max(high - low for low, high in intervals.values())
+    near = [row.run for row in rows if row.run in intervals and abs(row.means[column.key] - best) <= reach]
+    ends = [end for run in near for end in intervals[run]]
     return (min(ends), max(ends)) if ends and max(ends) > min(ends) else None
 
 
@@ -439,8 +439,8 @@ COSTS = (
 
 def _approximation(subject: Subject) -> dict[str, Any] | None:
     """What approximate search costs: one row per run."""
-    found = subject.approximation
-    if not found:
+    rows = subject.approximation
+    if not rows:
         return None
 
     def cells(row: Mapping[str, Any]) -> list[str]:
@@ -453,28 +453,28 @@ def _approximation(subject: Subject) -> dict[str, Any] | None:
         return [neighbours, f"{row['lost']:.4f}", interval, shown_p(row["p_adjusted"]), *times]
 
     return {
-        "k": found[0]["k"],
-        "measure": found[0]["measure"],
-        "filtered": any(row.get("filter") is not None for row in found),
-        "rows": [{"run": row["run"], "exact": row["exact"], "cells": cells(row)} for row in found],
+        "k": rows[0]["k"],
+        "measure": rows[0]["measure"],
+        "filtered": any(row.get("filter") is not None for row in rows),
+        "rows": [{"run": row["run"], "exact": row["exact"], "cells": cells(row)} for row in rows],
     }
 
 
 def _costs(subject: Subject) -> dict[str, Any] | None:
     """The cost of each run, in the columns that are known for any run."""
-    known = [cost for cost in COSTS if any(row.get(cost[1]) is not None for row in subject.costs)]
-    if not known:
+    columns = [cost for cost in COSTS if any(row.get(cost[1]) is not None for row in subject.costs)]
+    if not columns:
         return None
     rows = [
         {
             "run": row["run"],
-            "cells": ["–" if row.get(key) is None else _cost(float(row[key]) * by) for _, key, by, _ in known],
+            "cells": ["–" if row.get(key) is None else _cost(float(row[key]) * by) for _, key, by, _ in columns],
             "errors": len(row.get("errors") or {}),
             "cached": bool(row.get("cached")),
         }
         for row in subject.costs
     ]
-    return {"columns": [cost[0] for cost in known], "rows": rows, "cached": any(row["cached"] for row in rows)}
+    return {"columns": [cost[0] for cost in columns], "rows": rows, "cached": any(row["cached"] for row in rows)}
 
 
 def _cost(value: float) -> str:

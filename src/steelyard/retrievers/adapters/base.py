@@ -76,8 +76,8 @@ def _work(calls: _Calls) -> None:
         call, result = task
         try:
             with no_child_returns():
-                found = call()
-            result.set_result(found)
+                value = call()
+            result.set_result(value)
         except BaseException as error:
             result.set_exception(error)
 
@@ -195,8 +195,8 @@ class Wrapped(Declared):
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
-        known = {"retriever": self.retriever, **self._declared_values(), **self._identity, "id": self._ids.setting}
-        return known | ({} if self._ids.text is None else {"text": self._ids.text})
+        values = {"retriever": self.retriever, **self._declared_values(), **self._identity, "id": self._ids.setting}
+        return values | ({} if self._ids.text is None else {"text": self._ids.text})
 
     def size_in_bytes(self) -> int:
         """The memory used here; the index itself is elsewhere."""
@@ -243,8 +243,8 @@ class LibraryRetriever(Called):
     def _set_up(self) -> None:
         library = self.extra
         package(self.module, library, library)
-        found = load_target(self.target, library, self.folder)
-        self._object = called(found, library, self.arguments) if isinstance(found, (type, FunctionType)) else found
+        loaded = load_target(self.target, library, self.folder)
+        self._object = called(loaded, library, self.arguments) if isinstance(loaded, (type, FunctionType)) else loaded
         if not any(hasattr(self._object, method) for method in self.methods):
             raise RetrieverError(
                 f"{library}: {self.target!r} is {kind_of(self._object)} without {' or '.join(self.methods)}, so it "
@@ -269,16 +269,16 @@ def in_stages(
     A step is named after the class of its object.
 
     >>> class Shorten: ...
-    >>> in_stages(lambda query: ["d1", "d2"], [(Shorten(), lambda found, query: found[:1])])("a question")
+    >>> in_stages(lambda query: ["d1", "d2"], [(Shorten(), lambda docs, query: docs[:1])])("a question")
     {'stages': {'retrieve': ['d1', 'd2'], 'Shorten': ['d1']}}
     """
 
     def search(query: str) -> dict[str, Any]:
-        found = list(first(query))
-        stages = {"retrieve": found}
+        docs = list(first(query))
+        stages = {"retrieve": docs}
         for step, call in steps:
-            found = list(call(list(found), query)) if found else []
-            stages[unused_name(type(step).__name__, stages)] = found
+            docs = list(call(list(docs), query)) if docs else []
+            stages[unused_name(type(step).__name__, stages)] = docs
         return {"stages": stages}
 
     return search

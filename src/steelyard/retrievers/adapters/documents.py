@@ -44,15 +44,15 @@ def steps_of(path: str, label: str) -> list[str | int]:
     rest = path.strip().removeprefix("$")
     steps: list[str | int] = []
     while rest:
-        found = _STEP.match(rest)
-        if found is None:
+        match = _STEP.match(rest)
+        if match is None:
             raise RetrieverError(
                 f"{label}: the path {path!r} is not valid at {rest!r}; "
                 "expected keys and positions, as in hits[*].id or metadata.source."
             )
-        key, position, quoted = found.groups()
+        key, position, quoted = match.groups()
         steps.append(key or quoted or (EVERY if position == EVERY else int(position)))
-        rest = rest[found.end() :]
+        rest = rest[match.end() :]
     return steps
 
 
@@ -203,11 +203,11 @@ class DocIds:
             self._seen.append(document)
         for way in self._ways:
             try:
-                found = walk(document, way)
+                value = walk(document, way)
             except MissingError:
                 continue
-            if found is not None:
-                return self.plain(found, where)
+            if value is not None:
+                return self.plain(value, where)
         text = self._text_of(document) if self._makes_ids else None
         if text is not None:
             return made_id(text)
@@ -225,20 +225,20 @@ class DocIds:
         >>> ids.elsewhere({"d7": "a text"})
         'metadata.source'
         """
-        found = Counter(
+        counts = Counter(
             setting
             for document in self._seen
             for setting, value in _fields(document)
             if isinstance(value, (str, int, UUID)) and not isinstance(value, bool) and str(value) in corpus
         )
-        for setting, count in found.most_common(1):
+        for setting, count in counts.most_common(1):
             if setting != self.setting and 2 * count > len(self._seen):
                 return setting
         texts = [text for text in map(self._text_of, self._seen) if text is not None]
         if not texts or 2 * len(texts) <= len(self._seen):
             return None
-        known = _by_text(corpus, self._label)
-        return HASH if 2 * sum(_digest(text) in known for text in texts) > len(self._seen) else None
+        by_text = _by_text(corpus, self._label)
+        return HASH if 2 * sum(_digest(text) in by_text for text in texts) > len(self._seen) else None
 
     def _text_of(self, document: Any) -> str | None:
         first = self._text_ways[0]
@@ -286,9 +286,9 @@ def title_and_metadata(document: Any) -> tuple[str, Mapping[str, Any]]:
     title: Any = None
     for way in _possible([[name] for name in METADATA_NAMES], document):
         with suppress(Exception):
-            found = walk(document, way)
-            if isinstance(found, Mapping) and found:
-                metadata = {str(key): value for key, value in found.items() if key not in TEXT_NAMES}
+            fields = walk(document, way)
+            if isinstance(fields, Mapping) and fields:
+                metadata = {str(key): value for key, value in fields.items() if key not in TEXT_NAMES}
                 break
     for way in _possible([["title"]], document):
         with suppress(Exception):
@@ -315,12 +315,12 @@ def _ways(setting: str | None, usual: Sequence[str], label: str) -> list[list[st
 def _by_text(corpus: Mapping[str, str], label: str) -> dict[bytes, str]:
     """The ids of a corpus by a hash of their texts, with and without titles."""
     documents = checked_corpus(corpus, label)
-    known: dict[bytes, str] = {}
+    ids: dict[bytes, str] = {}
     without_titles = getattr(corpus, "texts", None)
     for texts in (documents.texts, without_titles.values() if isinstance(without_titles, Mapping) else ()):
         for doc, text in zip(documents.ids, texts, strict=False):
-            known.setdefault(_digest(text), doc)
-    return known
+            ids.setdefault(_digest(text), doc)
+    return ids
 
 
 def _fields(document: Any) -> Iterator[tuple[str, Any]]:
@@ -334,8 +334,8 @@ def _fields(document: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{METADATA_NAMES[0]}.{key}", value) for key, value in metadata.items())
     with suppress(MissingError):
         yield PARENT, walk(document, steps_of(PARENT, ""))
-    own = document if isinstance(document, Mapping) else getattr(document, "__dict__", None) or {}
-    yield from ((str(key), value) for key, value in own.items() if not str(key).startswith("__"))
+    fields = document if isinstance(document, Mapping) else getattr(document, "__dict__", None) or {}
+    yield from ((str(key), value) for key, value in fields.items() if not str(key).startswith("__"))
 
 
 def _digest(text: str) -> bytes:
@@ -375,11 +375,11 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     if plain is not None:
         return plain
     items = list(islice(_items(answer, label, where), k))
-    found = with_scores(
+    pairs = with_scores(
         [_pair(item, ids, score, label, f"document {rank} of {where}") for rank, item in enumerate(items, 1)]
     )
     records = items and score == SCORE_NAMES[0] and not isinstance(items[0], (str, tuple, list))
-    return without_distances(found) if records and _usual_score(items[0])[0] in DISTANCE_NAMES else found
+    return without_distances(pairs) if records and _usual_score(items[0])[0] in DISTANCE_NAMES else pairs
 
 
 def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: int, score: str) -> Ranked:
@@ -387,7 +387,7 @@ def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: i
     from steelyard.comparison.stages import stage_inputs
 
     where = f"the result for {query[:60]!r}"
-    stages = {str(name): found for name, found in answer["stages"].items()}
+    stages = {str(name): stage for name, stage in answer["stages"].items()}
     inputs = answer.get("inputs") or {}
     if not stages or not isinstance(inputs, Mapping):
         wrong = f"`inputs` is {kind_of(inputs)}" if stages else "`stages` is empty"
@@ -400,24 +400,24 @@ def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: i
     except (InputError, TypeError) as error:
         raise RetrieverError(f"{label}: {where}: {error}") from None
 
-    def listed(name: str, found: Any, most: int = MOST_OF_A_STAGE) -> Ranked:
-        return read_answer(found, ids, f"{label}: stage {name}", query, most, score)
+    def listed(name: str, returned: Any, most: int = MOST_OF_A_STAGE) -> Ranked:
+        return read_answer(returned, ids, f"{label}: stage {name}", query, most, score)
 
     # Several calls of a stage: {"calls": [[...], [...]]}, and under "list" what it returned.
     calls = {
-        name: [listed(name, each) for each in found["calls"]]
-        for name, found in stages.items()
-        if isinstance(found, Mapping) and set(found) <= {"calls", "list"} and _is_list(found.get("calls"))
+        name: [listed(name, returned) for returned in stage["calls"]]
+        for name, stage in stages.items()
+        if isinstance(stage, Mapping) and set(stage) <= {"calls", "list"} and _is_list(stage.get("calls"))
     }
-    found: dict[str, Ranked] = {}
-    for name, each in stages.items():
+    lists: dict[str, Ranked] = {}
+    for name, stage in stages.items():
         most = k if name == list(stages)[-1] else MOST_OF_A_STAGE
-        if name in calls and each.get("list") is None:
+        if name in calls and stage.get("list") is None:
             docs = list(dict.fromkeys(doc for call in calls[name] for doc, _ in call))[:most]
-            found[name] = with_scores([(doc, None) for doc in docs])
+            lists[name] = with_scores([(doc, None) for doc in docs])
         else:
-            found[name] = listed(name, each["list"] if name in calls else each, most)
-    return Staged.of(found, reads, calls)
+            lists[name] = listed(name, stage["list"] if name in calls else stage, most)
+    return Staged.of(lists, reads, calls)
 
 
 def without_distances(found: Ranked) -> Ranked:
@@ -516,7 +516,7 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
         if texts is not None and len(texts) == len(ids) == len(ids if scores is None else scores):
             return _records({"id": ids, "text": texts, **({} if scores is None else {"score": scores})})
         if scores is None and _is_list(answer.get("distances")):
-            return [{"id": doc, "distance": each} for doc, each in zip(ids, answer["distances"], strict=False)]
+            return [{"id": doc, "distance": distance} for doc, distance in zip(ids, answer["distances"], strict=False)]
         if scores is None:
             return list(ids)
         if not _is_list(scores) or len(scores) != len(ids):

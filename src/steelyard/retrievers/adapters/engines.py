@@ -85,10 +85,10 @@ class Engine(Wrapped):
 
     def _path(self, what: str, path: Any = None) -> Path:
         """A file or folder that a target names; an error if there is none."""
-        found = Path(self.folder or ".", self.target if path is None else path)
-        if not found.is_file() and not found.is_dir():  # Opening a pipe would wait for its writer.
-            raise RetrieverError(f"{self.label}: there is no {what} {found}.")
-        return found
+        full_path = Path(self.folder or ".", self.target if path is None else path)
+        if not full_path.is_file() and not full_path.is_dir():  # Opening a pipe would wait for its writer.
+            raise RetrieverError(f"{self.label}: there is no {what} {full_path}.")
+        return full_path
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index the corpus; an existing collection is left as it is."""
@@ -118,9 +118,9 @@ class Engine(Wrapped):
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
-        known = {"retriever": self.retriever, **self._package_version(), **self._declared_values(), **self._identity}
-        known |= {} if self.text is None else {"text": self.text}
-        return known | ({"id": self._ids.setting} if self._existing else {})
+        values = {"retriever": self.retriever, **self._package_version(), **self._declared_values(), **self._identity}
+        values |= {} if self.text is None else {"text": self.text}
+        return values | ({"id": self._ids.setting} if self._existing else {})
 
     def size_in_bytes(self) -> int:
         """The index of the corpus, its files or `_bytes` in memory; the size of an existing collection is not known."""
@@ -175,10 +175,10 @@ class VectorEngine(Engine):
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
-        known = super().settings()
+        values = super().settings()
         if self._source is not None:
-            known["of"] = {key: value for key, value in self._source.settings().items() if key != "filter"}
-        return known | describe_filter(self.filter, self.label)
+            values["of"] = {key: value for key, value in self._source.settings().items() if key != "filter"}
+        return values | describe_filter(self.filter, self.label)
 
     def _vector_source(self) -> Dense | None:
         """The embeddings: those of another dense retriever (`of`), of a model, or of a file."""

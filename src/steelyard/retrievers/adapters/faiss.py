@@ -120,13 +120,13 @@ class Faiss(VectorEngine):
 
     def _search(self, query: str, vector: Vectors, k: int) -> list[tuple[int, float]]:
         try:
-            scores, found = self._index.search(vector[None, :], k, params=self._search_parameters())
+            scores, positions = self._index.search(vector[None, :], k, params=self._search_parameters())
         except AssertionError:
             raise RetrieverError(
                 f"{self.label}: the vector of the query has {counted(vector.shape[0], 'dimension')} and those of the "
                 f"index have {self._index.d}; both must come from the same model."
             ) from None
-        pairs = zip(found[0].tolist(), scores[0].tolist(), strict=True)
+        pairs = zip(positions[0].tolist(), scores[0].tolist(), strict=True)
         return [(position, score) for position, score in pairs if position >= 0]
 
     def _search_parameters(self) -> Any:

@@ -61,7 +61,7 @@ def filled_text(template: str, query: str, k: int) -> str:
     >>> filled_text("?q={query}&k={k}", "{k}", 5)
     '?q={k}&k=5'
     """
-    return _PLACEHOLDER.sub(lambda found: query if found[1] == "query" else str(k), template)
+    return _PLACEHOLDER.sub(lambda match: query if match[1] == "query" else str(k), template)
 
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -82,8 +82,8 @@ def checked_headers(headers: Mapping[str, str] | None, label: str) -> dict[str, 
         value = str(from_environment(str(given), label, RetrieverError))
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
             raise RetrieverError(f"{label}: {name!r} cannot be the name of a header.")
-        if found := _NOT_IN_HEADER.search(value):
-            what = "a line end" if found[0] in "\r\n" else "a character"
+        if match := _NOT_IN_HEADER.search(value):
+            what = "a line end" if match[0] in "\r\n" else "a character"
             raise RetrieverError(f"{label}: the value of the header {name} has {what} that a header cannot hold.")
         checked[name] = value
     return checked
@@ -278,7 +278,7 @@ class Http(Wrapped):
             texts = self._values(answer, "text")
             docs = [self._ids.of_text(text, where) for text in texts]
         elif self._paths["id"] is not None:
-            docs = [self._ids.plain(found, where) for found in self._values(answer, "id")]
+            docs = [self._ids.plain(doc_id, where) for doc_id in self._values(answer, "id")]
             texts = self._values(answer, "text")
         else:
             return super()._read(answer, query, k)
@@ -291,10 +291,10 @@ class Http(Wrapped):
                 f"{self.label}: {where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}."
             )
         pairs = zip(docs[:k], scores[:k], strict=True)
-        found = documents.with_scores(
+        scored = documents.with_scores(
             [(doc, documents.read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs]
         )
-        return documents.without_distances(found) if self._paths["score"][-1] in documents.DISTANCE_NAMES else found
+        return documents.without_distances(scored) if self._paths["score"][-1] in documents.DISTANCE_NAMES else scored
 
     def _keep(self, answer: Any, docs: Sequence[str], texts: Sequence[Any]) -> None:
         """Keep the texts of the documents: those at the path `text`, or in the records that have the ids."""

@@ -80,8 +80,8 @@ class Tantivy(Engine):
         index = self._client
         searcher = index.searcher()
         hits = searcher.search(index.parse_query(words, self._fields), k).hits
-        found = [(searcher.doc(address).to_dict(), score) for score, address in hits]
-        records = [({key: values[0] for key, values in each.items() if values}, score) for each, score in found]
+        scored = [(searcher.doc(address).to_dict(), score) for score, address in hits]
+        records = [({key: values[0] for key, values in fields.items() if values}, score) for fields, score in scored]
         return records if self._existing else [(int(record["id"]), score) for record, score in records]
 
 

@@ -49,15 +49,15 @@ class LangChain(LibraryRetriever):
 
 def _compresses(retriever: Any) -> bool:
     """Whether a retriever is LangChain's ContextualCompressionRetriever, and searches as that class does."""
-    own = next((kind for kind in type(retriever).__mro__ if "_get_relevant_documents" in vars(kind)), None)
-    return own is not None and own.__name__ == "ContextualCompressionRetriever"
+    owner = next((kind for kind in type(retriever).__mro__ if "_get_relevant_documents" in vars(kind)), None)
+    return owner is not None and owner.__name__ == "ContextualCompressionRetriever"
 
 
 def _compressor_call(step: Any) -> Callable[[list[Any], str], Any]:
     """The call of a compressor, or of a transformer of documents, which does not see the query."""
     if hasattr(step, "compress_documents"):
-        return lambda found, query: step.compress_documents(found, query)
-    return lambda found, query: step.transform_documents(found)
+        return lambda docs, query: step.compress_documents(docs, query)
+    return lambda docs, query: step.transform_documents(docs)
 
 
 def _takes_k(retriever: Any) -> bool:
@@ -159,8 +159,8 @@ class Haystack(LibraryRetriever):
                 )
             return self._filled(parameters)
         sockets = self._object.inputs()
-        inputs = {part: found for part, open_inputs in sockets.items() if (found := self._filled(open_inputs))}
-        if not any(set(_QUERY_INPUTS) & set(found) for found in inputs.values()):
+        inputs = {part: filled for part, open_inputs in sockets.items() if (filled := self._filled(open_inputs))}
+        if not any(set(_QUERY_INPUTS) & set(filled) for filled in inputs.values()):
             raise RetrieverError(
                 f"{self.label}: no component of the pipeline has an open input named query or text; "
                 f"set `inputs`. The open inputs are {keys_of(sockets)}."
@@ -183,12 +183,12 @@ class Haystack(LibraryRetriever):
                 raise RetrieverError(f"{self.label}: `output` does not fit the output of `run`: {missing}.") from None
         if "documents" in output:
             return output["documents"]
-        found = [part["documents"] for part in output.values() if isinstance(part, Mapping) and "documents" in part]
-        if not found:
+        lists = [part["documents"] for part in output.values() if isinstance(part, Mapping) and "documents" in part]
+        if not lists:
             raise RetrieverError(
                 f"{self.label}: the output of `run` has no documents; it has {keys_of(output)}. Set `output`."
             )
-        return found[-1]
+        return lists[-1]
 
 
 class PyTerrier(LibraryRetriever):
@@ -208,18 +208,18 @@ class PyTerrier(LibraryRetriever):
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         pandas = package("pandas", self.extra, self.label)
         numbers = [str(number) for number in range(len(queries))]
-        found = self._object.transform(pandas.DataFrame({"qid": numbers, "query": queries}))
-        missing = [column for column in ("qid", self.id) if column not in found.columns]
+        frame = self._object.transform(pandas.DataFrame({"qid": numbers, "query": queries}))
+        missing = [column for column in ("qid", self.id) if column not in frame.columns]
         if missing:
             raise RetrieverError(
                 f"{self.label}: its frame has no column {' and no '.join(map(repr, missing))}; "
-                f"it has {', '.join(map(str, found.columns))}."
+                f"it has {', '.join(map(str, frame.columns))}."
             )
         order = {"rank": True, "score": False}
-        by = next((column for column in order if column in found.columns), None)
+        by = next((column for column in order if column in frame.columns), None)
         if by is not None:
-            found = found.sort_values(by, ascending=order[by], kind="stable")
-        columns = [self.id, *(["score"] if "score" in found.columns else [])]
-        groups = {str(number): group for number, group in found.groupby("qid", sort=False)}
+            frame = frame.sort_values(by, ascending=order[by], kind="stable")
+        columns = [self.id, *(["score"] if "score" in frame.columns else [])]
+        groups = {str(number): group for number, group in frame.groupby("qid", sort=False)}
         lists = [[groups[number][name].tolist() if number in groups else [] for name in columns] for number in numbers]
-        return [list(zip(*each, strict=True)) if len(columns) > 1 else each[0] for each in lists]
+        return [list(zip(*values, strict=True)) if len(columns) > 1 else values[0] for values in lists]

@@ -111,7 +111,7 @@ class Milvus(VectorEngine):
         more: dict[str, Any] = {"output_fields": ["*"], "timeout": self.timeout} if self._existing else {}
         if self.column is not None:
             more["anns_field"] = self.column
-        found = self._client.search(
+        hits = self._client.search(
             self.collection or _OWN,
             data=[vector],
             limit=k,
@@ -119,4 +119,4 @@ class Milvus(VectorEngine):
             search_params={"params": {names[key]: value for key, value in self._parameters.items() if key in names}},
             **more,
         )[0]
-        return found if self._existing else [(hit["position"], hit["distance"]) for hit in found]
+        return hits if self._existing else [(hit["position"], hit["distance"]) for hit in hits]

@@ -239,9 +239,9 @@ class PgVector(_Postgres, VectorEngine):
         self._index(definition)
 
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
-        found = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
+        rows = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
         one = 0 if self._existing else 1
-        return engines.found_rows([(doc, one - distance, *text) for doc, distance, *text in found])
+        return engines.found_rows([(doc, one - distance, *text) for doc, distance, *text in rows])
 
     def _prepare_session(self) -> None:
         """Check that pgvector is installed, and set the parameters of the search.
@@ -300,7 +300,7 @@ def _place_for_server(program: Path) -> Path:
     for folder in folders:
         if folder.is_dir() and os.access(folder, os.W_OK) and len(os.fsencode(folder)) <= _LONGEST:
             changed = [*reversed(folder.parents), folder, *program.parents] if root else []
-            closed = [each for each in changed if each.is_dir() and each.stat().st_mode & 0o055 != 0o055]
+            closed = [path for path in changed if path.is_dir() and path.stat().st_mode & 0o055 != 0o055]
             if not closed:
                 return folder
     if closed:

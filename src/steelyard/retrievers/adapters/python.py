@@ -56,11 +56,11 @@ class Python(Called):
 
     def _set_up(self) -> None:
         loaded = load_target(self.target, "python", self.folder)
-        found = instantiated(loaded, self.label, self.arguments)
-        self._inner = found if isinstance(found, Retriever) else None
-        self._index = index_method(found, self.label)
+        target = instantiated(loaded, self.label, self.arguments)
+        self._inner = target if isinstance(target, Retriever) else None
+        self._index = index_method(target, self.label)
         per_call = None if isinstance(loaded, type) else expanded(self.arguments, self.label)
-        method = method_of(found, self.label)
+        method = method_of(target, self.label)
         self._call = Caller(method, self.label, self.batch, self.concurrency, per_call, self.timeout)
         self._ids = DocIds(self.id, self.label, self.text)
         self.score_path = self.score
@@ -156,9 +156,9 @@ class Caller:
             return self._function(*positional, **keywords)
 
         def call() -> Any:
-            found = self._function(*positional, **keywords)
-            lazy = self._limit.seconds is not None and inspect.isgenerator(found)
-            return list(islice(found, k)) if lazy and not self.batch else found
+            answer = self._function(*positional, **keywords)
+            lazy = self._limit.seconds is not None and inspect.isgenerator(answer)
+            return list(islice(answer, k)) if lazy and not self.batch else answer
 
         return self._limit.run(call, len(query) if isinstance(query, list) else 1)
 

@@ -100,7 +100,7 @@ class Qdrant(VectorEngine):
         self._client, self._bytes = client, vectors.nbytes
 
     def _search(self, query: str, vector: Vectors, k: int) -> Any:
-        found = self._client.query_points(
+        points = self._client.query_points(
             self.collection or _OWN,
             query=vector.tolist(),
             using=self.using,
@@ -109,4 +109,4 @@ class Qdrant(VectorEngine):
             limit=k,
             with_payload=self._existing,
         ).points
-        return found if self._existing else [(point.id, point.score) for point in found]
+        return points if self._existing else [(point.id, point.score) for point in points]

@@ -48,24 +48,24 @@ def stored_documents(store: str, settings: Mapping[str, Any], folder: Path) -> I
         chosen["search"] = "text"
     cls, read = _STORES[store]
     label = f"the corpus in {store}"
-    known = {"folder": str(folder)} if "folder" in cls.declared else {}
+    defaults = {"folder": str(folder)} if "folder" in cls.declared else {}
     try:
-        yield from read(cls(**{"target": settings[store], "name": label, **known, **chosen}), columns)
+        yield from read(cls(**{"target": settings[store], "name": label, **defaults, **chosen}), columns)
     except SteelyardError:
         raise
     except Exception as error:  # Each database has its own for a table that is not there, or a server that is down.
         raise InputError(f"{label} cannot be read ({error_text(error)}).") from None
 
 
-def _selected(columns: Mapping[str, Any], known: Sequence[str], label: str) -> list[str]:
+def _selected(columns: Mapping[str, Any], names: Sequence[str], label: str) -> list[str]:
     """The columns of a table to read: its ids, its texts, and its titles if they are named."""
-    text = text_column(known, columns["text"], label)
+    text = text_column(names, columns["text"], label)
     if text is None:
-        raise InputError(f"{label}: no column holds texts; set `text` to one of {', '.join(known)}.")
-    doc = find_column(known, DOCUMENT_IDS, columns["id"], "id", label)
+        raise InputError(f"{label}: no column holds texts; set `text` to one of {', '.join(names)}.")
+    doc = find_column(names, DOCUMENT_IDS, columns["id"], "id", label)
     if doc is None:
-        raise InputError(f"{label}: no column holds ids; set `id` to one of {', '.join(known)}.")
-    title = find_column(known, (), columns["title"], "title", label)
+        raise InputError(f"{label}: no column holds ids; set `id` to one of {', '.join(names)}.")
+    title = find_column(names, (), columns["title"], "title", label)
     return [doc, text, *([] if title is None else [title])]
 
 
@@ -109,8 +109,8 @@ def _chroma(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]
     collection = engine._client
     engine.index({})
     for first in range(0, collection.count(), _BATCH):
-        found = collection.get(limit=_BATCH, offset=first, include=["documents", "metadatas"])
-        for doc, text, metadata in zip(found["ids"], found["documents"], found["metadatas"], strict=True):
+        batch = collection.get(limit=_BATCH, offset=first, include=["documents", "metadatas"])
+        for doc, text, metadata in zip(batch["ids"], batch["documents"], batch["metadatas"], strict=True):
             record = {"id": doc, "metadata": metadata or {}, "text": text or ""}
             yield {**record["metadata"], "_id": engine._ids.of(record, "a document"), "text": record["text"]}
 

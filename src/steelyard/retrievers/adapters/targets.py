@@ -58,9 +58,9 @@ def load_target(target: Any, label: str, folder: str | Path | None = None) -> An
     value: Any = _module(module_name, label, Path(folder or "."))
     for name in attribute.split("."):
         if not hasattr(value, name):
-            known = [known for known in dir(value) if not known.startswith("_")]
+            members = [member for member in dir(value) if not member.startswith("_")]
             what = f"module {module_name!r}" if isinstance(value, ModuleType) else f"{attribute!r}"
-            raise RetrieverError(f"{label}: {what} has no {name!r}.{did_you_mean(name, known)}")
+            raise RetrieverError(f"{label}: {what} has no {name!r}.{did_you_mean(name, members)}")
         value = getattr(value, name)
     return value
 
@@ -108,10 +108,10 @@ def list_hint(error: BaseException, arguments: Any) -> str:
     if not isinstance(error, TypeError) or "list" not in error_text(error) or not lists:
         return ""
     key, values = lists[0]
-    each = ", ".join(f"{{{key}: {value}}}" for value in values)
+    variants = ", ".join(f"{{{key}: {value}}}" for value in values)
     return (
         f"Its argument {key} is a list, {values!r}, and is passed unchanged; "
-        f"to try one value after the other, write `arguments: [{each}]`."
+        f"to try one value after the other, write `arguments: [{variants}]`."
     )
 
 
@@ -140,8 +140,8 @@ def identity_of(target: Any, version: str | None, arguments: Mapping[str, Any] |
     if name is None:
         state = version or f"this process ({uuid4().hex[:8]})"
         return {"target": f"{type(target).__module__}.{label_of(target)}", "version": state, **given}
-    known = {"target": name, "code": code_hash(name.partition(":")[0])}
-    return known | ({"version": version} if version else {}) | given
+    identity = {"target": name, "code": code_hash(name.partition(":")[0])}
+    return identity | ({"version": version} if version else {}) | given
 
 
 def _module(name: str, label: str, folder: Path) -> ModuleType:
@@ -174,11 +174,11 @@ def _modules(name: str, folder: Path) -> list[str]:
     """The names of the modules in the same package as a missing one."""
     parent, dot, _ = name.rpartition(".")
     spec = find_spec(parent) if parent else None
-    folders = [Path(found) for found in (spec.submodule_search_locations or [])] if spec else [folder]
+    folders = [Path(location) for location in (spec.submodule_search_locations or [])] if spec else [folder]
     names = set() if parent else set(sys.modules)
-    names |= {path.stem for each in folders for path in each.glob("*.py")}
-    names |= {path.parent.name for each in folders for path in each.glob("*/*.py")}
-    return sorted(f"{parent}{dot}{found}" for found in names)
+    names |= {path.stem for directory in folders for path in directory.glob("*.py")}
+    names |= {path.parent.name for directory in folders for path in directory.glob("*/*.py")}
+    return sorted(f"{parent}{dot}{module}" for module in names)
 
 
 def _importable_name(target: Any) -> str | None:
