@@ -194,7 +194,7 @@ MOST_UNJUDGED = 0.1
 FIRST = 10  # The first documents of a measure without a cutoff.
 
 
-class Unjudged(NamedTuple):
+class TopUnjudged(NamedTuple):
     """The share of the first k documents of a run that people left unjudged, by a measure."""
 
     share: float
@@ -203,7 +203,7 @@ class Unjudged(NamedTuple):
     measure: str
 
 
-def most_unjudged(run: str, measures: Iterable[Measure], a: Alignment, queries: Collection[str]) -> Unjudged | None:
+def most_unjudged(run: str, measures: Iterable[Measure], a: Alignment, queries: Collection[str]) -> TopUnjudged | None:
     """The largest share of a run's first documents that these queries' human judgments lack; None if it is small."""
     kept = np.isin(np.array(a.queries, dtype=object), np.array(list(queries), dtype=object))
     answered = a.answered & (a.retrieved > 0) & kept
@@ -212,12 +212,12 @@ def most_unjudged(run: str, measures: Iterable[Measure], a: Alignment, queries: 
         if answered.any() and not is_fixed(measure):
             k = rank_cutoff(measure) or FIRST
             judged = values(Measure(definitions()["Judged"], cutoff=k), a)[answered].mean()
-            unjudged.append(Unjudged(1.0 - float(judged), k, run, str(measure)))
+            unjudged.append(TopUnjudged(1.0 - float(judged), k, run, str(measure)))
     most = max(unjudged, default=None)
     return most if most is not None and most.share > MOST_UNJUDGED + 1e-9 else None
 
 
-def unjudged_notes(found: Sequence[Unjudged]) -> list[Note]:
+def unjudged_notes(found: Sequence[TopUnjudged]) -> list[Note]:
     """A note on the largest share."""
     return [note("unjudged-by-people", **max(found)._asdict())] if found else []
 

@@ -16,7 +16,7 @@ import pytest
 import steelyard as sy
 from needs import needs_shared, shared_data
 from steelyard.cli import run as steelyard
-from steelyard.comparison.stages import Plan
+from steelyard.comparison.stages import StageOrder
 from steelyard.errors import InputError, MeasureError, PolicyError
 
 PIPELINES = 10_000
@@ -387,7 +387,7 @@ def test_wrong_arguments(changes, error, expected):
 
 
 def test_plan_of_a_graph():
-    plan = Plan.of(("lexical", "cut", "dense", "fuse", "rerank"), {"fuse": ["cut", "dense"]})
+    plan = StageOrder.of(("lexical", "cut", "dense", "fuse", "rerank"), {"fuse": ["cut", "dense"]})
     assert plan.steps == (
         ("lexical + dense", ("lexical", "dense")),
         ("cut", ("dense", "cut")),

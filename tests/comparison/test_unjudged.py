@@ -21,7 +21,7 @@ from steelyard.comparison.joined_lists import JoinedLists, RunLists, join_lists
 from steelyard.comparison.judged import Conventions, GradedLists, JudgedDocuments, Part, _verdict
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.comparison.unjudged import DRAWS, Estimate, GradeDraws, Noise, PairedLists, combined_test, pooled
+from steelyard.comparison.unjudged import DRAWS, DifferenceTest, GradeDraws, Noise, PairedLists, combined_test, pooled
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import ABSENT, Unjudged, graded, graded_draws, reads_zeros
@@ -133,7 +133,7 @@ def test_queries_without_a_value_are_left_out() -> None:
 
 
 def test_no_difference_at_all() -> None:
-    assert combined_test(np.zeros((5, 8))) == Estimate(0.0, 1.0, 0.0, 0.0)
+    assert combined_test(np.zeros((5, 8))) == DifferenceTest(0.0, 1.0, 0.0, 0.0)
 
 
 def test_drawn_grades_are_grades_of_the_qrels_and_repeat_with_the_seed() -> None:
@@ -268,13 +268,13 @@ def test_the_verdicts() -> None:
     (one, other), grades = simulated(20, (1.5, 1.0), seed=1)
     tested = compared(one, other, grades)
 
-    def verdict(plain: Estimate, imputed: Estimate | None, edges: tuple[str, ...] = ()) -> str:
+    def verdict(plain: DifferenceTest, imputed: DifferenceTest | None, edges: tuple[str, ...] = ()) -> str:
         by_test = ("better" if plain.difference > 0 else "worse") if plain.p < 0.05 else "not significant"
         pair = replace(tested, difference=plain.difference, p=plain.p, p_adjusted=plain.p, verdict=by_test)
         known = Conventions() if imputed is None else Conventions(imputed=imputed.difference, imputed_p=imputed.p)
         return _verdict(pair, known, ComparisonPlan(), SimpleNamespace(edges=edges))  # type: ignore[arg-type]
 
-    up, down, unclear = Estimate(0.2, 0.01), Estimate(-0.2, 0.01), Estimate(0.1, 0.2)
+    up, down, unclear = DifferenceTest(0.2, 0.01), DifferenceTest(-0.2, 0.01), DifferenceTest(0.1, 0.2)
     assert verdict(up, None) == "better"
     assert verdict(down, None) == "worse"
     assert verdict(up, up) == "better"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.benchmark.chunkings import Chunking
-from steelyard.benchmark.retrieval import Row
+from steelyard.benchmark.retrieval import CostRow
 from steelyard.comparison.compare import compare
 from steelyard.comparison.result import Comparison
 from steelyard.lazy import polars as pl
@@ -54,7 +54,7 @@ class Approximation:
 
 
 def approximations(
-    rows: Sequence[Row],
+    rows: Sequence[CostRow],
     runs: Mapping[str, Run],
     comparison: Comparison,
     chunkings: Sequence[Chunking],
@@ -167,10 +167,10 @@ def _series(settings: Mapping[str, Any]) -> str:
     return name if given is None else f"{name}, filter {given}"
 
 
-def _by_exact_row(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
+def _by_exact_row(rows: Sequence[CostRow]) -> list[tuple[CostRow, list[CostRow]]]:
     """The dense rows, each with the rows of engines that search the same vectors with the same filter."""
     exact = {_vectors_key(row.settings, row): row for row in rows if row.settings.get("retriever") == "dense"}
-    groups: dict[str, tuple[Row, list[Row]]] = {}
+    groups: dict[str, tuple[CostRow, list[CostRow]]] = {}
     for row in rows:
         of = row.settings.get("of")
         if not isinstance(of, Mapping) or row.broken:
@@ -181,12 +181,12 @@ def _by_exact_row(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
     return list(groups.values())
 
 
-def _vectors_key(settings: Mapping[str, Any], row: Row) -> str:
+def _vectors_key(settings: Mapping[str, Any], row: CostRow) -> str:
     kept = {key: value for key, value in settings.items() if value is not None}
     return repr((sorted(kept.items(), key=lambda pair: pair[0]), row.chunker))
 
 
-def _passing_qrels(chunking: Chunking, row: Row) -> Qrels | None:
+def _passing_qrels(chunking: Chunking, row: CostRow) -> Qrels | None:
     """The judgments of the documents that pass the filter of a row; None if none is left."""
     ids = list(chunking.corpus)
     kept = passing(chunking.corpus, ids, row.settings.get("filter"), row.run)

@@ -18,7 +18,7 @@ from steelyard.benchmark.chunkings import Chunking, chunking_qrels, merged_qrels
 from steelyard.benchmark.retrieval import Job
 from steelyard.chunking import token_counts
 from steelyard.comparison.compare import EvaluatedRuns, compare_evaluated, evaluate_runs, slice_values
-from steelyard.comparison.data import Source
+from steelyard.comparison.data import ComparedRuns
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, ScoreTable
 from steelyard.comparison.stages import Stages, check_splits, stages
@@ -109,7 +109,7 @@ def _on_chunkings(
         coverage={name: covered for part in parts for name, covered in part.coverage.items()},
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         dialect=parts[0].dialect,
-        source=Source(merged_qrels(list(qrels.values())), runs, alignments, chunked=True),
+        source=ComparedRuns(merged_qrels(list(qrels.values())), runs, alignments, chunked=True),
     )
 
 

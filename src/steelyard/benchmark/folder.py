@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -357,7 +358,7 @@ def _changed_means(record: Mapping[str, Any], comparison: Comparison) -> list[No
         before = recorded.get((row.run, row.k), {})
         for key, mean in row.means.items():
             old = before.get(key)
-            if mean == mean and (old is None or abs(float(old) - mean) > 1e-9 * max(1.0, abs(mean))):
+            if not isnan(mean) and (old is None or abs(float(old) - mean) > 1e-9 * max(1.0, abs(mean))):
                 changed.append(f"{key} of {row.run}")
     details = {"count": len(changed), "version": record["steelyard"], "examples": changed[:4]}
     return [note("result-means-differ", **details)] if changed else []

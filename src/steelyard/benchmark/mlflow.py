@@ -17,7 +17,7 @@ from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.folder import ACROSS_FILE
 from steelyard.benchmark.history import fingerprints_of, git_state
 from steelyard.benchmark.result import BenchResult
-from steelyard.benchmark.retrieval import COSTS, TIMES, Row
+from steelyard.benchmark.retrieval import COSTS, TIMES, CostRow
 from steelyard.comparison.scores import label
 from steelyard.errors import InputError, PackageError
 from steelyard.masking import masked, masked_settings
@@ -113,7 +113,7 @@ def _log_dataset(
     return run
 
 
-def _metrics(result: BenchResult, row: Row) -> dict[str, float]:
+def _metrics(result: BenchResult, row: CostRow) -> dict[str, float]:
     """The means of a retriever with the ends of their intervals, its costs, and how many queries failed."""
     metrics: dict[str, float] = {"failed_queries": float(len(row.errors))}
     for name in (*TIMES, *COSTS):

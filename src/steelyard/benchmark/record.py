@@ -18,11 +18,11 @@ def _file_name(name: str) -> str:
     return name
 
 
-class _Part(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
 
-class _Settings(_Part):
+class _Settings(_Section):
     measures: list[str]
     depth: int
     dialect: str | None = None
@@ -37,13 +37,13 @@ class _Settings(_Part):
     allow_failed: int = 0
 
 
-class _Dataset(_Part):
+class _Dataset(_Section):
     name: str
     fingerprint: str
     documents: int
 
 
-class _Run(_Part):
+class _Run(_Section):
     run: str
     file: Annotated[str, AfterValidator(_file_name)]
     fingerprint: str
@@ -65,18 +65,18 @@ class _Run(_Part):
     stages: dict[str, list[str]] = {}
 
 
-class _Place(_Part):
+class _Place(_Section):
     run: str
     k: int | None = None
 
 
-class _Comparison(_Part):
+class _Comparison(_Section):
     leaderboard: list[_Place]
     weights: dict[str, float] | None = None
     not_measured: dict[str, str] = {}
 
 
-class _Approximation(_Part):
+class _Approximation(_Section):
     run: str
     exact: str
     k: int
@@ -90,13 +90,13 @@ class _Approximation(_Part):
     exact_seconds: float | None
 
 
-class _Effect(_Part):
+class _Effect(_Section):
     measure: str
     runs: dict[str, dict[str, float | None]]
     largest: float
 
 
-class _Finding(_Part):
+class _Finding(_Section):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     code: str
@@ -107,14 +107,14 @@ class _Finding(_Part):
     effect: _Effect | None
 
 
-class _Check(_Part):
+class _Check(_Section):
     dataset: str
     findings: list[_Finding]
     ceilings: dict[str, float]
     smallest_difference: dict[str, float]
 
 
-class _Record(_Part):
+class _Record(_Section):
     steelyard: str = Field(pattern=r"^\d{1,4}(\.\d{1,4}){0,2}")
     settings: _Settings
     dataset: _Dataset

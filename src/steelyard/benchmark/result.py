@@ -18,7 +18,7 @@ from steelyard.benchmark.comparison import STAGES_FILE, StageRow, stages_schema
 from steelyard.benchmark.config import Bench
 from steelyard.benchmark.documents import COLUMNS, ReturnedTexts, write_rows
 from steelyard.benchmark.folder import DOCUMENTS, ResultFolder, read_frame, remove_files, run_files
-from steelyard.benchmark.retrieval import SHOWN_IDS, Row
+from steelyard.benchmark.retrieval import SHOWN_IDS, CostRow
 from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import ScoreTable
@@ -64,7 +64,7 @@ class BenchResult:
     bench: Bench
     dataset: Dataset
     runs: dict[str, Run]
-    rows: tuple[Row, ...]
+    rows: tuple[CostRow, ...]
     evaluated: Comparison | None
     folder: Path
     problems: tuple[Note, ...] = ()
@@ -136,7 +136,7 @@ class BenchResult:
                 notes.append(note("unknown-documents", run=row.run, **details, corpus=corpus, id_hint=row.id_hint))
         return notes
 
-    def _short(self, row: Row) -> Note | None:
+    def _short(self, row: CostRow) -> Note | None:
         """The note on lists that are all shorter than asked: by half, or than a measure reads."""
         asked = min(self.bench.depth, row.chunks or len(self.dataset.corpus) or self.bench.depth)
         if row.longest is None or row.longest >= asked or row.settings.get("filter") is not None:
@@ -322,7 +322,7 @@ class BenchResult:
             yield from texts.rows(sorted(doc for doc in returned if doc not in corpus))
 
 
-def _cost_line(row: Row) -> str:
+def _cost_line(row: CostRow) -> str:
     """The cost of a retriever on one line."""
     costs = [(getattr(row, name), factor, text) for _, name, factor, text in COSTS]
     return f"{row.run}: " + ", ".join(text.format(value * factor) for value, factor, text in costs if value is not None)

@@ -245,13 +245,13 @@ def _resident_bytes() -> int | None:
 
 TIMES = ("mean_seconds", "p50_seconds", "p95_seconds", "p99_seconds")
 COSTS = (THROUGHPUT, "index_seconds", "index_bytes", "peak_bytes")
-"""What a Row has of the time per query, and of the other costs."""
+"""What a CostRow has of the time per query, and of the other costs."""
 
 SHOWN_IDS = 2  # Example ids of the run and of the corpus in a note.
 
 
 @dataclass(frozen=True)
-class Row:
+class CostRow:
     """The cost of one retriever, and its errors.
 
     errors: the error by query. unknown_documents, unknown_examples: retrieved documents that are not in the corpus.
@@ -297,7 +297,7 @@ class Row:
         return bool(self.errors) and not self.queries
 
     @classmethod
-    def of(cls, spec: Spec, found: Answers, unknown: Sequence[str], cached: bool, **others: Any) -> Row:
+    def of(cls, spec: Spec, found: Answers, unknown: Sequence[str], cached: bool, **others: Any) -> CostRow:
         """The row of a retriever's answers; `unknown` are retrieved documents that are not in the corpus."""
         seconds = np.array(list(found.seconds.values()))
         times = [float(seconds.mean()), *np.percentile(seconds, [50, 95, 99]).tolist()] if len(seconds) else [None] * 4

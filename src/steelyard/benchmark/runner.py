@@ -21,7 +21,7 @@ from steelyard.benchmark.folder import ACROSS_PAGE, judge_command, leftover_file
 from steelyard.benchmark.history import append_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.result import BenchResult
-from steelyard.benchmark.retrieval import Job, Progress, Row, index_all, measure_throughput, retrieve_all
+from steelyard.benchmark.retrieval import CostRow, Job, Progress, index_all, measure_throughput, retrieve_all
 from steelyard.benchmark.specs import Spec, without_corpus
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset, validate_dataset
@@ -190,7 +190,7 @@ def _bench(
 
 
 def _input_notes(
-    config: Bench, runs: Mapping[str, Run], rows: Sequence[Row], dataset: Dataset, texts: ReturnedTexts
+    config: Bench, runs: Mapping[str, Run], rows: Sequence[CostRow], dataset: Dataset, texts: ReturnedTexts
 ) -> list[Note]:
     """The notes on the questions, on the judgments, and on the texts that came back and their ids."""
     codes = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
@@ -319,12 +319,12 @@ def _collect(
     config: Bench,
     cached: set[str],
     returned: ReturnedTexts,
-) -> tuple[dict[str, Run], list[Row]]:
+) -> tuple[dict[str, Run], list[CostRow]]:
     """The run and the row of every retriever on every chunking, in the order of bench.yaml."""
     by_label = {job.spec.label: job for job in jobs}
     reads_texts = dialect(config.dialect).reads_texts(config.measures)
     runs: dict[str, Run] = {}
-    rows: list[Row] = []
+    rows: list[CostRow] = []
     for chunking in chunkings:
         texts = dict(chunking.corpus) if reads_texts else None
         corpus_ids = set(chunking.corpus)
@@ -354,12 +354,12 @@ def _collect(
             chunked = {"chunker": chunking.label, "chunks": chunks, "chunk_tokens": chunking.mean_tokens}
             file = None if job is None else job.store.path.name
             runs[spec.label] = run
-            rows.append(Row.of(spec, answers, unknown, spec.label in cached, answers=file, **chunked))
+            rows.append(CostRow.of(spec, answers, unknown, spec.label in cached, answers=file, **chunked))
     return runs, rows
 
 
 def _compare(
-    config: Bench, dataset: Dataset, chunkings: Sequence[Chunking], runs: Mapping[str, Run], rows: Sequence[Row]
+    config: Bench, dataset: Dataset, chunkings: Sequence[Chunking], runs: Mapping[str, Run], rows: Sequence[CostRow]
 ) -> tuple[Comparison, tuple[Note, ...]]:
     """The comparison of the runs, and the notes on the chunkings; an error if every retriever failed."""
     if all(row.broken for row in rows):

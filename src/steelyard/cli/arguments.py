@@ -24,7 +24,7 @@ from steelyard.wording import counted
 class Parser(argparse.ArgumentParser):
     """A parser that raises a UsageError, with what `--set` may set."""
 
-    settings: dict[str, tuple[Declared, Option]]
+    settings: dict[str, tuple[VerbParameter, Option]]
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith((".", "?")) else "."
@@ -45,7 +45,7 @@ def verb_parser(
         allow_abbrev=False,
         add_help=False,
     )
-    named: list[tuple[Declared, Option]] = []
+    named: list[tuple[VerbParameter, Option]] = []
     for param in _declared(function):
         if isinstance(param.about, Option):
             named.append((param, param.about))
@@ -83,7 +83,7 @@ def verb_parser(
     return parser
 
 
-class Declared(NamedTuple):
+class VerbParameter(NamedTuple):
     """A parameter of a verb's function."""
 
     name: str
@@ -93,17 +93,17 @@ class Declared(NamedTuple):
 
 
 _SET_OPTION = Option("A setting, as in seed=1; --help-all lists them. Repeat for more.", "NAME=VALUE", names=("--set",))
-_SET = Declared("settings", list[str] | None, _SET_OPTION, None)
+_SET = VerbParameter("settings", list[str] | None, _SET_OPTION, None)
 
 
-def _declared(function: Callable[..., Any]) -> Iterator[Declared]:
+def _declared(function: Callable[..., Any]) -> Iterator[VerbParameter]:
     """The parameters of a verb; `**options` stands for those that evaluate and compare share."""
     hints = typing.get_type_hints(function, include_extras=True)
     for parameter in signature(function).parameters.values():
         shared = parameter.kind is Parameter.VAR_KEYWORD
         for name, hint in SHARED.items() if shared else [(parameter.name, hints[parameter.name])]:
             kind, about = typing.get_args(hint)
-            yield Declared(name, kind, about, None if shared else parameter.default)
+            yield VerbParameter(name, kind, about, None if shared else parameter.default)
 
 
 def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence[str]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ _TRUTHS = {"": True, "yes": True, "true": True, "no": False, "false": False}
 """A setting that is true or false; its name alone is yes."""
 
 
-def _shown_setting(param: Declared, about: Option) -> argparse.Action:
+def _shown_setting(param: VerbParameter, about: Option) -> argparse.Action:
     """A setting in the help, as `name=VALUE`."""
     _, one = _unwrapped(param.kind)
     value = "yes|no" if one is bool else about.metavar or "|".join(_choices(one))
@@ -244,7 +244,7 @@ _GROUPED = {name for names in _GROUPS.values() for name in names}
 LONGEST_GROUP = 9  # Options that are not grouped.
 
 
-def _add_option(parser: Parser, group: Any, param: Declared, about: Option, hidden: bool) -> None:
+def _add_option(parser: Parser, group: Any, param: VerbParameter, about: Option, hidden: bool) -> None:
     """Add an option; `hidden`: the help does not show it."""
     many, one = _unwrapped(param.kind)
     required = param.default is Parameter.empty

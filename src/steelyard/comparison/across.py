@@ -107,7 +107,7 @@ def dataset_values(
     board = comparison.leaderboard_rows
     rows = {row.run: row for row in board if row.k == table.k}
     means = {run: rows[run].means[column.key] for run in table.runs if run in rows}
-    means = {run: mean for run, mean in means.items() if mean == mean}
+    means = {run: mean for run, mean in means.items() if not math.isnan(mean)}
     values = table.compared(column.key)[[table.runs.index(run) for run in means]]
     kept = values[:, ~np.isnan(values).any(axis=0)]
     pairs = comparison.claims.every(column.key, table.k)

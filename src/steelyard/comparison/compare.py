@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
 from steelyard.checks import whole_number
-from steelyard.comparison.data import Source
+from steelyard.comparison.data import ComparedRuns
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import (
@@ -189,7 +189,7 @@ class EvaluatedRuns:
     coverage: dict[str, Coverage]
     notes: tuple[Note, ...]
     dialect: str
-    source: Source
+    source: ComparedRuns
     rules: Mapping[str, tuple[ScoreTable, ...]] = field(default_factory=dict)
 
 
@@ -292,7 +292,7 @@ def evaluate_runs(
         coverage=coverage,
         notes=(note("measures-with-own-cutoff", measures=own_cutoff),) if own_cutoff else (),
         dialect=dialect.name,
-        source=Source(judged, dict(zip(names, sources, strict=True)), dict(zip(names, lists, strict=True))),
+        source=ComparedRuns(judged, dict(zip(names, sources, strict=True)), dict(zip(names, lists, strict=True))),
     )
 
 

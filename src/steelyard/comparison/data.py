@@ -38,7 +38,7 @@ QUICK_TESTS = ("t", "wilcoxon", "sign", "tukey")  # Tests without random draws.
 
 
 @dataclass(frozen=True)
-class Source:
+class ComparedRuns:
     """The inputs of a comparison, kept to show single queries and documents.
 
     `alignments` are the runs joined with the qrels. Where runs have different chunkings, `chunked` is set, each run
@@ -163,7 +163,7 @@ class ComparisonData:
     input_notes: tuple[Note, ...]
     notes: tuple[Note, ...]
     dialect: str
-    source: Source | None
+    source: ComparedRuns | None
     failed: Mapping[str, str] = field(default_factory=dict)
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     predicted_by: str = ""
@@ -318,7 +318,7 @@ class ComparisonData:
 
 
 def judged_documents(
-    source: Source | None, coverage: Mapping[str, Coverage], plan: ComparisonPlan
+    source: ComparedRuns | None, coverage: Mapping[str, Coverage], plan: ComparisonPlan
 ) -> JudgedDocuments | None:
     """What unjudged documents can change; None where lists or qrels are unknown, or each run has its own qrels."""
     if source is None or source.chunked or not coverage:

@@ -29,7 +29,7 @@ from steelyard.comparison.testing import ComparisonPlan
 from steelyard.comparison.unjudged import (
     DRAWS,
     RANK_TESTS,
-    Estimate,
+    DifferenceTest,
     GradeDraws,
     Noise,
     combined_rank_test,
@@ -300,7 +300,7 @@ class JudgedDocuments:
             p = max(result.p for result in paired_tests(np.array(ends), test))
         return replace(conventions, bound_low=low, bound_high=high, bound_p=p)
 
-    def _condensed(self, parts: Sequence[Part], run: str, baseline: str, kept: Bools) -> Estimate:
+    def _condensed(self, parts: Sequence[Part], run: str, baseline: str, kept: Bools) -> DifferenceTest:
         """The difference with condensed lists."""
 
         def measured(measure: Measure, run: str) -> Floats:
@@ -319,7 +319,7 @@ class JudgedDocuments:
 
     def _imputed(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, drawn: GradedLists, depth: int, kept: Bools
-    ) -> Estimate | None:
+    ) -> DifferenceTest | None:
         """The difference with estimated grades; None where the qrels were not pooled."""
         if not drawn.pooled(depth, self.options.rel if self.options.rel is not None else 1.0):
             return None
@@ -374,7 +374,7 @@ def _column(parts: Sequence[Part]) -> Column:
     return Column("", measure=parts[0].measure if len(parts) == 1 else None)
 
 
-def _tested(parts: Sequence[Part], sides: Sequence[Floats], chosen: str) -> Estimate:
+def _tested(parts: Sequence[Part], sides: Sequence[Floats], chosen: str) -> DifferenceTest:
     """The difference of two runs, from their values, draws x queries; p of the chosen test if it is one of ranks."""
     column, (run, baseline) = _column(parts), sides
     gaps = column.tested(run) - column.tested(baseline)

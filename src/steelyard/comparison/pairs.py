@@ -294,7 +294,7 @@ def verdict_of_test(column: Column, difference: float, gap: Floats, p: float, pl
     The test and the difference of the means may have different signs: ranks and signs are not means, and a
     percentile is not a mean. Then the runs are different, and neither is called better.
     """
-    if p != p:
+    if isnan(p):
         return "not tested"
     if not gap.any():
         return "equal"
@@ -314,7 +314,7 @@ def untested_notes(tested: Sequence[Pair]) -> list[Note]:
     """A note for every reason that pairs could not be tested; measures without any test come before single pairs."""
     reasons: dict[str, list[Pair]] = {}
     for pair in tested:
-        if pair.p != pair.p:
+        if isnan(pair.p):
             reasons.setdefault(pair.reason, []).append(pair)
     measures = list(dict.fromkeys(pair.label for pair in tested))
     notes = []

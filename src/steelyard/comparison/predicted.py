@@ -25,7 +25,7 @@ from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, PolicyError
 from steelyard.notes import Note, note
-from steelyard.predicted import Unjudged, human_judged, most_unjudged, sample_notes, unjudged_notes, value_bounds
+from steelyard.predicted import TopUnjudged, human_judged, most_unjudged, sample_notes, unjudged_notes, value_bounds
 from steelyard.qrels import Qrels
 from steelyard.statistics import adjust, relative_change, stars
 from steelyard.statistics.corrections import interval_level
@@ -179,7 +179,7 @@ class Predictions:
                         relative=relative_change(means[i], means[j]),
                         p=difference.p,
                         p_adjusted=p,
-                        stars="" if p != p or undecided else stars(p),
+                        stars="" if np.isnan(p) or undecided else stars(p),
                         low=difference.low,
                         high=difference.high,
                         smallest=float("nan"),
@@ -201,7 +201,7 @@ class Predictions:
             board.append(replace(row, means=means, intervals={key: (one.low, one.high) for key, one in by_key.items()}))
         return board
 
-    def _unjudged(self, judged: JudgedDocuments | None, parts: Sequence[Part]) -> dict[str, Unjudged]:
+    def _unjudged(self, judged: JudgedDocuments | None, parts: Sequence[Part]) -> dict[str, TopUnjudged]:
         """The runs of whose first documents people left too many unjudged, by a measure."""
         if judged is None:
             return {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from steelyard.comparison.columns import board_rows
-from steelyard.comparison.data import Claims, ComparisonData, Source, judged_documents
+from steelyard.comparison.data import Claims, ComparedRuns, ComparisonData, judged_documents
 from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
 from steelyard.comparison.overlap import Rules, overlap_notes
@@ -64,7 +64,7 @@ class Comparison(Documented, ComparisonData):
         coverage: dict[str, Coverage],
         notes: tuple[Note, ...],
         dialect: str,
-        source: Source | None,
+        source: ComparedRuns | None,
         unmeasured: Mapping[str, str] | None = None,
         predictions: Predictions | None = None,
         rules: Rules | None = None,
@@ -257,7 +257,7 @@ STRICTER = 2.0  # The lowest relevant grade of TREC's Deep Learning tracks, in w
 
 
 def _scale_notes(
-    source: Source | None, table: ScoreTable, pairs: Sequence[Pair], plan: ComparisonPlan, options: Options | None
+    source: ComparedRuns | None, table: ScoreTable, pairs: Sequence[Pair], plan: ComparisonPlan, options: Options | None
 ) -> list[Note]:
     """A note on the pairs of the first measure whose verdict would be another one with rel=2, unless rel is known."""
     column = table.columns[0]

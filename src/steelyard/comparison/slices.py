@@ -57,7 +57,7 @@ class Slice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-        plain = {run: {key: m if m == m else None for key, m in row.items()} for run, row in self.means.items()}
+        plain = {run: {key: None if np.isnan(m) else m for key, m in row.items()} for run, row in self.means.items()}
         return {**asdict(self), "means": plain}
 
 

@@ -304,7 +304,7 @@ def stages(
             raise InputError(f"{BUDGET!r} is the stage of {key}; give your stage another name.")
         parsed = replace(parsed, given=tuple(parameter for parameter in parsed.given if parameter[0] != "budget"))
         names, reads = (*names, BUDGET), {**reads, BUDGET: names[-1:]}
-    plan = Plan.of(names, reads)
+    plan = StageOrder.of(names, reads)
     calls = {str(name): list(map(Run.of, call_runs)) for name, run in stages.items() if (call_runs := calls_of(run))}
     runs: dict[str, Any] = {}
     for name, run in stages.items():
@@ -464,7 +464,7 @@ def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) ->
 
 
 @dataclass(frozen=True)
-class Plan:
+class StageOrder:
     """The order of a pipeline: what each stage reads, and the stages whose lists are in use after each step."""
 
     names: tuple[str, ...]
@@ -472,7 +472,7 @@ class Plan:
     steps: tuple[tuple[str, tuple[str, ...]], ...]
 
     @classmethod
-    def of(cls, names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> Plan:
+    def of(cls, names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> StageOrder:
         """The plan of stages in their order; `inputs` as in `stages`."""
         reads = stage_inputs(names, inputs)
         live = tuple(name for name in names if not reads[name])
@@ -570,7 +570,7 @@ def _of_targets(
     judged: Qrels,
     measure: Measure,
     options: Options,
-    plan: Plan,
+    plan: StageOrder,
     states: Sequence[Alignment],
     lists: Mapping[str, Alignment],
 ) -> dict[str, Any]:

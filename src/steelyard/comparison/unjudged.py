@@ -77,7 +77,7 @@ class PairedLists:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class DifferenceTest:
     """A mean difference (first run - second run), the p-value of its test, and its 95% interval, by the same test.
 
     `drawn`: the lowest and highest mean difference of single draws, where grades were drawn.
@@ -242,7 +242,7 @@ def _sums(query: Ints, numbers: Floats, queries: int) -> Floats:
     return np.bincount(query, numbers, queries).astype(np.float64, copy=False)
 
 
-def combined_test(differences: Floats) -> Estimate:
+def combined_test(differences: Floats) -> DifferenceTest:
     """The t test of a mean by Rubin's rules; `differences` is draws x queries. NaN in a draw skips the query.
 
     With no variance between the draws it is the paired t test.
@@ -250,13 +250,13 @@ def combined_test(differences: Floats) -> Estimate:
     kept = differences[:, ~np.isnan(differences).any(axis=0)]
     draws, queries = kept.shape
     if queries < 2:
-        return Estimate(float(kept.mean()) if kept.size else float("nan"), float("nan"))
+        return DifferenceTest(float(kept.mean()) if kept.size else float("nan"), float("nan"))
     means = kept.mean(axis=1)
     within = float((kept.var(axis=1, ddof=1) / queries).mean())
     between = (1 + 1 / draws) * float(means.var(ddof=1)) if draws > 1 else 0.0
     difference, total = float(means.mean()), within + between
     if total <= 1e-30:
-        return Estimate(difference, 1.0 if abs(difference) < 1e-15 else 0.0, difference, difference)
+        return DifferenceTest(difference, 1.0 if abs(difference) < 1e-15 else 0.0, difference, difference)
     share = between / total
     freedom = queries - 1.0
     if share > 1e-12:
@@ -264,7 +264,7 @@ def combined_test(differences: Floats) -> Estimate:
         freedom = 1 / (share**2 / (draws - 1) + 1 / observed)
     reach = float(special.stdtrit(freedom, 0.975) * np.sqrt(total))
     p = float(2 * special.stdtr(freedom, -abs(difference) / np.sqrt(total)))
-    return Estimate(difference, p, difference - reach, difference + reach)
+    return DifferenceTest(difference, p, difference - reach, difference + reach)
 
 
 RANK_TESTS = ("wilcoxon", "sign")  # Tests that are not of the mean difference.

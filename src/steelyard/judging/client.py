@@ -308,7 +308,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RequestPlan:
     """What asking takes: questions, those answered already, requests to send, estimated tokens."""
 
     questions: int
@@ -352,10 +352,11 @@ class Client:
         self.requests = self.tokens = 0
         self._lock = threading.Lock()
 
-    def plan(self, questions: Sequence[Question]) -> Plan:
+    def plan(self, questions: Sequence[Question]) -> RequestPlan:
         """What is left to ask."""
         left = [question for question in questions if self.known(question) is None]
-        return Plan(len(questions), len(questions) - len(left), len(left), sum(question.tokens for question in left))
+        tokens = sum(question.tokens for question in left)
+        return RequestPlan(len(questions), len(questions) - len(left), len(left), tokens)
 
     def notes(self) -> tuple[Note, ...]:
         """Answers in the cache that are damaged."""

@@ -14,7 +14,7 @@ from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.dataset_files import read_corpus, read_queries
 from steelyard.judging import draft_checks as checks
-from steelyard.judging.client import Answer, Client, Endpoint, Plan, Question
+from steelyard.judging.client import Answer, Client, Endpoint, Question, RequestPlan
 from steelyard.judging.drafts import Draft, Drafts
 from steelyard.judging.passages import MOST_DOCUMENTS, Lists, Passage, Sampler, favours, others, search
 from steelyard.judging.prompts import PAIR, Prompt, digest, filled, instructions, read_prompt, stated_objects
@@ -144,7 +144,7 @@ class Drafting:
         endpoint = self.client.endpoint
         return Question(id, doc_id, 1, name, text, system, endpoint.model, endpoint.url, read)
 
-    def plan(self) -> Plan:
+    def plan(self) -> RequestPlan:
         """What is left to ask for the drafts; `second_requests` follow."""
         return self.client.plan(self.questions())
 

@@ -10,7 +10,7 @@ from typing import Any
 from steelyard.checks import text_value, whole_number
 from steelyard.datasets import Dataset
 from steelyard.errors import PolicyError
-from steelyard.judging.client import Answer, AnswerCache, ChatError, Client, Endpoint, Plan, Question
+from steelyard.judging.client import Answer, AnswerCache, ChatError, Client, Endpoint, Question, RequestPlan
 from steelyard.judging.pool import Pool, check_texts
 from steelyard.judging.prompts import Prompt, speaks_to_judges
 from steelyard.judgments import ASKED, Judgments, asked
@@ -162,4 +162,4 @@ def open_judgments(path: str | Path | None) -> Judgments:
     return judgments
 
 
-__all__ = ["AnswerCache", "ChatError", "Endpoint", "ModelJudge", "Plan", "Prompt", "judge", "open_judgments"]
+__all__ = ["AnswerCache", "ChatError", "Endpoint", "ModelJudge", "Prompt", "RequestPlan", "judge", "open_judgments"]

@@ -96,14 +96,14 @@ def these_datasets(
     columns = [np.vstack([gap, matrix]) for gap, matrix in zip(gaps, matrices, strict=True)]
     draws = min(draws, max(_FEWEST_DRAWS, _CELLS // (len(columns) * len(columns[0]))))
     parts = [_resampled(column, draws, seed + place) for place, column in enumerate(columns)]
-    total = _Part.total(parts)
+    total = _Resampled.total(parts)
     observed, drawn = total.statistics()
     count = len(pairs)
     ends = total.intervals(drawn, level)
     lows = np.min([matrix.min(axis=1) for matrix in matrices], axis=0)
     highs = np.max([matrix.max(axis=1) for matrix in matrices], axis=0)
     without = [
-        _step_down(*_Part.total(parts[:place] + parts[place + 1 :]).statistics(count))
+        _step_down(*_Resampled.total(parts[:place] + parts[place + 1 :]).statistics(count))
         for place in range(len(parts) if len(parts) > 1 else 0)
     ]
     run_ends = zip(ends[count:], lows.tolist(), highs.tolist(), strict=True)
@@ -113,7 +113,7 @@ def these_datasets(
     return MacroTests(pairs, differences, p, tuple(ends[:count]), run_intervals, method, without=tuple(without))
 
 
-class _Part(NamedTuple):
+class _Resampled(NamedTuple):
     """Means and variances of the mean, observed and resampled (draws x columns, centred), of a dataset or a sum."""
 
     mean: Array
@@ -122,11 +122,11 @@ class _Part(NamedTuple):
     drawn_variance: Array
 
     @staticmethod
-    def total(parts: Sequence[_Part]) -> _Part:
+    def total(parts: Sequence[_Resampled]) -> _Resampled:
         """The mean over datasets: every dataset weighs the same."""
         n = len(parts)
         means, variances, drawn_means, drawn_variances = (np.asarray(sum(field)) for field in zip(*parts, strict=True))
-        return _Part(means / n, variances / n**2, drawn_means / n, drawn_variances / n**2)
+        return _Resampled(means / n, variances / n**2, drawn_means / n, drawn_variances / n**2)
 
     def statistics(self, count: int | None = None) -> tuple[Array, Array]:
         """|t| of the first columns, and |t*| of every draw; 0 for a column without any difference."""
@@ -146,7 +146,7 @@ def _ratio(size: Array, variance: Array) -> Array:
     return np.divide(size, root, out=np.where(size > tiny, np.inf, 0.0), where=root > tiny)
 
 
-def _resampled(values: Array, draws: int, seed: int) -> _Part:
+def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
     """The resampled means and variances of rows of values over the queries of one dataset."""
     n = values.shape[1]
     mean = values.mean(axis=1)
@@ -157,7 +157,7 @@ def _resampled(values: Array, draws: int, seed: int) -> _Part:
     rows = len(values)
     drawn = np.ldexp(sums[:, :rows], -shift) / n
     spread = np.ldexp(sums[:, rows:], -square_shift) - n * drawn**2
-    return _Part(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(spread, 0.0) / (n - 1) / n)
+    return _Resampled(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(spread, 0.0) / (n - 1) / n)
 
 
 def _step_down(observed: Array, drawn: Array) -> tuple[float, ...]:

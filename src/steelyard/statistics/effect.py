@@ -86,7 +86,7 @@ def shown_p(p: float) -> str:
     >>> [shown_p(p) for p in (0.5, 0.0123, 0.0496, 0.00004)]
     ['0.500', '0.012', '0.0496', '<0.001']
     """
-    if p != p:
+    if math.isnan(p):
         return "no test"
     if p < 0.001:
         return "<0.001"
