@@ -193,7 +193,7 @@ def test_a_different_ranking_on_many_queries_is_reported_as_not_tested():
     kinds = {f"q{i}": "common" if i < 65 else "rare" for i in range(100)}
     runs = {"left": left, "right": right, "again": left}
     (note,) = sy.compare(qrels, runs, ["RR"], by="kind", queries=kinds).notes[:1]
-    assert "rare (right above left by 0.5000 on 35 queries, 35 won and 0 lost; 2 pairs are reversed of 3)" in str(note)
+    assert "rare (right above left by 0.5000 on 35 queries, 35 won and 0 lost; 2 of 3 pairs reversed)" in str(note)
     assert str(note).endswith(" (not tested)")
 
 

@@ -165,7 +165,7 @@ class JudgedDocuments:
 
     @cached_property
     def edges(self) -> dict[str, Edge]:
-        """The runs that the qrels look to be made from, with the depth.
+        """The runs whose first documents were probably the ones that were judged, with the depth.
 
         Where every other run is judged to that depth too, the qrels favour none of them, whoever made them. Of several
         depths the smallest explains the qrels: a similar run has the same documents further down.

@@ -52,7 +52,7 @@ def _ranking_differs_in_slices(
 ) -> str:
     parts = []
     for value, above, below, difference, queries, wins, losses, reversed_pairs in slices:
-        of = "" if pairs < 2 else f"; {counted(reversed_pairs, 'pair is', 'pairs are')} reversed of {pairs:,}"
+        of = "" if pairs < 2 else f"; {reversed_pairs:,} of {pairs:,} pairs reversed"
         parts.append(
             f"{value} ({above} above {below} by {abs(difference):.4f} on {counted(queries, 'query', 'queries')}, "
             f"{wins:,} won and {losses:,} lost{of})"

@@ -142,8 +142,8 @@ class Predictions:
     ) -> list[Pair]:
         """The pairs with prediction-powered differences, intervals, p-values and verdicts.
 
-        A significant difference is undecided if it is so by human judgments alone, or if it favours a run that the
-        qrels look to be made from; any difference is if people left too many of a run's first documents unjudged.
+        A significant difference is undecided if it is so by human judgments alone, or if it favours a run whose
+        documents were probably the ones judged; any difference is, if too many of a run's first documents are unjudged.
         """
         final = list(pairs)
         suspected: Collection[str] = () if judged is None else judged.edges

@@ -105,8 +105,8 @@ class Column:
 class ScoreTable:
     """Values by run, measure and query; NaN where a measure does not apply. `k` is the cutoff of its rows, if any.
 
-    `sessions` names, for each run whose times are known to be measured by turns with others, when this was: times of
-    different sessions are not tested against each other, because the load of the machine differs.
+    `sessions` says when the times of a run were measured, if they were measured together with those of other runs.
+    Times of different sessions are not tested against each other, because the load of the machine differs.
     """
 
     runs: tuple[str, ...]

@@ -100,7 +100,7 @@ def validate_file(
 
 
 def _questions(source: Source) -> Validation | None:
-    """A file that is neither a run nor qrels as a list of questions; None if it is none either."""
+    """The validation of a list of questions; None if the file is not one."""
     try:
         queries, notes = read_queries(source.path)
     except InputError:
