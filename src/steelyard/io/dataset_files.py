@@ -63,7 +63,7 @@ def dataset_of_parts(parts: Mapping[str, Any], folder: Path, judged: bool = True
 def read_judged(named: Any, folder: Path, queries: Queries) -> Qrels:
     """The qrels that a file holds, or a judgments file, or a table with columns named, or anything else for `Qrels`.
 
-    >>> read_judged({"q1": ["d1"]}, Path(), Queries.of(["What is a steelyard?"]))
+    >>> read_judged({"q1": ["d1"]}, Path(), Queries.of({"q1": "What is a steelyard?"}))
     Qrels: 1 query, 1 judgment, 1 relevant
     """
     columns = {}
