@@ -27,7 +27,7 @@ SANITIZED = [
 ]
 
 
-PROGRAMS = {"kernel": ("pieces.cpp", "scan.cpp", "qrels.cpp"), "sparse": ()}
+PROGRAMS = {"kernel": ("pieces.cpp", "scan.cpp"), "sparse": ()}
 """The programs that try inputs on the kernel, and the sources of the kernel that they need."""
 
 

@@ -132,7 +132,7 @@ std::string columns_of(const Source& source, size_t step, size_t block, Outcome&
         const auto& columns = static_cast<const Columns&>(*part);
         for (size_t i = 0; i < columns.scores.size(); ++i) {
             for (const TextView& view : {columns.queries[i], columns.docs[i]}) {
-                const Id id = columns.text(view);
+                const Id id{view.size <= sizeof view.start + sizeof view.rest ? view.start : columns.texts.data() + view.place.offset, view.size};
                 rows.append(id.text, id.size).append(1, ' ');
             }
             rows.append(reinterpret_cast<const char*>(&columns.scores[i]), sizeof(double)).append(1, '\n');

@@ -116,19 +116,21 @@ void search(const std::vector<Tokens>& documents, Tokenizer& tokenizer, unsigned
         for (const std::string& token : documents[n])
             if (asked.back().size() < 6) asked.back().push_back(tokenizer.terms().number(token));
     }
-    std::vector<Query<uint16_t>> queries;
+    std::vector<Query> queries;
     for (const auto& terms : asked) {
-        std::vector<Term<uint16_t>> given;
+        std::vector<Term> given;
         for (const uint32_t term : terms) {
             const auto begin = static_cast<size_t>(found.starts[term]), end = static_cast<size_t>(found.starts[term + 1]);
             double most = 0;
             for (size_t i = begin; i < end; ++i) most = std::max(most, weight(term, found.short_codes[i]));
-            given.push_back({found.docs.get() + begin, found.docs.get() + end, found.short_codes.get() + begin, idf_of(term), base_of(term), most});
+            given.push_back({found.docs.get() + begin, found.docs.get() + end, idf_of(term), base_of(term), most});
         }
         queries.emplace_back(std::move(given), std::min(k, static_cast<size_t>(size)));
     }
     const Factors all{factors.data(), size_t{1} << 16, Weight::kFactors == LongWeight::kFactors};
-    Search<uint16_t>(size, k, matching, all).run(queries);
+    const std::vector<uint32_t> wide(found.short_codes.get(), found.short_codes.get() + found.size());
+    const Codes codes = more & 2 ? Codes{wide.data(), true} : Codes{found.short_codes.get(), false};
+    Search(found.docs.get(), codes, size, k, matching, all).run(queries);
     if (options & 4) return;
     for (size_t q = 0; q < asked.size(); ++q) {
         std::vector<Scored> expected;

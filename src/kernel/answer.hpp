@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "keyed.hpp"
 #include "rank.hpp"
 
 namespace steelyard {
@@ -74,33 +75,21 @@ class Filled {
     char* to_;
 };
 
-template <class Row, class Get>
-nb::object column(const std::vector<Row>& rows, Get get) {
-    using Cell = decltype(get(rows[0]));
+template <class Row, class Cell>
+nb::object column(const std::vector<Row>& rows, Cell Row::*member) {
     Filled cells(rows.size() * sizeof(Cell));
-    for (const Row& row : rows) {
-        const Cell cell = get(row);
-        cells.add(&cell, sizeof(Cell));
-    }
+    for (const Row& row : rows) cells.add(&(row.*member), sizeof(Cell));
     return cells.bytes();
 }
 
 // The ten arrays of Hits, in their order. The blocks of the queries are sorted by the number of the query.
 inline nb::tuple arrays_of(const std::vector<Tally>& tallies, Places& places) {
-    const auto by_query = [](const auto& a, const auto& b) { return a.query < b.query; };
-    if (!std::is_sorted(places.hits.begin(), places.hits.end(), by_query))
-        std::stable_sort(places.hits.begin(), places.hits.end(), by_query);
-    std::stable_sort(places.repeats.begin(), places.repeats.end(), by_query);
-    return nb::make_tuple(column(tallies, [](const Tally& t) { return t.retrieved; }),
-                          column(tallies, [](const Tally& t) { return t.answered; }),
-                          column(tallies, [](const Tally& t) { return t.top_score; }),
-                          column(places.hits, [](const Hit& h) { return h.query; }),
-                          column(places.hits, [](const Hit& h) { return h.doc; }),
-                          column(places.hits, [](const Hit& h) { return h.rank; }),
-                          column(places.hits, [](const Hit& h) { return h.tie_first; }),
-                          column(places.hits, [](const Hit& h) { return h.tie_size; }),
-                          column(places.repeats, [](const RepeatPlace& r) { return r.query; }),
-                          column(places.repeats, [](const RepeatPlace& r) { return r.rank; }));
+    sort_by_query(places.hits);
+    sort_by_query(places.repeats);
+    return nb::make_tuple(column(tallies, &Tally::retrieved), column(tallies, &Tally::answered), column(tallies, &Tally::top_score),
+                          column(places.hits, &Hit::query), column(places.hits, &Hit::doc), column(places.hits, &Hit::rank),
+                          column(places.hits, &Hit::tie_first), column(places.hits, &Hit::tie_size),
+                          column(places.repeats, &RepeatPlace::query), column(places.repeats, &RepeatPlace::rank));
 }
 
 }  // namespace steelyard

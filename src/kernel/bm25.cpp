@@ -69,12 +69,11 @@ class Indexer {
     // Nothing can be added afterwards.
     nb::tuple finish() {
         const Terms& terms = tokenizer_.terms();
-        nb::object vocabulary = nb::steal(PyList_New(static_cast<Py_ssize_t>(terms.size())));
-        if (!vocabulary.is_valid()) throw nb::python_error();
+        nb::list vocabulary;
         for (size_t i = 0; i < terms.size(); ++i) {
-            PyObject* text = PyUnicode_DecodeUTF8(terms[i].data(), static_cast<Py_ssize_t>(terms[i].size()), "surrogatepass");
-            if (!text) throw nb::python_error();
-            PyList_SET_ITEM(vocabulary.ptr(), static_cast<Py_ssize_t>(i), text);
+            const nb::object text = nb::steal(PyUnicode_DecodeUTF8(terms[i].data(), static_cast<Py_ssize_t>(terms[i].size()), "surrogatepass"));
+            if (!text.is_valid()) throw nb::python_error();
+            vocabulary.append(text);
         }
         Postings found;
         {
@@ -132,17 +131,24 @@ class Indexer {
 
 // The queries of a search: terms by number.
 struct Asked {
-    Column<int64_t> starts, terms;
+    const Column<int64_t>&starts, &terms;
     size_t size() const { return starts.size() - (starts.size() > 0); }
 };
 
-template <class Code>
+using CodeColumn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Codes codes_of(const CodeColumn& codes) {
+    const bool is_wide = codes.dtype() == nb::dtype<uint32_t>();
+    if (!is_wide && codes.dtype() != nb::dtype<uint16_t>()) throw nb::type_error("codes must be of type uint16 or uint32");
+    return {codes.data(), is_wide};
+}
+
 struct Index {
-    Column<int64_t> starts;
-    Column<int32_t> docs;
-    Column<Code> codes;
+    const Column<int64_t>& starts;
+    const Column<int32_t>& docs;
+    Codes codes;
     Factors factors;
-    Column<double> idf, bases, most;
+    const Column<double>&idf, &bases, &most;
     int32_t documents;
 };
 
@@ -153,27 +159,26 @@ struct Results {
     std::vector<double> scores;
 };
 
-template <class Code>
-Results searched(const Index<Code>& index, const Asked& asked, size_t from, size_t to, size_t k, bool matching) {
+Results searched(const Index& index, const Asked& asked, size_t from, size_t to, size_t k, bool matching) {
     // So many queries are searched together that their results fit into the second-level cache.
     const size_t together = std::max<size_t>(1, std::min<size_t>(256, (size_t{1} << 15) / std::max<size_t>(1, k)));
     Results found;
-    Search<Code> search(index.documents, k, matching, index.factors);
-    std::vector<Query<Code>> queries;
+    Search search(index.docs.data(), index.codes, index.documents, k, matching, index.factors);
+    std::vector<Query> queries;
     for (size_t done = from; done < to; done += together) {
         queries.clear();
         for (size_t at = done; at < std::min(to, done + together); ++at) {
-            std::vector<Term<Code>> terms;
+            std::vector<Term> terms;
             for (int64_t i = asked.starts.data()[at]; i < asked.starts.data()[at + 1]; ++i) {
                 const int64_t term = asked.terms.data()[i];
                 const int64_t begin = index.starts.data()[term], end = index.starts.data()[term + 1];
-                terms.push_back({index.docs.data() + begin, index.docs.data() + end, index.codes.data() + begin, index.idf.data()[term],
-                                 index.bases.data()[term], index.most.data()[term]});
+                terms.push_back({index.docs.data() + begin, index.docs.data() + end, index.idf.data()[term], index.bases.data()[term],
+                                 index.most.data()[term]});
             }
             queries.emplace_back(std::move(terms), std::min(k, static_cast<size_t>(index.documents)));
         }
         search.run(queries);
-        for (Query<Code>& query : queries) {
+        for (Query& query : queries) {
             found.sizes.push_back(static_cast<int64_t>(query.best.found().size()));
             for (const Scored& one : query.best.found()) {
                 found.docs.push_back(one.doc);
@@ -184,8 +189,7 @@ Results searched(const Index<Code>& index, const Asked& asked, size_t from, size
     return found;
 }
 
-template <class Code>
-nb::tuple search_all(const Index<Code>& index, const Asked& asked, size_t k, bool matching, size_t threads) {
+nb::tuple search_all(const Index& index, const Asked& asked, size_t k, bool matching, size_t threads) {
     // A thread is started for so many postings.
     constexpr int64_t kWorthAThread = 1 << 18;
     int64_t postings = 0;
@@ -228,15 +232,15 @@ nb::tuple search_all(const Index<Code>& index, const Asked& asked, size_t k, boo
 
 // Per query, how many documents were found; then the numbers of all of them, and their scores. factors: one per code, or
 // four if `long_weights`. most: per term, at least the largest of its weights.
-template <class Code>
-nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<Code> codes, Column<double> factors, bool long_weights,
+nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, CodeColumn codes, Column<double> factors, bool long_weights,
                       Column<double> idf, Column<double> bases, Column<double> most, int32_t documents, Column<int64_t> query_starts,
                       Column<int64_t> query_terms, size_t k, bool matching, size_t threads) {
     const Asked asked{query_starts, query_terms};
+    const Codes known = codes_of(codes);
     const size_t vocabulary = idf.size(), each = long_weights ? LongWeight::kFactors : ShortWeight::kFactors;
     checked_starts(query_starts, asked.size(), query_terms.size());
     if (starts.size() != vocabulary + 1 || bases.size() != vocabulary || most.size() != vocabulary || docs.size() != codes.size() ||
-        factors.size() % each != 0 || (sizeof(Code) == 2 && factors.size() < each << 16) || documents < 0 || documents > std::numeric_limits<int32_t>::max() / 2)
+        factors.size() % each != 0 || (!known.is_wide && factors.size() < each << 16) || documents < 0 || documents > std::numeric_limits<int32_t>::max() / 2)
         throw nb::value_error("postings must fit together");
     for (size_t i = 0; i < query_terms.size(); ++i) {
         const int64_t term = query_terms.data()[i];
@@ -248,7 +252,7 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<Code>
             throw nb::value_error("postings must fit together");
     }
     const Factors by_code{factors.data(), factors.size() / each, long_weights};
-    return search_all(Index<Code>{starts, docs, codes, by_code, idf, bases, most, documents}, asked, k, matching, threads);
+    return search_all(Index{starts, docs, known, by_code, idf, bases, most, documents}, asked, k, matching, threads);
 }
 
 // Pauses the garbage collector: it would look for cycles among pairs again and again while they are made.
@@ -312,26 +316,19 @@ nb::list bm25_packed_lists(nb::bytes ids, Column<int64_t> ends, Column<int64_t> 
 }
 
 // Per term, the largest of the values of its codes; 0 without postings.
-template <class Code>
-nb::object bm25_largest(Column<int64_t> starts, Column<Code> codes, Column<double> values) {
+nb::object bm25_largest(Column<int64_t> starts, CodeColumn codes, Column<double> values) {
+    const Codes known = codes_of(codes);
     const size_t terms = starts.size() - (starts.size() > 0);
     checked_starts(starts, terms, codes.size());
     std::vector<double> most(terms, 0.0);
     nb::gil_scoped_release release;
     for (size_t term = 0; term < terms; ++term)
         for (int64_t i = starts.data()[term]; i < starts.data()[term + 1]; ++i) {
-            const size_t code = codes.data()[i];
+            const size_t code = known[i];
             if (code < values.size()) most[term] = std::max(most[term], values.data()[code]);
         }
     nb::gil_scoped_acquire acquire;
     return array_of(most);
-}
-
-template <class Code>
-void register_codes(nb::module_& m) {
-    const auto exact = nb::arg().noconvert();
-    m.def("bm25_search", &bm25_search<Code>, exact, exact, exact, exact, nb::arg(), exact, exact, exact, nb::arg(), exact, exact, nb::arg(), nb::arg(), nb::arg());
-    m.def("bm25_largest", &bm25_largest<Code>, exact, exact, exact);
 }
 
 }  // namespace
@@ -343,11 +340,11 @@ void register_bm25(nb::module_& m) {
         .def("add_texts", &Indexer::add_texts)
         .def("add_tokens", &Indexer::add_tokens)
         .def("finish", &Indexer::finish);
-    m.def("bm25_lists", &bm25_lists, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
-    m.def("bm25_packed_lists", &bm25_packed_lists, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg().noconvert());
-    register_codes<uint16_t>(m);
-    register_codes<uint32_t>(m);
+    const auto exact = nb::arg().noconvert();
+    m.def("bm25_lists", &bm25_lists, nb::arg(), exact, exact, exact);
+    m.def("bm25_packed_lists", &bm25_packed_lists, nb::arg(), exact, exact, exact, exact);
+    m.def("bm25_search", &bm25_search, exact, exact, exact, exact, nb::arg(), exact, exact, exact, nb::arg(), exact, exact, nb::arg(), nb::arg(), nb::arg());
+    m.def("bm25_largest", &bm25_largest, exact, exact, exact);
 }
 
 }  // namespace steelyard

@@ -30,10 +30,6 @@ class Columns : public Part, public RunLines<Columns> {
     Outcome lines(const char* begin, const char* end) override { return read_lines(begin, end); }
     void finish() override {}
 
-    Id text(const TextView& view) const {
-        return {view.size <= kInside ? view.start : texts.data() + view.place.offset, view.size};
-    }
-
    private:
     friend RunLines<Columns>;
     static constexpr uint32_t kInside = 12;

@@ -11,20 +11,10 @@ namespace steelyard {
 
 namespace {
 
-template <class Cell>
-nb::bytes as_bytes(const std::vector<Cell>& cells) {
-    return nb::bytes(reinterpret_cast<const char*>(cells.data()), cells.size() * sizeof(Cell));
-}
-
 nb::list texts_of(const std::vector<Id>& ids) {
-    nb::object texts = nb::steal(PyList_New(static_cast<Py_ssize_t>(ids.size())));
-    if (!texts.is_valid()) throw nb::python_error();
-    for (size_t i = 0; i < ids.size(); ++i) {
-        PyObject* text = PyUnicode_FromStringAndSize(ids[i].text, static_cast<Py_ssize_t>(ids[i].size));
-        if (!text) throw nb::python_error();
-        PyList_SET_ITEM(texts.ptr(), static_cast<Py_ssize_t>(i), text);
-    }
-    return nb::borrow<nb::list>(texts);
+    nb::list texts;
+    for (const Id& id : ids) texts.append(nb::str(id.text, id.size));
+    return texts;
 }
 
 // (query ids, starts, document ids, grades), or None if the file is not a clean one.
@@ -33,7 +23,7 @@ nb::object qrels_of(nb::handle buffer) {
     JudgedTexts judged;
     std::vector<double> grades;
     if (!read_qrels(view.begin(), view.end(), judged, grades)) return nb::none();
-    return nb::make_tuple(texts_of(judged.queries), as_bytes(judged.starts), texts_of(judged.docs), as_bytes(grades));
+    return nb::make_tuple(texts_of(judged.queries), bytes_of(judged.starts), texts_of(judged.docs), bytes_of(grades));
 }
 
 // Reads the first `size` bytes of an open file.
@@ -56,6 +46,7 @@ class Stream {
         : shared_(judged.texts(), ordering_of(ties, collapse, single)), scan_(shared_) {
         result_.outcome = Outcome::clean;
     }
+    Stream(const Stream&) = delete;
 
     // Reads the whole lines of a piece (all of it if it is the last) and returns how many bytes that was. The caller
     // puts the rest before the next piece. Nothing more is read once the run proved unusual or interleaved.

@@ -23,7 +23,7 @@ class FrameScan {
    public:
     FrameScan(Shared& shared, bool ordered) : shared_(shared), ordered_(ordered) {}
 
-    Outcome rows(const TextColumn& queries, const TextColumn& docs, const double* scores) {
+    STEELYARD_HOT Outcome rows(const TextColumn& queries, const TextColumn& docs, const double* scores) {
         TextColumn::Cursor query(queries), doc(docs);
         Id current{nullptr, 0};
         for (size_t row = 0; row < queries.size(); ++row) {
@@ -100,6 +100,27 @@ nb::object scan_frame(nb::handle queries, nb::handle docs, Column<double> scores
     return answer(shared, result);
 }
 
+// A run of a fusion: (column of queries, of documents, scores, whether it is ordered).
+struct PooledRun {
+    explicit PooledRun(nb::handle run) : queries(part(run, 0)), docs(part(run, 1)) {
+        if (!nb::try_cast(run[2], scores, false) || !nb::try_cast(run[3], ordered, false)) throw nb::type_error(kForm);
+        if (queries.usable() && docs.usable() && (queries.size() != docs.size() || docs.size() != scores.size()))
+            throw nb::value_error("columns must have the same number of rows");
+    }
+    size_t size() const { return docs.size(); }
+
+    const TextColumn queries, docs;
+    Column<double> scores;
+    bool ordered = false;
+
+   private:
+    static constexpr const char* kForm = "a run is a column of queries, one of documents, scores, and whether it is ordered";
+    static nb::object part(nb::handle run, Py_ssize_t i) {
+        if (!PyTuple_Check(run.ptr()) || PyTuple_GET_SIZE(run.ptr()) != 4) throw nb::type_error(kForm);
+        return run[i];
+    }
+};
+
 // The candidates of a fusion, query by query: see steelyard.fusion.candidates.Pool.
 class Pooling {
    public:
@@ -128,14 +149,13 @@ class Pooling {
 
     // Fills the first columns of `rank` and `value`, which have one row of `width` per run, and `rows`, a row of each
     // candidate among those of all runs.
-    void fill(const std::vector<const TextColumn*>& docs, const std::vector<const double*>& scores,
-              const std::vector<bool>& ordered, size_t width, int64_t* rank, double* value, int64_t* rows) {
-        const size_t runs = docs.size();
+    void fill(const std::vector<std::unique_ptr<PooledRun>>& pooled, size_t width, int64_t* rank, double* value, int64_t* rows) {
+        const size_t runs = pooled.size();
         std::vector<TextColumn::Cursor> cursors;
         std::vector<int64_t> before{0};
-        for (const TextColumn* column : docs) {
-            cursors.emplace_back(*column);
-            before.push_back(before.back() + static_cast<int64_t>(column->size()));
+        for (const auto& run : pooled) {
+            cursors.emplace_back(run->docs);
+            before.push_back(before.back() + static_cast<int64_t>(run->size()));
         }
         repeats.assign(runs, 0);
         increases.assign(runs, false);
@@ -145,7 +165,7 @@ class Pooling {
             collect(query, cursors, before, rows + done);
             sort_by_id(rows + done);
             for (size_t run = 0; run < runs; ++run)
-                place(run, query, scores[run], ordered[run], rank + run * width + done, value + run * width + done);
+                place(run, query, pooled[run]->scores.data(), pooled[run]->ordered, rank + run * width + done, value + run * width + done);
             done += found_.size();
         }
         size = done;
@@ -155,7 +175,7 @@ class Pooling {
     std::vector<size_t> run_queries;  // the number of queries of each run
     std::vector<int64_t> starts;
     std::vector<int64_t> repeats;     // of each run
-    std::vector<bool> increases;      // whether a score of an ordered run is higher than the one before
+    std::vector<char> increases;      // whether a score of an ordered run is higher than the one before
     size_t size = 0;
 
    private:
@@ -293,47 +313,28 @@ class Pooling {
 // columns are not plain text or the rows of a query are not together.
 nb::object pool_frames(nb::list runs, Output<int64_t, nb::ndim<2>> rank, Output<double, nb::ndim<2>> value,
                        Output<int64_t, nb::ndim<1>> rows) {
-    std::vector<std::unique_ptr<TextColumn>> queries, docs;
-    std::vector<Column<double>> held;
-    std::vector<const TextColumn*> columns;
-    std::vector<const double*> scores;
-    std::vector<bool> ordered;
+    std::vector<std::unique_ptr<PooledRun>> pooled;
     size_t total = 0;
-    for (const nb::handle each : runs) {
-        Column<double> own;
-        bool in_order = false;
-        if (!PyTuple_Check(each.ptr()) || PyTuple_GET_SIZE(each.ptr()) != 4 || !nb::try_cast(each[2], own, false) ||
-            !nb::try_cast(each[3], in_order, false))
-            throw nb::type_error("a run is a column of queries, one of documents, scores, and whether it is ordered");
-        queries.push_back(std::make_unique<TextColumn>(each[0]));
-        docs.push_back(std::make_unique<TextColumn>(each[1]));
-        held.push_back(own);
-        ordered.push_back(in_order);
-        if (!queries.back()->usable() || !docs.back()->usable()) return nb::none();
-        if (queries.back()->size() != docs.back()->size() || docs.back()->size() != held.back().size())
-            throw nb::value_error("columns must have the same number of rows");
-        total += docs.back()->size();
-        columns.push_back(docs.back().get());
-        scores.push_back(held.back().data());
+    for (const nb::handle run : runs) {
+        pooled.push_back(std::make_unique<PooledRun>(run));
+        if (!pooled.back()->queries.usable() || !pooled.back()->docs.usable()) return nb::none();
+        total += pooled.back()->size();
     }
-    if (rank.shape(0) != columns.size() || value.shape(0) != columns.size() || rank.shape(1) != total ||
-        value.shape(1) != total || rows.shape(0) != total || total >= kMostRows)
+    if (rank.shape(0) != pooled.size() || value.shape(0) != pooled.size() || rank.shape(1) != total || value.shape(1) != total ||
+        rows.shape(0) != total || total >= kMostRows)
         throw nb::value_error("expected arrays with one place per row of every run");
     Pooling pooling;
     bool together = true;
     {
         nb::gil_scoped_release released;
-        for (const auto& column : queries) together = together && pooling.add_run(*column);
-        if (together) pooling.fill(columns, scores, ordered, total, rank.data(), value.data(), rows.data());
+        for (const auto& run : pooled) together = together && pooling.add_run(run->queries);
+        if (together) pooling.fill(pooled, total, rank.data(), value.data(), rows.data());
     }
     if (!together) return nb::none();
     nb::list ids, increases;
     for (const Id& id : pooling.query_ids) ids.append(nb::str(id.text, id.size));
-    for (const bool each : pooling.increases) increases.append(each);
-    const auto same = [](const auto& cell) { return cell; };
-    return nb::make_tuple(ids, column(pooling.starts, same), pooling.size,
-                          column(pooling.run_queries, [](size_t count) { return static_cast<int64_t>(count); }),
-                          column(pooling.repeats, same), increases);
+    for (const char each : pooling.increases) increases.append(each != 0);
+    return nb::make_tuple(ids, bytes_of(pooling.starts), pooling.size, bytes_of(pooling.run_queries), bytes_of(pooling.repeats), increases);
 }
 
 // The candidates by query, in descending order of score, equal ones in their order; those with a score of NaN are left
@@ -364,8 +365,7 @@ size_t best_first(Column<int64_t> starts, Column<double> scores, Output<int64_t,
 }  // namespace
 
 void register_frames(nb::module_& m) {
-    m.def("scan_frame", &scan_frame, nb::arg(), nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-          nb::arg());
+    m.def("scan_frame", &scan_frame, nb::arg(), nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
     m.def("pool_frames", &pool_frames, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
     m.def("best_first", &best_first, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
 }

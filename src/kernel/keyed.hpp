@@ -11,7 +11,7 @@ namespace steelyard {
 
 struct Keyed {
     uint64_t key;
-    uint32_t number;
+    uint64_t number;
 };
 
 // A key that ascends as numbers descend; equal numbers have equal keys, zeros of both signs too. The number is not NaN.
@@ -22,7 +22,7 @@ inline uint64_t descending_key(double number) {
     return bits >> 63 ? bits : ~bits & ~(uint64_t{1} << 63);
 }
 
-// In ascending order of key; equal keys stay in their order.
+// Sorts in ascending order of key; equal keys stay in their order.
 class KeyedSort {
    public:
     void operator()(std::vector<Keyed>& items) {
@@ -49,11 +49,24 @@ class KeyedSort {
     std::vector<Keyed> spare_;
 
     void by_byte(const std::vector<Keyed>& items, unsigned shift) {
-        uint32_t place[257] = {};
+        size_t place[257] = {};
         for (const Keyed& item : items) ++place[(item.key >> shift & 0xff) + 1];
         for (size_t byte = 1; byte < 256; ++byte) place[byte] += place[byte - 1];
         for (const Keyed& item : items) spare_[place[item.key >> shift & 0xff]++] = item;
     }
 };
+
+// Sorts rows by their query, if they are not; the rows of a query stay in their order.
+template <class Row>
+void sort_by_query(std::vector<Row>& rows) {
+    if (std::is_sorted(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.query < b.query; })) return;
+    std::vector<Keyed> keys;
+    for (const Row& row : rows) keys.push_back({static_cast<uint64_t>(row.query), keys.size()});
+    KeyedSort()(keys);
+    std::vector<Row> sorted;
+    sorted.reserve(rows.size());
+    for (const Keyed& key : keys) sorted.push_back(rows[key.number]);
+    rows.swap(sorted);
+}
 
 }  // namespace steelyard

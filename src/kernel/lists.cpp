@@ -87,13 +87,13 @@ nb::object pack_rows(nb::handle queries, nb::handle docs, Column<double> scores,
 
 // Brings the rows of each query together, in their order, and the texts of their ids too: rows of many queries are read from
 // one end to the other, and never at random. `texts` holds the ids afterwards.
-void sort_by_query(std::vector<ListRow>& rows, std::vector<char>& texts) {
+void gather_queries(std::vector<ListRow>& rows, std::vector<char>& texts) {
     const auto by_query = [](const ListRow& a, const ListRow& b) { return a.query < b.query; };
     if (std::is_sorted(rows.begin(), rows.end(), by_query)) return;
     const auto [least, most] = std::minmax_element(rows.begin(), rows.end(), by_query);
     const uint32_t first = least->query;
     const size_t span = most->query - first + size_t{1};
-    if (span > rows.size()) return std::stable_sort(rows.begin(), rows.end(), by_query);
+    if (span > rows.size()) return sort_by_query(rows);
     struct Place {
         size_t row = 0, text = 0;
     };
@@ -128,7 +128,7 @@ nb::tuple ranked(std::vector<ListRow>& rows, const JudgedTexts& judged, const Or
     {
         nb::gil_scoped_release released;
         std::vector<char> texts;
-        sort_by_query(rows, texts);
+        gather_queries(rows, texts);
         OpenQuery<Id> open;
         for (size_t i = 0; i < rows.size();) {
             const uint32_t query = rows[i].query;
@@ -141,7 +141,7 @@ nb::tuple ranked(std::vector<ListRow>& rows, const JudgedTexts& judged, const Or
             open.close(ordering, tallies.back(), places);
         }
     }
-    return nb::make_tuple(column(numbers, [](int64_t number) { return number; }), arrays_of(tallies, places));
+    return nb::make_tuple(bytes_of(numbers), arrays_of(tallies, places));
 }
 
 // Of rows of a frame: (the other queries, numbers, arrays); None if a column has nulls.

@@ -106,8 +106,7 @@ class QueryIndex {
 // table of them, which is made when the first run has the query.
 class JudgedStrings {
    public:
-    JudgedStrings(nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids)
-        : index(query_ids) {
+    JudgedStrings(nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids) : index(query_ids) {
         docs_ = strings_of(doc_ids, [this](PyObject* id) {
             ids_.push_back({id});
             hashes_.push_back(ids_.back().hash());
@@ -115,6 +114,7 @@ class JudgedStrings {
         starts_ = checked_starts(starts, index.size(), ids_.size());
         tables_.resize(index.size());
     }
+    JudgedStrings(const JudgedStrings&) = delete;
 
     QueryIndex index;
 
@@ -226,7 +226,7 @@ class MappingScan {
     }
 
     // The keys of a dict cannot repeat, so that only judged documents are looked up.
-    bool scores(PyObject* docs, int64_t query) {
+    STEELYARD_HOT bool scores(PyObject* docs, int64_t query) {
         any_scores_ = true;
         read_entries(docs, entries_);
         const size_t rows = entries_.size();
@@ -257,7 +257,7 @@ class MappingScan {
         return true;
     }
 
-    void find_judged(const JudgedStrings::Slot* slots, size_t mask, size_t query, size_t rows) {
+    STEELYARD_HOT void find_judged(const JudgedStrings::Slot* slots, size_t mask, size_t query, size_t rows) {
         const size_t begin = judged_.begin(query);
         const StringId* const ids = judged_.ids() + begin;
         candidates_.resize(rows);
@@ -282,7 +282,7 @@ class MappingScan {
     }
 
     // Ids or (id, score) pairs in the order of the list: descending numbers as scores keep it.
-    bool ranked(PyObject* docs, int64_t query) {
+    STEELYARD_HOT bool ranked(PyObject* docs, int64_t query) {
         any_ranked_ = true;
         if (query >= 0) {
             const auto i = static_cast<size_t>(query);

@@ -68,7 +68,7 @@ class OpenQuery {
     void add_found(uint32_t row, int64_t doc) { found_.push_back({row, doc}); }
 
     // Counts and ranks the rows. Returns the best-ranked repeated id, or null.
-    const Id* close(const Ordering& ordering, Tally& tally, Places& places) {
+    STEELYARD_HOT const Id* close(const Ordering& ordering, Tally& tally, Places& places) {
         tally.answered = true;
         tally.retrieved = rows_;
         const auto scores_end = scores_.begin() + rows_;
@@ -76,8 +76,10 @@ class OpenQuery {
         if (rows_ > 0) tally.top_score = in_order ? scores_[0] : *std::max_element(scores_.begin(), scores_end);
         if (ordering.single)
             for (uint32_t row = 0; row < rows_; ++row) scores_[row] = static_cast<double>(static_cast<float>(scores_[row]));
-        const auto compare = [this](uint32_t a, uint32_t b) { return ids_[a].compare(ids_[b]); };
-        Ranker<decltype(compare)> ranker(scores_.data(), rows_, in_order, ordering, compare);
+        const CompareIds compare{ids_.data(), [](const void* ids, uint32_t a, uint32_t b) {
+            return static_cast<const Id*>(ids)[a].compare(static_cast<const Id*>(ids)[b]);
+        }};
+        Ranker ranker(scores_.data(), rows_, in_order, ordering, compare);
         const int64_t query = index;
         index = -1;
         if (repeats_.empty()) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "keyed.hpp"
+
 namespace steelyard {
 
 enum class Ties { docid_desc, docid_asc, stable };
@@ -61,13 +63,19 @@ struct Places {
     }
 };
 
-// Ranks of one query's rows. CompareIds(a, b) is below, at or above zero as row a's id is to row b's.
-template <class CompareIds>
+// Compares the ids of two rows: the result is below, at or above zero as the first id is to the second. A pointer to a
+// function, and no parameter of a template, so that what follows is compiled once; only rows with equal scores need it.
+struct CompareIds {
+    const void* ids;
+    int (*compare)(const void* ids, uint32_t a, uint32_t b);
+};
+
+// Ranks of one query's rows.
 class Ranker {
    public:
     // `in_order`: the scores are descending.
-    Ranker(const double* score, uint32_t rows, bool in_order, const Ordering& ordering, CompareIds compare)
-        : score_(score), rows_(rows), in_order_(in_order), ordering_(ordering), compare_(compare) {}
+    Ranker(const double* score, uint32_t rows, bool in_order, const Ordering& ordering, CompareIds ids)
+        : score_(score), rows_(rows), in_order_(in_order), ordering_(ordering), ids_(ids) {}
 
     // A list without repeats; `found` is in row order. Appends hits, best rank first.
     void place(int64_t query, const std::vector<Found>& found, std::vector<Hit>& hits) {
@@ -91,31 +99,26 @@ class Ranker {
     // have a rank, and returns the row of the best-ranked repeat.
     uint32_t place_repeats(int64_t query, const std::vector<Found>& found, const std::vector<Repeat>& repeated,
                            Places& places, int64_t& retrieved) {
-        std::vector<RankedRepeat> ranked;
+        std::vector<Keyed> ranked;
         retrieved = place_by_sorting(query, found, repeated, places.hits, &ranked);
-        for (const RankedRepeat& r : ranked) places.repeats.push_back({query, r.rank});
-        return ranked.front().row;
+        for (const Keyed& r : ranked) places.repeats.push_back({query, static_cast<int64_t>(r.key)});
+        return static_cast<uint32_t>(ranked.front().number);
     }
 
    private:
     // Up to this many hits, counting the rows above each is faster than sorting.
     static constexpr size_t kFew = 24;
 
-    struct RankedRepeat {
-        int64_t rank;
-        uint32_t row;
-    };
-
     const double* score_;
     uint32_t rows_;
     bool in_order_;
     const Ordering& ordering_;
-    CompareIds compare_;
+    CompareIds ids_;
 
     // Whether row a ranks before row b, if their scores are equal.
     bool before(uint32_t a, uint32_t b) const {
         if (ordering_.ties != Ties::stable) {
-            const int order = compare_(a, b);
+            const int order = ids_.compare(ids_.ids, a, b);
             if (order != 0) return (order < 0) == (ordering_.ties == Ties::docid_asc);
         }
         return a < b;
@@ -171,9 +174,9 @@ class Ranker {
         return {query, f.doc, rank, higher + 1, equal};
     }
 
-    // Returns how many rows have a rank.
+    // Appends repeats as their ranks and rows. Returns how many rows have a rank.
     int64_t place_by_sorting(int64_t query, const std::vector<Found>& found, const std::vector<Repeat>& repeated,
-                             std::vector<Hit>& hits, std::vector<RankedRepeat>* ranked) {
+                             std::vector<Hit>& hits, std::vector<Keyed>* ranked) {
         std::vector<uint32_t> order = sorted(0, rows_);
         // A document is identified by its first row in the input; the first of its rows in `order` is the one that counts.
         std::vector<uint32_t> document(rows_);
@@ -193,9 +196,8 @@ class Ranker {
                 if (!is_repeat(row)) kept.push_back(row);
             order = std::move(kept);
             for (size_t i = 0; i < order.size(); ++i) rank_of[document[order[i]]] = static_cast<int64_t>(i) + 1;
-            for (const uint32_t row : again) ranked->push_back({rank_of[document[row]], row});
-            std::stable_sort(ranked->begin(), ranked->end(),
-                             [](const RankedRepeat& a, const RankedRepeat& b) { return a.rank < b.rank; });
+            for (const uint32_t row : again) ranked->push_back({static_cast<uint64_t>(rank_of[document[row]]), row});
+            KeyedSort()(*ranked);
             std::fill(rank_of.begin(), rank_of.end(), 0);
         }
         size_t begin = 0, end = 0;
@@ -207,7 +209,7 @@ class Ranker {
             }
             const auto rank = static_cast<int64_t>(i) + 1;
             if (rank_of[first] != 0) {
-                ranked->push_back({rank, row});
+                ranked->push_back({static_cast<uint64_t>(rank), row});
                 continue;
             }
             rank_of[first] = rank;

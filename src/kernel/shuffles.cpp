@@ -51,8 +51,7 @@ void add_shuffled(Matrix<const double> scores, Matrix<const uint32_t> orders, Ma
 }  // namespace
 
 void register_shuffles(nb::module_& m) {
-    m.def("add_shuffled", &add_shuffled, nb::arg("scores"), nb::arg("orders"), nb::arg("picked"),
-          nb::arg("sums").noconvert());
+    m.def("add_shuffled", &add_shuffled, nb::arg("scores"), nb::arg("orders"), nb::arg("picked"), nb::arg("sums").noconvert());
 }
 
 }  // namespace steelyard

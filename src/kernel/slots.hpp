@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -41,7 +42,8 @@ class Slots {
         unsigned bits = 5;
         while ((size_t{1} << bits) < kSpare * expected) ++bits;
         shift_ = 32 - bits;
-        slots_.assign(size_t{1} << bits, 0);
+        slots_.resize(size_t{1} << bits);
+        std::memset(slots_.data(), 0, slots_.size() * sizeof(uint32_t));
     }
     size_t capacity() const { return slots_.size() / 2; }
 

@@ -5,13 +5,14 @@
 #include <cstring>
 #include <string_view>
 
+#include "inlining.hpp"
+
 namespace steelyard {
 
-// A word in place. A character is a byte, or a code point where some are not ASCII.
-template <class Char>
+// A word in place. Characters outside ASCII may be replaced by any byte that is not: none is a vowel or part of an ending.
 class Stemmed {
    public:
-    Stemmed(Char* word, size_t size) : word_(word), size_(size) {
+    Stemmed(char* word, size_t size) : word_(word), size_(size) {
         if (fixed() || size_ < 3) return;
         mark_consonant_y();
         find_regions();
@@ -32,12 +33,12 @@ class Stemmed {
         std::string_view ending, to;
     };
 
-    Char* const word_;
+    char* const word_;
     size_t size_, r1_ = 0, r2_ = 0;
 
-    Char at(size_t i) const { return word_[i]; }
+    char at(size_t i) const { return word_[i]; }
     bool vowel(size_t i) const {
-        const Char c = word_[i];
+        const char c = word_[i];
         return c == 'a' || c == 'e' || c == 'i' || c == 'o' || c == 'u' || c == 'y';
     }
     bool any_vowel(size_t end) const {
@@ -45,20 +46,20 @@ class Stemmed {
             if (vowel(i)) return true;
         return false;
     }
-    bool same(size_t begin, std::string_view text) const {
+    STEELYARD_APART bool same(size_t begin, std::string_view text) const {
         for (size_t i = 0; i < text.size(); ++i)
-            if (word_[begin + i] != static_cast<Char>(text[i])) return false;
+            if (word_[begin + i] != text[i]) return false;
         return true;
     }
     bool is(size_t end, std::string_view text) const { return end == text.size() && same(0, text); }
     bool ends(size_t end, std::string_view text) const { return end >= text.size() && same(end - text.size(), text); }
-    static bool among(Char c, std::string_view letters) {
+    static bool among(char c, std::string_view letters) {
         for (const char letter : letters)
-            if (c == static_cast<Char>(letter)) return true;
+            if (c == letter) return true;
         return false;
     }
     void put(size_t begin, std::string_view text) {
-        for (size_t i = 0; i < text.size(); ++i) word_[begin + i] = static_cast<Char>(text[i]);
+        for (size_t i = 0; i < text.size(); ++i) word_[begin + i] = text[i];
         size_ = begin + text.size();
     }
     // The change with the longest ending that the word has.

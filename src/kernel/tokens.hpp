@@ -133,6 +133,7 @@ class Tokenizer {
     std::vector<uint32_t> term_of_;  // of each word; kNone for one without a term
     std::vector<char> buffer_;
     std::vector<uint32_t> points_;
+    std::string letters_;
 
     uint32_t form(uint32_t c) const { return characters_[c] >> kKindBits; }
     char* reserve(size_t size) {
@@ -150,12 +151,15 @@ class Tokenizer {
     }
     STEELYARD_APART uint32_t stemmed(char* word, size_t size) {
         if (std::all_of(word, word + size, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) {
-            size = Stemmed<char>(word, size).size();
+            size = Stemmed(word, size).size();
         } else {
             if (!read_utf8(word, word + size, points_)) return kNone;
-            points_.resize(Stemmed<uint32_t>(points_.data(), points_.size()).size());
+            constexpr char kForeign = '\x80';
+            letters_.clear();
+            for (const uint32_t c : points_) letters_.push_back(c < 0x80 ? static_cast<char>(c) : kForeign);
+            letters_.resize(Stemmed(letters_.data(), letters_.size()).size());
             char* to = word;
-            for (const uint32_t c : points_) to = put_utf8(to, c);
+            for (size_t i = 0; i < letters_.size(); ++i) to = put_utf8(to, letters_[i] == kForeign ? points_[i] : static_cast<uint32_t>(letters_[i]));
             size = static_cast<size_t>(to - word);
         }
         return size == 0 ? kNone : terms_.number(word, size);

@@ -177,12 +177,19 @@ inline const int32_t* seek(const int32_t* at, const int32_t* end, int32_t doc) {
     return first_from(at + step / 2, static_cast<size_t>(std::min(step + 1, end - at) - step / 2), doc);
 }
 
+// The codes of postings, of 32 or of 16 bits.
+struct Codes {
+    const void* values;
+    bool is_wide;
+    template <class Code>
+    const Code* from(ptrdiff_t i) const { return static_cast<const Code*>(values) + i; }
+    size_t operator[](ptrdiff_t i) const { return is_wide ? *from<uint32_t>(i) : *from<uint16_t>(i); }
+};
+
 // One term of a query. `base` is what a document without the term is given, `most` at least the weight of any document.
-template <class Code>
 struct Term {
     const int32_t* doc;  // the first posting that was not read
     const int32_t* end;
-    const Code* code;    // of `doc`
     double idf, base, most;
     const int32_t* seek = nullptr;  // where the next document is looked up
     double gain() const { return std::max(most - base, 0.0); }
@@ -197,9 +204,8 @@ struct Term {
 constexpr double kUntouched = -0.0;
 inline bool never_met(double sum) { return sum == 0 && std::signbit(sum); }
 
-template <class Code>
 struct Query {
-    std::vector<Term<Code>> terms;
+    std::vector<Term> terms;
     Best best;
     double untouched = kUntouched;  // the sum of a document that has none of the terms
     bool based = false;             // whether some term gives anything to a document without it
@@ -213,15 +219,15 @@ struct Query {
     double skipped_gain = 0, bases = 0, rounding = 0;
     int wait = 0, patience = 1;  // the windows that are read without skipping terms, and how many these are the next time
 
-    Query(std::vector<Term<Code>> of, size_t k) : terms(std::move(of)), best(k), by_gain(terms.size()), is_skipped(terms.size(), 0) {
-        for (Term<Code>& term : terms) {
+    Query(std::vector<Term> of, size_t k) : terms(std::move(of)), best(k), by_gain(terms.size()), is_skipped(terms.size(), 0) {
+        for (Term& term : terms) {
             based |= term.base != 0;
             bases += term.base;
             rounding += std::abs(term.most) + std::abs(term.base) + std::abs(term.idf);
             term.seek = term.doc;
         }
         if (based)
-            for (const Term<Code>& term : terms) untouched += term.base;
+            for (const Term& term : terms) untouched += term.base;
         // Far more than the rounding errors of sums of so many numbers.
         rounding *= 1e-12 * static_cast<double>(terms.size() + 100);
         std::iota(by_gain.begin(), by_gain.end(), 0u);
@@ -259,25 +265,26 @@ inline unsigned which_of_eight(const double* sums, double bound) {
 // Searches one window of documents after another, all queries in each: the sums of a window stay in the first-level cache,
 // and the postings of words that many queries share in the second.
 //
-// The kind of weight is a branch, which is predicted, and no parameter of the template: all of this would be compiled twice.
-template <class Code>
+// The kinds of weights and of codes are branches, which are predicted, and no parameters of a template: all of this would be
+// compiled four times.
 class Search {
    public:
-    Search(int32_t documents, size_t k, bool matching, const Factors& factors)
-        : documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching), factors_(factors),
-          sums_(kWindow, kUntouched), fresh_(kWindow), met_(kWindow, 0) {}
+    // `docs` and `codes` are those of all postings.
+    Search(const int32_t* docs, const Codes& codes, int32_t documents, size_t k, bool matching, const Factors& factors)
+        : docs_(docs), codes_(codes), documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching),
+          factors_(factors), sums_(kWindow, kUntouched), fresh_(kWindow), met_(kWindow, 0) {}
 
     // Finds the best k documents of each query, best first.
-    void run(std::vector<Query<Code>>& queries) {
+    void run(std::vector<Query>& queries) {
         if (k_ == 0) return;
-        std::vector<std::vector<Term<Code>>> unread;
+        std::vector<std::vector<Term>> unread;
         if (!matching_)
-            for (const Query<Code>& query : queries) unread.push_back(query.terms);
-        for (Query<Code>& query : queries)
+            for (const Query& query : queries) unread.push_back(query.terms);
+        for (Query& query : queries)
             if (is_short(query)) read_by_document(query);
         for (int32_t first = 0; first < documents_; first += kWindow) {
             const int32_t size = std::min(kWindow, documents_ - first);
-            for (Query<Code>& query : queries)
+            for (Query& query : queries)
                 if (query.next < first + size) window(query, first, size);
         }
         for (size_t i = 0; i < queries.size(); ++i) {
@@ -291,6 +298,8 @@ class Search {
    private:
     static constexpr int32_t kWindow = 4096;
 
+    const int32_t* const docs_;
+    const Codes codes_;
     const int32_t documents_;
     const size_t k_;
     const bool matching_;
@@ -301,62 +310,59 @@ class Search {
     std::vector<Scored> candidates_;  // with what the terms that are not skipped give them
     Buckets buckets_;
 
-    double weight(const Term<Code>& term, size_t code) const {
-        return factors_.is_long ? weight_of<LongWeight>(term.idf, factors_.values, factors_.codes, code)
-                                : weight_of<ShortWeight>(term.idf, factors_.values, factors_.codes, code);
-    }
-    template <class Weight>
-    static STEELYARD_INLINE double weight_of(double idf, const double* factors, size_t codes, size_t code) {
-        return Weight::of(idf, factors + Weight::kFactors * (sizeof(Code) > 2 && code >= codes ? 0 : code));
+    double weight(const Term& term, const int32_t* posting) const {
+        const size_t code = codes_[posting - docs_], known = code < factors_.codes ? code : 0;
+        return factors_.is_long ? LongWeight::of(term.idf, factors_.values + LongWeight::kFactors * known)
+                                : ShortWeight::of(term.idf, factors_.values + ShortWeight::kFactors * known);
     }
     // Passes the place and the weight of each of the first n unread postings of a term.
     template <class Use>
-    STEELYARD_INLINE void each_weight(const Term<Code>& term, size_t n, Use use) const {
-        if (factors_.is_long)
-            each_weight_of<LongWeight>(term, n, use);
+    STEELYARD_INLINE void each_weight(const Term& term, size_t n, Use use) const {
+        if (codes_.is_wide)
+            factors_.is_long ? each_weight_of<uint32_t, LongWeight>(term, n, use) : each_weight_of<uint32_t, ShortWeight>(term, n, use);
         else
-            each_weight_of<ShortWeight>(term, n, use);
+            factors_.is_long ? each_weight_of<uint16_t, LongWeight>(term, n, use) : each_weight_of<uint16_t, ShortWeight>(term, n, use);
     }
-    template <class Weight, class Use>
-    STEELYARD_INLINE void each_weight_of(const Term<Code>& term, size_t n, Use use) const {
+    template <class Code, class Weight, class Use>
+    STEELYARD_INLINE void each_weight_of(const Term& term, size_t n, Use use) const {
         // Copies in registers: the compiler cannot know that a sum is none of them.
         const int32_t* const doc = term.doc;
-        const Code* const code = term.code;
+        const Code* const code = codes_.from<Code>(doc - docs_);
         const double* const factors = factors_.values;
         const size_t codes = factors_.codes;
         const double idf = term.idf;
-        for (size_t i = 0; i < n; ++i) use(i, place(doc[i]), weight_of<Weight>(idf, factors, codes, code[i]));
+        for (size_t i = 0; i < n; ++i)
+            use(i, place(doc[i]), Weight::of(idf, factors + Weight::kFactors * (sizeof(Code) > 2 && code[i] >= codes ? 0 : code[i])));
     }
     // The place of a document in its window; within it also where the documents of a term do not ascend, which is not checked.
     static STEELYARD_INLINE size_t place(int32_t doc) { return static_cast<uint32_t>(doc) % static_cast<uint32_t>(kWindow); }
     // How many unread postings a term has in a window.
-    static size_t count(const Term<Code>& term, int32_t limit) {
+    static size_t count(const Term& term, int32_t limit) {
         const auto most = std::min<size_t>(static_cast<size_t>(term.end - term.doc), kWindow);
         return static_cast<size_t>(first_from(term.doc, most, limit) - term.doc);
     }
 
     // Whether a query has so few postings that visiting every window takes longer than reading them in one go.
-    bool is_short(const Query<Code>& query) const {
+    bool is_short(const Query& query) const {
         constexpr int32_t kPerWindow = 8;
         ptrdiff_t postings = 0;
-        for (const Term<Code>& term : query.terms) postings += term.end - term.doc;
+        for (const Term& term : query.terms) postings += term.end - term.doc;
         return postings <= (documents_ + kWindow - 1) / kWindow * kPerWindow;
     }
     // Scores all documents that have a term, one after another.
-    void read_by_document(Query<Code>& query) {
+    void read_by_document(Query& query) {
         constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
         query.next = documents_;
         heads_.clear();
-        for (const Term<Code>& term : query.terms) heads_.push_back(term.doc != term.end ? *term.doc : kNone);
+        for (const Term& term : query.terms) heads_.push_back(term.doc != term.end ? *term.doc : kNone);
         while (!heads_.empty()) {
             const int32_t doc = *std::min_element(heads_.begin(), heads_.end());
             if (doc == kNone) return;
             double sum = kUntouched;
             for (size_t i = 0; i < heads_.size(); ++i) {
-                Term<Code>& term = query.terms[i];
+                Term& term = query.terms[i];
                 if (heads_[i] == doc) {
-                    sum += weight(term, *term.code);
-                    ++term.code;
+                    sum += weight(term, term.doc);
                     heads_[i] = ++term.doc != term.end ? *term.doc : kNone;
                 } else if (query.based) {
                     sum += term.base;
@@ -369,7 +375,7 @@ class Search {
 
     std::vector<size_t> counts_;  // of the postings of each term in the window
 
-    void window(Query<Code>& query, int32_t first, int32_t size) {
+    void window(Query& query, int32_t first, int32_t size) {
         query.split();
         const int32_t limit = first + size;
         size_t postings = 0;
@@ -377,7 +383,7 @@ class Search {
         query.next = documents_;
         counts_.resize(query.terms.size());
         for (size_t i = 0; i < query.terms.size(); ++i) {
-            Term<Code>& term = query.terms[i];
+            Term& term = query.terms[i];
             counts_[i] = 0;
             if (query.is_skipped[i]) {
                 skipped_postings += static_cast<double>(term.end - term.doc);
@@ -418,34 +424,31 @@ class Search {
     }
 
     // The postings of the skipped terms in the window are read as well; how many there are.
-    size_t read_skipped(Query<Code>& query, int32_t first, int32_t limit) {
+    size_t read_skipped(Query& query, int32_t first, int32_t limit) {
         size_t postings = 0;
         for (size_t i = 0; i < query.terms.size(); ++i) {
             if (!query.is_skipped[i]) continue;
-            Term<Code>& term = query.terms[i];
-            const int32_t* const at = steelyard::seek(term.doc, term.end, first);
-            term.code += at - term.doc;
-            term.doc = term.seek = at;
+            Term& term = query.terms[i];
+            term.doc = term.seek = steelyard::seek(term.doc, term.end, first);
             postings += counts_[i] = count(term, limit);
         }
         return postings;
     }
 
     // The postings of the window are done.
-    void pass(Query<Code>& query) const {
+    void pass(Query& query) const {
         for (size_t i = 0; i < query.terms.size(); ++i) {
             if (counts_[i] == 0) continue;
             query.terms[i].doc += counts_[i];
-            query.terms[i].code += counts_[i];
             query.terms[i].seek = query.terms[i].doc;
         }
     }
 
     // Scores all documents of the window.
-    void all(Query<Code>& query, int32_t first, int32_t size, size_t postings) {
+    void all(Query& query, int32_t first, int32_t size, size_t postings) {
         double* const sums = sums_.data();
         for (size_t i = 0; i < query.terms.size(); ++i) {
-            const Term<Code>& term = query.terms[i];
+            const Term& term = query.terms[i];
             const size_t n = counts_[i];
             if (!query.based) {
                 each_weight(term, n, [sums](size_t, size_t at, double weight) { sums[at] += weight; });
@@ -481,7 +484,7 @@ class Search {
     static bool is_sparse(size_t postings, int32_t size) { return postings * 16 < static_cast<size_t>(size); }
 
     template <class Use>
-    void each_posting(const Query<Code>& query, Use use) const {
+    void each_posting(const Query& query, Use use) const {
         for (size_t i = 0; i < query.terms.size(); ++i)
             for (size_t j = 0; j < counts_[i]; ++j) use(place(query.terms[i].doc[j]));
     }
@@ -495,7 +498,7 @@ class Search {
     }
 
     // Adds what the terms that are not skipped give above their bases, in any order.
-    void add_gains(const Query<Code>& query) {
+    void add_gains(const Query& query) {
         double* const sums = sums_.data();
         for (size_t i = 0; i < query.terms.size(); ++i) {
             const double base = query.terms[i].base;
@@ -503,7 +506,7 @@ class Search {
         }
     }
     // The documents of the window whose sum is above `least`, ascending; the sums are reset.
-    void find_candidates(const Query<Code>& query, int32_t first, int32_t size, size_t postings, double least) {
+    void find_candidates(const Query& query, int32_t first, int32_t size, size_t postings, double least) {
         candidates_.clear();
         double* const sums = sums_.data();
         if (is_sparse(postings, size)) {
@@ -519,22 +522,22 @@ class Search {
         }
     }
     // Looks a candidate up in the skipped terms, largest gain first, until it is too low.
-    bool may_be_best(Query<Code>& query, const Scored& candidate) const {
+    bool may_be_best(Query& query, const Scored& candidate) const {
         double gain = candidate.score, rest = query.skipped_gain;
         for (size_t i = query.skipped; i-- > 0;) {
             if (query.too_low(gain + rest)) return false;
-            Term<Code>& term = query.terms[query.by_gain[i]];
+            Term& term = query.terms[query.by_gain[i]];
             rest -= term.gain();
-            if (term.finds(candidate.doc)) gain += weight(term, term.code[term.seek - term.doc]) - term.base;
+            if (term.finds(candidate.doc)) gain += weight(term, term.seek) - term.base;
         }
         return !query.too_low(gain);
     }
     // The score of a document; documents are looked up in ascending order.
-    double score(Query<Code>& query, int32_t doc) const {
+    double score(Query& query, int32_t doc) const {
         double sum = kUntouched;
-        for (Term<Code>& term : query.terms) {
+        for (Term& term : query.terms) {
             if (term.finds(doc))
-                sum += weight(term, term.code[term.seek - term.doc]);
+                sum += weight(term, term.seek);
             else if (query.based)
                 sum += term.base;
         }
@@ -542,13 +545,13 @@ class Search {
     }
 
     // Adds the first documents that have none of the terms, if they beat the worst of those that have some. Both are sorted.
-    void fill(Query<Code>& query, std::vector<Term<Code>>& terms) const {
+    void fill(Query& query, std::vector<Term>& terms) const {
         std::vector<Scored>& best = query.best.found();
         const auto sorted = static_cast<ptrdiff_t>(best.size());
         size_t found = 0;
         for (int32_t doc = 0; doc < documents_ && found < k_; ++doc) {
             bool met = false;
-            for (Term<Code>& term : terms) {
+            for (Term& term : terms) {
                 while (term.doc != term.end && *term.doc < doc) ++term.doc;
                 met |= term.doc != term.end && *term.doc == doc;
             }
@@ -556,8 +559,11 @@ class Search {
             ++found;
             best.push_back({query.untouched + 0.0, doc});
         }
-        std::inplace_merge(best.begin(), best.begin() + sorted, best.end(), Before());
-        if (best.size() > k_) best.resize(k_);
+        const auto middle = best.begin() + sorted;
+        std::vector<Scored> merged(best.size());
+        std::merge(best.begin(), middle, middle, best.end(), merged.begin(), Before());
+        merged.resize(std::min(merged.size(), k_));
+        best.swap(merged);
     }
 };
 
