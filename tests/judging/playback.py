@@ -7,7 +7,7 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,11 +20,19 @@ CHATTY = (
 )
 
 
-class Playback:
-    """`labels` maps the text of a prompt to its grade. `faults` is the share of requests that fail."""
+AT_ONCE = ("429", "500", "truncated", "garbage", "no grade")
+"""Faults of which the client hears at once."""
 
-    def __init__(self, labels: Mapping[str, int], faults: float = 0.0, seed: int = 0) -> None:
-        self.labels, self.faults = labels, faults
+KINDS = (*AT_ONCE, "timeout")
+
+
+class Playback:
+    """`labels` maps the text of a prompt to its grade. `faults` is the share of requests that fail, `kinds` are how."""
+
+    def __init__(
+        self, labels: Mapping[str, int], faults: float = 0.0, seed: int = 0, kinds: Sequence[str] = KINDS
+    ) -> None:
+        self.labels, self.faults, self.kinds = labels, faults, kinds
         self.random = random.Random(seed)
         self.lock = threading.Lock()
         self.requests = 0
@@ -70,7 +78,7 @@ class Playback:
             self.requests += 1
             self.arrived.notify_all()
             self.keys.add(request.headers.get("Authorization", ""))
-            fault = self.random.choice(FAULTS) if self.random.random() < self.faults else ""
+            fault = self.random.choice(self.kinds) if self.random.random() < self.faults else ""
             style = self.random.choice(CHATTY)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.answer(request, prompt, fault, style)
@@ -105,9 +113,6 @@ class Playback:
             with self.lock:
                 self.answered[prompt] += 1
         return None
-
-
-FAULTS = ("429", "500", "timeout", "truncated", "garbage", "no grade")
 
 
 def send(

@@ -10,11 +10,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from playback import Playback
+from playback import AT_ONCE, Playback
 
 import steelyard as sy
 from clocks import Clock
@@ -72,15 +73,9 @@ def graded(judgments: Judgments) -> dict[tuple[str, str], float | None]:
 def test_labels_come_back_exactly_whatever_the_server_does(dataset, small, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     labels = labels_of(small, dataset)
-    with Playback(labels, faults=0.4, seed=5) as server:
+    with Playback(labels, faults=0.4, seed=5, kinds=AT_ONCE) as server:
         found = judge(
-            small,
-            dataset,
-            endpoint=server.url,
-            model="m",
-            output=tmp_path / "j.jsonl",
-            cache=tmp_path / "c.sqlite",
-            timeout=1.0,
+            small, dataset, endpoint=server.url, model="m", output=tmp_path / "j.jsonl", cache=tmp_path / "c.sqlite"
         )
     wanted = expected(small, dataset, labels)
     got = graded(found)
@@ -90,6 +85,22 @@ def test_labels_come_back_exactly_whatever_the_server_does(dataset, small, tmp_p
     assert sum(grade is None for grade in got.values()) <= 3
     assert server.keys == {f"Bearer {KEY}"}
     assert graded(Judgments.read(tmp_path / "j.jsonl")) == got
+
+
+def test_a_request_without_an_answer_is_sent_again(dataset, small, tmp_path, monkeypatch):
+    labels, attempts = labels_of(small, dataset), count()
+    with Playback(labels, kinds=["timeout"]) as server:
+
+        def connect_in_vain_at_first(url, seconds):
+            first = next(attempts) == 0
+            server.faults = float(first)
+            return web.connect(url, 0.05 if first else seconds)
+
+        monkeypatch.setattr("steelyard.judging.client.connect", connect_in_vain_at_first)
+        settings = {"endpoint": server.url, "model": "m", "cache": tmp_path / "c.sqlite", "concurrency": 1}
+        found = judge(small, dataset, **settings)
+    assert graded(found) == expected(small, dataset, labels)
+    assert next(attempts) == len(small) + 1
 
 
 def test_nothing_is_asked_twice(dataset, small, tmp_path):
@@ -133,10 +144,8 @@ def test_no_answer_is_recorded_as_no_answer(dataset, small, tmp_path):
 
 @pytest.mark.parametrize("cap", [0, 1, 7])
 def test_requests_stop_before_the_cap(dataset, small, tmp_path, cap):
-    with Playback(labels_of(small, dataset), faults=0.3, seed=cap) as server:
-        found = judge(
-            small, dataset, endpoint=server.url, model="m", cache=tmp_path / "c.sqlite", max_requests=cap, timeout=1.0
-        )
+    with Playback(labels_of(small, dataset), faults=0.3, seed=cap, kinds=AT_ONCE) as server:
+        found = judge(small, dataset, endpoint=server.url, model="m", cache=tmp_path / "c.sqlite", max_requests=cap)
         assert server.requests <= cap
     assert len(found) <= cap
     assert f"max_requests={cap}" in str(found.notes[-1])
@@ -217,8 +226,7 @@ def test_answers_are_parsed_leniently(answer, grade):
 
 def test_the_key_is_in_no_file_and_no_message(dataset, small, tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with Playback(labels_of(small, dataset), faults=1.0, seed=1) as server:
-        monkeypatch.setattr("playback.FAULTS", ("500",))
+    with Playback(labels_of(small, dataset), faults=1.0, seed=1, kinds=["500"]) as server:
         with pytest.raises(ChatError) as error:
             judge(
                 small, dataset, endpoint=server.url, model="m", output=tmp_path / "j.jsonl", cache=tmp_path / "c.sqlite"
@@ -345,7 +353,7 @@ def test_ragas_context_precision_from_a_models_labels():
 
 
 @pytest.mark.slow
-def test_all_labels_of_a_published_judge_come_back(tmp_path, monkeypatch):
+def test_all_labels_of_a_published_judge_come_back(tmp_path):
     folder = shared_data("dl2019")
     published = sy.Qrels.read(folder / "judges" / "umbrela-gpt4.txt")
     queries = [line.split("\t") for line in (folder / "queries.tsv").read_text("utf-8").splitlines()]
@@ -361,8 +369,8 @@ def test_all_labels_of_a_published_judge_come_back(tmp_path, monkeypatch):
         made.fill(whole.queries[query], whole.corpus[doc]): int(grade)
         for query, doc, grade in published.frame.select("query_id", "doc_id", "grade").iter_rows()
     }
-    monkeypatch.setattr("playback.FAULTS", ("429", "500", "truncated", "garbage"))
-    with Playback(labels, faults=0.1, seed=2) as server:
+    kinds = [kind for kind in AT_ONCE if kind != "no grade"]
+    with Playback(labels, faults=0.1, seed=2, kinds=kinds) as server:
         found = judge(
             large,
             whole,

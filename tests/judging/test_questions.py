@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from author import FAULTS, Author, corpus
+from playback import AT_ONCE
 from scipy.stats import chisquare, ttest_ind
 
 import steelyard as sy
@@ -30,7 +31,7 @@ FIELDS = {"id", "question", "quote", "doc_id", "start", "end", "kind", "status",
 
 
 def drafted(server: Author, folder: Path, **settings: object) -> Drafts:
-    options: dict[str, object] = {"n": 28, "kinds": {"fact": 1}, "cache": folder / "cache.sqlite", "timeout": 0.5}
+    options: dict[str, object] = {"n": 28, "kinds": {"fact": 1}, "cache": folder / "cache.sqlite"}
     return sy.questions(corpus(), endpoint=server.url, model="author", **{**options, **settings})  # type: ignore[arg-type]
 
 
@@ -79,7 +80,7 @@ def test_passages_without_content_are_passed_over_by_a_stated_rule(text: str, re
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Drafts, Path]:
     folder = tmp_path_factory.mktemp("questions")
-    with pytest.MonkeyPatch.context() as patch, Author(faults=0.4, seed=3) as server:
+    with pytest.MonkeyPatch.context() as patch, Author(faults=0.4, seed=3, kinds=AT_ONCE) as server:
         patch.setenv("OPENAI_API_KEY", KEY)
         found = drafted(server, folder)
         assert server.keys == {f"Bearer {KEY}"}
