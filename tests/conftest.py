@@ -8,12 +8,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from needs import allowed_reasons, is_allowed
 
 # Time limits of single examples fail on a busy machine, and test nothing.
-settings.register_profile("steelyard", deadline=None)
+# Neither time limits nor complaints about slow inputs: both ask the clock.
+settings.register_profile(
+    "steelyard", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 settings.load_profile("steelyard")
 # As in the adapter of Milvus; the tests import its package before.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

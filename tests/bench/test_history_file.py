@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import steelyard as sy
+from clocks import Clock
 from needs import not_on_windows
 from steelyard.benchmark.history import append_history, git_state, read_history
 from steelyard.cli import run as steelyard
@@ -133,7 +134,8 @@ def test_a_file_without_lines_is_an_error(tmp_path):
         read_history(tmp_path / "h.jsonl")
 
 
-def test_writers_at_once_lose_no_line(tmp_path, result):
+def test_writers_at_once_lose_no_line(tmp_path, result, monkeypatch):
+    monkeypatch.setattr("steelyard.benchmark.cache.monotonic", Clock())
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: append_history(tmp_path / "h.jsonl", result, tmp_path), range(40)))
     assert len(read_history(tmp_path / "h.jsonl")) == 40

@@ -9,11 +9,13 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import steelyard as sy
+from clocks import Clock
 from needs import import_peer
 from steelyard.cli import run as command
 from steelyard.judging import client as chat
@@ -60,7 +62,9 @@ def test_a_service_that_is_down_is_asked_once(folder: Path, capsys: Any, monkeyp
     assert not Path("bench.yaml").exists()
 
 
-def test_a_service_that_returns_a_page_is_one_short_message(folder: Path, capsys: Any) -> None:
+def test_a_service_that_returns_a_page_is_one_short_message(folder: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("steelyard.web.time", SimpleNamespace(monotonic=Clock()))
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
@@ -25,7 +25,7 @@ any_ids = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 ids = st.one_of(plain_ids, any_ids)
 whole = st.integers(-3, 4).map(float)
 grades = st.one_of(whole, st.floats(-1e6, 1e6, allow_nan=False).map(lambda grade: grade + 0.0))
-fast = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fast = settings(max_examples=60)
 
 
 @st.composite

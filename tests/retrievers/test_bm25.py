@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
@@ -40,7 +40,7 @@ texts = st.lists(st.lists(tokens, max_size=9).map(" ".join), min_size=1, max_siz
 
 
 @pytest.mark.parametrize("variant", RANK_BM25)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
     corpus=texts.filter(any),
     query=st.lists(st.one_of(tokens, st.just("unknown")), max_size=6).map(" ".join),
@@ -95,7 +95,7 @@ def test_scores_are_bm25s(variant: Any, name: str, form: str, collection: Callab
 
 @needs_kernel
 @pytest.mark.parametrize("variant", VARIANTS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
     corpus=texts,
     queries=st.lists(st.lists(tokens, max_size=6).map(" ".join), max_size=4),

@@ -130,7 +130,8 @@ def test_a_large_answer_is_refused(service, monkeypatch):
     assert len(service.requests) == 1
 
 
-def test_an_answer_that_is_nested_too_deeply_is_refused(service):
+def test_an_answer_that_is_nested_too_deeply_is_refused(service, monkeypatch):
+    monkeypatch.setattr(web, "time", SimpleNamespace(monotonic=Clock()))
     service.responds(b"[" * 200_000 + b"]" * 200_000)
     with pytest.raises(RetrieverError, match="nested too deeply"):
         Http(f"{service.url}/{{query}}").retrieve(["q"])
