@@ -187,7 +187,7 @@ class Bench(_Policies):
         description="A file relative to bench.yaml, as `history.jsonl`: every run of the bench adds one line to it.",
     )
     warmup: int = Field(3, ge=0, description="Number of queries that every retriever runs before its time is measured.")
-    seed: int = Field(0, description="The seed of intervals and tests.")
+    seed: int = Field(0, ge=0, description="The seed of intervals and tests.")
 
     @field_validator("gate", mode="before")
     @classmethod
