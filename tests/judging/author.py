@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler
 
-from playback import KINDS, Playback, send
+from playback import Playback, send
 
 PASSAGE = re.compile(r"<passage \w+>\n(.*?)\n</passage", re.DOTALL)
 
@@ -71,8 +70,8 @@ def drafted(passage: str) -> str:
 class Author(Playback):
     """Answers with `drafted`; `faults` is the share of requests that fail as those of Playback do."""
 
-    def __init__(self, faults: float = 0.0, seed: int = 0, kinds: Sequence[str] = KINDS) -> None:
-        super().__init__({}, faults, seed, kinds)
+    def __init__(self, faults: float = 0.0, seed: int = 0) -> None:
+        super().__init__({}, faults, seed)
 
     def answer(self, request: BaseHTTPRequestHandler, prompt: str, fault: str, style: str) -> None:
         if fault in ("", "no grade"):

@@ -20,17 +20,15 @@ CHATTY = (
 )
 
 
-AT_ONCE = ("429", "500", "truncated", "garbage", "no grade")
-"""Faults of which the client hears at once."""
-
-KINDS = (*AT_ONCE, "timeout")
+FAULTS = ("429", "500", "truncated", "garbage", "no grade")
+"""Ways to fail. There is also "timeout", no answer at all: the client hears of the others at once."""
 
 
 class Playback:
     """`labels` maps the text of a prompt to its grade. `faults` is the share of requests that fail, `kinds` are how."""
 
     def __init__(
-        self, labels: Mapping[str, int], faults: float = 0.0, seed: int = 0, kinds: Sequence[str] = KINDS
+        self, labels: Mapping[str, int], faults: float = 0.0, seed: int = 0, kinds: Sequence[str] = FAULTS
     ) -> None:
         self.labels, self.faults, self.kinds = labels, faults, kinds
         self.random = random.Random(seed)

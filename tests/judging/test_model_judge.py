@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from playback import AT_ONCE, Playback
+from playback import FAULTS, Playback
 
 import steelyard as sy
 from clocks import Clock
@@ -73,7 +73,7 @@ def graded(judgments: Judgments) -> dict[tuple[str, str], float | None]:
 def test_labels_come_back_exactly_whatever_the_server_does(dataset, small, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     labels = labels_of(small, dataset)
-    with Playback(labels, faults=0.4, seed=5, kinds=AT_ONCE) as server:
+    with Playback(labels, faults=0.4, seed=5) as server:
         found = judge(
             small, dataset, endpoint=server.url, model="m", output=tmp_path / "j.jsonl", cache=tmp_path / "c.sqlite"
         )
@@ -144,7 +144,7 @@ def test_no_answer_is_recorded_as_no_answer(dataset, small, tmp_path):
 
 @pytest.mark.parametrize("cap", [0, 1, 7])
 def test_requests_stop_before_the_cap(dataset, small, tmp_path, cap):
-    with Playback(labels_of(small, dataset), faults=0.3, seed=cap, kinds=AT_ONCE) as server:
+    with Playback(labels_of(small, dataset), faults=0.3, seed=cap) as server:
         found = judge(small, dataset, endpoint=server.url, model="m", cache=tmp_path / "c.sqlite", max_requests=cap)
         assert server.requests <= cap
     assert len(found) <= cap
@@ -369,7 +369,7 @@ def test_all_labels_of_a_published_judge_come_back(tmp_path):
         made.fill(whole.queries[query], whole.corpus[doc]): int(grade)
         for query, doc, grade in published.frame.select("query_id", "doc_id", "grade").iter_rows()
     }
-    kinds = [kind for kind in AT_ONCE if kind != "no grade"]
+    kinds = [kind for kind in FAULTS if kind != "no grade"]
     with Playback(labels, faults=0.1, seed=2, kinds=kinds) as server:
         found = judge(
             large,

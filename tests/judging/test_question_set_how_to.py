@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from author import Author, corpus
-from playback import AT_ONCE
 from test_judging_server import Client
 
 from needs import not_on_windows
@@ -34,7 +33,7 @@ def test_the_commands_of_the_page_lead_from_documents_to_a_leaderboard(tmp_path:
     (bench,) = blocks("yaml")
     (tmp_path / "bench.yaml").write_text(bench)
     plan, draft, judge, measure = (shlex.split(line)[1:] for line in blocks("")[0].splitlines())
-    with Author(faults=0.2, kinds=AT_ONCE) as server:
+    with Author(faults=0.2) as server:
         where = [server.url if part.startswith("http://") else part for part in draft]
         settings = ["--set", "seed=1"]
         planned = steelyard([server.url if part.startswith("http://") else part for part in plan], tmp_path)

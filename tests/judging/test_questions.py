@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from author import FAULTS, Author, corpus
-from playback import AT_ONCE
 from scipy.stats import chisquare, ttest_ind
 
 import steelyard as sy
@@ -80,7 +79,7 @@ def test_passages_without_content_are_passed_over_by_a_stated_rule(text: str, re
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Drafts, Path]:
     folder = tmp_path_factory.mktemp("questions")
-    with pytest.MonkeyPatch.context() as patch, Author(faults=0.4, seed=3, kinds=AT_ONCE) as server:
+    with pytest.MonkeyPatch.context() as patch, Author(faults=0.4, seed=3) as server:
         patch.setenv("OPENAI_API_KEY", KEY)
         found = drafted(server, folder)
         assert server.keys == {f"Bearer {KEY}"}
