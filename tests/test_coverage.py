@@ -46,6 +46,18 @@ def test_explain_mentions_empty_lists_where_missing_queries_are_skipped():
     assert "empty list is not" not in sy.explain("nDCG@10")
 
 
+def test_skipped_queries_do_not_score_0():
+    qrels = {"q1": {"a": 1}, "q2": {"a": 0}, "q3": {"a": 0}}
+    skipped = sy.evaluate(qrels, {"q1": ["a"], "q2": ["a"]}, "AP", missing="skip").coverage
+    assert "left out. 1 query has no relevant document and scores 0." in str(skipped)
+    assert sy.evaluate(qrels, {"q1": ["a"], "q2": ["a"]}, "AP").coverage.no_relevant == 2
+
+
+def test_precision_of_short_lists_is_one_note():
+    scores = sy.evaluate({"q1": {"a": 1}}, {"q1": ["a"]}, ["P@5", "P@10", "P@1", "AP"])
+    assert "No list has more than 1 document, so P@5 cannot exceed 0.2 and P@10 0.1." in str(scores.coverage)
+
+
 def test_singular_and_plural():
     scores = sy.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "RR")
     assert str(scores.coverage) == "1 of 1 query answered, 1 document."

@@ -13,6 +13,7 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.cli import run as cli
+from steelyard.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("default::steelyard.SteelyardWarning")
 
@@ -116,6 +117,12 @@ def test_qrels_and_run_in_the_wrong_places() -> None:
 def test_whole_scores_alone_are_no_reason_for_doubt() -> None:
     run = {query: {doc: int(score) for doc, score in listed.items()} for query, listed in RUN.items()}
     assert "qrels-and-run-swapped" not in codes(sy.evaluate(QRELS, run, "RR").notes)
+
+
+def test_a_column_name_that_a_frame_has_twice():
+    frame = import_peer("pandas").DataFrame([["q1", "a", 1.0, 2.0]], columns=["query_id", "doc_id", "score", "score"])
+    with pytest.raises(InputError, match="more than one column 'score'"):
+        sy.Run(frame)
 
 
 @pytest.mark.parametrize("frame", ["pandas.DataFrame", "polars.DataFrame", "pyarrow.table"])

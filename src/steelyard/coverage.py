@@ -254,7 +254,7 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
         missing=a.size - answered,
         empty=int(np.sum(lists.answered & (lists.retrieved == 0))),
         without_judgments=aligned.run_only_queries,
-        no_relevant=int(np.sum(without_relevant(a, levels.lowest))),
+        no_relevant=int(np.sum(without_relevant(a, levels.lowest) & (a.answered | (policies.missing != "skip")))),
         documents=documents,
         unjudged=documents - judged - held,
         repeated=repeated,

@@ -34,8 +34,7 @@ _K = TypeVar("_K")
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
 
 WARNINGS: Texts = {
-    "lists-shorter-than-cutoff": "no list has more than {longest:,} {longest:document|documents}, so {measure} "
-    "cannot exceed {highest:.2g}",
+    "lists-shorter-than-cutoff": "no list has more than {longest:,} {longest:document|documents}, so {limits:listed}",
     "cutoff-deeper-than-lists": "the lists end at {depth:,} {depth:document|documents}, and {measures:listed} "
     "{measures:has a deeper cutoff|have deeper cutoffs}: relevant documents below count as not found",
 }
@@ -243,15 +242,13 @@ class Lengths:
         return Lengths(longest, full, self.lists + other.lists, self.unfound + other.unfound)
 
     def notes(self, measures: Mapping[str, Measure], depth: int | None) -> list[Note]:
-        """A note on each precision whose cutoff is deeper than the longest list, and one on cutoffs below the cut."""
-        shorter = [
-            note("lists-shorter-than-cutoff", measure=key, longest=self.longest, highest=self.longest / m.cutoff)
-            for key, m in measures.items()
-            if m.name == "P"
-            and m.parameters["denominator"] == "k"
-            and m.cutoff is not None
-            and m.cutoff > self.longest > 0
-        ]
+        """A note on precision with a cutoff deeper than the longest list, and one on cutoffs below the cut."""
+        precisions = {key: m for key, m in measures.items() if m.name == "P" and m.parameters["denominator"] == "k"}
+        limits: list[str] = []
+        for key, m in precisions.items():
+            if m.cutoff is not None and m.cutoff > self.longest > 0:
+                limits.append(f"{key} {'' if limits else 'cannot exceed '}{self.longest / m.cutoff:.2g}")
+        shorter = [note("lists-shorter-than-cutoff", limits=limits, longest=self.longest)] if limits else []
         # The lists were cut at `depth`, or at the length of the longest list if at least half of them have it.
         seen = self.longest >= _SHORTEST_CUT and 2 * self.full >= self.lists
         cut = depth or (self.longest if seen else None)

@@ -24,6 +24,9 @@ def as_polars(source: Any) -> pl.DataFrame:
         return pl.DataFrame(list(map(dict, source)), infer_schema_length=None, strict=False)
     package = type(source).__module__.partition(".")[0]
     if package == "pandas":
+        if not source.columns.is_unique:
+            repeated = source.columns[source.columns.duplicated()][0]
+            raise InputError(f"the frame has more than one column {repeated!r}; rename or drop the others.")
         return pl.DataFrame({str(name): _pandas_column(source[name]) for name in source.columns}, strict=False)
     if package == "pyarrow":
         table = pl.from_arrow(source)

@@ -147,10 +147,9 @@ class PredictedScores(Scores):
         return "\n".join([super().__repr__(), *(f"  {remark}." for remark in self.about)])
 
 
-def value_bounds(measure: Measure) -> tuple[float, float] | None:
-    """The bounds of the values of a measure; None where there are none."""
-    low, high = measure.definition.low, measure.definition.high
-    return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+def value_bounds(measure: Measure | None) -> tuple[float, float] | None:
+    """The bounds of the values of a measure; None where there are none, or the measure is not known."""
+    return None if measure is None or not np.isfinite(measure.range).all() else measure.range
 
 
 def human_judged(queries: Sequence[str], qrels: Qrels, predicted: Sequence[str]) -> tuple[list[str], list[str]]:

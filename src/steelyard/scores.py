@@ -161,7 +161,7 @@ class Scores(Documented):
         return float(shares.mean()) if len(shares) else float("nan")
 
     def bounds(self, measure: str | Measure) -> tuple[float, float]:
-        """The lowest and the highest mean that any grading of the unjudged documents could give.
+        """The lowest and the highest mean that any grading of the unjudged documents in the lists could give.
 
         >>> import steelyard as sy
         >>> sy.evaluate({"q": {"a": 1}}, {"q": ["a", "b"]}, ["P@2"]).bounds("P@2")
@@ -188,11 +188,11 @@ class Scores(Documented):
         """
         from steelyard.statistics.intervals import mean_interval
 
-        values = self.values(measure)
-        if geometric(self.measures[key_of(measure, self.measures)]):
-            low, high = mean_interval(logarithms(values), level=level, draws=draws, seed=seed)
-            return math.exp(low), math.exp(high)
-        return mean_interval(values, level=level, draws=draws, seed=seed)
+        parsed, values = self.measures[key_of(measure, self.measures)], self.values(measure)
+        if geometric(parsed):
+            ends = mean_interval(logarithms(values), level=level, draws=draws, seed=seed)
+            return _within(parsed, (math.exp(ends[0]), math.exp(ends[1])))
+        return _within(parsed, mean_interval(values, level=level, draws=draws, seed=seed))
 
     def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:
         """The interval of every measure that is a mean or a geometric mean; None for the ones that are not."""
@@ -201,7 +201,7 @@ class Scores(Documented):
         means = [key for key, m in self.measures.items() if averaged(m)]
         rows = [list(self.measures).index(key) for key in means]
         ends = mean_intervals(self.matrix[rows], level=level, seed=seed) if rows else []
-        limits = {key: (float(low), float(high)) for key, (low, high) in zip(means, ends, strict=True)}
+        limits = {key: _within(self.measures[key], both) for key, both in zip(means, ends, strict=True)}
         limits |= {key: self.interval(key, level, seed=seed) for key, m in self.measures.items() if geometric(m)}
         return {key: limits.get(key) for key in self.measures}
 
@@ -286,6 +286,12 @@ class Scores(Documented):
 def settings_of(dialect: str, options: Options) -> str:
     """The dialect and the options that are not the defaults; empty where all are."""
     return ", ".join(filter(None, ["" if dialect in ("", "steelyard") else f"dialect={dialect}", options.summary()]))
+
+
+def _within(measure: Measure, ends: tuple[float, float]) -> tuple[float, float]:
+    """The ends of an interval, within the range of the measure."""
+    low, high = np.clip(ends, *measure.range).tolist()
+    return low, high
 
 
 def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:

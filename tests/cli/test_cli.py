@@ -358,6 +358,9 @@ def test_a_plan_needs_a_model_and_a_result_is_no_dataset(tmp_path, capsys):
     (tmp_path / "result.json").write_text("{}")
     assert run(["judge", str(tmp_path), "--plan"]) == 2
     assert "add --endpoint and --model" in capsys.readouterr().err
+    for half in (["--endpoint", "http://127.0.0.1:9/v1"], ["--model", "m"]):
+        assert run(["judge", str(tmp_path), *half]) == 2
+        assert "--endpoint and --model go together" in capsys.readouterr().err
     assert run(["check", str(tmp_path)]) == 2
     assert "Give the dataset of the bench" in capsys.readouterr().err
 

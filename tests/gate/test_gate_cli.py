@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from xml.etree import ElementTree
 
 import pytest
@@ -142,3 +143,15 @@ def test_files_report_a_gate_that_cannot_be_checked(files, capsys):
     lines = (files / "gate.md").read_text().splitlines()
     assert lines[0] == "## The gate could not be checked."
     assert "q3" in "".join(lines)
+
+
+def test_the_command_to_reproduce_it_does(files, capsys):
+    given = ["--rule", "no significant drop in AP", "--rule", "AP <= 1", "--run", "mine", "--allow", "queries,failed=2"]
+    settings = ["--set", "alpha=0.01", "--set", "test=permutation", "--set", "permutations=2000", "--set", "seed=3"]
+    command = ["gate", "result.json", "--baseline", "baseline.json", *given, *settings]
+    assert run([*command, "--format", "markdown"]) == 1
+    first = capsys.readouterr().out
+    program, *again = shlex.split(first.rsplit("\n", 2)[-2].strip())
+    assert (program, again[0]) == ("steelyard", "gate")
+    assert run([*again, "--format", "markdown"]) == 1
+    assert capsys.readouterr().out == first

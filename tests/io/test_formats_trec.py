@@ -132,6 +132,8 @@ class TestJudgments:
 
     def test_float_grades(self, file: Path) -> None:
         assert Qrels.read(put(file, "q1 0 d1 0.5\nq1 0 d2 -1.5\n")).grades.tolist() == [0.5, -1.5]
+        with pytest.raises(InputError, match=r"2 grades are not whole numbers \(as 0.5\)"):
+            Qrels.read(file).write(file.with_name("out.qrels"))
 
     def test_merged_judgments_are_reported(self, file: Path) -> None:
         assert Qrels.read(put(file, QRELS + QRELS)).notes == (note("judgments-merged", count=3),)

@@ -232,7 +232,7 @@ def test_the_key_is_in_no_file_and_no_message(dataset, small, tmp_path, monkeypa
                 small, dataset, endpoint=server.url, model="m", output=tmp_path / "j.jsonl", cache=tmp_path / "c.sqlite"
             )
         wrong = server.url.replace("/v1", "/v2")
-        with pytest.raises(ChatError, match="status 404") as refused:
+        with pytest.raises(ChatError, match="status 404.* end in /v1") as refused:
             judge(small, dataset, endpoint=wrong, model="m", cache=tmp_path / "c.sqlite")
     out = "".join(capfd.readouterr()) + str(error.value) + str(refused.value) + repr(Endpoint("http://x/v1", "m", KEY))
     assert KEY not in out

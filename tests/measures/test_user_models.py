@@ -276,3 +276,22 @@ def test_quoted_choices_are_read_as_ir_measures_writes_them():
     assert sy.parse("SDCG(dcg='log2')@5") == sy.parse("SDCG@5")
     with pytest.raises(MeasureError, match=r"SDCG\(dcg='log'\): expected log2\."):
         sy.parse("SDCG(dcg='log')@5")
+
+
+def test_grades_as_gains_have_no_highest_value() -> None:
+    qrels = {f"q{n}": {"a": 5, "b": 0} for n in range(8)}
+    runs = {
+        "best": {query: ["a"] for query in qrels},
+        "worst": {query: ["a" if query == "q0" else "b"] for query in qrels},
+    }
+    measure = "RBP(gain=grade, p=0.1)"
+    (pair,) = (row for row in sy.compare(qrels, runs, [measure]).pairs.to_dicts() if row["measure"] == measure)
+    assert pair["difference"] == pytest.approx(4.5 * 7 / 8)
+    assert pair["low"] < pair["difference"] < pair["high"]
+    assert (sy.parse(measure).range, sy.parse("RBP").range) == ((0.0, np.inf), (0.0, 1.0))
+    assert "to inf" in str(sy.explain(measure))
+
+
+def test_a_gain_that_is_too_large_is_refused() -> None:
+    with pytest.raises(MeasureError, match=r"2\^1100 is too large"):
+        sy.evaluate({"q1": {"a": 1100, "b": 1}, "q2": {"z": 1}}, {"q1": ["a"], "q2": ["z"]}, ["nDCG(gain=exp)@10"])

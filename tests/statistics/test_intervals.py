@@ -63,6 +63,15 @@ def test_the_default_interval_covers_95_percent(shape: Shape, n: int) -> None:
     assert 0.93 <= coverage(data, MEANS[shape], draws=draws, seed=1) <= 0.97
 
 
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_with_few_queries_the_default_is_students_and_covers(n: int) -> None:
+    """The bootstrap cannot leave the range of so few values, and covers 50% to 88%."""
+    data = beta_scores(np.random.default_rng(n), n)
+    assert 0.93 <= coverage(data, 0.4) <= 0.97
+    assert coverage(data, 0.4, draws=2000) < 0.9
+    assert mean_interval(data[0]) == pytest.approx(mean_interval(data[0], method="t"), abs=0.002)
+
+
 @pytest.mark.parametrize("method", ["bca", "t"])
 def test_the_other_intervals_cover_at_100_queries(method: str) -> None:
     data = beta_scores(np.random.default_rng(3), 100)

@@ -309,6 +309,8 @@ def _validation_text(error: Any) -> str:
         return f"unknown key {key!r}.{close} Known: {', '.join(keys)}"
     if error["type"] == "missing":
         return f"`{key}` is missing"
+    if error["type"] == "too_short":
+        return f"`{key}` is empty"
     return f"{key}: {error['msg']}, got {shortened(repr(masked_settings(error['input'])), 300)}"
 
 

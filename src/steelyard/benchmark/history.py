@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import math
+import re
 import subprocess
 from collections.abc import Iterable
 from datetime import datetime, timezone
@@ -44,8 +45,9 @@ def append_history(file: Path, result: BenchResult, folder: Path) -> None:
         before = read_bytes(file) if file.exists() else b""
         if before and not before.endswith(b"\n"):
             before += b"\n"
-        lines = enumerate(before.split(b"\n"), 1)
-        wrong = [number for number, text in lines if text.strip() and not _looks_whole(text)]
+        # `read_history` looks closer; this finds the markers of a merge, and lines that were cut.
+        whole = re.compile(rb'\s*|\{.*"fingerprints".*\}\s*')
+        wrong = [number for number, text in enumerate(before.split(b"\n"), 1) if not whole.fullmatch(text)]
         write_file(file, before + line.encode() + b"\n")
     if wrong:
         LOG.warning(
@@ -54,11 +56,6 @@ def append_history(file: Path, result: BenchResult, folder: Path) -> None:
             file,
             wrong[0],
         )
-
-
-def _looks_whole(line: bytes) -> bool:
-    """Whether a line can be one of a history; `read_history` looks closer. A conflict's marker has no braces."""
-    return line.startswith(b"{") and line.rstrip().endswith(b"}") and b'"fingerprints"' in line
 
 
 def history_record(result: BenchResult, folder: Path, file: Path | None = None) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class Spec:
 
 def without_corpus(spec: Spec) -> str:
     """The problem of a retriever that needs a corpus where there is none."""
-    return f"{spec.label} indexes a corpus: add `corpus:`, a file or a folder of documents"
+    return f"{spec.label} indexes a corpus: add `corpus:` (init --corpus), a file or a folder of documents"
 
 
 def named_entry(label: str, entry: Any) -> Any:

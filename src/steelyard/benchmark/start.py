@@ -15,7 +15,7 @@ from steelyard.benchmark.config import starter_path
 from steelyard.benchmark.retrieval import answered
 from steelyard.benchmark.specs import NAME, Spec, specs_of, without_corpus
 from steelyard.datasets.corpus import Queries
-from steelyard.errors import InputError, SteelyardError, problem_report
+from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
 from steelyard.io.dataset_files import read_queries
 from steelyard.io.files import write_file
 from steelyard.io.unpacking import load_yaml
@@ -124,9 +124,8 @@ def _entries(text: str) -> tuple[str | None, list[dict[str, Any]]]:
         gets = [{"target": f"{text}{joint}{name}={{query}}&k={{k}}"} for name in _HTTP_PARAMETERS]
         return label, [{"http": settings} for settings in [*posts, *gets]]
     if ":" not in text:
-        raise InputError(
-            f"{text!r} is not a retriever; expected module:attribute, a URL, or one of {', '.join(retriever_names())}."
-        )
+        names = f"{', '.join(retriever_names())}.{did_you_mean(text, retriever_names())}"
+        raise InputError(f"{text!r} is not a retriever; expected module:attribute, a URL, or one of {names}")
     adapter = run_user_code(lambda: adapter_of(load_target(text, text)), text)
     return label or text.rpartition(":")[2], [{adapter: {"target": text}}]
 

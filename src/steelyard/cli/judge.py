@@ -121,8 +121,8 @@ def judge(
     from steelyard.judging.approval import is_question_folder
     from steelyard.judging.pool import Pool
 
-    if endpoint is not None and model is None:
-        raise UsageError("--endpoint needs --model, the name of the model.")
+    if (endpoint is None) != (model is None):
+        raise UsageError("--endpoint and --model go together: the address of the endpoint, and the name of the model.")
     if plan and endpoint is None:
         raise UsageError("--plan shows what a model would be asked: add --endpoint and --model.")
     share = share_of(shared)

@@ -20,7 +20,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.comparison.judged import JudgedDocuments, Part, PartsOf
 from steelyard.comparison.leaderboard import LeaderboardRow, best_first
 from steelyard.comparison.pairs import Pair, equivalence_of, verdict_of_test
-from steelyard.comparison.scores import Column, ScoreTable
+from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, PolicyError
@@ -124,8 +124,8 @@ class Predictions:
         """The estimate of every table, measure and run."""
         return [
             [
-                prediction_powered(*column_series[:2], bounds, weight=column_series.weight, finite=column_series.finite)
-                for bounds, column_series in zip(map(_bounds, table.columns), series, strict=True)
+                prediction_powered(*s[:2], value_bounds(column.measure), weight=s.weight, finite=s.finite)
+                for column, s in zip(table.columns, series, strict=True)
             ]
             for table, series in zip(self.human, self._series, strict=True)
         ]
@@ -240,8 +240,3 @@ def _only(table: ScoreTable, queries: Sequence[str]) -> ScoreTable:
     """The table of these queries."""
     kept = set(queries)
     return table.where(np.array([query in kept for query in table.queries]))
-
-
-def _bounds(column: Column) -> tuple[float, float] | None:
-    """The bounds of the values of a column; None where it has none, or its measure is not known."""
-    return None if column.measure is None else value_bounds(column.measure)

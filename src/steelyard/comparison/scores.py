@@ -77,8 +77,9 @@ class Column:
         return logarithms(values) if self.geometric else values
 
     def mean_of(self, tested: float) -> float:
-        """`mean` from the mean of the tested values."""
-        return math.exp(tested) if self.geometric else tested
+        """`mean` from the mean of the tested values, or an end of its interval, within the range of the measure."""
+        limits = (-math.inf, math.inf) if self.measure is None else self.measure.range
+        return float(np.clip(math.exp(tested) if self.geometric else tested, *limits))
 
     def change(self, tested: float, reference: float) -> float:
         """The difference from a reference that a mean difference of the tested values stands for.
@@ -93,8 +94,8 @@ class Column:
         """A difference within the range that differences of this measure have; unchanged where that is not known."""
         if self.measure is None or not averaged(self.measure):
             return difference
-        most = self.measure.definition.high - self.measure.definition.low
-        return difference if math.isnan(difference) else min(max(difference, -most), most)
+        most = self.measure.range[1] - self.measure.range[0]
+        return float(np.clip(difference, -most, most))
 
     def worth(self, values: Floats) -> Floats:
         """The values, negated where lower is better."""

@@ -50,7 +50,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
         of = {"of": [headline, *inner_formula, *_in_force(inner, inner_clauses)]}
     policies = chosen.options_of(parsed).meanings().items()
     better = {"more": "Higher is better.", "less": "Lower is better.", "neither": "A count, neither good nor bad."}
-    low, high = as_text(definition.low), as_text(definition.high)
+    low, high = map(as_text, parsed.range)
     how = _SUMMED.get(definition.summary, f"aggregated over queries according to `{definition.summary}`")
     return Explanation(
         {

@@ -120,7 +120,7 @@ class Means:
         deepest = measure.cutoff if definition.cutoff_kind == "rank" and measure.cutoff else np.inf
         if deepest not in self._tie_shares:
             self._tie_shares[deepest] = tie_sensitive(self._first, deepest) / max(1, self._first.size)
-        return self._tie_shares[deepest] * (definition.high - definition.low)
+        return self._tie_shares[deepest] * (measure.range[1] - measure.range[0])
 
     def _ordering(self, options: Options) -> Ordering:
         """The ordering, with policies that do not matter to this run at their defaults."""

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from steelyard.notes import Texts, declare
 
-
-def _fusion_norm_not_tried(norm: str, reason: str) -> str:
-    return f"norm={norm} was not tried: {reason.rstrip('.')}"
-
-
 WARNINGS: Texts = {
     "fused-missing-queries": "{run} is missing {count:,} of {queries:,} {queries:query|queries}, which "
     "{count:is|are} fused from the other runs",
@@ -16,5 +11,8 @@ WARNINGS: Texts = {
     "fused-increasing-scores": "{run} has scores that increase with the rank, as distances do; the order of its "
     "lists is used",
 }
-INFO: Texts = {"fused-weight-0": "{run} has weight 0 and is not used", "fusion-norm-not-tried": _fusion_norm_not_tried}
+INFO: Texts = {
+    "fused-weight-0": "{run} has weight 0 and is not used",
+    "fusion-norm-not-tried": "norm={norm} was not tried: {reason}",
+}
 declare(warning=WARNINGS, info=INFO)

@@ -281,7 +281,7 @@ def _try(
                 if not lenient:
                     raise
                 pools[setting.norm] = None
-                notes.append(note("fusion-norm-not-tried", norm=setting.norm, reason=str(error)))
+                notes.append(note("fusion-norm-not-tried", norm=setting.norm, reason=str(error).rstrip(".")))
         pool = pools[setting.norm]
         if pool is not None:
             tried.append(setting)

@@ -134,7 +134,7 @@ def gate(
             now.name,
             strict_judged,
             baseline=None if before is None else before.name,
-            rule=[rule.text for rule in given],
+            rules=[rule.text for rule in given],
             run=runs if run else (),
             baseline_run=baseline_run,
             queries=queries if isinstance(queries, (str, Path)) else None,

@@ -91,7 +91,7 @@ def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[Row]:
             rows += _rows_of_parts(query, value, where)
         elif isinstance(value, Mapping):
             ids = text_ids(value, "document id", where)
-            rows += zip(repeat(query), ids, _grades(ids, list(value.values())), repeat(None))
+            rows += zip(repeat(query), ids, _grades(ids, list(value.values()), where), repeat(None))
         elif isinstance(value, _LISTS):
             if any(not isinstance(item, (str, int)) for item in value):
                 rows += _rows_of_targets(query, value, where)
@@ -153,7 +153,7 @@ def _graded_target(group: Mapping[Any, Any], place: str) -> tuple[list[str], lis
             "as in {'a': 3, 'b': 1}. Records are one list: Qrels([{'query_id': 'q1', 'doc_id': 'a', 'grade': 3}])."
         )
     ids = text_ids(group, "document id", place, unique=True)
-    grades = _grades(ids, list(group.values()))
+    grades = _grades(ids, list(group.values()), place)
     distractor = next((doc for doc, grade in zip(ids, grades, strict=True) if grade < 0), None)
     if distractor is not None:
         problem = f"{place}: document {distractor!r} has a grade below 0, and a distractor satisfies no target"
@@ -161,12 +161,12 @@ def _graded_target(group: Mapping[Any, Any], place: str) -> tuple[list[str], lis
     return ids, grades
 
 
-def _grades(doc_ids: Sequence[str], values: Sequence[Any]) -> list[float]:
+def _grades(doc_ids: Sequence[str], values: Sequence[Any], where: str) -> list[float]:
     """The grades as floats; an error names the document whose grade is not a finite number."""
     grades = _floats(values)
     if not np.all(np.isfinite(grades)):
         doc, grade = next(pair for pair in zip(doc_ids, values, strict=True) if not _is_finite_number(pair[1]))
-        raise InputError(f"judgment of document {doc!r}: grade {grade!r} is not a finite number.")
+        raise InputError(f"{where}: document {doc!r}: grade {grade!r} is not a finite number.")
     return list(map(float, grades))
 
 

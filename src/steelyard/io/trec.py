@@ -344,12 +344,12 @@ def check_order(frame: pl.DataFrame, format: str) -> None:
 
 def check_whole_grades(qrels: Qrels, format: str) -> None:
     """Refuse grades that are not whole numbers."""
-    grades = np.concatenate([qrels.grades, qrels.targets.grade])
+    grades = qrels.targets.grade if qrels.has_targets else qrels.grades
     broken = grades[grades != np.round(grades)]
     if len(broken):
         count = counted(len(broken), "grade is not a whole number", "grades are not whole numbers")
         problem = f"{count} (as {broken[0]:g}), and a {format} file holds whole numbers only"
-        raise InputError(f"{problem}. Write 'csv', 'tsv', 'json' or 'parquet'.")
+        raise InputError(f"{problem}. Write 'csv', 'tsv', 'json' or 'parquet' (--to tsv).")
 
 
 def check_no_targets(qrels: Qrels, format: str) -> None:

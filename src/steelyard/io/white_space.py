@@ -43,12 +43,14 @@ def finite(text: bytes, what: str) -> str | None:
     """What is wrong with a field that must be a finite number; None if nothing is.
 
     >>> finite(b"2", "score"), finite(b"nan", "score")
-    (None, "score 'nan' is not a finite number")
+    (None, "score 'nan' is not a finite number; write another score, or remove the line")
     """
     value = number(text)
     if value is not None and isfinite(value):
         return None
-    return f"{what} {shown(text)} is not a {'' if value is None else 'finite '}number"
+    if value is None:
+        return f"{what} {shown(text)} is not a number"
+    return f"{what} {shown(text)} is not a finite number; write another {what}, or remove the line"
 
 
 def shown(text: bytes) -> str:

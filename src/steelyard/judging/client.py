@@ -142,7 +142,8 @@ class Endpoint:
             raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After", "")))
         if response.status != 200:
             shown = masked(content[:300].decode("utf-8", "replace").strip())
-            raise ChatError(f"{self.url}: status {response.status}: {shown or 'no text'}.")
+            hint = " Does the address end in /v1, as most do?" if response.status == 404 else ""
+            raise ChatError(f"{self.url}: status {response.status}: {shown or 'no text'}.{hint}")
         try:
             answer = json_value(content)
         except (ValueError, AnswerError):

@@ -11,11 +11,14 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Floats, Ints
+from steelyard.errors import MeasureError
 from steelyard.measures.binary import Per, share
 from steelyard.measures.registry import GainTable, measure
 from steelyard.measures.tie_groups import groups_of, over_orders, refuse_many_states, worth_of_ranks
 
 JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
+
+_HIGHEST_EXPONENT = 1000  # A sum of such gains is a float, too.
 
 Gain: TypeAlias = Literal["linear", "exp", "binary"] | GainTable
 Discount: TypeAlias = Literal["log2", "reciprocal", "jk"]
@@ -26,6 +29,8 @@ def gain_of(grades: Floats, gain: Gain, rel: float | None) -> Floats:
     """The gain of each grade; grades below `rel` gain nothing."""
     gains = np.maximum(grades, 0.0)
     if gain == "exp":
+        if (highest := gains.max(initial=0.0)) > _HIGHEST_EXPONENT:
+            raise MeasureError(f"gain=exp: 2^{highest:g} is too large a gain. Divide the grades, or use gain=linear.")
         gains = np.exp2(gains) - 1
     elif gain == "binary":
         gains = (gains > 0).astype(np.float64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from steelyard.errors import MeasureError, did_you_mean
@@ -64,6 +64,11 @@ class Measure:
         """Every parameter with its value or default."""
         given = dict(self.given)
         return {p.name: given.get(p.name, p.default) for p in self.definition.parameters}
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest value; the grades themselves as gains have no highest."""
+        return self.definition.low, inf if self.parameters.get("gain") == "grade" else self.definition.high
 
     @property
     def spelled(self) -> str:

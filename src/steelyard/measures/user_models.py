@@ -73,7 +73,7 @@ def rank_biased_precision(
     """Rank-biased precision: the gain of a user who continues to the next document with probability p.
 
     RBP@k = (1 - p) x sum of gain x p^(rank - 1) over the first k.
-    RBPResidual is how much unjudged documents could add.
+    RBPResidual is how much unjudged documents could add; it is reported beside RBP.
 
     rel: the lowest grade that counts as relevant; documents graded below it gain nothing.
     gain=binary: 1 for a relevant document.

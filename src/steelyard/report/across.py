@@ -87,7 +87,8 @@ def pairs_tables(result: AcrossData) -> list[Table]:
     if result.friedman is not None:
         p = shown_p(result.friedman.p)
         corrected += (
-            f" Friedman's test of all runs: F = {result.friedman.statistic:.2f}, p {'' if '<' in p else '= '}{p}; "
+            f" Friedman's test of all runs (Iman and Davenport's F): F = {result.friedman.statistic:.2f}, "
+            f"p {'' if '<' in p else '= '}{p}; "
             f"critical difference of mean ranks {result.friedman.critical_difference:.2f} (Nemenyi)."
         )
     return [

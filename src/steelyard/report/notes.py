@@ -27,26 +27,14 @@ def _step_judge_short(run: str, other: str, count: int, most: int, command: str 
     return f"{command} ({documents})" if command else f"judge {documents} (steelyard pool)"
 
 
-def _step_more_queries(run: str, other: str, queries: int, needed: int, difference: float) -> str:
-    rounded = float(f"{needed:.2g}")
-    rounded = rounded if rounded > queries else needed
-    return (
-        f"add queries to decide {run} vs {other}: about {rounded:,.0f} are needed for a true difference of "
-        f"{difference:.4f}, and there are {queries:,}"
-    )
-
-
-def _step_more_queries_short(run: str, other: str, needed: int, **_: Any) -> str:
-    return f"add queries: about {float(f'{needed:.2g}'):,.0f} are needed to decide {run} vs {other}"
-
-
 INFO: Texts = {
     "step-faster": _step_faster,
     "step-use": "use {run}: it is significantly better than every other run on {measure}",
     "step-slice": "look at the {queries:,} {queries:query|queries} with {column} {value}, where {run} loses most to "
     "{other} ({difference:.4f} on {measure})",
     "step-judge": _step_judge,
-    "step-more-queries": _step_more_queries,
+    "step-more-queries": "add queries to decide {run} vs {other}: about {about:,.0f} are needed for a true difference "
+    "of {difference:.4f}, and there are {queries:,}",
     "step-all-miss": "look at {count:the query|the {count:,} queries} on which every run scores 0 on {measure}",
 }
 SHORT: Texts = {
@@ -54,6 +42,6 @@ SHORT: Texts = {
     "step-use": "use {run}: significantly better than every other run on {measure}",
     "step-slice": "look at the {queries:,} {queries:query|queries} with {column} {value}, where {run} loses most",
     "step-judge": _step_judge_short,
-    "step-more-queries": _step_more_queries_short,
+    "step-more-queries": "add queries: about {about:,.0f} are needed to decide {run} vs {other}",
 }
 declare(info=INFO, short=SHORT)

@@ -161,7 +161,7 @@ def remarks(comparison: ComparisonData, *, groups: bool = True, tables: bool = T
     if tables and partly_judged(comparison):
         lines.append(
             f"Judged: the share of judged documents above the cutoff of {comparison.keys[0]}; bounds: its lowest and "
-            "highest value that any grading of the other documents gives."
+            "highest value that any grading of the run's other documents gives."
         )
     return [*lines, *stability_lines(comparison), *_coverage(comparison), *map(sentence, comparison.notes)]
 

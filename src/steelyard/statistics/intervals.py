@@ -38,6 +38,8 @@ IntervalMethod = Literal["percentile", "bca", "t"]
 INTERVAL_METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
 
 DRAWS = 10_000
+# Below this many queries, even the lowest and the highest value are too close together to be an interval.
+BOOTSTRAP_FROM = 5
 # From this many queries on, the closed form is closer to the limit of the bootstrap than 10,000 draws are.
 CLOSED_FORM_FROM = 100
 
@@ -100,7 +102,7 @@ def mean_intervals(
 
     `percentile`: the bootstrap quantiles at Phi(-+ t sqrt(n / (n - 1))), t the quantile of Student's t
     with n - 1 degrees of freedom; `bca`: the bias-corrected and accelerated bootstrap; `t`: Student's
-    interval, mean -+ t sd / sqrt(n).
+    interval, mean -+ t sd / sqrt(n). With fewer than five queries, `percentile` without `draws` is `t`.
 
     `draws` is the number of resamples. The default is 10,000 for fewer than 100 queries; from 100 on
     the percentile interval is computed instead of drawn, from the first four cumulants of the bootstrap
@@ -137,8 +139,9 @@ def complete_intervals(
     n = data.shape[1]
     if n < 2:
         return [(math.nan, math.nan)] * len(data)
-    if method == "t":
-        t = float(special.stdtrit(n - 1, 0.5 + level / 2.0))
+    if method == "t" or (method == "percentile" and draws is None and n < BOOTSTRAP_FROM):
+        upper = 0.5 + level / 2.0
+        t = float(special.stdtrit(n - 1, upper)) if method == "t" else student_quantile(upper, n - 1)
         margins = [(mean, t * deviation / math.sqrt(n)) for mean, deviation in map(mean_and_deviation, data)]
         return [(mean - margin, mean + margin) for mean, margin in margins]
     if method == "percentile" and draws is None and n >= CLOSED_FORM_FROM:

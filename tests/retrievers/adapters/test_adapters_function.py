@@ -247,6 +247,14 @@ def test_ids_by_text_with_and_without_titles():
     assert [doc for doc, _ in adapter.index(corpus).retrieve(["q"])[0]] == ["d1", "d1", "d2"]
 
 
+def test_an_id_that_was_named_is_not_made_from_the_text():
+    documents = [{"text": "a red fox", "metadata": {"source": "d1"}}]
+    ((made, _),) = Python(lambda query: documents).index({}).retrieve(["q"])[0]
+    assert made.startswith("sha256:")
+    with pytest.raises(RetrieverError, match=r"has no 'metadata.sorce'; it has text, metadata \(source\)"):
+        Python(lambda query: documents, id="metadata.sorce").index({}).retrieve(["q"])
+
+
 def test_ids_by_path_through_keys_attributes_and_positions():
     document = SimpleNamespace(meta={"source": "d7", "tags": ["d8"], "a.b": "d9"})
     for path, expected in [("metadata.source", "d7"), ("meta.tags[0]", "d8"), ("meta['a.b']", "d9")]:

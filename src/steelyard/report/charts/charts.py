@@ -165,8 +165,8 @@ def _bounds(rows: list[Row], runs: Sequence[str]) -> Chart:
     bar = bar.encode(x=low, x2="high:Q", color=_colour(runs, legend=False))
     value = base.mark_tick(thickness=3, bandSize=18).encode(x="value:Q", color=_colour(runs, legend=False))
     about = (
-        "The lowest and the highest mean that any grading of the unjudged documents gives; the tick is the mean. No "
-        "grading changes the order of two runs whose bars do not overlap."
+        "The lowest and the highest mean that any grading of the run's unjudged documents gives; the tick is the mean. "
+        "Documents that are not in its lists keep their grades."
     )
     return _chosen("bounds", "Bounds", about, alt.layer(bar, value), rows, _rows_height(len(runs), 60))
 

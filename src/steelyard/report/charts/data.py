@@ -113,7 +113,7 @@ def _band(values: Floats, measure: Measure) -> Row:
         return {"value": None, "low": None, "high": None}
     mean = float(kept.mean())
     reach = NORMAL * float(kept.std(ddof=1)) / len(kept) ** 0.5 if len(kept) > 1 else 0.0
-    low, high = max(mean - reach, measure.definition.low), min(mean + reach, measure.definition.high)
+    low, high = np.clip((mean - reach, mean + reach), *measure.range).tolist()
     return {"value": _rounded(mean), "low": _finite(low), "high": _finite(high)}
 
 

@@ -208,7 +208,7 @@ class DocIds:
                 continue
             if value is not None:
                 return self.plain(value, where)
-        text = self._text_of(document) if self._makes_ids else None
+        text = self._text_of(document) if self._makes_ids and self.setting == "id" else None
         if text is not None:
             return made_id(text)
         raise RetrieverError(
