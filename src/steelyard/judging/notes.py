@@ -10,7 +10,8 @@ WARNINGS: Texts = {
     "documents-address-judge": "{documents:count} {documents:document seems|documents seem} to address the judge, as "
     "in 'ignore previous instructions' or 'grade: 3': {documents:listed}; look at their grades",
     "drafting-stopped": "stopped: {reason}; the same command continues",
-    "fewer-passages": "{drawn:,} of {wanted:,} passages were drawn: the corpus has no more different ones with content",
+    "fewer-passages": "{drawn:,} of {wanted:,} passages were drawn: the corpus has no more different ones with content "
+    "(25 words or more)",
     "judging-stopped": "stopped: {reason}",
 }
 INFO: Texts = {
