@@ -67,7 +67,7 @@ def report(folder: Path, text: str) -> list[str]:
         ),
         (
             "dataset: demo\nretrievers: []\nmissing: zer\nties: x\n",
-            ["line 2: retrievers", "line 3: missing='zer'", "line 4: ties='x'", "no measures"],
+            ["line 2: retrievers: empty", "line 3: missing='zer'", "line 4: ties='x'", "no measures"],
         ),
         (
             "dataset: demo\nretrievers:\n- bm25:\n    k1: abc\n    bb: 2\n    cc: 3\nmeasures: [AP]\n",

@@ -259,7 +259,7 @@ def test_ids_are_made_from_texts_and_one_text_is_kept_per_id(folder: Path) -> No
 def test_retrievers_that_index_a_corpus_are_named(folder: Path, capsys: Any) -> None:
     assert command(["init", "--queries", "questions.csv", "--retriever", "bm25-okap"]) == 2
     assert "Did you mean bm25-okapi" in capsys.readouterr().err
-    with pytest.raises(sy.InputError, match="`retrievers` is empty"):
+    with pytest.raises(sy.InputError, match="retrievers: empty; name at least one"):
         sy.bench({"queries": "questions.csv", "retrievers": []})
     with pytest.raises(sy.InputError, match="bm25-okapi indexes a corpus: add `corpus:` .init --corpus."):
         sy.bench({"queries": "questions.csv", "retrievers": ["bm25-okapi", {"python": "way_in_app:search"}]})

@@ -310,7 +310,7 @@ def _validation_text(error: Any) -> str:
     if error["type"] == "missing":
         return f"`{key}` is missing"
     if error["type"] == "too_short":
-        return f"`{key}` is empty"
+        return f"{key}: empty; name at least one"
     return f"{key}: {error['msg']}, got {shortened(repr(masked_settings(error['input'])), 300)}"
 
 
