@@ -170,10 +170,9 @@ def scores_of(
     a = options.lists(aligned.alignment)
     levels = Levels.of(measures, options.rel)
     coverage = coverage_of(aligned, a, options, levels, deepest_cutoff(measures))
-    below = levels.note(coverage.below_rel, lowest_positive_grade(a))
     notes = (
         *coverage.notes,
-        *([below] if below else []),
+        *levels.notes(coverage, lowest_positive_grade(a)),
         *Lengths.of(a).notes(measures, options.depth),
         *QrelsTraits.of(a, measures).notes(measures),
     )
@@ -245,20 +244,16 @@ class Lengths:
     def notes(self, measures: Mapping[str, Measure], depth: int | None) -> list[Note]:
         """A note on each precision whose cutoff is deeper than the longest list, and one on cutoffs below the cut."""
         shorter = [
-            note("lists-shorter-than-cutoff", measure=key, longest=self.longest, highest=self.longest / m.cutoff)
+            note("lists-shorter-than-cutoff", measure=key, longest=self.longest, highest=self.longest / cutoff)
             for key, m in measures.items()
-            if m.name == "P"
-            and m.parameters["denominator"] == "k"
-            and m.cutoff is not None
-            and m.cutoff > self.longest > 0
+            if m.name == "P" and m.parameters["denominator"] == "k" and (cutoff := m.cutoff or 0) > self.longest > 0
         ]
         # The lists were cut at `depth`, or at the length of the longest list if at least half of them have it.
         seen = self.longest >= _SHORTEST_CUT and 2 * self.full >= self.lists
         cut = depth or (self.longest if seen else None)
         if cut is None or self.longest < cut or not self.unfound:
             return shorter
-        by_rank = {key: m.cutoff for key, m in measures.items() if m.definition.cutoff_kind == "rank"}
-        deeper = [key for key, cutoff in by_rank.items() if cutoff is not None and cutoff > cut]
+        deeper = [key for key, m in measures.items() if m.definition.cutoff_kind == "rank" and (m.cutoff or 0) > cut]
         return [*shorter, *([note("cutoff-deeper-than-lists", measures=deeper, depth=cut)] if deeper else [])]
 
 

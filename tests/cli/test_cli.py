@@ -34,7 +34,7 @@ def test_evaluate_as_json(files, capsys):
     assert one["per_query"]["q3"] == {"nDCG@10": 0.0, "AP": 0.0}
     assert one["coverage"] == {
         "queries": 3, "answered": 2, "missing": 1, "empty": 0, "without_judgments": 0, "no_relevant": 0,
-        "documents": 3, "unjudged": 0, "repeated": 0, "tie_sensitive": 0, "below_rel": 0,
+        "documents": 3, "unjudged": 0, "repeated": 0, "tie_sensitive": 0, "below_rel": 0, "no_relevant_strictest": 0,
     }  # fmt: skip
     assert "1 query is missing from the run and scores 0" in err
 
