@@ -354,12 +354,12 @@ def test_a_page_is_written_or_refused_and_never_a_text_by_that_name(files, tmp_p
     assert not (tmp_path / "explain.html").exists()
 
 
-def test_a_plan_needs_a_model_and_a_result_is_no_dataset(tmp_path, capsys):
+def test_a_plan_needs_a_model_and_a_broken_result_has_no_check(tmp_path, capsys):
     (tmp_path / "result.json").write_text("{}")
     assert run(["judge", str(tmp_path), "--plan"]) == 2
     assert "add --endpoint and --model" in capsys.readouterr().err
     assert run(["check", str(tmp_path)]) == 2
-    assert "Give the dataset of the bench" in capsys.readouterr().err
+    assert "Run the bench again to write it" in capsys.readouterr().err
 
 
 def test_an_argument_too_many_is_no_option(files, capsys):
