@@ -109,6 +109,25 @@ def test_grades_below_1_are_reported():
         assert (counts["below_rel"], counts["no_relevant"], stated.coverage.notes) == (0, 0, ())
 
 
+def test_queries_without_a_document_of_the_grade_that_one_measure_needs():
+    qrels, run = {"q1": {"a": 2}, "q2": {"b": 1}, "q3": {"c": 1}}, {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
+    scores = sy.evaluate(qrels, run, ["nDCG@10", "RR(rel=2)@10", "P(rel=2)@1"])
+    assert (scores.coverage.no_relevant, scores.coverage.no_relevant_strictest) == (0, 2)
+    text = "2 queries have no document with grade 2 or above and score 0 on RR(rel=2)@10 and P(rel=2)@1"
+    assert [str(note) for note in scores.notes] == [text]
+    skipped = sy.evaluate(qrels, run, ["nDCG@10", "RR(rel=2)@10"], no_relevant="skip")
+    assert skipped["RR(rel=2)@10"] == 1
+    assert "2 queries have no document with grade 2 or above and are left out of RR(rel=2)@10" in str(skipped.coverage)
+    scaled = sy.Qrels(qrels)
+    scaled.relevant_from = 2
+    for asked, told in ((["nDCG@10", "RR@10"], ["no-relevant-for-measure"]), (["RR@10"], ["no-relevant-document"])):
+        assert [note.code for note in sy.evaluate(scaled, run, asked).notes] == told
+    comparison = sy.compare(scaled, {"one": run, "two": run}, ["nDCG@10", "RR@10"])
+    assert "no-relevant-for-measure" in {note.code for note in comparison.coverage["one"].notes}
+    # No document at all has the grade: another note reports it.
+    assert [note.code for note in sy.evaluate(qrels, run, ["nDCG@10", "P(rel=3)@1"]).notes] == ["no-such-grade"]
+
+
 def test_no_note_on_an_explicit_relevance_level():
     scores = sy.evaluate({"q": {"a": 1}}, {"q": ["a"]}, ["AP"], rel=2)
     assert (scores.coverage.no_relevant, scores.coverage.below_rel) == (1, 0)

@@ -376,6 +376,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "no-distractors": {"measures": ("Confusion@3",)},
     "no-grade-zero": {"measures": ("Bpref",)},
     "no-judged-document": {"run": ("D1",), "qrels": ("d7",)},
+    "no-relevant-for-measure": {"level": 2, "measures": ("RR@10",)},
     "no-shared-query": {"run": ("Q1",)},
     "no-such-grade": {"level": 2, "measures": ("P(rel=2)@5",)},
     "no-targets": {"measures": ("R(per=target)@10",)},

@@ -53,6 +53,8 @@ WARNINGS: Texts = {
     "empty-lists": "{count:,} {count:query has|queries have} an empty list and {count:scores|score} 0{missing:skip? "
     "(missing queries are skipped, but an empty list is an answer; a TREC file cannot store one)|}",
     "no-relevant-document": "{count:,} {count:query has|queries have} no relevant document and " + _SCORED,
+    "no-relevant-for-measure": "{count:,} {count:query has|queries have} no document with grade {level:g} or above and "
+    "{policy:skip?{count:is|are} left out of|{count:scores|score} 0 on} {measures:listed}",
     "repeated-documents": "{count:,} {count:document repeats|documents repeat} an earlier one in the same list; "
     "{held:?{count:it keeps its rank and gains|they keep their ranks and gain} nothing|{count:it was|they were} "
     "removed}",
@@ -178,8 +180,9 @@ class Coverage:
     """Counts of every edge case, and the notes that go with them.
 
     queries: queries in the qrels. answered, missing: whether the run has them. empty: queries with an empty list.
-    without_judgments: queries of the run that are not in the qrels. no_relevant: queries without a relevant
-    document, by the lowest grade that counts as relevant. documents: ranks in the lists of judged queries.
+    without_judgments: queries of the run that are not in the qrels. no_relevant, no_relevant_strictest: queries without
+    a relevant document, by the lowest and by the highest level of the measures (the lowest grade that is relevant to
+    one). documents: ranks in the lists of judged queries.
     repeated: documents that occur again in a list; each keeps a rank unless it was removed. unjudged: distinct
     documents without a judgment, so never a repeat. tie_sensitive: queries where the order of tied documents can
     change a score. below_rel: judgments above 0 that a measure does not count as relevant by its own default.
@@ -197,6 +200,7 @@ class Coverage:
     tie_sensitive: int
     policies: Options
     below_rel: int = 0
+    no_relevant_strictest: int = 0
     notes: tuple[Note, ...] = ()
 
     def counts(self) -> dict[str, int]:
@@ -242,11 +246,11 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
     lists = aligned.alignment if policies.unjudged == "remove" else a
     documents, judged, repeated = int(lists.retrieved.sum()), len(lists.rank), len(lists.repeats.rank)
     held = repeated if policies.duplicates == "hold" else 0
-    answered = int(a.answered.sum())
+    answered, measured = int(a.answered.sum()), a.answered | (policies.missing != "skip")
     notes = list(dict.fromkeys(aligned.notes))
     if a.size and not answered and aligned.run_only_queries:
         notes.insert(0, note("no-shared-query", run=aligned.run_only_examples, qrels=tuple(a.queries[:3])))
-    level, grade = levels.highest_default, a.judged.grade
+    level, grade = max(levels.by_default.values(), default=0.0), a.judged.grade
     below = a.judged.once(("below", level), lambda: int(np.sum((grade > 0) & (grade < level))))
     return Coverage(
         queries=a.size,
@@ -254,7 +258,8 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
         missing=a.size - answered,
         empty=int(np.sum(lists.answered & (lists.retrieved == 0))),
         without_judgments=aligned.run_only_queries,
-        no_relevant=int(np.sum(without_relevant(a, levels.lowest) & (a.answered | (policies.missing != "skip")))),
+        no_relevant=int(np.sum(without_relevant(a, levels.lowest) & measured)),
+        no_relevant_strictest=int(np.sum(without_relevant(a, levels.highest) & measured)),
         documents=documents,
         unjudged=documents - judged - held,
         repeated=repeated,
@@ -269,11 +274,14 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
 class Levels:
     """The lowest grade that counts as relevant, for the measures of an evaluation.
 
-    `lowest`: the lowest over the measures (None: any grade above 0). `by_default`: the measures whose level is
-    their own default, since neither the measure nor the call states one.
+    `lowest`, `highest`: the lowest and the highest over the measures (None: any grade above 0). `strictest`: the
+    measures with the highest. `by_default`: the measures whose level is their own default, since neither the measure
+    nor the call states one.
     """
 
     lowest: float | None = None
+    highest: float | None = None
+    strictest: Sequence[str] = ()
     by_default: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -284,19 +292,19 @@ class Levels:
         by_default = {key: level for key, level in unstated.items() if level is not None}
         defined = [level for level in levels.values() if level is not None]
         lowest = rel if rel is not None else min(defined, default=None)
-        return cls(lowest if rel is not None or len(defined) == len(levels) else None, by_default)
+        highest = max(defined, default=None)
+        strictest = [key for key, level in levels.items() if level == highest]
+        return cls(lowest if rel is not None or len(defined) == len(levels) else None, highest, strictest, by_default)
 
-    @property
-    def highest_default(self) -> float:
-        """The highest default level; 0 where there is none."""
-        return max(self.by_default.values(), default=0.0)
-
-    def note(self, below: int, lowest: float) -> Note | None:
-        """The note on grades above 0 that measures which state no level do not count as relevant."""
-        keys = [key for key, level in self.by_default.items() if lowest < level]
-        if not below or not keys:
-            return None
-        return note("grades-below-rel", count=below, measures=keys, level=self.highest_default, lowest=lowest)
+    def notes(self, coverage: Coverage, lowest: float) -> Iterator[Note]:
+        """The notes on grades above 0 that are not relevant to some measures. lowest: the lowest grade above 0."""
+        keys, below = [key for key, level in self.by_default.items() if lowest < level], coverage.below_rel
+        if keys and below:
+            level = max(self.by_default.values())
+            yield note("grades-below-rel", count=below, measures=keys, level=level, lowest=lowest)
+        if coverage.no_relevant < coverage.no_relevant_strictest < coverage.queries:
+            values = {"level": self.highest, "measures": self.strictest, "policy": coverage.policies.no_relevant}
+            yield note("no-relevant-for-measure", count=coverage.no_relevant_strictest, **values)
 
 
 def level_of(measure: Measure, rel: float | None = None) -> float | None:

@@ -169,10 +169,9 @@ def scores_of(
     a = options.lists(aligned.alignment)
     levels = Levels.of(measures, options.rel)
     coverage = coverage_of(aligned, a, options, levels, deepest_cutoff(measures))
-    below = levels.note(coverage.below_rel, lowest_positive_grade(a))
     notes = (
         *coverage.notes,
-        *([below] if below else []),
+        *levels.notes(coverage, lowest_positive_grade(a)),
         *Lengths.of(a).notes(measures, options.depth),
         *QrelsTraits.of(a, measures).notes(measures),
     )
@@ -254,8 +253,7 @@ class Lengths:
         cut = depth or (self.longest if seen else None)
         if cut is None or self.longest < cut or not self.unfound:
             return shorter
-        by_rank = {key: m.cutoff for key, m in measures.items() if m.definition.cutoff_kind == "rank"}
-        deeper = [key for key, cutoff in by_rank.items() if cutoff is not None and cutoff > cut]
+        deeper = [key for key, m in measures.items() if m.definition.cutoff_kind == "rank" and (m.cutoff or 0) > cut]
         return [*shorter, *([note("cutoff-deeper-than-lists", measures=deeper, depth=cut)] if deeper else [])]
 
 

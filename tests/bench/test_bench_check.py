@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.benchmark.folder import load_result
+from steelyard.cli import run
 from steelyard.errors import InputError
 
 WORDS = ["balance", "gold", "river", "boat", "stone", "lead", "water", "lake", "beam", "scale", "weight", "pan"]
@@ -26,15 +28,15 @@ def bench(folder: Path, queries: dict[str, str] = QUERIES, **more: object) -> sy
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.getMessage().startswith("check: ")]
+    return [each.getMessage() for each in caplog.records if each.getMessage().startswith("check of ")]
 
 
 def test_one_line_at_the_start_and_the_findings_in_the_result(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "steelyard.bench"):
         result = bench(tmp_path)
     assert len(lines(caplog)) == 1
-    assert lines(caplog)[0].startswith("check: 2 findings, worst: ")
-    assert lines(caplog)[0].endswith("; `steelyard check DATASET` shows them.")
+    assert lines(caplog)[0].startswith("check of qrels and questions: 2 findings, worst: ")
+    assert lines(caplog)[0].endswith(f". After the bench: `steelyard check {tmp_path}`.")
     assert result.check is not None
     found = {each.code: each for each in result.check.findings}
     assert set(found) == {"same-question-different-qrels", "question-copies-relevant"}
@@ -46,6 +48,36 @@ def test_one_line_at_the_start_and_the_findings_in_the_result(tmp_path: Path, ca
             assert row[key] == pytest.approx(expected, abs=1e-12)
     stored = json.loads((tmp_path / "result.json").read_text())["check"]
     assert stored == result.check.to_dict()
+
+
+def test_the_command_of_the_line_shows_what_the_page_shows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import_peer("jinja2")
+    questions = {"queries": str(tmp_path / "questions.csv"), "qrels": str(tmp_path / "qrels.txt"), "dataset": None}
+    (tmp_path / "questions.csv").write_text("question\nwhich balance weighs gold\nWhich balance weighs gold?\nlakes\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d01 1\nq2 0 d01 1\nq3 0 d04 1\n")
+
+    def search(query: str, k: int) -> list[str]:
+        return ["d01"] if "gold" in query else []
+
+    folder = tmp_path / "my result"
+    with caplog.at_level(logging.WARNING, "steelyard.bench"):
+        sy.bench({**questions, "retrievers": [{"python": {"target": search, "name": "mine"}}]}, output=folder)
+    assert "check of qrels and questions: 1 finding" in lines(caplog)[0]
+    program, *arguments = shlex.split(lines(caplog)[0].split("`")[1])
+    assert (program, run(arguments)) == ("steelyard", 0)
+    out, err = capsys.readouterr()
+    stored = json.loads((folder / "result.json").read_text())["check"]["findings"]
+    assert [each["code"] for each in stored] == ["empty-answer", "repeated-question"]
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("warning: ")] == [
+        each["code"] for each in stored
+    ]
+    assert "2 findings" in err
+    page = (folder / "report.html").read_text()
+    assert all(each["text"].split(". ")[0] in page for each in stored)
+    assert run([*arguments, "-m", "R@5"]) == 2
+    assert "its check has the runs and measure of the bench. Give its dataset instead" in capsys.readouterr().err
 
 
 def test_page_has_the_findings_also_when_it_is_made_again(tmp_path: Path) -> None:

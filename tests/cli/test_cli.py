@@ -34,7 +34,7 @@ def test_evaluate_as_json(files, capsys):
     assert one["per_query"]["q3"] == {"nDCG@10": 0.0, "AP": 0.0}
     assert one["coverage"] == {
         "queries": 3, "answered": 2, "missing": 1, "empty": 0, "without_judgments": 0, "no_relevant": 0,
-        "documents": 3, "unjudged": 0, "repeated": 0, "tie_sensitive": 0, "below_rel": 0,
+        "documents": 3, "unjudged": 0, "repeated": 0, "tie_sensitive": 0, "below_rel": 0, "no_relevant_strictest": 0,
     }  # fmt: skip
     assert "1 query is missing from the run and scores 0" in err
 
@@ -354,7 +354,7 @@ def test_a_page_is_written_or_refused_and_never_a_text_by_that_name(files, tmp_p
     assert not (tmp_path / "explain.html").exists()
 
 
-def test_a_plan_needs_a_model_and_a_result_is_no_dataset(tmp_path, capsys):
+def test_a_plan_needs_a_model_and_a_broken_result_has_no_check(tmp_path, capsys):
     (tmp_path / "result.json").write_text("{}")
     assert run(["judge", str(tmp_path), "--plan"]) == 2
     assert "add --endpoint and --model" in capsys.readouterr().err
@@ -362,7 +362,7 @@ def test_a_plan_needs_a_model_and_a_result_is_no_dataset(tmp_path, capsys):
         assert run(["judge", str(tmp_path), *half]) == 2
         assert "--endpoint and --model go together" in capsys.readouterr().err
     assert run(["check", str(tmp_path)]) == 2
-    assert "Give the dataset of the bench" in capsys.readouterr().err
+    assert "Run the bench again to write it" in capsys.readouterr().err
 
 
 def test_an_argument_too_many_is_no_option(files, capsys):

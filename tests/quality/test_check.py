@@ -402,13 +402,65 @@ def test_measures_that_cannot_discriminate(clean):
     result = clean.check()
     assert {finding.code for finding in result.findings} >= {"measure-saturated", "random-too-good", "same-run"}
     assert result.ceilings["R@100"] == pytest.approx(1.0)
-    effects = {(finding.code, finding.examples): finding.effect["runs"] for finding in result.findings}
+    found = {(finding.code, finding.examples): finding for finding in result.findings}
     for measure in clean.measures:
         clean.measures = [measure]
         reached = {name: {"now": mean, "fixed": result.ceilings[measure]} for name, mean in clean.means().items()}
-        assert effects["measure-saturated", (measure,)] == reached
-    # The first documents of a random list are the whole corpus, so one of them is relevant.
-    assert effects["random-too-good", (measure,)]["random"] == {"now": 1.0, "fixed": 0.0}
+        assert found["measure-saturated", (measure,)].effect["runs"] == reached
+    # The first documents of a random list are the whole corpus, so one of them is relevant. No run would change.
+    chance = found["random-too-good", (measure,)]
+    assert (chance.severity, chance.effect) == ("warning", None)
+    assert "reach 1.0000 of at most 1.0000" in chance.text
+
+
+def test_no_ranking_is_better_than_the_best_value_and_random_lists_miss_what_the_corpus_lacks():
+    corpus = {f"d{n}": f"The document number {n} has some words of its own." for n in range(60)}
+    qrels = {"q1": {"d1": 2, "gone": 3}, "q2": {"d2": 1}, "q3": {"gone": 1}}
+    data = sy.Dataset.of(corpus, {query: f"a question called {query}" for query in qrels}, qrels)
+    measures = ["nDCG@10", "RR@10", "R@100"]
+    best = sy.evaluate(qrels, {"q1": ["d1"], "q2": ["d2"], "q3": ["d5"]}, measures).means
+    everything = {query: list(corpus) for query in qrels}
+    result = sy.check(data, {"all": everything}, measures)
+    assert result.ceilings == pytest.approx(best)
+    assert result.ceilings["R@100"] == pytest.approx(sy.evaluate(qrels, everything, "R@100")["R@100"]) == 0.5
+    assert "reach 0.5000 of at most 0.5000" in found_in(result, "random-too-good").text
+    # Nobody asked for R@100: it is information, and the headline is on the first measure.
+    unasked = sy.check(data)
+    assert found_in(unasked, "random-too-good").severity == "info"
+    assert "the largest effect on nDCG@10" in unasked.verdict
+    row = found_in(unasked, "relevant-not-in-corpus").effect["runs"]["perfect ranking"]
+    assert row["now"] == pytest.approx(unasked.ceilings["nDCG@10"])
+
+
+def test_queries_without_a_document_of_the_relevant_grade():
+    qrels = sy.Qrels({"q1": {"a": 3, "b": 1}, "q2": {"a": 1}, "q3": {"c": 1}, "q4": {"c": 0}})
+    qrels.relevant_from = 2
+    data = sy.Dataset.of(queries={query: f"a question called {query}" for query in qrels.queries}, qrels=qrels)
+    run = {query: ["a", "c"] for query in qrels.queries}
+    found = [one for one in sy.check(data, {"mine": run}).findings if one.code == "no-relevant-document"]
+    by_level = {one.count: one for one in found}
+    assert set(by_level) == {1, 3}
+    assert "1 query has no relevant document and can only score 0." in by_level[1].text
+    assert by_level[1].effect["measure"] == "nDCG@10"
+    assert (
+        "3 queries have no document with grade 2 or above and can only score 0 on RR@10 and R@100" in by_level[3].text
+    )
+    assert by_level[3].examples == ("q2", "q3", "q4")
+    assert by_level[3].effect == {
+        "measure": "RR@10", "runs": {"mine": {"now": 0.25, "fixed": 1.0}}, "largest": 0.75, "reordered": 0
+    }  # fmt: skip
+
+
+def test_questions_that_name_their_document_are_not_standalone():
+    asked = {
+        "q1": "What does this document say about it?",
+        "q2": "In this article, which year is given for the treaty?",
+        "q3": "How does the document store keep its index?",
+        "q4": "What is in the text field of a form?",
+        "q5": "Which documents do I need for this visa?",
+    }
+    data = sy.Dataset.of(queries=asked, qrels={query: ["d"] for query in asked})
+    assert found_in(sy.check(data), "not-standalone").examples == ("q1", "q2")
 
 
 def test_a_run_that_was_tuned_on_the_train_part(clean):
@@ -477,7 +529,7 @@ def test_command_json_and_exit_codes(folder, capsys):
     assert [set(each) for each in data["findings"]] == [{"code", "severity", "count", "text", "examples", "effect"}]
     assert data["findings"][0]["code"] == "relevant-not-in-corpus"
     assert data["findings"][0]["examples"] == ["q3: gone"]
-    assert data["ceilings"] == {"nDCG@10": 1.0, "RR@10": 1.0, "R@100": 1.0}
+    assert data["ceilings"] == pytest.approx({"nDCG@10": 0.98066, "RR@10": 1.0, "R@100": 0.975}, abs=1e-5)
     assert steelyard([*arguments, "--strict"]) == 1
     assert "mine: 0.9807 -> 1.0000" in capsys.readouterr().out
     (folder / "data" / "qrels.tsv").write_text(
@@ -487,11 +539,31 @@ def test_command_json_and_exit_codes(folder, capsys):
     assert "no finding" in capsys.readouterr().err
 
 
+def test_a_relevant_distractor_of_a_file_is_found(folder, capsys):
+    with (folder / "data" / "qrels.tsv").open("a") as file:
+        file.write("q6\td6\t-1\n")
+    finding = found_in(sy.check(folder / "data", folder / "mine.run"), "relevant-distractor")
+    assert (finding.severity, finding.count, finding.examples) == ("error", 1, ("q6: d6",))
+    assert finding.effect["runs"]["mine"]["fixed"] == pytest.approx(finding.effect["runs"]["mine"]["now"] - 1 / 20)
+    assert steelyard(["validate", str(folder / "data")]) == 2
+    assert "1 distractor is also relevant to the same query" in capsys.readouterr().out
+
+
+def test_a_dataset_of_questions_and_qrels_is_shown_once(folder, capsys):
+    (folder / "questions.csv").write_text("question\nwhat about it\nwhich square belongs to 3\n")
+    (folder / "qrels.txt").write_text("q1 0 d1 1\nq2 0 d3 1\n")
+    given = f"{{queries: {folder}/questions.csv, qrels: {folder}/qrels.txt}}"
+    assert steelyard(["check", given]) == 0
+    assert capsys.readouterr().out.count("not-standalone") == 1
+
+
 def test_formats_and_a_dataset_without_qrels_or_corpus(folder):
     result = sy.check(folder / "data", [folder / "mine.run"])
     assert result.to_csv().startswith("code,severity,count,effect,text,examples\nrelevant-not-in-corpus,error,1,")
     assert "relevant document is not in the corpus" in result.to_html()
     assert result.problems == 1
     assert sy.check(sy.Dataset.of(queries={"q": "why"})).findings == ()
+    long = sy.check(sy.Dataset.of({"d": "words " * 3000}, {"q": "why"}))
+    assert [(finding.code, finding.effect) for finding in long.findings] == [("long-document", None)]
     only = sy.check(sy.Dataset.of(queries={"q": "why"}, qrels={"q": ["a"]}), {"r": {"q": ["A", "x"]}})
     assert [finding.code for finding in only.findings] == ["ids-differ"]

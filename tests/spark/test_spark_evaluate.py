@@ -200,6 +200,8 @@ def test_grades_below_1_and_unjudged_documents(spark):
     there = assert_same(spark, faint, run(6), ["AP", "nDCG@5"], no_relevant="skip")
     assert there.coverage.below_rel > 0
     assert "a grade above 0 but below 1" in str(there.coverage)
+    strict = assert_same(spark, judgments(5), run(6), ["nDCG@5", "P(rel=3)@5"])
+    assert "no document with grade 3 or above and score 0 on P(rel=3)@5" in str(strict.coverage)
     loud = run(6).with_columns(doc_id=pl.lit("corpus:") + pl.col("doc_id"))
     result = steelyard.spark.evaluate(spark, in_spark(spark, judgments(5)), in_spark(spark, loud), "AP")
     assert result.coverage.notes[0].code == "document-ids-differ"

@@ -108,8 +108,8 @@ class ResultFolder:
                 ("Machine", ", ".join(str(part) for part in machine.values())),
                 ("Evaluated by", f"Steelyard {record['steelyard']}"),
             ],
-            command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
-            whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --full",
+            command=f"{command_of('report', folder)} -o report.html",
+            whole=f"{command_of('report', folder)} -o report.html --full",
             controls=tuple(row["run"] for row in rows if row["settings"].get("retriever") == RANDOM),
             absent=tuple(map(sentence, self.notes)),
         )
@@ -149,14 +149,14 @@ def required_comparison(comparison: _Compared | None, folder: Path) -> _Compared
     if comparison is None:
         raise InputError(
             f"{folder}: the dataset of this bench has no qrels, so nothing was evaluated. "
-            f"`{judge_command(folder)}` judges what came back; `.lists` compares the lists of the runs."
+            f"`{command_of('judge', folder)}` judges what came back; `.lists` compares the lists of the runs."
         )
     return comparison
 
 
-def judge_command(folder: Path) -> str:
-    """The command that judges what the retrievers of a result folder returned."""
-    return f"steelyard judge {shlex.quote(str(folder))}"
+def command_of(verb: str, path: Path) -> str:
+    """The command with this verb for a file or a result folder."""
+    return f"steelyard {verb} {shlex.quote(str(path))}"
 
 
 def load_result(source: str | Path) -> ResultFolder:
@@ -188,7 +188,7 @@ def load_result(source: str | Path) -> ResultFolder:
         rows = record["runs"]
         cached = tuple(row["run"] for row in rows if row.get("cached"))
         failed = {row["run"]: failed_share(len(row["errors"]), row["queries"]) for row in rows if row["errors"]}
-        comparison = replace(comparison, failed=failed, cached=cached, judge_command=judge_command(path))
+        comparison = replace(comparison, failed=failed, cached=cached, judge_command=command_of("judge", path))
         notes += _changed_means(record, comparison)
         return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
 
@@ -227,7 +227,7 @@ def read_record(path: Path) -> dict[str, Any]:
     if not file.is_file() and (path / ACROSS_FILE).is_file():
         raise InputError(
             f"{path} has the results of several datasets; name the folder of one of them in it, or use "
-            f"`steelyard across {shlex.quote(str(path))}` for all of them."
+            f"`{command_of('across', path)}` for all of them."
         )
     if not file.is_file():
         raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from steelyard.benchmark.folder import ResultFolder, judge_command, load_result
+from steelyard.benchmark.folder import ResultFolder, command_of, load_result
 from steelyard.comparison.compare import compare
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
@@ -164,8 +163,8 @@ class ResultJudging:
         """The command that uses the judgments: the bench, unless it has qrels of its own, or no file."""
         bench = _bench_file(self.result)
         if bench is None or self.own_qrels:
-            return judge_command(self.result.path)
-        return f"steelyard bench {shlex.quote(str(bench))}"
+            return command_of("judge", self.result.path)
+        return command_of("bench", bench)
 
     @property
     def next_step(self) -> str:

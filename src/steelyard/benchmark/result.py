@@ -108,7 +108,7 @@ class BenchResult:
     @property
     def notes(self) -> list[Note]:
         """Notes on the dataset and on the retrievers: cached answers, failures, unknown documents."""
-        notes = [] if self.evaluated is not None else [note("no-qrels", command=files.judge_command(self.folder))]
+        notes = [] if self.evaluated is not None else [note("no-qrels", command=files.command_of("judge", self.folder))]
         notes += self.input_notes
         cached = [row.run for row in self.rows if row.cached]
         if cached:

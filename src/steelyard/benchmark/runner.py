@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -17,7 +16,7 @@ from steelyard.benchmark.cache import Answers, AnswerStore, cache_key, index_sto
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.folder import ACROSS_PAGE, judge_command, leftover_files, read_record, remove_files
+from steelyard.benchmark.folder import ACROSS_PAGE, command_of, leftover_files, read_record, remove_files
 from steelyard.benchmark.history import append_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.result import BenchResult
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 CACHE = "cache"
 VECTORS = "vectors"
-REPORTED = ("no-relevant-document", "relevant-not-in-corpus")
+REPORTED = ("no-relevant-document", "relevant-not-in-corpus", "relevant-distractor")
 """Findings of `check` that a bench reports in other words."""
 
 LOG = logging.getLogger("steelyard.bench")
@@ -143,7 +142,7 @@ def _bench(
     beside = path.parent if path else Path()
     dataset = _read_dataset(config, specs, beside)
     problems = _qrels_problems(dataset, config, strict)
-    _log_check(dataset, config)
+    _log_check(dataset, config, folder)
     chunkings = chunkings_of(dataset, config.chunkers, config.evidence, config.overlap, beside)
     if config.measures == CHUNK_MEASURES and chunkings[0].qrels.ranges is None:
         config = config.model_copy(update={"measures": CHUNK_MEASURES[-1:]})
@@ -157,7 +156,7 @@ def _bench(
         runs, rows = _collect(specs, jobs, chunkings, config, cached, texts)
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
-            comparison = replace(comparison, judge_command=judge_command(folder))
+            comparison = replace(comparison, judge_command=command_of("judge", folder))
             approximation = approximations(rows, runs, comparison, chunkings, comparing.measure_options(dict(config)))
         result = BenchResult(
             bench=config,
@@ -243,15 +242,13 @@ def _checked(dataset: Dataset, config: Bench, runs: Mapping[str, Run]) -> Check 
     return quick_check(dataset, answered, comparing.first_measure(dict(config)) if ours else comparing.DEFAULT_MEASURE)
 
 
-def _log_check(dataset: Dataset, config: Bench) -> None:
-    """Log one line on the findings that the bench does not report in other words."""
+def _log_check(dataset: Dataset, config: Bench, folder: Path) -> None:
+    """Log one line on the findings before any run, if the bench does not report all of them in other words."""
     checked = _checked(dataset, config, {})
-    findings = [finding for finding in checked.findings if finding.code not in REPORTED] if checked is not None else []
-    if findings:
-        named = shlex.quote(config.dataset) if isinstance(config.dataset, str) else "DATASET"
-        count, worst = counted(len(findings), "finding"), findings[0].text.split(". ")[0]
-        them = "it" if len(findings) == 1 else "them"
-        LOG.warning("check: %s, worst: %s; `steelyard check %s` shows %s.", count, worst, named, them)
+    if checked is not None and any(finding.code not in REPORTED for finding in checked.findings):
+        count, worst = counted(len(checked.findings), "finding"), checked.findings[0].text.split(". ")[0]
+        command = command_of("check", folder)
+        LOG.warning("check of qrels and questions: %s, worst: %s. After the bench: `%s`.", count, worst, command)
 
 
 def _queries_to_run(dataset: Dataset, chunking: Chunking) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.config import write_starter
-from steelyard.benchmark.folder import judge_command
+from steelyard.benchmark.folder import command_of
 from steelyard.benchmark.judged import JUDGMENTS_USED, differences
 from steelyard.benchmark.mlflow import LOCAL_STORE
 from steelyard.benchmark.result import BenchResult
@@ -94,7 +94,7 @@ def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
             f"From the cache: {listed(changing)}. Changes of code and settings are noticed, those of data are not: "
             "--fresh asks again."
         )
-    page = f"The result is in {result.folder}. Next: {judge_command(result.folder)}"
+    page = f"The result is in {result.folder}. Next: {command_of('judge', result.folder)}"
     if result.evaluated is not None:
         more = "    More: --all" if format == "table" and not show_all else ""
         page = f"{page_line(result.folder / 'report.html', result.folder)}{more}"

@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from steelyard.benchmark.folder import read_record
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, RunFile
 from steelyard.cli.output import emit_result, print_message, print_tables, write_prose
 from steelyard.errors import InputError
+from steelyard.quality.check import Check, effect_text
 from steelyard.quality.check import check as check_data
-from steelyard.quality.check import effect_text
 from steelyard.wording import shortened_name
 
 
 def check(
-    dataset: Annotated[str, Argument("DATASET", "A dataset, as in bench.yaml: a folder, or '{path: DIR, ...}'.")],
+    dataset: Annotated[
+        str, Argument("DATASET", "As in bench.yaml: a folder, or '{queries: FILE, qrels: FILE}'. Or a bench's result.")
+    ],
     runs: Annotated[list[RunFile] | None, Argument("RUN", "Runs: FILE or NAME=FILE.")] = None,
     measure: args.Measures = None,
     strict: args.Strict = False,
@@ -29,23 +32,24 @@ def check(
 
       steelyard check my-dataset bm25.run dense.run
 
-      steelyard check my-dataset *.run --strict --format json -o check.json
+      steelyard check '{queries: questions.csv, qrels: qrels.txt}' *.run --strict
 
     Every finding has a count, examples, and its effect on the leaderboard: all runs
     evaluated again with the problem fixed, by the first measure. `validate` checks
     the form of files instead.
     """
     if (Path(dataset) / "result.json").is_file():
-        raise InputError(
-            "this is the result of a bench: its findings are in report.html, section Data. Give the dataset of the "
-            "bench, and runs such as RESULT/runs/*.parquet.",
-            dataset,
-        )
-    files = runs or []
-    names, _ = args.column_names(columns)
-    read = [args.read_run(run.path, names, len(files)) for run in files]
-    chosen = dict(zip(args.run_names([run.name for run in read], files), read, strict=True))
-    result = check_data(dataset, chosen, measure or None)
+        stored = read_record(Path(dataset)).get("check")
+        if stored is None or runs or measure:
+            fault = "the bench made no check" if stored is None else "its check has the runs and measure of the bench"
+            raise InputError(f"this is the result of a bench, and {fault}. Give its dataset instead.", dataset)
+        result = Check.from_dict(stored)
+    else:
+        files = runs or []
+        names, _ = args.column_names(columns)
+        read = [args.read_run(run.path, names, len(files)) for run in files]
+        chosen = dict(zip(args.run_names([run.name for run in read], files), read, strict=True))
+        result = check_data(dataset, chosen, measure or None)
 
     def show() -> None:
         print_message(result.verdict, "bold")
@@ -56,7 +60,8 @@ def check(
             lines += [f"  {finding.text}", *([f"  {shown}"] if shown else [])]
         if lines:
             write_prose("\n".join([*lines, ""]), None)
-        print_tables(result.document().tables[-1:])
+        if result.ceilings:
+            print_tables(result.document().tables[-1:])
 
     emit_result(result, format, output, show)
     return 1 if strict and result.problems else 0

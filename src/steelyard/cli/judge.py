@@ -197,12 +197,12 @@ def judge(
 
 def _print_verdict(work: ResultJudging) -> None:
     """The verdict by what is judged so far, how many more judgments would decide it, and the next command."""
-    from steelyard.benchmark.folder import judge_command
+    from steelyard.benchmark.folder import command_of
 
     comparison, judged = work.comparison(), work.qrels()
     if comparison is None:
         why = "there is one run, and nothing to compare it with" if len(judged) else "nothing is judged yet"
-        command = work.next_command if len(judged) else judge_command(work.result.path)
+        command = work.next_command if len(judged) else command_of("judge", work.result.path)
         print_message(f"No verdict: {why}. Next: {command}")
         return
     print_message(
@@ -219,7 +219,7 @@ def _print_verdict(work: ResultJudging) -> None:
     if expected is not None:
         print_message(str(expected))
         if expected.needed is not None:
-            print_message(f"Go on judging: {judge_command(work.result.path)}")
+            print_message(f"Go on judging: {command_of('judge', work.result.path)}")
     print_message(work.next_step)
 
 

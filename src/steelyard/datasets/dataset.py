@@ -141,9 +141,6 @@ def with_unjudged(dataset: Dataset, unjudged: str) -> Dataset:
 def qrels_of_rows(rows: Sequence[Row], query_ids: Sequence[str] = ()) -> tuple[Qrels, tuple[Finding, ...]]:
     """Qrels from rows; a distractor that is also relevant to its query counts as relevant, and is a finding."""
     distractors = {(query, doc) for query, doc, grade, _ in rows if grade < 0}
-    both = [pair for pair in dict.fromkeys((q, d) for q, d, grade, _ in rows if grade > 0) if pair in distractors]
-    if not both:
-        return Qrels.from_rows(rows, query_ids), ()
-    dropped = set(both)
-    kept = [row for row in rows if row[2] >= 0 or row[:2] not in dropped]
-    return Qrels.from_rows(kept, query_ids), (relevant_distractors(both),)
+    both = dict.fromkeys((q, d) for q, d, grade, _ in rows if grade > 0 and (q, d) in distractors)
+    kept = [row for row in rows if row[2] >= 0 or row[:2] not in both]
+    return Qrels.from_rows(kept, query_ids), (relevant_distractors([*both]),) if both else ()

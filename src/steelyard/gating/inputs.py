@@ -348,7 +348,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
     if record["comparison"] is None:
         raise InputError(
             f"{path}: the dataset of this bench has no qrels, so there are no values to check. Add qrels "
-            f"(`{files.judge_command(path)}` judges what came back) and run the bench again."
+            f"(`{files.command_of('judge', path)}` judges what came back) and run the bench again."
         )
     frame = files.read_frame(path / "scores.parquet")
     if frame is None or not {"run", "query_id", "measure", "value"} <= set(frame.columns):

@@ -43,11 +43,9 @@ class Check(Documented):
     @property
     def verdict(self) -> str:
         """How many findings there are, and the largest effect."""
-        if not self.findings:
-            return f"{self.name}: no finding"
-        worst = max(self.findings, key=lambda finding: finding.largest)
-        summary = f"{self.name}: {counted(len(self.findings), 'finding')}"
-        if not worst.effect:
+        summary = f"{self.name}: {counted(len(self.findings), 'finding') if self.findings else 'no finding'}"
+        worst = max(self.findings, key=lambda finding: finding.largest, default=None)
+        if worst is None or not worst.effect:
             return summary
         return f"{summary}; the largest effect on {worst.effect['measure']} is {worst.largest:.4f} ({worst.code})"
 
@@ -126,7 +124,7 @@ def check(
     if not len(loaded.qrels):
         return Check(loaded.name, _worst_first(findings), {}, {})
     best = judged.ceilings(board)
-    findings += [*judged.qrels_findings(board), *judged.measure_findings(board, best)]
+    findings += [*judged.qrels_findings(board), *judged.measure_findings(board, best, measures is not None)]
     findings += [*judged.missing_judgments(board), *judged.run_findings(board)]
     return Check(loaded.name, _worst_first(findings), best, judged.smallest_differences(board))
 
@@ -146,17 +144,13 @@ def _board(dataset: Dataset, runs: Mapping[str, Run], measures: Any) -> Board:
 
 
 def _worst_first(findings: Iterable[CheckFinding]) -> tuple[CheckFinding, ...]:
-    ordered = sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.largest, -f.count, f.code))
-    return tuple(ordered)
+    return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.largest, -f.count, f.code)))
 
 
 def _named(runs: Mapping[str, Any] | Iterable[Any] | Run | None) -> dict[str, Run]:
     """The runs by distinct names."""
-    if runs is None:
-        return {}
     if isinstance(runs, Mapping):
         return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
-    given = [runs] if isinstance(runs, (Run, str, Path)) else list(runs)
+    given = [runs] if isinstance(runs, (Run, str, Path)) else list(runs or ())
     read = [Run.of(run) for run in given]
-    sources = [run if isinstance(run, (str, Path)) else loaded.name for run, loaded in zip(given, read, strict=True)]
-    return dict(zip(distinct_names([loaded.name for loaded in read], [*map(Path, sources)]), read, strict=True))
+    return dict(zip(distinct_names([run.name for run in read], given), read, strict=True))

@@ -71,7 +71,18 @@ class Board:
     @cached_property
     def shown(self) -> Mapping[str, Run]:
         """The runs, or a perfect ranking if there are none."""
-        return self.runs or {PERFECT: perfect_run(self.qrels, self.dataset.corpus)}
+        return self.runs or {PERFECT: self.perfect}
+
+    @cached_property
+    def perfect(self) -> Run:
+        """All judged documents that the corpus has, by grade; of qrels without a corpus, all."""
+        qrels, corpus = self.qrels, self.dataset.corpus
+        lists: dict[str, list[str]] = {query: [] for query in qrels.queries}
+        ids = qrels.judged.doc_ids
+        for place in np.lexsort((-qrels.grades, qrels.doc_query)).tolist():
+            if not len(corpus) or ids[place] in corpus:
+                lists[qrels.judged.query_ids[qrels.doc_query[place]]].append(ids[place])
+        return Run.from_lists(lists, ordered=True, name=PERFECT)
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -81,13 +92,12 @@ class Board:
 
     def fixed_qrels(self, rows: pl.DataFrame) -> Qrels:
         """Qrels from changed rows; the queries are those of the dataset."""
-        changed = list(rows.select("query_id", "doc_id", "grade", "target").iter_rows())
-        return Qrels.from_rows(changed, self.qrels.queries).on_scale_of(self.qrels)
+        return Qrels.from_rows(rows.rows(), self.qrels.queries).on_scale_of(self.qrels)
 
-    def values(self, qrels: Qrels, run: Any, measure: Measure | None = None) -> Floats:
+    def values(self, qrels: Qrels, run: Any) -> Floats:
         """The value of every query of the qrels."""
         a = self.options.lists(align(qrels, run, self.options.ordering).alignment)
-        return measure_values(measure or self.measures[self.key], a, self.options)
+        return measure_values(self.measures[self.key], a, self.options)
 
     @cached_property
     def now(self) -> dict[str, Floats]:
@@ -117,10 +127,8 @@ class Board:
 
     def affected(self, documents: Collection[str]) -> dict[str, Any] | None:
         """The value on queries with a relevant document among these, and on all others."""
-        places = np.flatnonzero(self.qrels.grades > 0).tolist()
-        doc_ids, owner = self.qrels.judged.doc_ids, self.qrels.doc_query
-        inside = np.zeros(len(self.qrels.queries), dtype=bool)
-        inside[[owner[place] for place in places if doc_ids[place] in documents]] = True
+        relevant = self.rows.filter((pl.col("grade") > 0) & pl.col("doc_id").is_in(list(documents)))
+        inside = pl.Series(self.qrels.queries, dtype=pl.String).is_in(relevant["query_id"].to_list()).to_numpy()
         return self.on_queries(inside) if inside.any() and not inside.all() else None
 
     def on_queries(self, inside: Any) -> dict[str, Any] | None:
@@ -131,16 +139,14 @@ class Board:
             row["affected"] = mean_of(self.now[name][inside])
         return None if effect is None else {**effect, "queries": int(inside.sum())}
 
-    def compared(
-        self, what: str, now: Mapping[str, float], then: Mapping[str, float], key: str = ""
-    ) -> dict[str, Any] | None:
-        """The effect from the means now and then; `key` is the measure, if it is not the first."""
+    def compared(self, what: str, now: Mapping[str, float], then: Mapping[str, float]) -> dict[str, Any] | None:
+        """The effect from the means now and then."""
         names = [name for name in now if not np.isnan(now[name]) and not np.isnan(then[name])]
         if not names:
             return None
         pairs = [(now[a] - now[b]) * (then[a] - then[b]) for a, b in combinations(names, 2)]
         return {
-            "measure": key or self.key,
+            "measure": self.key,
             "runs": {name: {"now": now[name], what: then[name]} for name in names},
             "largest": max(abs(then[name] - now[name]) for name in names),
             "reordered": sum(product < 0 for product in pairs),
@@ -151,17 +157,6 @@ def mean_of(values: Floats) -> float:
     """The mean of the values that are known; NaN if there are none."""
     present = values[~np.isnan(values)]
     return float(present.mean()) if len(present) else float("nan")
-
-
-def perfect_run(qrels: Qrels, corpus: Collection[str]) -> Run:
-    """All judged documents that the corpus has, by grade; of qrels without a corpus, all."""
-    lists: dict[str, list[str]] = {query: [] for query in qrels.queries}
-    order = np.lexsort((-qrels.grades, qrels.doc_query))
-    ids = qrels.judged.doc_ids
-    for place in order.tolist():
-        if not len(corpus) or ids[place] in corpus:
-            lists[qrels.judged.query_ids[qrels.doc_query[place]]].append(ids[place])
-    return Run.from_lists(lists, ordered=True, name=PERFECT)
 
 
 def changed_run(run: Run, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Run:

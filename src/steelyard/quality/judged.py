@@ -13,13 +13,13 @@ import numpy as np
 
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.stages import ideal_order, judged_lists
+from steelyard.comparison.stages import ideal_order
+from steelyard.coverage import level_of
 from steelyard.evaluation import measure_values
 from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged
-from steelyard.measures.grammar import with_rel
+from steelyard.measures.grammar import Measure, with_rel
 from steelyard.notes import Severity
-from steelyard.qrels import Qrels
 from steelyard.quality.effects import Board, CheckFinding, examples, mean_of
 from steelyard.run import Run
 from steelyard.statistics import adjust, power_analysis
@@ -47,15 +47,7 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             shown = examples(f"{query}: {doc}" for query, doc in lost.iter_rows())
             effect = board.effect(board.fixed_qrels(rows.join(lost, on=["query_id", "doc_id"], how="anti")))
             yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, effect)
-    answerable = set(relevant["query_id"].to_list())
-    if without := [query for query in qrels.queries if query not in answerable]:
-        text = (
-            f"{counted(len(without), 'query has', 'queries have')} no relevant document and can only score 0. Judge "
-            "them, or leave them out (no_relevant=skip). Effect: without them."
-        )
-        severity: Severity = "warning" if len(without) < len(qrels.queries) else "error"
-        effect = board.without(set(without))
-        yield CheckFinding("no-relevant-document", severity, len(without), text, examples(without), effect)
+    yield from _no_relevant_document(board)
     grades = qrels.grades
     faint = int(np.sum((grades > 0) & (grades < 1)))
     binary = [key for key, m in board.measures.items() if dict(m.parameters).get("rel") == 1]
@@ -71,16 +63,42 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
         yield CheckFinding("grades-below-1", "warning", faint, text, shown, board.effect(board.fixed_qrels(scaled)))
     yield from _relevance_level(board)
     distractors = set(rows.filter(pl.col("grade") < 0).select("query_id", "doc_id").iter_rows())
-    pairs = relevant.select("query_id", "doc_id").unique(maintain_order=True).iter_rows()
-    if both := [pair for pair in pairs if pair in distractors]:
-        frame = pl.DataFrame(both, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
+    # A reader of datasets keeps only the relevant one of two such judgments, and reports the pair.
+    distractors.update(*(found.items for found in board.dataset.findings if found.kind == "relevant-distractor"))
+    pairs = relevant.select("query_id", "doc_id").unique(maintain_order=True)
+    both = pairs.filter(pl.Series([pair in distractors for pair in pairs.iter_rows()], dtype=pl.Boolean))
+    if both.height:
         text = (
-            f"{counted(len(both), 'document is', 'documents are')} relevant and a distractor for the same query. Keep "
-            "one of the two judgments. Effect: without both."
+            f"{counted(both.height, 'document is', 'documents are')} relevant and a distractor for the same query. "
+            "Keep one of the two judgments. Effect: without both."
         )
-        shown = examples(f"{query}: {doc}" for query, doc in both)
-        effect = board.effect(board.fixed_qrels(rows.join(frame, on=["query_id", "doc_id"], how="anti")))
-        yield CheckFinding("relevant-distractor", "error", len(both), text, shown, effect)
+        shown = examples(f"{query}: {doc}" for query, doc in both.iter_rows())
+        effect = board.effect(board.fixed_qrels(rows.join(both, on=["query_id", "doc_id"], how="anti")))
+        yield CheckFinding("relevant-distractor", "error", both.height, text, shown, effect)
+
+
+def _no_relevant_document(board: Board) -> Iterator[CheckFinding]:
+    """Queries without a grade above 0; and those without a grade that counts as relevant for some of the measures."""
+    qrels, reported = board.qrels, 0
+    levels: dict[float, dict[str, Measure]] = {0.0: {**board.measures}}
+    for key, measure in board.measures.items():
+        if measure.definition.needs_relevant:
+            levels.setdefault(level_of(measure) or 0.0, {})[key] = measure
+    for level, measures in sorted(levels.items()):
+        answerable = set(qrels.doc_query[(qrels.grades > 0) & (qrels.grades >= level)].tolist())
+        without = [query for place, query in enumerate(qrels.queries) if place not in answerable]
+        if len(without) > reported:
+            what, where = "relevant document", ""
+            if level:
+                what, where = f"document with grade {level:g} or above", f" on {listed([*measures], 4)}"
+            text = (
+                f"{counted(len(without), 'query has', 'queries have')} no {what} and can only score 0{where}. Judge "
+                "them, or leave them out (no_relevant=skip). Effect: without them."
+            )
+            severity: Severity = "warning" if len(without) < len(qrels.queries) else "error"
+            effect = replace(board, measures=measures).without(set(without))
+            yield CheckFinding("no-relevant-document", severity, len(without), text, examples(without), effect)
+            reported = len(without)
 
 
 def _relevance_level(board: Board) -> Iterator[CheckFinding]:
@@ -91,11 +109,8 @@ def _relevance_level(board: Board) -> Iterator[CheckFinding]:
         stricter = with_rel(measure, 2.0)
         if stricter == measure:
             continue
-        now, then = (
-            {name: mean_of(board.values(board.qrels, run, variant)) for name, run in board.runs.items()}
-            for variant in (measure, stricter)
-        )
-        effect = board.compared("fixed", now, then, key)
+        own, other = (replace(board, measures={key: variant}) for variant in (measure, stricter))
+        effect = own.compared("fixed", own.means, other.means)
         if effect is not None and (pairs := effect["reordered"]):
             text = (
                 f"{key} ranks {counted(pairs, 'pair')} of runs differently if grade 1 is not relevant. State which "
@@ -105,8 +120,8 @@ def _relevance_level(board: Board) -> Iterator[CheckFinding]:
 
 
 def ceilings(board: Board) -> dict[str, float]:
-    """The best mean that any ranking can reach, by measure."""
-    a, options = judged_lists(align(board.qrels, {}, board.options.ordering).alignment), board.options
+    """The best mean that any ranking of the corpus can reach, by measure."""
+    a, options = align(board.qrels, board.perfect, board.options.ordering).alignment, board.options
     return {key: mean_of(measure_values(m, ideal_order(a, m), options)) for key, m in board.measures.items()}
 
 
@@ -114,7 +129,7 @@ def smallest_differences(board: Board) -> dict[str, float]:
     """By measure, the difference of two means that these queries show with power 0.8: the median over pairs of runs."""
     differences = {}
     for key, measure in board.measures.items():
-        values = [board.values(board.qrels, run, measure) for run in board.runs.values()] if averaged(measure) else []
+        values = replace(board, measures={key: measure}).now.values() if averaged(measure) else ()
         pairs = islice(combinations(values, 2), MOST_PAIRS)
         sizes = [power_analysis(one - other).smallest for one, other in pairs]
         if sizes := [size for size in sizes if 0 < size < np.inf]:
@@ -122,33 +137,34 @@ def smallest_differences(board: Board) -> dict[str, float]:
     return differences
 
 
-def measure_findings(board: Board, best: Mapping[str, float]) -> Iterator[CheckFinding]:
-    """Measures that cannot discriminate here: every run is near the ceiling, or random lists are."""
+def measure_findings(board: Board, best: Mapping[str, float], named: bool = True) -> Iterator[CheckFinding]:
+    """Measures that cannot discriminate here: every run is near the ceiling, or random lists are. named: whether the
+    user chose the measures."""
     corpus = len(board.dataset.corpus)
     for key, measure in board.measures.items():
         if measure.definition.better != "more" or not averaged(measure) or not best[key] > 0:
             continue
-        means = {name: mean_of(board.values(board.qrels, run, measure)) for name, run in board.runs.items()}
+        own = replace(board, measures={key: measure})
+        means = own.means
         if len(means) > 1 and min(means.values()) >= SATURATED * best[key]:
             text = (
                 f"{key}: all {len(means)} runs reach at least {SATURATED:.0%} of the best value, {best[key]:.4f}. "
                 "Use a smaller cutoff or harder queries. Effect: the best value."
             )
-            effect = board.compared("fixed", means, dict.fromkeys(means, best[key]), key)
+            effect = own.compared("fixed", means, dict.fromkeys(means, best[key]))
             yield CheckFinding("measure-saturated", "warning", len(means), text, (key,), effect)
         if corpus and (chance := _random_mean(board, measure, corpus)) >= RANDOM_SHARE * best[key]:
             text = (
                 f"{key}: lists in random order reach {chance:.4f} of at most {best[key]:.4f}. The corpus of "
                 f"{counted(corpus, 'document')} is too small for this cutoff."
             )
-            effect = board.compared("fixed", {"random": chance}, {"random": 0.0}, key)
-            yield CheckFinding("random-too-good", "warning", 1, text, (key,), effect)
+            yield CheckFinding("random-too-good", "warning" if named else "info", 1, text, (key,))
 
 
 def _random_mean(board: Board, measure: Any, documents: int) -> float:
     """The mean of random orders of the whole corpus."""
     generator = np.random.default_rng(0)
-    a = judged_lists(align(board.qrels, {}, board.options.ordering).alignment)
+    a = align(board.qrels, board.perfect, board.options.ordering).alignment
     sizes = np.bincount(a.query, minlength=a.size).tolist()
     documents, means = max([documents, *sizes]), []
     for _ in range(max(5, 1000 // a.size)):
@@ -186,7 +202,7 @@ def missing_judgments(board: Board) -> Iterator[CheckFinding]:
         f"{lowest:g}."
     )
     shown = examples(f"{query}: {doc} ({count} runs)" for query, doc, count in votes.iter_rows())
-    effect = board.effect(Qrels.from_rows(rows, board.qrels.queries).on_scale_of(board.qrels))
+    effect = board.effect(board.fixed_qrels(pl.DataFrame(rows, schema=board.rows.schema, orient="row")))
     yield CheckFinding("likely-missing-judgment", "warning", votes.height, text, shown, effect)
 
 
@@ -307,19 +323,13 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
         yield CheckFinding("retrieved-not-in-corpus", "warning", len(lost), text, examples(lost), _only(effect, name))
     if len(mapping) < max(1, 0.5 * len(unknown)):
         return
-    frame = pl.DataFrame({"doc_id": list(mapping), "other": list(mapping.values())})
-
-    def renamed(rows: pl.DataFrame) -> pl.DataFrame:
-        joined = rows.join(frame, on="doc_id", how="left", maintain_order="left")
-        return joined.with_columns(doc_id=pl.coalesce("other", "doc_id")).drop("other")
-
     text = (
         f"{name}: {counted(len(mapping), 'document id differs', 'document ids differ')} from the known ones by {what}. "
         "Write the ids of the corpus. Effect: with the ids mapped as in the examples."
     )
     shown = examples(f"{doc} -> {other}" for doc, other in mapping.items())
-    effect = _only(board.effect_on(name, renamed), name)
-    yield CheckFinding("ids-differ", "error", len(mapping), text, shown, effect)
+    effect = board.effect_on(name, lambda rows: rows.with_columns(pl.col("doc_id").replace(mapping)))
+    yield CheckFinding("ids-differ", "error", len(mapping), text, shown, _only(effect, name))
 
 
 def _only(effect: dict[str, Any] | None, name: str) -> dict[str, Any] | None:

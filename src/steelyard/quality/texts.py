@@ -189,8 +189,8 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
 
 _DEPENDENT = re.compile(
     r"^(and|but|or|so|then|also|what about|how about|why not|what else)\b"
-    r"|\b(this (passage|document|text|article|section|paragraph|excerpt|context)"
-    r"|(according to|in|by|of) the (passage|document|text|article|excerpt|author))\b(?! \w)"
+    r"|\bthis (passage|document|text|article|section|paragraph|excerpt|context)\b"
+    r"|\b(in|by|of) the (passage|document|text|article|excerpt|author)\b(?! \w)"
     r"|\baccording to the (passage|document|text|article|excerpt|author)\b"
     r"|\b(mentioned above|previous (question|answer)|the same one)\b"
     r"|^(is|are|was|were|does|do|did|can|could|will|would|has|have|how does|how do|why does|why is|when was|where is) "

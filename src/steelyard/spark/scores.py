@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,11 +104,11 @@ class SparkScores:
         held = counts["repeated"] if options.duplicates == "hold" else 0
         if tally.retrieved and tally.known and counts["documents"] == counts["unjudged"] + held:
             notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
-        below = Levels.of(measures, options.rel).note(counts["below_rel"], tally.lowest_grade)
-        notes += [below] if below else []
+        coverage = Coverage(**counts, policies=options, notes=())
+        notes += Levels.of(measures, options.rel).notes(coverage, tally.lowest_grade)
         notes += [*tally.lengths.notes(measures, options.depth), *tally.traits.notes(measures)]
         notes.append(note("rows-shuffled", most=MOST_JUDGMENTS))
-        return Coverage(**counts, policies=options, notes=tuple(notes))
+        return replace(coverage, notes=tuple(notes))
 
     def to_scores(self) -> Scores:
         """All values as Scores on the driver: for intervals, comparisons and reports."""
