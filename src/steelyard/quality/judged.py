@@ -103,7 +103,7 @@ def _no_relevant_document(board: Board) -> Iterator[CheckFinding]:
 
 def _relevance_level(board: Board) -> Iterator[CheckFinding]:
     """Binary measures that rank the runs differently if relevance starts at grade 2, on a scale that nobody stated."""
-    if board.qrels.relevant_from is not None or not np.any(board.qrels.grades > 1):
+    if not board.runs or board.qrels.relevant_from is not None or not np.any(board.qrels.grades > 1):
         return
     for key, measure in board.measures.items():
         stricter = with_rel(measure, 2.0)
@@ -129,7 +129,7 @@ def smallest_differences(board: Board) -> dict[str, float]:
     """By measure, the difference of two means that these queries show with power 0.8: the median over pairs of runs."""
     differences = {}
     for key, measure in board.measures.items():
-        values = replace(board, measures={key: measure}).now.values() if averaged(measure) else ()
+        values = replace(board, measures={key: measure}).now.values() if board.runs and averaged(measure) else ()
         pairs = islice(combinations(values, 2), MOST_PAIRS)
         sizes = [power_analysis(one - other).smallest for one, other in pairs]
         if sizes := [size for size in sizes if 0 < size < np.inf]:
@@ -145,7 +145,7 @@ def measure_findings(board: Board, best: Mapping[str, float], named: bool = True
         if measure.definition.better != "more" or not averaged(measure) or not best[key] > 0:
             continue
         own = replace(board, measures={key: measure})
-        means = own.means
+        means = own.means if board.runs else {}
         if len(means) > 1 and min(means.values()) >= SATURATED * best[key]:
             text = (
                 f"{key}: all {len(means)} runs reach at least {SATURATED:.0%} of the best value, {best[key]:.4f}. "
