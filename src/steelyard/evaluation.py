@@ -242,11 +242,10 @@ class Lengths:
 
     def notes(self, measures: Mapping[str, Measure], depth: int | None) -> list[Note]:
         """A note on precision with a cutoff deeper than the longest list, and one on cutoffs below the cut."""
-        precisions = {key: m for key, m in measures.items() if m.name == "P" and m.parameters["denominator"] == "k"}
         limits: list[str] = []
-        for key, m in precisions.items():
-            if m.cutoff is not None and m.cutoff > self.longest > 0:
-                limits.append(f"{key} {'' if limits else 'cannot exceed '}{self.longest / m.cutoff:.2g}")
+        for key, m in measures.items():
+            if m.name == "P" and m.parameters["denominator"] == "k" and (cutoff := m.cutoff or 0) > self.longest > 0:
+                limits.append(f"{key} {'' if limits else 'cannot exceed '}{self.longest / cutoff:.2g}")
         shorter = [note("lists-shorter-than-cutoff", limits=limits, longest=self.longest)] if limits else []
         # The lists were cut at `depth`, or at the length of the longest list if at least half of them have it.
         seen = self.longest >= _SHORTEST_CUT and 2 * self.full >= self.lists
