@@ -170,6 +170,25 @@ def test_runs_that_are_all_judged_are_not_suspected() -> None:
     assert "qrels-made-from-run" in codes
 
 
+def test_a_difference_of_judged_documents_is_decided_whoever_made_the_qrels() -> None:
+    """Nothing that the measure reads is unjudged; what is below its cutoff in the other run does not matter."""
+    random = np.random.default_rng(2)
+    qrels, made, other = {}, {}, {}
+    for number in range(40):
+        docs = [f"{number}-{place}" for place in range(20)]
+        made[f"q{number}"], other[f"q{number}"] = docs, [*docs[11:1:-1], *docs[14:]]
+        qrels[f"q{number}"] = {doc: int(random.random() < 0.8 / (place + 1)) for place, doc in enumerate(docs[:12])}
+    runs = {"made": made, "other": other}
+    decided = sy.compare(qrels, runs, ["nDCG@10"])
+    assert decided.claims.judged is not None
+    assert decided.claims.judged.edges.keys() == {"made"}
+    assert [pair.verdict for pair in decided.tested_pairs] == ["better"]
+    assert "qrels-made-from-run" not in {each.code for each in decided.notes}
+    deeper = sy.compare(qrels, runs, ["nDCG@10", "nDCG@15"])
+    assert [pair.verdict for pair in deeper.tested_pairs] == ["better", "undecided"]
+    assert "qrels-made-from-run" in {each.code for each in deeper.notes}
+
+
 def test_a_similar_run_with_the_same_documents_further_down_is_not_suspected() -> None:
     random = np.random.default_rng(3)
     qrels, one, other = {}, {}, {}
@@ -198,6 +217,30 @@ def test_a_judgments_file_says_something_about_unjudged_documents() -> None:
     result = sy.compare(sy.Judgments(labels), runs, ["nDCG@10"])
     assert result.judged["one", None].shares["nDCG@10"] == pytest.approx(0.1)
     assert result.tested_pairs[0].bound_low is not None
+
+
+@pytest.mark.parametrize("relevant_from", [None, 2])
+def test_the_scale_of_the_judgments_says_which_grades_are_not_relevant(relevant_from: int | None) -> None:
+    """Grades 1 to 3 of the first run, and one 0 of the second, whose other documents are unjudged."""
+    random = np.random.default_rng(4)
+    labels, one, other = [], {}, {}
+    for number in range(30):
+        first = [f"{number}-a{place}" for place in range(10)]
+        one[f"q{number}"], other[f"q{number}"] = first, [*first[1:5], *(f"{number}-b{place}" for place in range(6))]
+        labels += [
+            {"query_id": f"q{number}", "doc_id": doc, "grade": 3 if random.random() < 0.8 / (place + 1) else 1}
+            for place, doc in enumerate(first)
+        ]
+    labels.append({"query_id": "q0", "doc_id": "0-b0", "grade": 0})
+    labels = [{**label, "judge": "ann", "relevant_from": relevant_from} for label in labels]
+    result = sy.compare(sy.Judgments(labels), {"one": one, "other": other}, ["nDCG@10"])
+    warned = "judged-unevenly-unchecked" in {each.code for each in result.notes if each.severity == "warning"}
+    (pair,) = result.tested_pairs
+    if relevant_from is None:
+        assert (pair.verdict, pair.imputed, warned) == ("better", None, True), "nothing to estimate grades from"
+    else:
+        assert pair.imputed is not None, "grade 1 is not relevant: documents were judged because they were returned"
+        assert not warned
 
 
 def test_differences_of_very_long_lists_have_no_bounds_and_a_note(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,6 +177,16 @@ def test_a_pass_that_favours_the_run_the_qrels_were_made_from_is_undecided(folde
     assert any(each.code == "qrels-made-from-run" and each["run"] == "mine" for each in gate.warnings)
 
 
+def test_a_rule_that_reads_judged_documents_only_is_decided_whoever_made_the_qrels(tmp_path):
+    made, _, grades = made_lists()
+    other = {query: [*docs[11:1:-1], f"{query}-x", f"{query}-y"] for query, docs in made.items()}
+    qrels = {query: {doc: grades[query][doc] for doc in docs} for query, docs in made.items()}
+    result, before = (benched(tmp_path / name, lists, qrels) for name, lists in (("made", made), ("other", other)))
+    gate = check(result, "nDCG@10 not worse than baseline by 0.05", baseline=before)
+    assert any(each.code == "qrels-made-from-run" for each in gate.warnings), "ranks 11 and 12 are unjudged"
+    assert [(row.undecided, row.passed) for row in gate.rows] == [(False, True)]
+
+
 def test_outputs(folders, tmp_path, capsys):
     new, old = folders["partial"]
     junit, page = tmp_path / "gate.xml", tmp_path / "gate.md"

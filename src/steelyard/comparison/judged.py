@@ -104,6 +104,11 @@ class Conventions:
     drawn: tuple[float, float] | None = None
     checked: bool = True
 
+    @property
+    def all_judged(self) -> bool:
+        """Whether every document that the measure reads in the two lists is judged."""
+        return min(self.judged_run or 0, self.judged_baseline or 0) >= 1
+
     def negated(self) -> Conventions:
         """The conventions of the pair with the runs in the other order."""
         swapped = {"bound_low": self.bound_high, "bound_high": self.bound_low}
@@ -163,6 +168,11 @@ class JudgedDocuments:
     _pairs: dict[tuple[str, str], GradedLists] = field(default_factory=dict, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def level(self) -> float:
+        """The lowest relevant grade, by the options or by the scale of the qrels."""
+        return next((rel for rel in (self.options.rel, self.qrels.relevant_from) if rel is not None), 1.0)
+
     @cached_property
     def edges(self) -> dict[str, Edge]:
         """The runs whose first documents were probably the ones that were judged, with the depth.
@@ -189,7 +199,7 @@ class JudgedDocuments:
     def relevant_only(self) -> bool:
         """Whether no document is judged not relevant: nothing is known of unjudged documents then."""
         grades = self.qrels.grades
-        return bool(len(grades)) and not bool(np.any((grades >= 0) & (grades < (self.options.rel or 1))))
+        return bool(len(grades)) and not bool(np.any((grades >= 0) & (grades < self.level)))
 
     @cached_property
     def judged_by_rank(self) -> bool:
@@ -260,7 +270,7 @@ class JudgedDocuments:
         """
         share_run, share_base = self.share(parts, run), self.share(parts, baseline)
         conventions = Conventions(share_run, share_base)
-        if share_run is None or share_base is None or min(share_run, share_base) >= 1.0 or not whole:
+        if share_run is None or share_base is None or conventions.all_judged or not whole:
             return conventions
         a, b = self.alignments[run], self.alignments[baseline]
         # In one order of the two runs, whatever they are called: the same pair has the same estimates.
@@ -321,7 +331,7 @@ class JudgedDocuments:
         self, parts: Sequence[Part], a: Alignment, b: Alignment, drawn: GradedLists, depth: int, kept: Bools
     ) -> DifferenceTest | None:
         """The difference with estimated grades; None where the qrels were not pooled."""
-        if not drawn.pooled(depth, self.options.rel if self.options.rel is not None else 1.0):
+        if not drawn.pooled(depth, self.level):
             return None
         sides = zip(*(drawn.values(part, (a, b), depth) for part in parts), strict=True)
         return _tested(parts, [_combined(parts, side)[:, kept] for side in sides], self.test)
@@ -441,7 +451,7 @@ def with_conventions(
         conventions = by_test(plan.test, pair.p, pair.difference, conventions, gap)
         verdict = _verdict(pair, conventions, plan, judged)
         low, high, equivalent = conventions.imputed_low, conventions.imputed_high, pair.equivalent
-        if verdict == "undecided" or {pair.run, pair.baseline} & set(judged.edges):
+        if verdict == "undecided" or (pair.names & set(judged.edges) and not conventions.all_judged):
             equivalent = None  # It depends on unjudged documents.
         elif equivalent is not None and low is not None and high is not None:
             equivalent = equivalent if within_margin(low, high, equivalent) else None
@@ -479,7 +489,7 @@ def _verdict(pair: Pair, conventions: Conventions, plan: ComparisonPlan, judged:
             return False
         return p * factor < plan.alpha and (difference > 0) == (pair.difference > 0)
 
-    if confirmed(conventions.bound_low, conventions.bound_p):
+    if conventions.all_judged or confirmed(conventions.bound_low, conventions.bound_p):
         return pair.verdict  # Whatever the unjudged documents are.
     if not conventions.checked or (pair.run if pair.verdict == "better" else pair.baseline) in judged.edges:
         return "undecided"
@@ -490,26 +500,32 @@ def _verdict(pair: Pair, conventions: Conventions, plan: ComparisonPlan, judged:
 
 def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
     """Notes on qrels made from a run, on undecided pairs and on qrels that say nothing about unjudged documents."""
-    notes = [note("qrels-made-from-run", run=run, depth=edge.depth) for run, edge in judged.edges.items()]
+    every = [(pair, pair.judged_run, pair.judged_baseline) for pair in pairs]
+    shares = [(pair, one, other) for pair, one, other in every if one is not None and other is not None]
+    some_unjudged = any(min(one, other) < 1 for _, one, other in shares)
+    edges = judged.edges if some_unjudged else {}
+    notes = [note("qrels-made-from-run", run=run, depth=edge.depth) for run, edge in edges.items()]
     undecided = [pair for pair in pairs if pair.verdict == "undecided"]
     if undecided:
         first = undecided[0]
         notes.append(note("undecided", pairs=len(undecided), **first.named, documents=first.unjudged))
     if judged.without_bounds:
         notes.append(note("differences-without-bounds", count=judged.without_bounds))
-    if judged.edges:
+    if edges:
         return notes
-    pair_shares = [(pair, pair.judged_run, pair.judged_baseline) for pair in pairs]
-    some_unjudged = any(share is not None and share < 1 for _, *both in pair_shares for share in both)
+    uneven = sorted(shares, key=lambda row: -abs(row[1] - row[2]))
+    uneven = [row for row in uneven if abs(row[1] - row[2]) > 0.1 and row[0].unjudged]
+    unchecked = [row for row in uneven if row[0].imputed is None and row[0].verdict in ("better", "worse")]
+    if judged.judged_by_rank and unchecked:
+        pair, *both = unchecked[0]
+        notes.append(note("judged-unevenly-unchecked", **pair.named, shares=both))
     if judged.relevant_only and some_unjudged:
         notes.append(note("relevant-documents-only"))
     elif some_unjudged and not judged.judged_by_rank:
         notes.append(note("documents-chosen"))
-    elif not judged.relevant_only and not undecided:
-        shared = [(pair, one, other) for pair, one, other in pair_shares if one is not None and other is not None]
-        pair, one, other = max(shared, key=lambda row: abs(row[1] - row[2]), default=(None, 0.0, 0.0))
-        if pair is not None and abs(one - other) > 0.1:
-            notes.append(note("judged-unevenly", **pair.named, shares=[one, other]))
+    elif uneven and not unchecked and not undecided:
+        pair, *both = uneven[0]
+        notes.append(note("judged-unevenly", **pair.named, shares=both))
     return notes
 
 

@@ -123,7 +123,7 @@ WARNINGS: Texts = {
     "missing-values": "{count:,} {count:value is|values are} missing from the score table and "
     "{policy:zero?{count:scores|score} 0|{count:is|are} left out} (the first: {first})",
     "qrels-made-from-run": "the qrels look as if they were made from the first {depth} of {run}: all or nearly "
-    "all judged documents are there. Differences in favour of {run} are undecided",
+    "all judged documents are there. Differences in favour of {run} that depend on other documents are undecided",
     "undecided": "{pairs:,} {pairs:difference is|differences are} undecided: the outcome depends on unjudged "
     "documents{documents:?. {run} vs {baseline} on {measure} depends on {documents:,} "
     "{documents:document|documents}: `steelyard pool RUN RUN --qrels QRELS --strategy pair -o pool.jsonl` lists "
@@ -131,6 +131,9 @@ WARNINGS: Texts = {
     "depends-on-overlap": "{pairs:,} {pairs:difference is|differences are} undecided: the outcome depends on how much "
     "of a passage a chunk must contain to be relevant. {run} vs {baseline} on {measure} {reason}. SpanR needs no such "
     "rule: it counts the text itself",
+    "judged-unevenly-unchecked": "{shares[0]:.0%} of the documents that {run} has above the cutoff of {measure} are "
+    "judged, and {shares[1]:.0%} of those of {baseline}. Grades of the others cannot be estimated, so that the "
+    "significant difference is not checked for them: judge them too",
     "relevance-level-decides": "the grades go up to {highest:g} and the qrels state no scale, so {measure} counts from "
     "grade 1; TREC's Deep Learning tracks count from 2. With rel=2 (--set rel=2), {run} vs {baseline} would be {then} "
     "({difference:+.4f}) instead of {now}{pairs:|, and {pairs:,} verdicts would change in all}",
@@ -176,6 +179,7 @@ SHORT: Texts = {
     "compared-on-shared-queries": "compared on the {shared:,} of {queries:,} {queries:query|queries} that every run "
     "has a value for",
     "qrels-made-from-run": "the qrels look made from the first {depth} of {run}: its leads are undecided",
+    "judged-unevenly-unchecked": "{shares[0]:.0%} of {run} and {shares[1]:.0%} of {baseline} are judged: judge more",
     "relevance-level-decides": "with rel=2, as in TREC's Deep Learning tracks, {run} vs {baseline} would be {then}",
     "depends-on-overlap": "{pairs:,} {pairs:difference|differences} on {measures:joined} {pairs:depends|depend} on how "
     "much of a passage a chunk must contain",

@@ -123,7 +123,7 @@ def _depends(row: Row, case: RuleCase, estimates: Conventions, edges: set[str], 
             return False
         return ((difference < 0) == (rule.kind == "drop")) and p / 2 * factor < plan.alpha
 
-    if rule.tested and significant(estimates.bound_low, estimates.bound_p):
+    if estimates.all_judged or (rule.tested and significant(estimates.bound_low, estimates.bound_p)):
         return False  # Whatever the unjudged documents are.
     favoured = {RUN, BASELINE} if rule.kind == "equivalent" else {RUN} if row.passed else {BASELINE}
     if favoured & edges:
