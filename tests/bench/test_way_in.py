@@ -206,6 +206,42 @@ def test_judge_bench_and_gate_give_the_same_verdict(folder: Path) -> None:
     assert gate.verdict == "undecided"
 
 
+def test_judge_goes_on_with_other_runs_if_the_best_two_are_judged(folder: Path, capsys: Any) -> None:
+    """The best two runs are the same; the bench names the third one, which nobody judged."""
+    named = {"search": "search", "same": "search", "worse": "worse"}
+    rows = "".join(f"  - python: {{target: way_in_app:{target}, name: {name}}}\n" for name, target in named.items())
+    Path("bench.yaml").write_text(f"queries: questions.csv\nwarmup: 0\nretrievers:\n{rows}")
+    lists = {name: run.frame.filter(pl.col("rank") <= 10) for name, run in sy.bench("bench.yaml").runs.items()}
+
+    def judge(*runs: str) -> None:
+        pairs = pl.concat(lists[run].select("query_id", "doc_id", "rank") for run in runs).unique(
+            ["query_id", "doc_id"]
+        )
+        lines = [
+            {"judge": "ann", "at": None, "query_id": query, "doc_id": doc, "grade": int(rank < 4)}
+            for query, doc, rank in pairs.sort("query_id", "doc_id").iter_rows()
+        ]
+        Path("judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    judge("search")
+    unjudged = judge_result("bench-result", budget=10_000).pool
+    assert set(unjudged.pairs) <= set(lists["worse"].select("query_id", "doc_id").iter_rows())
+    assert len(unjudged) > 0
+    judge("search", "worse")
+    assert command(["judge", "bench-result", "--set", "open=no"]) == 0
+    assert "Every document that the runs have in their first ranks is judged." in capsys.readouterr().err
+
+
+def test_the_texts_of_a_pool_come_from_any_form_of_a_dataset(folder: Path) -> None:
+    (folder / "docs").mkdir()
+    for doc, text in DOCUMENTS.items():
+        (folder / "docs" / f"{doc}.txt").write_text(text)
+    sy.pool({"mine": {"q1": ["p1.txt", "p2.txt"]}}, depth=2).write("pool.jsonl")
+    dataset = "{queries: questions.csv, corpus: docs}"
+    assert command(["judge", "pool.jsonl", "--dataset", dataset, "--html", "page.html"]) == 0
+    assert "is about the" in Path("page.html").read_text()
+
+
 def test_texts_are_kept_in_the_folder_and_come_from_the_cache(folder: Path) -> None:
     import way_in_documents  # type: ignore[import-not-found]
 

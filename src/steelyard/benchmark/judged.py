@@ -220,7 +220,8 @@ def judge_result(folder: str | Path, output: Path | None = None, budget: int = B
     """What to judge of a result next, most useful first; documents that are judged are left out.
 
     With two runs, these are the documents that can decide which of them is better; with more, the first documents of
-    every run until some are judged, and then those that decide between the best two.
+    every run until some are judged, and then those that decide between the best two. If none of these is left, they
+    are again the first documents of every run.
     """
     result = load_result(folder)
     bench = _bench_file(result)
@@ -244,9 +245,13 @@ def judge_result(folder: str | Path, output: Path | None = None, budget: int = B
     name, queries = str(result.record["dataset"]["name"]), Queries(result.queries, result.columns)
     dataset = Dataset(name, Corpus.of(texts), queries, Qrels({}))
     qrels, measure = _joined(result, file), _measure(result.record["settings"]["measures"])
-    strategy: Any = "pair" if len(runs) == 2 or (len(runs) > 2 and len(qrels)) else "depth"
-    pooled = pool(runs, qrels if len(qrels) else None, strategy=strategy, measure=measure)
-    rows = pooled.frame.filter(pl.col("doc_id").is_in(list(texts)) & pl.col("query_id").is_in(list(dataset.queries)))
+    known = pl.col("doc_id").is_in(list(texts)) & pl.col("query_id").is_in(list(dataset.queries))
+    strategies: list[Any] = ["pair", "depth"] if len(runs) == 2 or (len(runs) > 2 and len(qrels)) else ["depth"]
+    for strategy in strategies:
+        pooled = pool(runs, qrels if len(qrels) else None, strategy=strategy, measure=measure)
+        rows = pooled.frame.filter(known)
+        if rows.height:
+            break
     if strategy == "depth":
         # All first documents of a question together, so that a few judgments can compare the runs on it.
         place = {query: at for at, query in enumerate(dataset.queries)}

@@ -117,7 +117,7 @@ def judge(
     marked: accept, edit, reject or skip. When you stop, the folder is written again
     with the questions that are left.
     """
-    from steelyard.datasets import Dataset
+    from steelyard.io.datasets import dataset_named
     from steelyard.judging.approval import is_question_folder
     from steelyard.judging.pool import Pool
 
@@ -155,7 +155,7 @@ def judge(
             raise no_such_file(pool, "pool, result folder or question folder")
         raise UsageError("a pool needs --dataset, the texts of its queries and documents; a result folder does not.")
     else:
-        read, texts = Pool.read(pool), Dataset.read(dataset, judged=False)
+        read, texts = Pool.read(pool), dataset_named(dataset, judged=False)
         output = output or Path("judgments.jsonl")
     if endpoint is not None:
         from steelyard.judging.client import Endpoint
