@@ -102,22 +102,10 @@ def forecast(
     with_all = decided(len(order))
     if with_all < DECIDED:
         return Forecast(len(order), None, with_all / DRAWS)
-    steps = _steps(len(order))
-    # More judgments decide more often, apart from chance. The last step decides.
+    # 10, 20, 40, ... and all: more judgments decide more often, apart from chance. The last step decides.
+    steps = [step for step in (FIRST_STEP << n for n in range(20)) if step < len(order)] + [len(order)]
     first = bisect_left(steps, True, hi=len(steps) - 1, key=lambda count: decided(count) >= DECIDED)
     return Forecast(len(order), steps[first], with_all / DRAWS)
-
-
-def _steps(total: int) -> list[int]:
-    """10, 20, 40, ... and the total.
-
-    >>> _steps(50)
-    [10, 20, 40, 50]
-    """
-    steps = [FIRST_STEP]
-    while steps[-1] * 2 < total:
-        steps.append(steps[-1] * 2)
-    return [*(step for step in steps if step < total), total]
 
 
 JUDGMENTS = "judgments.jsonl"

@@ -171,10 +171,9 @@ def _more_queries(comparison: ComparisonData, rows: list[LeaderboardRow]) -> Nex
     if not pair.queries < pair.needed <= MOST_TIMES * pair.queries:
         return None
     rounded = float(f"{pair.needed:.2g}")
-    values = {"about": rounded if rounded > pair.queries else pair.needed, "difference": abs(pair.difference)}
-    return NextStep(
-        note("step-more-queries", run=pair.run, other=pair.baseline, queries=pair.queries, needed=pair.needed, **values)
-    )
+    about = rounded if rounded > pair.queries else pair.needed
+    values = {"run": pair.run, "other": pair.baseline, "queries": pair.queries, "needed": pair.needed, "about": about}
+    return NextStep(note("step-more-queries", **values, difference=abs(pair.difference)))
 
 
 def _all_miss(comparison: ComparisonData) -> NextStep | None:

@@ -207,10 +207,7 @@ def _all_levels_alike(case: Case) -> bool:
 
 
 def _fallback(case: Case) -> Bounds:
-    """The range of the measure; of a difference, the lowest value of one run less the highest of the other.
-
-    The latter is exact if one of the two values does not change.
-    """
+    """The range of the measure; of a difference, low less high, which is exact if one of the two is fixed."""
     if len(case.runs) == 1:
         return _outer(*_value_range(case.measure), case.size)
     one, other = bounds_of(case.of_run(0)), bounds_of(case.of_run(1))

@@ -256,10 +256,7 @@ def alone(measure: Measure, a: Alignment, query: Ints, rank: Ints, grade: float)
 
 
 def _one_each(a: Alignment, query: Ints, rank: Ints, grade: float) -> Alignment:
-    """The alignment with one query per entry of `query`, with one judged document at the rank and grade given.
-
-    It is what `graded` would make of an alignment without judgments, faster.
-    """
+    """One query per entry of `query`, with one judged document; as `graded` without judgments, and faster."""
     doc = np.flatnonzero(rank < ABSENT)
     number, nothing = np.arange(len(query)), np.zeros(0, dtype=np.int64)
     repeats = Repeats(nothing, nothing, a.repeats.held)

@@ -219,10 +219,7 @@ class RunScan:
         return map_in_arrow(map_in_arrow(frame, pack, pack.schema).repartition("bucket"), rank, rank.schema)
 
     def _read(self, rows: Any, task: Task) -> tuple[Found, Found]:
-        """What the workers found: the hits of every block of lists, and what else they saw.
-
-        Packed rows are those of lists at the edges of partitions, and are ranked here.
-        """
+        """What the workers found; packed rows are those of lists at the edges of partitions, and are ranked here."""
         parts = [(row["run"], unpack_arrays(row["hits"])) for row in rows if row["hits"] is not None]
         seen = [(row["run"], unpack_arrays(row["seen"])) for row in rows if row["seen"] is not None]
         packed = [row for row in rows if row["hits"] is None and row["seen"] is None]

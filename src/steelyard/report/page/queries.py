@@ -157,10 +157,7 @@ def _stage_list(
 def _listed(
     comparison: ComparisonData, staged: Mapping[int, StagesData], order: Sequence[int]
 ) -> Iterator[tuple[int, str, list[Top | None], dict[int, list[list[str]]]]]:
-    """The queries with the first documents of every run, and the documents of its stages before the last one.
-
-    They are read in batches: often only the first are needed.
-    """
+    """The queries with the first documents of every run, and of its stages before the last one, read in batches."""
     assert comparison.source is not None
     assert comparison.options is not None
     ordering = comparison.options.ordering

@@ -244,10 +244,7 @@ class PgVector(_Postgres, VectorEngine):
         return engines.found_rows([(doc, one - distance, *text) for doc, distance, *text in rows])
 
     def _prepare_session(self) -> None:
-        """Check that pgvector is installed, and set the parameters of the search.
-
-        An index of the corpus is always used, also where a scan would be faster.
-        """
+        """Check for pgvector, and set the parameters of the search: an index of the corpus is always used."""
         if self._address is None:
             self._run("create extension if not exists vector")
         elif self._run("select 1 from pg_extension where extname = 'vector'").fetchone() is None:
