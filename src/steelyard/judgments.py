@@ -164,9 +164,17 @@ class Judgments:
         A line that states its question follows it to the id that the question has now, and is left out if it is no
         longer asked. Other lines stay as they are.
         """
-        places: dict[str, str] = {}
+        ids: dict[str, list[str]] = {}
         for query, text in queries.items():
-            places.setdefault(asked(text), query)
+            ids.setdefault(asked(text), []).append(query)
+        asking = [(line.more.get(ASKED), line.query_id) for line in self.lines]
+        stated = dict.fromkeys((question, query) for question, query in asking if isinstance(question, str))
+        # A question that is asked twice stays two: an id that is no longer its own takes one that nobody has.
+        free = {question: [query for query in own if (question, query) not in stated] for question, own in ids.items()}
+        places = {(question, query): query for question, own in ids.items() for query in own}
+        for text, query in stated:
+            if text in ids and (text, query) not in places:
+                places[text, query] = free[text].pop(0) if free[text] else ids[text][0]
         followed: dict[tuple[str, str, str], str | None] = {}
         moved: dict[str, str] = {}
         lost: dict[str, list[str]] = {}
@@ -175,9 +183,7 @@ class Judgments:
             question = line.more.get(ASKED)
             place: str | None = followed.get(line.key, line.query_id) if line.undo else line.query_id
             if isinstance(question, str):
-                same = line.query_id in queries and asked(queries[line.query_id]) == question
-                place = line.query_id if same else places.get(question)
-                followed[line.key] = place
+                followed[line.key] = place = places.get((question, line.query_id))
                 if place is None:
                     lost.setdefault(line.query_id, []).append(question)
                 elif place != line.query_id:

@@ -577,6 +577,20 @@ def test_the_model_judge_asks_again_about_a_question_that_changed(folder: Path) 
     assert len(labels.for_questions({"q1": "Why?"}).notes) == 0
 
 
+def test_a_question_that_is_asked_twice_keeps_the_judgments_of_both(folder: Path) -> None:
+    line = {"doc_id": "d", "judge": "ann", "question": "Why?"}
+    labels = sy.Judgments([{**line, "query_id": "q2", "grade": 1}, {**line, "query_id": "q3", "grade": 2}])
+    for order, places in (
+        (("Why?", "Where?", "Why?"), {"q1": 1, "q3": 2}),
+        (("Why?", "Why?", "Where?"), {"q1": 2, "q2": 1}),
+        (("Where?", "Why?", "Why?"), {"q2": 1, "q3": 2}),
+    ):
+        now = labels.for_questions({f"q{n}": text for n, text in enumerate(order, 1)})
+        assert {judgment.query_id: judgment.grade for judgment in now.current} == places
+    odd = sy.Judgments([{**line, "query_id": "q1", "grade": 1, "question": ["Why?"]}])
+    assert len(odd.for_questions({"q1": "Why?"})) == 1
+
+
 CHAIN = """
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever

@@ -194,10 +194,7 @@ def contents(a: Alignment, k: int | None, rel: float) -> States:
 
 
 def _choices(documents: list[frozenset[int]], a: Alignment, query: int) -> dict[tuple[int, int], int]:
-    """The number of ways in which a number of the documents satisfies a number of targets.
-
-    Documents that share no target, even through others, are counted separately and combined afterwards.
-    """
+    """The ways in which n documents satisfy m targets; those that share no target are counted separately."""
     total = {(0, 0): 1}
     for family in _families(documents):
         reached: dict[tuple[int, frozenset[int]], int] = {(0, frozenset()): 1}
