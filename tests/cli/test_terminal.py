@@ -121,6 +121,7 @@ COMMANDS = {
 }
 LATER = {"demo", "across", "reconcile-value", "compare-all", "compare-notes", "compare-baseline"}
 LATER |= {"fuse", "convert", "pool", "report", "measures", "dialects", "retrievers", "init"}
+LATER |= {"bench", "evaluate-many", "gate-passes", "no-qrels", "reconcile", "validate"}
 """Commands whose captures are slow tests, at both widths."""
 
 
