@@ -169,7 +169,7 @@ class Judgments:
             ids.setdefault(asked(text), []).append(query)
         asking = [(line.more.get(ASKED), line.query_id) for line in self.lines]
         stated = dict.fromkeys((question, query) for question, query in asking if isinstance(question, str))
-        # A question that is asked twice stays two: an id that is no longer its own takes one that nobody has.
+        # The judgments of a question that is asked twice stay apart: an old id gets a new one without judgments.
         free = {question: [query for query in own if (question, query) not in stated] for question, own in ids.items()}
         places = {(question, query): query for question, own in ids.items() for query in own}
         for text, query in stated:
