@@ -124,8 +124,8 @@ class Predictions:
         """The estimate of every table, measure and run."""
         return [
             [
-                prediction_powered(*values[:2], value_bounds(column.measure), weight=values.weight, finite=values.finite)
-                for column, values in zip(table.columns, series, strict=True)
+                prediction_powered(*data[:2], value_bounds(column.measure), weight=data.weight, finite=data.finite)
+                for column, data in zip(table.columns, series, strict=True)
             ]
             for table, series in zip(self.human, self._series, strict=True)
         ]
