@@ -399,3 +399,20 @@ def test_scifact_the_story_by_hand(tmp_path: Path) -> None:
 
 def dcg(grades: list[float]) -> float:
     return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1))
+
+
+def test_a_result_whose_folder_was_written_again_is_not_that_of_the_later_bench(tmp_path: Path) -> None:
+    earlier = bench(tmp_path, {"hybrid": {"name": "mine", "of": ["bm25-okapi", "bm25-l"]}})
+    assert sy.gate(earlier, ["nDCG@5 >= 0"]).verdict == "passed"
+    assert earlier.documents.height > 0
+    assert sy.stages(earlier).steps
+    later = bench(tmp_path, {"random": {"name": "mine"}})
+    for use in (
+        lambda: sy.gate(later, "no significant drop in nDCG@5", baseline=earlier),
+        lambda: sy.stages(earlier),
+        lambda: earlier.documents,
+        lambda: earlier.to_html(tmp_path / "page.html"),
+    ):
+        with pytest.raises(InputError, match="has another result now: a later bench wrote it"):
+            use()
+    assert sy.gate(later, ["nDCG@5 >= 0"]).verdict == "passed"

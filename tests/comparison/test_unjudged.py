@@ -297,6 +297,17 @@ def test_two_equal_runs_and_qrels_made_from_one_of_them() -> None:
     assert undecided == 10
 
 
+def test_runs_with_other_unjudged_documents_are_not_equal() -> None:
+    judged = [f"d{rank}" for rank in range(5)]
+    qrels = {f"q{n}": {doc: rank % 3 for rank, doc in enumerate(judged)} for n in range(20)}
+    runs = {name: {query: [*judged, f"{name}1", f"{name}2"] for query in qrels} for name in ("one", "other")}
+    result = sy.compare(qrels, {**runs, "copy": runs["one"]}, ["nDCG@10"], baseline="one")
+    pairs = {pair["run"]: pair for pair in result.pairs.to_dicts()}
+    assert pairs["other"]["verdict"] == "not significant"
+    assert pairs["other"]["bound_low"] < 0 < pairs["other"]["bound_high"]
+    assert pairs["copy"]["verdict"] == "equal"
+
+
 def test_a_better_run_stays_better_if_both_were_judged() -> None:
     (one, other), grades = simulated(60, (2.0, 1.0), seed=0)
     pair = compared(one, other, union(first(one, 5, grades), first(other, 5, grades)))

@@ -204,7 +204,7 @@ def _texts_in(path: Path) -> dict[str, str]:
 
 def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Stages:
     """Where a run of a result loses relevant documents: of its folder, or of a BenchResult or ResultFolder."""
-    path = Path(getattr(source, "folder", None) or getattr(source, "path", source))
+    path = Path(folder_of(source))
     path = path.parent if path.name == "result.json" else path
     with reading(path):
         record = read_record(path)
@@ -214,6 +214,12 @@ def stages_of(source: Any, run: str | None, measure: Any, **options: Any) -> Sta
             options["queries"] = path / "queries.parquet"
         frame = read_frame(path / STAGES_FILE)
         return comparing.split_run(path, record, frame, qrels, run, measure, lambda: _texts_in(path), **options)
+
+
+def folder_of(source: Any) -> Any:
+    """The folder of a BenchResult, BenchAcross or ResultFolder; anything else as it is."""
+    folders = (getattr(source, name, None) for name in ("in_folder", "folder", "path"))
+    return next((folder for folder in folders if folder is not None), source)
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -78,9 +78,19 @@ class BenchResult:
     across_page: str = ""
 
     @property
+    def in_folder(self) -> Path:
+        """The folder; an error if it does not have this result any more, as after a later bench in it."""
+        if files.read_record(self.folder) != json.loads(json.dumps(self.to_dict(), default=str)):
+            raise InputError(
+                f"{self.folder} has another result now: a later bench wrote it. "
+                "Give each bench a folder of its own (bench(..., output=FOLDER)), and run this one again."
+            )
+        return self.folder
+
+    @property
     def documents(self) -> pl.DataFrame:
         """The documents of the folder with their texts: doc_id, text, title, metadata (JSON)."""
-        frame = read_frame(self.folder / DOCUMENTS)
+        frame = read_frame(self.in_folder / DOCUMENTS)
         if frame is None:
             raise InputError(f"{self.folder / DOCUMENTS} cannot be read; run the bench again.")
         return frame
@@ -292,7 +302,7 @@ class BenchResult:
         With `charts`, every chart is also written as PNG and SVG to that folder.
         """
         if path is not None:
-            record = json.loads(json.dumps(self.to_dict(), default=str))
+            record = files.read_record(self.in_folder)
             write_page(self._subject(record), path, everything=everything, charts=charts)
         return (self.evaluated or self.lists).to_html()
 
@@ -301,7 +311,8 @@ class BenchResult:
 
     def _subject(self, record: dict[str, Any]) -> Subject:
         """The subject of the report page: the same as that of the folder."""
-        texts = (*files.queries_of(_queries_frame(self.dataset)), files.documents_of(self.documents))
+        documents = files.documents_of(read_frame(self.folder / DOCUMENTS))
+        texts = (*files.queries_of(_queries_frame(self.dataset)), documents)
         return ResultFolder(self.folder, record, self.runs, self.dataset.qrels, self.evaluated, *texts).subject()
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:

@@ -439,7 +439,7 @@ def with_conventions(
         gap = test.gap
         kept = np.zeros(len(place), dtype=bool)
         kept[[place[query] for query in compress(test.table.queries, (~np.isnan(gap)).tolist())]] = True
-        claimed = pair.verdict in ("better", "worse") or pair.equivalent is not None
+        claimed = pair.verdict in ("better", "worse", "equal") or pair.equivalent is not None
 
         def decisive(others: Conventions, pair: Pair = pair, gap: Floats = gap) -> bool:
             """Whether the pair is undecided without bounds, and no drawn grades have shown that bounds contain 0."""
@@ -478,6 +478,8 @@ def by_test(test: str, p: float, difference: float, conventions: Conventions, ga
 
 def _verdict(pair: Pair, conventions: Conventions, plan: ComparisonPlan, judged: JudgedDocuments) -> str:
     """The verdict of a pair, `undecided` where a significant difference depends on unjudged documents."""
+    if pair.verdict == "equal" and conventions.unjudged and (conventions.bound_low, conventions.bound_high) != (0, 0):
+        return "not significant"  # Equal with these judgments only.
     if pair.verdict not in ("better", "worse"):
         return pair.verdict
     # The p-values are corrected by the same factor as that of the plain test.

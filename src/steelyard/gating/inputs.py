@@ -179,10 +179,11 @@ def gate_input(source: Any, name: str = "the result") -> GateInput:
         return GateInput(name, table, source.dialect, definitions=definitions, policies=source.policies)
     if isinstance(source, Mapping):
         return _from_json(source, name)
-    folder = getattr(source, "folder", None) or getattr(source, "path", None)
-    if not isinstance(source, (str, Path)) and isinstance(folder, Path):
-        return _from_folder(folder, str(folder))
     if not isinstance(source, (str, Path)):
+        from steelyard.benchmark.folder import folder_of
+
+        if isinstance(folder := folder_of(source), Path):
+            return _from_folder(folder, str(folder))
         raise InputError(f"a gate cannot check a {type(source).__name__}; {EXPECTED}, or Scores.")
     path = Path(source)
     with reading(path):
