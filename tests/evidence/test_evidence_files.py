@@ -176,3 +176,21 @@ def test_one_json_object_is_no_list_of_chunks(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text('{"chunk_id": "d#1", "doc_id": "d", "start": 0, "end": 4, "text": "text"}')
     with pytest.raises(InputError, match="one JSON object; expected a list of chunks"):
         read_chunks(tmp_path / "one.json")
+
+
+def test_json_lines_keep_spans_and_chunks_for_span_measures(tmp_path: Path) -> None:
+    spans = {"q1": [[{"doc_id": "book", "start": 10, "end": 90}]], "q2": [[{"doc_id": "gone", "start": 0, "end": 9}]]}
+    chunks = [{"chunk_id": f"c{n}", "doc_id": "book", "start": 40 * n, "end": 40 * n + 50} for n in range(4)]
+    run, measures = {"q1": ["c1", "c3", "c0"], "q2": ["c2"]}, ["SpanR@2", "SpanP@2", "SpanIoU@2", "R@2"]
+    qrels = sy.Evidence(spans).judge(chunks)
+    qrels.write(tmp_path / "qrels.jsonl")
+    means = sy.evaluate(tmp_path / "qrels.jsonl", run, measures).means
+    assert means == sy.evaluate(qrels, run, measures).means
+    assert means["SpanR@2"] == 50 / 80 / 2
+    assert sy.convert(tmp_path / "qrels.jsonl", tmp_path / "again.jsonl").notes == ()
+    assert sy.evaluate(tmp_path / "again.jsonl", run, measures).means == means
+    assert [note.code for note in sy.convert(tmp_path / "qrels.jsonl", tmp_path / "q.csv").notes] == ["ranges-dropped"]
+    with pytest.raises(InputError, match="the gold spans or the lines of chunks"):
+        with (tmp_path / "again.jsonl").open("a") as file:
+            file.write('{"chunk_id": "c9", "doc_id": "book", "start": "x", "end": 3}\n')
+        sy.evaluate(tmp_path / "again.jsonl", run, measures)

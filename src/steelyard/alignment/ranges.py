@@ -16,6 +16,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 
+RANGE_COLUMNS = {"query_id": str, "chunk_id": str, "doc_id": str, "start": int, "end": int}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranges:
@@ -37,7 +39,7 @@ class Ranges:
     def frame(self) -> pl.DataFrame:
         """All ranges in one frame: query_id or chunk_id, doc_id, start, end."""
         both = pl.concat([self.spans, self.chunks], how="diagonal")
-        return both.select("query_id", "chunk_id", "doc_id", "start", "end")
+        return both.select(*RANGE_COLUMNS)
 
     @cached_property
     def _numbered(self) -> tuple[pl.DataFrame, Ints, Ints]:

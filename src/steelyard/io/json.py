@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from steelyard.alignment.ranges import RANGE_COLUMNS, Ranges
 from steelyard.checks import is_number
 from steelyard.errors import InputError
 from steelyard.io.columns import RUN_ROLES, check_roles, is_record, kind_of_records
@@ -27,6 +28,7 @@ from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import counted, worded
 
+_CHUNK = {"chunk_id", "start", "end"}  # What a line has that says where a chunk is, beside its document.
 _EXPECTED = 'Expected {"query": {"document": number}}, {"query": ["document", ...]} or a list of records.'
 
 
@@ -56,7 +58,15 @@ def read_lines_run(source: Source, columns: Mapping[str, str]) -> Run:
 
 def read_lines_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of JSON lines."""
-    qrels = qrels_of_table(source.jsonl, columns)
+    chunks = [record for record in source.jsonl if _CHUNK <= record.keys()]
+    qrels = qrels_of_table([record for record in source.jsonl if not _CHUNK <= record.keys()], columns)
+    if chunks:
+        try:
+            spans = [{**span, "query_id": r["query_id"]} for r in source.jsonl for span in r.get("spans", ())]
+            qrels.ranges = Ranges.of_frame(pl.DataFrame([*spans, *chunks], schema=RANGE_COLUMNS))
+        except (KeyError, TypeError, pl.exceptions.PolarsError):
+            problem = "the gold spans or the lines of chunks are not as Steelyard writes them"
+            raise InputError(f"{problem}; make the file again (steelyard evidence).") from None
     stated = (record.get("relevant_from") for record in source.jsonl)
     levels = [float(level) for level in stated if level is not None and is_number(level)]
     qrels.relevant_from = max(levels, default=None)
@@ -95,7 +105,10 @@ def lines_run_bytes(run: Run) -> bytes:
 
 
 def lines_qrels_bytes(qrels: Qrels) -> bytes:
-    """One line per query, its judgments as records, and the lowest relevant grade if the scale is known."""
+    """One line per query: its judgments as records, the lowest relevant grade if it is known, and its gold spans.
+
+    Qrels made from spans have one more line per chunk: where it is in its document.
+    """
     scale = {} if qrels.relevant_from is None else {"relevant_from": qrels.relevant_from}
     judged: dict[str, list[dict[str, Any]]] = {query: [] for query in qrels.queries}
     for query, doc, grade, target in qrels.frame.drop_nulls("doc_id").iter_rows():
@@ -103,7 +116,12 @@ def lines_qrels_bytes(qrels: Qrels) -> bytes:
         if qrels.has_targets and target is not None:
             record["target"] = target
         judged[query].append(record)
-    return json_lines({"query_id": query, "judgments": records, **scale} for query, records in judged.items())
+    lines = [{"query_id": query, "judgments": records, **scale} for query, records in judged.items()]
+    if qrels.ranges is None:
+        return json_lines(lines)
+    spans = qrels.ranges.spans.rows_by_key("query_id", named=True)
+    lines = [{**line, "spans": spans.get(line["query_id"], [])} for line in lines]
+    return json_lines([*lines, *qrels.ranges.chunks.to_dicts()])
 
 
 def json_lines(records: Iterable[Mapping[str, Any]]) -> bytes:

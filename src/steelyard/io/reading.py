@@ -188,6 +188,8 @@ def _loss_notes(read: Run | Qrels, kept: Run | Qrels, after: Format, by_rank: bo
     if isinstance(read, Qrels):
         if read.relevant_from is not None and not after.scale:
             yield note("scale-dropped", format=after.name, level=read.relevant_from)
+        if read.ranges is not None and not after.scale:
+            yield note("ranges-dropped", format=after.name)
     else:
         scored = bool(len(read)) and not read.table["score"].null_count()
         if scored and after.scores == "dropped":

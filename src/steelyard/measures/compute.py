@@ -29,7 +29,7 @@ _MISSING_DATA = {
     "choose unjudged=keep, or near=False",
     "scores kept": "with unjudged=remove the best score of the remaining documents is unknown; choose unjudged=keep",
     "ranges": "it needs to know where the spans and the chunks are in their documents: qrels that "
-    "Evidence.judge(chunks) makes from spans",
+    "Evidence.judge(chunks) or `steelyard evidence -o qrels.jsonl` makes from spans",
     "ranges kept": "with unjudged=remove the text of the removed chunks is unknown; choose unjudged=keep",
     "scores": "a threshold needs scores, and this run has only ranked ids",
 }
