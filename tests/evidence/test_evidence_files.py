@@ -190,7 +190,7 @@ def test_json_lines_keep_spans_and_chunks_for_span_measures(tmp_path: Path) -> N
     assert sy.convert(tmp_path / "qrels.jsonl", tmp_path / "again.jsonl").notes == ()
     assert sy.evaluate(tmp_path / "again.jsonl", run, measures).means == means
     assert [note.code for note in sy.convert(tmp_path / "qrels.jsonl", tmp_path / "q.csv").notes] == ["ranges-dropped"]
+    with (tmp_path / "again.jsonl").open("a") as file:
+        file.write('{"chunk_id": "c9", "doc_id": "book", "start": "x", "end": 3}\n')
     with pytest.raises(InputError, match="the gold spans or the lines of chunks"):
-        with (tmp_path / "again.jsonl").open("a") as file:
-            file.write('{"chunk_id": "c9", "doc_id": "book", "start": "x", "end": 3}\n')
         sy.evaluate(tmp_path / "again.jsonl", run, measures)

@@ -58,8 +58,8 @@ def read_lines_run(source: Source, columns: Mapping[str, str]) -> Run:
 
 def read_lines_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of JSON lines."""
-    chunks = [record for record in source.jsonl if _CHUNK <= record.keys()]
-    qrels = qrels_of_table([record for record in source.jsonl if not _CHUNK <= record.keys()], columns)
+    chunks = [record for record in source.jsonl if record.keys() >= _CHUNK]
+    qrels = qrels_of_table([record for record in source.jsonl if not record.keys() >= _CHUNK], columns)
     if chunks:
         try:
             spans = [{**span, "query_id": r["query_id"]} for r in source.jsonl for span in r.get("spans", ())]

@@ -19,8 +19,8 @@ WARNINGS: Texts = {
     "seconds-dropped": "{format} cannot hold the seconds of each query",
     "scale-dropped": "{format} cannot hold the lowest relevant grade of the scale, {level:g}: write jsonl, or "
     "evaluate with rel={level:g} (--set rel={level:g})",
-    "ranges-dropped": "{format} cannot hold the gold spans and the places of the chunks, which SpanR, SpanP and SpanIoU "
-    "need: write jsonl",
+    "ranges-dropped": "{format} cannot hold the gold spans and the places of the chunks, which SpanR, SpanP and "
+    "SpanIoU need: write jsonl",
     "spans-unmatched": "{count:,} {count:trace belongs|traces belong} to no query of the qrels (as {question!r})",
     "articles-missing": "{count:,} {count:piece of evidence names|pieces of evidence name} an article that is not "
     "in the corpus",
