@@ -77,3 +77,50 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be written"):
         sy.bench(BENCH, tmp_path / "file" / "out")
+
+
+@pytest.mark.parametrize("name", ["documents.parquet", "report.html", "runs/bm25.parquet", "stages.parquet"])
+def test_files_of_others_are_not_replaced(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=f"{name}: is not of a bench, and a bench would replace it"):
+        sy.bench(BENCH, output=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name.split("/")[0]]
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_report_of_others_is_not_replaced_by_that_over_several_datasets(tmp_path):
+    several = {"datasets": {"one": "demo", "two": "demo"}, "retrievers": ["bm25-okapi"], "measures": ["RR"]}
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(InputError, match=r"report\.html: is not of a bench"):
+        sy.bench(several, output=tmp_path)
+    assert (tmp_path / "report.html").read_text() == "mine"
+    (tmp_path / "report.html").unlink()
+    sy.bench(several, output=tmp_path)
+    (tmp_path / "across.json").unlink()  # As after a kill before it was written.
+    sy.bench(several, output=tmp_path)
+
+
+def test_a_bench_that_was_stopped_goes_on_in_its_folder(tmp_path):
+    sy.bench(BENCH, output=tmp_path)
+    (tmp_path / "result.json").unlink()
+    sy.bench(BENCH, output=tmp_path)
+    assert (tmp_path / "result.json").is_file()
+
+
+def test_a_bench_does_not_replace_or_remove_what_it_reads(tmp_path):
+    output = tmp_path / "result"
+    sy.bench({**BENCH, "retrievers": ["bm25-okapi", "bm25-plus"]}, output=output)
+    documents = output / "documents.parquet"
+    with pytest.raises(InputError, match=r"documents\.parquet: is read by this bench, and would be replaced"):
+        sy.bench({"corpus": str(documents), "queries": ["fox"], "retrievers": ["bm25-okapi"]}, output=output)
+    run = {"run": {"path": str(output / "runs" / "bm25-okapi.parquet"), "name": "before"}}
+    for _ in range(2):
+        sy.bench({**BENCH, "retrievers": [run, "bm25-plus"]}, output=output)
+
+
+def test_vectors_of_others_stay_in_the_cache(tmp_path):
+    (tmp_path / "cache" / "vectors").mkdir(parents=True)
+    (tmp_path / "cache" / "vectors" / "mine.npz").write_text("mine")
+    sy.bench({**BENCH, "retrievers": ["dense"]}, output=tmp_path, fresh=True)
+    assert (tmp_path / "cache" / "vectors" / "mine.npz").read_text() == "mine"

@@ -159,3 +159,25 @@ def test_a_file_that_makes_polars_panic_is_wrong_input(folder, monkeypatch, caps
 def test_two_dashes_are_no_value_of_an_option(option, capsys):
     assert command(["convert", "a.run", "b.run", option]) == 2
     assert "has no value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "q.trec", "a.run", "-m", "AP", "-o", "q.trec"],
+        ["compare", "q.trec", "a.run", "b=b.run", "-m", "AP", "-o", "b.run"],
+        ["fuse", "a.run", "b.run", "-o", "./a.run"],
+        ["pool", "a.run", "b.run", "--qrels", "q.trec", "-o", "q.trec"],
+        ["stages", "q.trec", "x=a.run", "y=b.run", "-o", "b.run"],
+        ["convert", "a.run", "a.run"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_output_that_the_command_reads_is_not_replaced(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    contents = {"q.trec": "q 0 d1 1\n", "a.run": "q Q0 d1 1 2 a\n", "b.run": "q Q0 d2 1 2 b\n"}
+    for name, content in contents.items():
+        Path(name).write_text(content)
+    assert command(arguments) == 2
+    assert "is read by this command, and would be replaced" in capsys.readouterr().err
+    assert {name: Path(name).read_text() for name in contents} == contents

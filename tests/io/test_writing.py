@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from needs import not_on_windows
+from steelyard.errors import InputError
 from steelyard.io import files
 from steelyard.io.files import hold, write_file
 
@@ -43,3 +44,19 @@ def test_the_temporary_file_of_a_running_process_is_kept(tmp_path):
         write_file(tmp_path / "a.html", b"whole")
     assert used.exists()
     assert new.exists()
+
+
+def test_a_link_stays_and_its_file_is_written(tmp_path):
+    (tmp_path / "shared.jsonl").write_text("old")
+    (tmp_path / "link.jsonl").symlink_to("shared.jsonl")
+    write_file(tmp_path / "link.jsonl", b"new")
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "shared.jsonl").read_text() == "new"
+
+
+def test_a_read_only_file_is_not_replaced(tmp_path):
+    (tmp_path / "kept.txt").write_text("old")
+    (tmp_path / "kept.txt").chmod(0o444)
+    with pytest.raises(InputError, match=r"kept\.txt: is read-only"):
+        write_file(tmp_path / "kept.txt", b"new")
+    assert (tmp_path / "kept.txt").read_text() == "old"

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark import comparison as comparing
-from steelyard.benchmark.cache import is_cache_file
+from steelyard.benchmark.cache import LOCK, is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
 from steelyard.benchmark.comparison import STAGES_FILE
 from steelyard.benchmark.record import checked_record
@@ -385,12 +385,18 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
 
 
 def leftover_files(
-    folder: Path, cache: str, earlier: Mapping[str, Any], runs: Sequence[str], answers: Collection[str]
+    folder: Path,
+    cache: str,
+    earlier: Mapping[str, Any],
+    runs: Sequence[str],
+    answers: Collection[str],
+    inputs: Collection[Path] = (),
 ) -> list[Path]:
     """Files of earlier benches that neither the new result nor the next bench needs.
 
     These are runs of the earlier result that the new one does not have, and cached answers that neither of the two
-    used: a retriever that is taken out and added again one bench later is still cached.
+    used: a retriever that is taken out and added again one bench later is still cached. `inputs` are files that the
+    bench reads.
     """
     rows = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
     kept = {name.lower() for name in run_files(runs)}
@@ -399,7 +405,29 @@ def leftover_files(
     used = {*answers, *(row.get("answers") for row in rows)}
     cached = sorted((folder / cache).glob("*.jsonl"))
     old_answers = [path for path in cached if path.name not in used and is_cache_file(path)]
-    return [path for path in old_runs if path.is_file()] + old_answers
+    read = {path.resolve() for path in inputs}
+    return [path for path in old_runs if path.is_file() and path.resolve() not in read] + old_answers
+
+
+def check_own_folder(folder: Path, cache: str, inputs: Collection[Path], several: Collection[str] = ()) -> None:
+    """Raise an error if a bench would replace files that are not of a bench, or that it reads.
+
+    several: the names of the datasets, for the folder over all of them.
+    """
+    names = ["queries.parquet", DOCUMENTS, STAGES_FILE, "leaderboard.md", "result.json", *EVALUATION_FILES]
+    names = [ACROSS_FILE, "across.md", "report.html"] if several else names
+    there = [folder / name for name in names if (folder / name).exists()]
+    there += [] if several else (folder / "runs").glob("*.parquet")
+    own = [folder / LOCK, *(folder / name / "result.json" for name in several)]
+    if there and not any(map(Path.exists, own)) and not any(map(is_cache_file, (folder / cache).glob("*.jsonl"))):
+        try:
+            read_record(folder)
+        except InputError:
+            problem = "is not of a bench, and a bench would replace it; name another folder (-o, output=)."
+            raise InputError(problem, there[0]) from None
+    read = {path.resolve() for path in inputs}
+    if (replaced := next((path for path in there if path.resolve() in read), None)) is not None:
+        raise InputError("is read by this bench, and would be replaced; copy it, or name another folder.", replaced)
 
 
 def remove_files(paths: Collection[Path]) -> list[Path]:

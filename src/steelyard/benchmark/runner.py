@@ -16,7 +16,14 @@ from steelyard.benchmark.cache import Answers, AnswerStore, cache_key, index_sto
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.folder import ACROSS_PAGE, command_of, leftover_files, read_record, remove_files
+from steelyard.benchmark.folder import (
+    ACROSS_PAGE,
+    check_own_folder,
+    command_of,
+    leftover_files,
+    read_record,
+    remove_files,
+)
 from steelyard.benchmark.history import append_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.result import BenchResult
@@ -99,6 +106,7 @@ def bench(
         result = _bench(config, specs, path, folder, fresh, strict, progress)
         _remember(record, result, beside, store)
         return result
+    check_own_folder(folder, CACHE, (), config.datasets)
     results = {}
     for number, (name, dataset) in enumerate(config.datasets.items(), 1):
         single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
@@ -140,6 +148,9 @@ def _bench(
 ) -> BenchResult:
     """A bench over one dataset; `across_page` is the address of the page over all datasets, if there are several."""
     beside = path.parent if path else Path()
+    parts: list[Any] = [config.queries, config.corpus, config.qrels]
+    read = [part.get("path") if isinstance(part, Mapping) else part for part in parts]
+    check_own_folder(folder, CACHE, [beside / file for file in read if isinstance(file, (str, Path))])
     dataset = _read_dataset(config, specs, beside)
     problems = _qrels_problems(dataset, config, strict)
     _log_check(dataset, config, folder)
@@ -180,7 +191,8 @@ def _bench(
         earlier: Mapping[str, Any] = {}
         with suppress(InputError):
             earlier = read_record(folder)
-        leftovers = leftover_files(folder, CACHE, earlier, list(runs), {row.answers for row in rows if row.answers})
+        answers, inputs = {row.answers for row in rows if row.answers}, [spec.run for spec in specs if spec.run]
+        leftovers = leftover_files(folder, CACHE, earlier, list(runs), answers, inputs)
         result = replace(result, removed=tuple(result.write(leftovers, texts, comparing.stage_rows(jobs))))
         if (removal := result.removal_note) is not None:
             LOG.warning("%s", sentence(removal))

@@ -153,7 +153,7 @@ def _run(arguments: list[str]) -> int:
 
         print(f"steelyard {__version__}")
         return DONE
-    from steelyard.cli.arguments import parse_arguments
+    from steelyard.cli.arguments import check_outputs, parse_arguments
     from steelyard.cli.options import UsageError
     from steelyard.errors import did_you_mean
     from steelyard.io.files import streams_read_once
@@ -168,6 +168,8 @@ def _run(arguments: list[str]) -> int:
         keywords = parse_arguments(verb, function, arguments[1:])
     except SystemExit:
         return DONE
+    if verb != "judge":  # It adds to its output.
+        check_outputs(keywords)
     with streams_read_once(), shown_otherwise(), for_the_command_line():
         code = function(**keywords)
     return DONE if code is None else int(code)

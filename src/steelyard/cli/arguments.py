@@ -6,9 +6,10 @@ argparse is used, because a larger library takes longer to import than most comm
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from inspect import Parameter, cleandoc, signature
@@ -17,7 +18,7 @@ from types import UnionType
 from typing import Any, NamedTuple, NoReturn
 
 from steelyard.cli.options import SHARED, Argument, Option, RunFile, UsageError
-from steelyard.errors import MeasureError, did_you_mean
+from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.wording import counted
 
 
@@ -309,3 +310,22 @@ def _unwrapped(kind: Any) -> tuple[bool, Any]:
     if typing.get_origin(kind) is list:
         return True, typing.get_args(kind)[0]
     return False, kind
+
+
+_OUTPUTS = ("output", "target", "junit", "markdown", "html")  # Arguments that name a file to write.
+
+
+def check_outputs(keywords: Mapping[str, Any]) -> None:
+    """Raise an error if an output is a file that the same command reads, also as NAME=FILE."""
+    inputs = _texts([value for name, value in keywords.items() if name not in (*_OUTPUTS, "save_baseline")])
+    read = {path for text in inputs for path in (text, text.partition("=")[2]) if os.path.isfile(path)}
+    for output in (keywords.get(name) for name in _OUTPUTS):
+        if output is not None and os.path.isfile(output) and any(os.path.samefile(path, output) for path in read):
+            raise InputError("is read by this command, and would be replaced; name another file to write.", output)
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts and paths in a value, and in lists within it."""
+    if isinstance(value, (list, tuple)):
+        return [text for part in value for text in _texts(part)]
+    return [value.text if isinstance(value, RunFile) else str(value)]

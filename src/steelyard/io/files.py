@@ -317,9 +317,15 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which replaces the one at the path at the end; after an error, that one is unchanged."""
+    """A file to write to, which replaces the one at the path at the end; after an error, that one is unchanged.
+
+    A link stays: the file that it leads to is replaced. A file that nobody may write to is not replaced.
+    """
     import tempfile
 
+    path = path.resolve() if path.is_symlink() else path
+    if path.is_file() and not path.stat().st_mode & 0o222:
+        raise InputError("is read-only; name another file, or allow writing to it.", path)
     # The files of processes that were killed while they wrote this one: nobody holds them. One that was made just now
     # is left, as its process may be about to hold it.
     for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PART}"):

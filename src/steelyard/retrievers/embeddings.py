@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -284,8 +285,13 @@ def stored_vectors(folder: Path) -> Iterator[None]:
 def clear_vectors(folder: Path) -> None:
     """Forget the embeddings of this process, and remove those that are stored in a folder."""
     _SHARED.clear()
-    for path in folder.glob(f"*{_SUFFIX}"):
+    for path in _stored(folder):
         path.unlink(missing_ok=True)
+
+
+def _stored(folder: Path) -> list[Path]:
+    """The files that `shared_vectors` made in a folder, by their names."""
+    return [path for path in folder.glob(f"*{_SUFFIX}") if re.fullmatch("[0-9a-f]{32}", path.stem)]
 
 
 def shared_vectors(
@@ -352,6 +358,6 @@ def _write(path: Path, embedded: Embedded) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(path) as file:
         np.savez(file, **arrays)
-    for old in sorted(path.parent.glob(f"*{_SUFFIX}"), key=lambda file: -file.stat().st_mtime)[KEPT:]:
+    for old in sorted(_stored(path.parent), key=lambda file: -file.stat().st_mtime)[KEPT:]:
         with suppress(OSError):
             old.unlink()
