@@ -79,8 +79,12 @@ class BenchResult:
 
     @property
     def in_folder(self) -> Path:
-        """The folder; an error if it does not have this result any more, as after a later bench in it."""
-        if files.read_record(self.folder) != json.loads(json.dumps(self.to_dict(), default=str)):
+        """The folder; an error if it does not have this result any more, as after another bench in it."""
+        records = (files.read_record(self.folder), json.loads(json.dumps(self.to_dict(), default=str)))
+        for record in records:
+            record["runs"] = [(row["run"], row["fingerprint"]) for row in record["runs"]]
+        there, this = ([record[name] for name in ("settings", "dataset", "runs", "comparison")] for record in records)
+        if there != this:
             raise InputError(
                 f"{self.folder} has another result now: a later bench wrote it. "
                 "Give each bench a folder of its own (bench(..., output=FOLDER)), and run this one again."
