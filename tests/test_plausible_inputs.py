@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -14,6 +15,7 @@ import steelyard as sy
 from needs import import_peer
 from steelyard.cli import run as cli
 from steelyard.errors import InputError
+from steelyard.measures import RR, nDCG
 
 pytestmark = pytest.mark.filterwarnings("default::steelyard.SteelyardWarning")
 
@@ -156,3 +158,24 @@ def test_warnings_can_be_errors() -> None:
         warnings.simplefilter("error", sy.SteelyardWarning)
         with pytest.raises(sy.SteelyardWarning):
             sy.evaluate(QRELS, {"q1": ["d1"]})
+
+
+def test_measures_may_be_values_wherever_they_may_be_texts(tmp_path: Path) -> None:
+    scores = pl.DataFrame({"run": ["a", "b"] * 2, "query_id": ["q1", "q1", "q2", "q2"], "nDCG@10": [0.1, 0.2, 1, 0]})
+    assert str(nDCG @ np.int64(10)) == "nDCG@10"
+    compared = sy.compare(QRELS, {"a": RUN, "b": {"q1": ["d2"]}}, nDCG @ 10, composite={nDCG @ 10: 1.0})
+    assert sy.across({"x": compared, "y": compared}, nDCG @ 10).measure == "nDCG@10"
+    assert compared.movers("a", "b", nDCG @ 10)
+    assert sy.compare_scores(scores, [nDCG @ 10]).leaderboard_rows[0].run == "a"
+    agreed = sy.agreement({"x": QRELS, "y": QRELS}, {"a": RUN, "b": {"q1": ["d2"]}}, nDCG @ 10)
+    assert len(agreed.scores("x", "y", nDCG @ 10)) == 3
+    settings = {"dataset": "demo", "retrievers": ["bm25-okapi"], "composite": {RR: 1}}
+    assert sy.Bench(**settings, measures=[nDCG(gain="exp") @ 10, "RR"]).measures == ["nDCG(gain=exp)@10", "RR"]
+
+
+def test_a_measure_that_a_bench_cannot_use_is_its_only_problem(tmp_path: Path) -> None:
+    bench = {"dataset": "demo", "retrievers": ["bm25-okapi"], "gate": ["nDCG@10 >= 0.5"]}
+    with pytest.raises(InputError, match="(?s)1 problem; nothing was run:.*valid string, got 5"):
+        sy.bench({**bench, "measures": [5]}, tmp_path / "out")
+    with pytest.raises(InputError, match="1 problem(?s:.*)the dialect mlflow has another nDCG; name its own measure"):
+        sy.bench({**bench, "measures": [nDCG @ 10], "dialect": "mlflow"}, tmp_path / "out")

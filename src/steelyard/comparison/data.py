@@ -27,6 +27,7 @@ from steelyard.comparison.slices import Slice
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError
+from steelyard.measures.grammar import Measure
 from steelyard.notes import Note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
@@ -292,7 +293,9 @@ class ComparisonData:
         inverted = [column.better == "less" for column in table.columns]
         return rank_stability(table.means(), list(self.weights.values()), inverted, draws=draws, seed=self.plan.seed)
 
-    def movers(self, run: str, baseline: str | None = None, measure: str | None = None, most: int = 10) -> list[Mover]:
+    def movers(
+        self, run: str, baseline: str | None = None, measure: str | Measure | None = None, most: int = 10
+    ) -> list[Mover]:
         """The queries that changed most between two runs, with the judged documents that changed rank."""
         base = baseline or self.plan.baseline
         if base is None:
@@ -302,7 +305,7 @@ class ComparisonData:
                 raise InputError(unknown_name("run", name, self.runs))
         table = self.score_tables[0]
         places = table.runs.index(run), table.runs.index(base)
-        return movers(table, measure or table.columns[0].key, *places, self._moves(run, base), most)
+        return movers(table, str(measure or table.columns[0].key), *places, self._moves(run, base), most)
 
     def movers_by_run(self, most: int = 10) -> list[RunMovers]:
         """For every run the queries that it lost and won by most vs the baseline; without one, vs the last run."""

@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from steelyard.checks import whole_number
+from steelyard.dialects import listed_measures
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evaluation import evaluate
 from steelyard.io.files import streams_read_once
@@ -21,6 +22,7 @@ from steelyard.judging.query_sets import QuerySets, query_sets, typed, with_inte
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
+from steelyard.measures.grammar import Measure
 from steelyard.notes import shown_otherwise
 from steelyard.qrels import Qrels
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
@@ -53,7 +55,7 @@ class Panel:
 def agreement(
     judges: Any,
     runs: Any = None,
-    measures: str | Sequence[str] = ...,
+    measures: str | Measure | Sequence[str | Measure] = ...,
     *,
     resolve: str = ...,
     rbo_p: float = ...,
@@ -67,14 +69,14 @@ def agreement(
     queries: Any = None,
     by: str = ...,
     reference: str | None = None,
-    measures: str | Sequence[str] = ...,
+    measures: str | Measure | Sequence[str | Measure] = ...,
     draws: int = ...,
     seed: int = ...,
 ) -> QuerySets: ...
 def agreement(
     judges: Any = None,
     runs: Any = None,
-    measures: str | Sequence[str] = ("nDCG@10",),
+    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10",),
     *,
     scores: Any = None,
     queries: Any = None,
@@ -115,7 +117,7 @@ def agreement(
             f"Agreement needs at least two judges, found {', '.join(given) or 'none'}. "
             "Name one file or object per judge."
         )
-    wanted = (measures,) if isinstance(measures, str) else tuple(map(str, measures))
+    wanted = tuple(map(str, listed_measures(measures)))
     read = _runs(runs)
     scored = {name: _scored(qrels, read, wanted) for name, qrels in given.items()}
     panel = Panel(tuple(given), *_grades(given), tuple(read), wanted, scored)
@@ -211,9 +213,9 @@ class Agreement(Documented):
             rows.append(row + [None] * (len(_SYSTEMS) - len(row)))
         return pl.DataFrame(rows, schema=_SYSTEMS, orient="row")
 
-    def scores(self, a: str, b: str, measure: str) -> tuple[Array, Array, list[str]]:
+    def scores(self, a: str, b: str, measure: str | Measure) -> tuple[Array, Array, list[str]]:
         """The scores of the runs by both judges, runs x queries, over the queries that both judged."""
-        place = self.panel.measures.index(measure)
+        place = self.panel.measures.index(str(measure))
         both = [self.panel.scored[name] for name in (a, b)]
         positions = [{q: i for i, q in enumerate(queries)} for queries, _ in both]
         shared = [query for query in positions[0] if query in positions[1]]

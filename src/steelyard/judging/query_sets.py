@@ -12,9 +12,11 @@ import numpy as np
 from steelyard.checks import whole_number
 from steelyard.comparison.scores import ScoreTable, TableOptions, query_column, read_score_table
 from steelyard.comparison.slices import column_values
+from steelyard.dialects import listed_measures
 from steelyard.errors import InputError, did_you_mean
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
+from steelyard.measures.grammar import Measure
 from steelyard.notes import sentence
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
@@ -29,14 +31,14 @@ def query_sets(
     queries: Any = None,
     by: str = "kind",
     reference: str | None = None,
-    measures: str | Sequence[str] = ("nDCG@10",),
+    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10",),
     *,
     draws: int = 1000,
     seed: int = 0,
 ) -> QuerySets:
     """The sets of queries in a table of scores, each compared with the set `reference`; see `agreement`."""
     whole_number("seed", seed)
-    wanted = [measures] if isinstance(measures, str) else list(map(str, measures))
+    wanted = list(map(str, listed_measures(measures)))
     options = TableOptions()
     table, notes = read_score_table(scores, wanted, options, "skip")
     values = query_column(scores, by, options) if queries is None else column_values(queries, by)
