@@ -121,9 +121,11 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
         if not unknown[0].startswith("-"):
             parser.error(f"{unknown[0]!r} is one argument too many.")
         parser.error(f"unknown option {unknown[0]!r}.{_advice(parser, unknown)}")
-    if list(arguments).count("-") > 1:
-        parser.error("standard input can be read only once; use - for one file.")
     values = vars(namespace)
+    if list(arguments).count("-") > 1 + (str(values.get("target")) == "-"):
+        parser.error("standard input can be read only once; use - for one file.")
+    if str(values.get("output")) == "-":
+        parser.error("-o - names no file; expected FILE.txt or the like. Without -o, most verbs print the result.")
     values |= _settings(parser, values.pop(_SET.name, None) or [])
     _check_paths(parser, values)
     return values

@@ -190,9 +190,9 @@ def read_predicted(predicted: Path | None, pool: Path | None, these_queries: boo
     return {"predicted": labels, "pool": None if pool is None else Pool.read(pool), "these_queries": these_queries}
 
 
-def input_path(text: str | Path) -> Path:
-    """The path of a file to read; a dash is standard input."""
-    return STANDARD_INPUT if str(text) == "-" else Path(text)
+def input_path(text: str | Path, dash: Path = STANDARD_INPUT) -> Path:
+    """The path of a file; a dash is standard input, or `dash`."""
+    return dash if str(text) == "-" else Path(text)
 
 
 def read_qrels(path: Path, columns: dict[str, str]) -> Qrels:
