@@ -16,7 +16,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, NoReturn
 
-from steelyard.cli.options import SHARED, Argument, Option, RunFile, UsageError
+from steelyard.cli.options import OUTPUT, SHARED, Argument, Option, RunFile, UsageError
+from steelyard.cli.output import format_for
 from steelyard.errors import MeasureError, did_you_mean
 from steelyard.wording import counted
 
@@ -126,6 +127,8 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
         parser.error("standard input can be read only once; use - for one file.")
     if str(values.get("output")) == "-":
         parser.error("-o - names no file; expected FILE.txt or the like. Without -o, most verbs print the result.")
+    if any(param.about is OUTPUT for param in _declared(function)):
+        format_for(values["format"], values["output"])
     values |= _settings(parser, values.pop(_SET.name, None) or [])
     _check_paths(parser, values)
     return values

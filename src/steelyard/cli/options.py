@@ -64,9 +64,8 @@ Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10. Repeat 
 DialectName = Annotated[
     str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME", names=("--dialect",))
 ]
-Output = Annotated[
-    Path | None, Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet.", "FILE")
-]
+OUTPUT = Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet .txt.", "FILE")
+Output = Annotated[Path | None, OUTPUT]
 Texts = Annotated[
     str | None,
     Setting(
