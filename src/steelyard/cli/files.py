@@ -27,7 +27,7 @@ def convert(
         str | None, Option("Format of IN; default: detected from the content.", "FORMAT", names=("--from",))
     ] = None,
     to_format: Annotated[
-        str | None, Option("Format of OUT; default: from its name; that of TREC if it has no suffix.", "FORMAT", names=("--to",))
+        str | None, Option("Format of OUT; default: from its suffix; without one, TREC.", "FORMAT", names=("--to",))
     ] = None,
     kind: args.Kind = None,
     columns: args.Columns = None,

@@ -18,6 +18,7 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.evaluation import evaluate
 from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
+from steelyard.io.reading import runs_by_name
 from steelyard.judging.query_sets import QuerySets, query_sets, typed, with_intervals
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
@@ -118,7 +119,7 @@ def agreement(
             "Name one file or object per judge."
         )
     wanted = tuple(map(str, listed_measures(measures)))
-    read = _runs(runs)
+    read = runs_by_name(runs)
     scored = {name: _scored(qrels, read, wanted) for name, qrels in given.items()}
     panel = Panel(tuple(given), *_grades(given), tuple(read), wanted, scored)
     return Agreement(panel, rbo_p, draws, seed, tuple(notes))
@@ -410,20 +411,6 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, Qrels], list[str]]:
         else:
             qrels[str(name)] = Qrels.of(source)
     return qrels, notes
-
-
-def _runs(runs: Any) -> dict[str, Run]:
-    if runs is None:
-        return {}
-    if isinstance(runs, (str, Path, Run)):
-        runs = [runs]
-    if isinstance(runs, Mapping):
-        return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
-    read = [Run.of(run) for run in runs]
-    named = {run.name: run for run in read}
-    if len(named) < len(read):
-        raise InputError("Two runs have the same name; give a mapping of names to runs.")
-    return named
 
 
 def _grades(judges: Mapping[str, Qrels]) -> tuple[tuple[str, ...], Array]:
