@@ -14,8 +14,8 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.cli import run as cli
-from steelyard.errors import InputError
-from steelyard.measures import RR, nDCG
+from steelyard.errors import InputError, PolicyError
+from steelyard.measures import F1, MRR, RR, R_cap, nDCG
 
 pytestmark = pytest.mark.filterwarnings("default::steelyard.SteelyardWarning")
 
@@ -179,3 +179,21 @@ def test_a_measure_that_a_bench_cannot_use_is_its_only_problem(tmp_path: Path) -
         sy.bench({**bench, "measures": [5]}, tmp_path / "out")
     with pytest.raises(InputError, match="1 problem(?s:.*)the dialect mlflow has another nDCG; name its own measure"):
         sy.bench({**bench, "measures": [nDCG @ 10], "dialect": "mlflow"}, tmp_path / "out")
+
+
+def test_arguments_of_another_kind_are_taken_or_refused_with_a_message() -> None:
+    runs = {"a": RUN, "b": {"q1": ["d2"], "q2": ["d1"]}}
+    compared = sy.compare(QRELS, runs, "nDCG", at=1)
+    assert [row.k for row in compared.leaderboard_rows] == [1, 1]
+    with pytest.raises(PolicyError, match="the baseline 0 is not one of the runs; expected one of a, b"):
+        sy.compare(QRELS, runs, "nDCG@10", baseline=0)
+    for write in (compared.to_markdown, compared.to_json, compared.to_text, compared.to_latex):
+        with pytest.raises(InputError, match=r"movers is 'x.md'; expected a number of queries. to_html and"):
+            write("x.md")
+    for stages in (None, [("retrieve", RUN)]):
+        with pytest.raises(InputError, match=r"the stages are .*; expected a mapping, as in {'retrieve': run}"):
+            sy.stages(QRELS, stages)
+
+
+def test_aliases_of_measures_can_be_imported() -> None:
+    assert (str(F1 @ 5), str(MRR @ 10), str(R_cap @ 5)) == ("F@5", "RR@10", "R(cap=True)@5")

@@ -57,7 +57,7 @@ def compare(
     runs: Mapping[str, Any] | Iterable[Any],
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
-    at: Sequence[int] | None = None,
+    at: int | Sequence[int] | None = None,
     **options: Any,
 ) -> ListComparison: ...
 
@@ -70,7 +70,7 @@ def compare(
     *,
     baseline: str | None = None,
     composite: Weights = None,
-    at: Sequence[int] | None = None,
+    at: int | Sequence[int] | None = None,
     by: str | None = None,
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
@@ -90,7 +90,7 @@ def compare(
     *,
     baseline: str | None = None,
     composite: Weights = None,
-    at: Sequence[int] | None = None,
+    at: int | Sequence[int] | None = None,
     by: str | None = None,
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
@@ -110,7 +110,7 @@ def compare(
     measures: as in `evaluate`; the first one ranks the runs.
     baseline: the run that every other run is compared with, by name or file name; default: all pairs.
     composite: weights of a composite score: a mapping, a file, or "default".
-    at: cutoffs; one row per run and cutoff.
+    at: a cutoff or several; one row per run and cutoff.
     by, queries: slice the queries by a column of `queries` (a mapping, frame or file; for qrels in a dataset's
     folder its queries.jsonl by default), or by "complexity".
     unmatched: what to do with a run that shares no query with the qrels, or whose document ids differ from
@@ -134,6 +134,7 @@ def compare(
     statistics = {name: options.pop(name) for name in STATISTICS if name in options}
     check_names(options, (*(compare.__kwdefaults__ or ()), *STATISTICS))
     runs = runs_of_frame(runs) if is_frame(runs) else runs
+    at = at if at is None or isinstance(at, Iterable) else [at]
     if qrels is None:
         needing = {"measures": measures, "baseline": baseline, "composite": composite, "by": by, "queries": queries}
         needing |= {"predicted": predicted, "equivalence": equivalence, **options}

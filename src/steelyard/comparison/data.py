@@ -15,7 +15,7 @@ from typing import Any
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.alignment.scans import ScannedRun
-from steelyard.checks import unknown_name
+from steelyard.checks import is_whole, unknown_name
 from steelyard.comparison.judged import JudgedDocuments, PartsOf, RowJudged, judged_rows, with_conventions
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, verdict_of
 from steelyard.comparison.movers import Mover, Moves, RunMovers, document_moves, movers, movers_by_run
@@ -309,6 +309,9 @@ class ComparisonData:
 
     def movers_by_run(self, most: int = 10) -> list[RunMovers]:
         """For every run the queries that it lost and won by most vs the baseline; without one, vs the last run."""
+        if not is_whole(most):
+            advice = "expected a number of queries. to_html and to_parquet write files, the others return texts"
+            raise InputError(f"movers is {most!r}; {advice}.")
         base = self.plan.baseline or self.leaderboard_rows[-1].run
         return movers_by_run(self.score_tables[0], base, lambda run: self._moves(run, base), most)
 
