@@ -195,11 +195,7 @@ def input_path(text: str | Path, dash: Path = STANDARD_INPUT) -> Path:
 
 
 def read_qrels(path: Path, columns: dict[str, str]) -> Qrels:
-    """The qrels of a file; or of a dataset folder, including its queries without a relevant document."""
-    if (path / "queries.jsonl").is_file() and not columns:
-        from steelyard.datasets.dataset import Dataset
-
-        return Dataset.read(path).qrels
+    """The qrels of a file, or of the folder of a dataset."""
     return Qrels.read(input_path(path), **columns)
 
 

@@ -27,6 +27,7 @@ from steelyard.comparison.scores import (
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import STATISTICS, CompareOptions, ComparisonPlan, Statistics
 from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_doubts
+from steelyard.datasets import Dataset
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
@@ -374,6 +375,9 @@ def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, 
     """The column to slice by; complexity is derived from the qrels where the queries do not have it."""
     if queries is None and isinstance(qrels, (str, Path)):
         queries = queries_beside(Path(qrels))
+    elif queries is None and isinstance(qrels, Dataset):
+        columns = qrels.queries.columns
+        queries = {query: {name: values.get(query) for name, values in columns.items()} for query in qrels.queries}
     derived: dict[str, object] | None = {**complexity(judged)} if by == COMPLEXITY else None
     if queries is not None:
         return column_values(queries, by, derived)
