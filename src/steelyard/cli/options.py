@@ -12,7 +12,6 @@ from steelyard.cli.output import Format, print_message
 from steelyard.errors import FixedColumnsError, SteelyardError
 from steelyard.io.files import STANDARD_INPUT, distinct_names, same_names
 from steelyard.options import help_text
-from steelyard.qrels import Qrels
 from steelyard.run import Run
 
 
@@ -192,11 +191,6 @@ def read_predicted(predicted: Path | None, pool: Path | None, these_queries: boo
 def input_path(text: str | Path, dash: Path = STANDARD_INPUT) -> Path:
     """The path of a file; a dash is standard input, or `dash`."""
     return dash if str(text) == "-" else Path(text)
-
-
-def read_qrels(path: Path, columns: dict[str, str]) -> Qrels:
-    """The qrels of a file, or of the folder of a dataset."""
-    return Qrels.read(input_path(path), **columns)
 
 
 def column_names(values: list[str] | None) -> tuple[dict[str, str], dict[str, str]]:

@@ -318,12 +318,12 @@ def compare_scores(
     `compare`.
     """
     check_names(statistics, compare_scores.__kwdefaults__ or (), STATISTICS)
-    measures = list(map(str, listed_measures(measures or ())))
+    named = list(map(str, listed_measures(measures or ())))
     weights = None if composite is None else read_weights(composite)
-    keys = list(dict.fromkeys([*measures, *(weights or {})])) or None
+    keys = list(dict.fromkeys([*named, *(weights or {})])) or None
     options = options or TableOptions()
     whole, notes = read_score_table(source, keys, options, missing)
-    shown = measures or [column.key for column in whole.columns if column.key != by]
+    shown = named or [column.key for column in whole.columns if column.key != by]
     plan = ComparisonPlan(**statistics, equivalence=equivalence).checked().with_baseline(baseline, whole.runs)
     table, components = whole.with_composite(shown, weights)
     sliced = None

@@ -19,7 +19,7 @@ from steelyard.evaluation import evaluate
 from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
 from steelyard.io.reading import runs_by_name
-from steelyard.judging.query_sets import QuerySets, query_sets, typed, with_intervals
+from steelyard.judging.query_sets import Measures, QuerySets, query_sets, typed, with_intervals
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
@@ -53,31 +53,13 @@ class Panel:
 
 
 @overload
-def agreement(
-    judges: Any,
-    runs: Any = None,
-    measures: str | Measure | Sequence[str | Measure] = ...,
-    *,
-    resolve: str = ...,
-    rbo_p: float = ...,
-    draws: int = ...,
-    seed: int = ...,
-) -> Agreement: ...
+def agreement(judges: Any, runs: Any = None, measures: Measures = ..., **options: Any) -> Agreement: ...
 @overload
-def agreement(
-    *,
-    scores: Any,
-    queries: Any = None,
-    by: str = ...,
-    reference: str | None = None,
-    measures: str | Measure | Sequence[str | Measure] = ...,
-    draws: int = ...,
-    seed: int = ...,
-) -> QuerySets: ...
+def agreement(*, scores: Any, measures: Measures = ..., **options: Any) -> QuerySets: ...
 def agreement(
     judges: Any = None,
     runs: Any = None,
-    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10",),
+    measures: Measures = ("nDCG@10",),
     *,
     scores: Any = None,
     queries: Any = None,

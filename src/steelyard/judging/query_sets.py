@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,13 +25,15 @@ from steelyard.statistics.query_sets import QuerySetAgreement, query_set_agreeme
 from steelyard.version import __version__
 from steelyard.wording import counted, worded
 
+Measures: TypeAlias = str | Measure | Sequence[str | Measure]
+
 
 def query_sets(
     scores: Any,
     queries: Any = None,
     by: str = "kind",
     reference: str | None = None,
-    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10",),
+    measures: Measures = ("nDCG@10",),
     *,
     draws: int = 1000,
     seed: int = 0,
