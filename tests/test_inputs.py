@@ -125,6 +125,18 @@ def test_the_name_of_an_output_file_chooses_the_format(files, tmp_path, capsys):
     capsys.readouterr()
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "compare", "validate"])
+def test_the_name_of_an_output_file_without_a_known_format_is_an_error(files, tmp_path, capsys, verb):
+    target = tmp_path / "out.xyz"
+    assert cli([verb, *files, "-o", str(target)]) == 2
+    assert "unknown suffix '.xyz'; expected one of .json, .csv," in capsys.readouterr().err
+    assert not target.exists()
+    assert cli([verb, *files, "--format", "json", "-o", str(target)]) == 0
+    assert json.loads(target.read_text())
+    for text in ("out.txt", "out"):
+        assert cli([verb, *files, "-o", str(tmp_path / text)]) == 0
+
+
 def test_a_first_baseline_has_no_table_to_print(files, tmp_path, capsys):
     scores = str(tmp_path / "scores.json")
     assert cli(["evaluate", *files[:2], "-m", "AP", "--per-query", "-o", scores]) == 0

@@ -7,13 +7,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import steelyard as sy
 from needs import import_peer
 from steelyard.cli import run as cli
-from steelyard.errors import InputError
+from steelyard.errors import InputError, PolicyError
+from steelyard.measures import F1, MRR, RR, R_cap, nDCG
 
 pytestmark = pytest.mark.filterwarnings("default::steelyard.SteelyardWarning")
 
@@ -156,3 +158,60 @@ def test_warnings_can_be_errors() -> None:
         warnings.simplefilter("error", sy.SteelyardWarning)
         with pytest.raises(sy.SteelyardWarning):
             sy.evaluate(QRELS, {"q1": ["d1"]})
+
+
+def test_measures_may_be_values_wherever_they_may_be_texts(tmp_path: Path) -> None:
+    scores = pl.DataFrame({"run": ["a", "b"] * 2, "query_id": ["q1", "q1", "q2", "q2"], "nDCG@10": [0.1, 0.2, 1, 0]})
+    assert str(nDCG @ np.int64(10)) == "nDCG@10"
+    compared = sy.compare(QRELS, {"a": RUN, "b": {"q1": ["d2"], "q2": ["d1"]}}, nDCG @ 10, composite={nDCG @ 10: 1.0})
+    assert sy.across({"x": compared, "y": compared}, nDCG @ 10).measure == "nDCG@10"
+    assert compared.movers("a", "b", nDCG @ 10)
+    assert sy.compare_scores(scores, [nDCG @ 10]).leaderboard_rows[0].run == "a"
+    agreed = sy.agreement({"x": QRELS, "y": QRELS}, {"a": RUN, "b": {"q1": ["d2"], "q2": ["d1"]}}, nDCG @ 10)
+    assert len(agreed.scores("x", "y", nDCG @ 10)) == 3
+    settings = {"dataset": "demo", "retrievers": ["bm25-okapi"], "composite": {RR: 1}}
+    assert sy.Bench(**settings, measures=[nDCG(gain="exp") @ 10, "RR"]).measures == ["nDCG(gain=exp)@10", "RR"]
+
+
+def test_a_measure_that_a_bench_cannot_use_is_its_only_problem(tmp_path: Path) -> None:
+    bench = {"dataset": "demo", "retrievers": ["bm25-okapi"], "gate": ["nDCG@10 >= 0.5"]}
+    with pytest.raises(InputError, match="(?s)1 problem; nothing was run:.*valid string, got 5"):
+        sy.bench({**bench, "measures": [5]}, tmp_path / "out")
+    with pytest.raises(InputError, match="1 problem(?s:.*)the dialect mlflow has another nDCG; name its own measure"):
+        sy.bench({**bench, "measures": [nDCG @ 10], "dialect": "mlflow"}, tmp_path / "out")
+
+
+def test_arguments_of_another_kind_are_taken_or_refused_with_a_message() -> None:
+    runs = {"a": RUN, "b": {"q1": ["d2"], "q2": ["d1"]}}
+    compared = sy.compare(QRELS, runs, "nDCG", at=1)
+    assert [row.k for row in compared.leaderboard_rows] == [1, 1]
+    with pytest.raises(PolicyError, match="the baseline 0 is not one of the runs; expected one of a, b"):
+        sy.compare(QRELS, runs, "nDCG@10", baseline=0)
+    for write in (compared.to_markdown, compared.to_json, compared.to_text, compared.to_latex):
+        with pytest.raises(InputError, match=r"movers is 'x.md'; expected a number of queries. to_html and"):
+            write("x.md")
+    for stages in (None, [("retrieve", RUN)]):
+        with pytest.raises(InputError, match=r"the stages are .*; expected a mapping, as in {'retrieve': run}"):
+            sy.stages(QRELS, stages)
+
+
+def test_aliases_of_measures_can_be_imported() -> None:
+    assert (str(F1 @ 5), str(MRR @ 10), str(R_cap @ 5)) == ("F@5", "RR@10", "R(cap=True)@5")
+
+
+def test_a_dataset_or_its_folder_gives_its_qrels(tmp_path: Path) -> None:
+    queries = {"q1": {"text": "one", "kind": "x"}, "q2": {"text": "two", "kind": "y"}}
+    dataset = sy.Dataset.of({"d1": "a", "d2": "b", "d3": "c"}, queries, QRELS)
+    dataset.write(tmp_path)
+    runs = {"a": RUN, "b": {"q1": ["d2"], "q2": ["d1"]}}
+    scores, compared = sy.evaluate(QRELS, RUN, "nDCG@10"), sy.compare(QRELS, runs, "nDCG@10")
+    for source in (dataset, tmp_path, str(tmp_path)):
+        assert sy.evaluate(source, RUN, "nDCG@10").means == scores.means
+        assert sy.evaluate(source, RUN, "nDCG@10").to_dict()["inputs"]["judgments"].keys() == {"fingerprint"}
+        sliced = sy.compare(source, runs, "nDCG@10", by="kind")
+        assert sliced.leaderboard_rows[0].means == compared.leaderboard_rows[0].means
+        assert {part.value for part in sliced.slices} == {"x", "y"}
+        assert sy.stages(source, {"retrieve": RUN}).table.height == 1
+        assert sy.Qrels(source) == sy.Qrels(QRELS)
+        with pytest.raises(InputError, match="the queries have no column 'sort'; expected one of"):
+            sy.compare(source, runs, "nDCG@10", by="sort")

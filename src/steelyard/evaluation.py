@@ -60,7 +60,8 @@ def evaluate(
 ) -> Scores:
     """Evaluate a run.
 
-    qrels, run: Qrels and Run objects, paths, mappings, frames, records, named tuples, or ranx's own objects.
+    qrels, run: Qrels and Run objects, paths, mappings, frames, records, named tuples, or ranx's own objects. A Dataset
+    or its folder gives its qrels.
     measures: texts or measures, Steelyard's or those of ir_measures; default nDCG@10, AP, RR@10, R@100 and P@10.
     dialect: whose definitions to use; measures are then that tool's names.
     name: the name of the run.

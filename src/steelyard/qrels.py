@@ -86,12 +86,18 @@ class Qrels(Remembers):
         columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
         if isinstance(source, (str, Path)):
             source = Qrels.read(source, **{role: name for role, name in columns.items() if name is not None})
-        qrels = source if isinstance(source, Qrels) else looked_up("steelyard.io.objects:qrels_of")(source, columns)
+        given = getattr(source, "qrels", source)  # those of a Dataset
+        qrels = given if isinstance(given, Qrels) else looked_up("steelyard.io.objects:qrels_of")(source, columns)
         self.__dict__.update(qrels.__dict__)
 
     @classmethod
     def read(cls, path: str | Path, format: str | None = None, **columns: str) -> Qrels:
-        """Read a file; the format is detected from the content unless `format` names one."""
+        """Read a file; the format is detected from the content unless `format` names one.
+
+        The folder of a dataset, with queries.jsonl, gives its qrels, including queries without a relevant document.
+        """
+        if format is None and not columns and (Path(path) / "queries.jsonl").is_file():
+            return cls(looked_up("steelyard.io.datasets:read_dataset")(path, None, {}))
         qrels: Qrels = looked_up("steelyard.io.reading:read_qrels")(Path(path), format, columns)
         return qrels
 

@@ -66,9 +66,8 @@ def known_by(source: Any) -> dict[str, Any] | None:
 
 def _file(source: Any) -> dict[str, Any] | None:
     """A file by its name and its size: hashing it would take longer than evaluating it."""
-    if not isinstance(source, (str, Path)):
+    if not isinstance(source, (str, Path)) or (path := Path(source)).is_dir():
         return None
-    path = Path(source)
     return {"file": path.name, "bytes": path.stat().st_size if path.is_file() else None}
 
 

@@ -58,7 +58,10 @@ def test_several_datasets_have_a_line_each(tmp_path):
     bench = {**BENCH, "datasets": {"one": "demo", "two": "demo"}, "history": str(tmp_path / "h.jsonl")}
     del bench["dataset"]
     sy.bench(bench, tmp_path / "out")
-    assert len(read_history(tmp_path / "h.jsonl")) == 2
+    assert [line["dataset"] for line in read_history(tmp_path / "h.jsonl")] == ["one", "two"]
+    folders = [tmp_path / "out" / name for name in ("one", "two")]
+    assert [json.loads((folder / "result.json").read_text())["dataset"]["name"] for folder in folders] == ["one", "two"]
+    assert sy.across(folders).names == ("one", "two")
 
 
 def git(folder, *arguments):

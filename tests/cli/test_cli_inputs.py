@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,6 +132,25 @@ def test_a_dash_is_standard_input(folder, capsys):
         assert expected in capsys.readouterr().out
     assert sy.Run.read("out.json") == sy.Run.read("dense.run")
     assert "standard input can be read only once" in failed(["evaluate", "-", "-", "-m", "RR"], capsys)
+
+
+@not_on_windows
+def test_a_dash_as_the_target_of_convert_is_standard_output(folder, tmp_path):
+    command = [sys.executable, "-m", "steelyard", "convert", "-", "-"]
+    with (folder / "dense.run").open("rb") as source:
+        piped = subprocess.run([*command, "--to", "json"], stdin=source, capture_output=True, check=True)
+    (tmp_path / "dense.json").write_bytes(piped.stdout)
+    assert sy.Run.read(tmp_path / "dense.json") == sy.Run.read("dense.run")
+    with (folder / "dense.run").open("rb") as source, (tmp_path / "out.run").open("wb") as target:
+        target.write(b"q0 Q0 z 1 1 x\n")
+        target.flush()
+        subprocess.run(command, stdin=source, stdout=target, check=True)
+    assert sy.Run.read(tmp_path / "out.run").queries[0] == "q0"
+    assert not (folder / "-").exists()
+
+
+def test_a_dash_is_no_name_of_an_output_file(folder, capsys):
+    assert "-o - names no file" in failed(["evaluate", "qrels.trec", "dense.run", "-m", "RR", "-o", "-"], capsys)
 
 
 @not_on_windows

@@ -20,6 +20,7 @@ from needs import SHARED, needs_shared
 from steelyard.errors import InputError
 from steelyard.judging.agreement import Agreement, agreement, grades_verdict, ranking_verdict
 from steelyard.judgments import Judgments
+from steelyard.run import Run
 from steelyard.statistics.agreement import cohen_kappa, kappa_interval
 
 DATA = SHARED / "dl2019"
@@ -207,6 +208,15 @@ def test_wrong_input_is_refused(small: Agreement) -> None:
         agreement([1, 2])
     with pytest.raises(InputError, match="human"):
         small.confusion("humn", "gpt")
+
+
+def test_runs_with_the_same_tag_are_called_by_their_files(tmp_path: Path) -> None:
+    judges, files = {"x": {"q1": {"a": 1}}, "y": {"q1": {"a": 0}}}, [tmp_path / "old.run", tmp_path / "new.run"]
+    for file in files:
+        Run({"q1": ["a"]}, name="tag").write(file)
+    assert agreement(judges, files).panel.runs == ("old", "new")
+    with pytest.raises(InputError, match="two runs are called 'tag'; give them different names: tag-1=FILE"):
+        agreement(judges, [Run.read(file) for file in files])
 
 
 def test_verdicts() -> None:

@@ -21,6 +21,7 @@ import steelyard as sy
 from clocks import Clock
 from needs import shared_data
 from steelyard import web
+from steelyard.cli import run
 from steelyard.errors import InputError
 from steelyard.judging import client as chat
 from steelyard.judging.client import ChatError, Endpoint
@@ -149,6 +150,16 @@ def test_requests_stop_before_the_cap(dataset, small, tmp_path, cap):
         assert server.requests <= cap
     assert len(found) <= cap
     assert f"max_requests={cap}" in str(found.notes[-1])
+
+
+def test_no_file_is_named_where_no_judgment_was_made(dataset, small, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    small.write("pool.jsonl")
+    dataset.write("data")
+    command = ["judge", "pool.jsonl", "--dataset", "data", "--model", "m", "--max-requests", "0", "-o", "j.jsonl"]
+    with Playback(labels_of(small, dataset)) as server:
+        assert run([*command, "--endpoint", server.url]) == 0
+    assert "No judgment was made, and j.jsonl was not written; 0 requests" in capsys.readouterr().err
 
 
 def test_tokens_stop_before_the_cap(dataset, small, tmp_path):

@@ -27,6 +27,7 @@ from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.io.files import write_file
 from steelyard.io.mteb import read_results
 from steelyard.io.published import Published, read_result_table
+from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, note
 from steelyard.safe_text import utf8
 from steelyard.statistics.datasets import BordaRule
@@ -37,7 +38,7 @@ MAIN_SCORE = "main_score"  # MTEB's name of the score that ranks models on a tas
 
 def across(
     results: Mapping[str, Any] | Iterable[Any],
-    measure: str | None = None,
+    measure: str | Measure | None = None,
     *,
     missing: Missing = "refuse",
     borda: BordaRule | None = None,
@@ -63,7 +64,8 @@ def across(
     published_rows, notes = _published([*tables, *map(Path, published)])
     datasets: list[DatasetValues] = []
     column: Column | None = None
-    name, first = measure, next(((dataset, comparison) for dataset, (comparison, _) in sources.items()), None)
+    name = measure = None if measure is None else str(measure)
+    first = next(((dataset, comparison) for dataset, (comparison, _) in sources.items()), None)
     for dataset, (comparison, page) in sources.items():
         table, dataset_column = measured_column(comparison, measure)
         if column is not None and first is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
 
 from steelyard.benchmark.chunkings import checked_rows
 from steelyard.benchmark.specs import Place, Problem, Spec, named_entry, specs_of, without_corpus
@@ -21,7 +21,7 @@ from steelyard.comparison.slices import COMPLEXITY
 from steelyard.comparison.stages import check_splits
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
-from steelyard.dialects import Dialect, dialect
+from steelyard.dialects import Dialect, dialect, dialects
 from steelyard.errors import InputError, MeasureError, NoQrelsError, SteelyardError, did_you_mean, problem_report
 from steelyard.io.datasets import FORMS, dataset_named, path_and_options
 from steelyard.io.files import no_such_file, reading, write_file
@@ -157,6 +157,7 @@ class Bench(_Policies):
     overlap: Literal["any", "majority", "whole"] = Field(
         "any", description="How much of a span a chunk must contain: `any`, `majority` or `whole`."
     )
+    dialect: str = Field("steelyard", description="Whose definitions of the measures are used.")
     measures: list[str] = Field(
         default=[],
         description="As in `[nDCG@10, R@20]`; the first ranks the runs. Optional if the dialect has measures of its "
@@ -164,7 +165,6 @@ class Bench(_Policies):
         "tokens).",
     )
     depth: int = Field(100, ge=1, description="Number of documents that every retriever returns per query.")
-    dialect: str = Field("steelyard", description="Whose definitions of the measures are used.")
     at: list[int] | None = Field(None, description="Cutoffs, with one row per run and cutoff: `[1, 3]`.")
     composite: str | dict[str, float] | None = Field(
         None, description="A weighted score to rank by: `default`, or measures with weights."
@@ -188,6 +188,15 @@ class Bench(_Policies):
     )
     warmup: int = Field(3, ge=0, description="Number of queries that every retriever runs before its time is measured.")
     seed: int = Field(0, ge=0, description="The seed of intervals and tests.")
+
+    @field_validator("measures", "composite", mode="before")
+    @classmethod
+    def _measures_as_texts(cls, value: Any, checked: ValidationInfo) -> Any:
+        """Measures may be given as values."""
+        chosen = checked.data.get("dialect", "steelyard")
+        if isinstance(value, Mapping):
+            return {_as_text(one, chosen): weight for one, weight in value.items()}
+        return [_as_text(one, chosen) for one in value] if isinstance(value, (list, tuple)) else value
 
     @field_validator("gate", mode="before")
     @classmethod
@@ -216,6 +225,17 @@ class Bench(_Policies):
     def policies(self) -> dict[str, str | None]:
         """The policies that the bench sets."""
         return {name: getattr(self, name) for name in POLICIES}
+
+
+def _as_text(measure: Any, chosen: str) -> Any:
+    """The text that a dialect reads as the measure; anything else than a measure unchanged."""
+    if not isinstance(measure, Measure) or chosen not in dialects():
+        return measure
+    for text in (str(measure), measure.spelled):
+        with suppress(MeasureError):
+            if dialect(chosen).measure(text) == measure:
+                return text
+    raise ValueError(f"the dialect {chosen} has another {measure.name}; name its own measure by a text")
 
 
 NO_RETRIEVER = object()  # In place of the retrievers of a bench that has none, so that the rest of it can be checked.
@@ -295,8 +315,13 @@ def _validated(source: Mapping[str, Any]) -> tuple[Bench, list[Problem]]:
     except ValidationError as error:
         problems: list[Problem] = [(tuple(detail["loc"]), _validation_text(detail)) for detail in error.errors()]
     wrong = {place[0] for place, _ in problems}
+    needed: dict[str, Any] = {"retrievers": [NO_RETRIEVER]}
+    if "measures" in wrong:  # They are needed, and the rules of the gate cannot be checked without them.
+        needed["measures"] = ["nDCG@10"]
+        wrong.add("gate")
     right = {key: value for key, value in values.items() if key not in wrong}
-    needed = {"retrievers": [NO_RETRIEVER], **({} if "queries" in right else {"dataset": "demo"})}
+    if "queries" not in right:
+        needed["dataset"] = "demo"
     return Bench(**{**needed, **right}), problems
 
 
@@ -311,7 +336,8 @@ def _validation_text(error: Any) -> str:
         return f"`{key}` is missing"
     if error["type"] == "too_short":
         return f"{key}: empty; name at least one"
-    return f"{key}: {error['msg']}, got {shortened(repr(masked_settings(error['input'])), 300)}"
+    problem = error["msg"].removeprefix("Value error, ")
+    return f"{key}: {problem}, got {shortened(repr(masked_settings(error['input'])), 300)}"
 
 
 def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list[Problem]:

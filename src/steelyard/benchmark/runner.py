@@ -111,7 +111,7 @@ def bench(
     for number, (name, dataset) in enumerate(config.datasets.items(), 1):
         single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
         named = _named_progress(f"{name} (dataset {number} of {len(config.datasets)})", progress)
-        results[name] = _bench(single, specs, path, folder / name, fresh, strict, named, ACROSS_PAGE)
+        results[name] = _bench(single, specs, path, folder / name, fresh, strict, named, name)
     many = BenchAcross.of(config, results, folder)
     many.write()
     _remember(record, many, beside, store)
@@ -144,14 +144,14 @@ def _bench(
     fresh: bool,
     strict: bool,
     progress: Progress,
-    across_page: str = "",
+    name: str | None = None,
 ) -> BenchResult:
-    """A bench over one dataset; `across_page` is the address of the page over all datasets, if there are several."""
+    """A bench over one dataset; `name` is the one given to it in `datasets`, if there are several."""
     beside = path.parent if path else Path()
     parts: list[Any] = [config.queries, config.corpus, config.qrels]
     read = [part.get("path") if isinstance(part, Mapping) else part for part in parts]
     check_own_folder(folder, CACHE, [beside / file for file in read if isinstance(file, (str, Path))])
-    dataset = _read_dataset(config, specs, beside)
+    dataset = _read_dataset(config, specs, beside, name)
     problems = _qrels_problems(dataset, config, strict)
     _log_check(dataset, config, folder)
     chunkings = chunkings_of(dataset, config.chunkers, config.evidence, config.overlap, beside)
@@ -183,7 +183,7 @@ def _bench(
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
             check=_checked(dataset, config, runs),
             source=path,
-            across_page=across_page,
+            across_page=ACROSS_PAGE if name else "",
         )
         progress("writing", 0, 1)
         kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
@@ -212,7 +212,7 @@ def _input_notes(
     return notes + id_notes(lists, texts, {row.run for row in rows if row.settings.get("id") == HASH})
 
 
-def _read_dataset(config: Bench, specs: Sequence[Spec], folder: Path) -> Dataset:
+def _read_dataset(config: Bench, specs: Sequence[Spec], folder: Path, name: str | None) -> Dataset:
     """The dataset of a bench. Without qrels, it has those of the judgments file beside bench.yaml, or none."""
     try:
         dataset = dataset_named(config.source, folder, judged=config.evidence is None)
@@ -220,10 +220,10 @@ def _read_dataset(config: Bench, specs: Sequence[Spec], folder: Path) -> Dataset
         if config.chunkers:
             raise
         dataset = dataset_named(config.source, folder, judged=False)
+    dataset = replace(dataset, name=name or dataset.name)
     if not dataset.queries:
         raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to run.")
-    indexing = [spec for spec in specs if spec.needs_corpus]
-    if indexing and not dataset.corpus:
+    if not dataset.corpus and (indexing := [spec for spec in specs if spec.needs_corpus]):
         raise InputError(problem_report("there is no corpus:", [*map(without_corpus, indexing)]))
     check_by(config, dataset)
     return with_judgments(dataset, folder) if config.evidence is None and not config.chunkers else dataset

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, NoReturn
 
-from steelyard.cli.options import SHARED, Argument, Option, RunFile, UsageError
+from steelyard.cli.options import OUTPUT, SHARED, Argument, Option, RunFile, UsageError
+from steelyard.cli.output import format_for
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.wording import counted
 
@@ -122,9 +123,13 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
         if not unknown[0].startswith("-"):
             parser.error(f"{unknown[0]!r} is one argument too many.")
         parser.error(f"unknown option {unknown[0]!r}.{_advice(parser, unknown)}")
-    if list(arguments).count("-") > 1:
-        parser.error("standard input can be read only once; use - for one file.")
     values = vars(namespace)
+    if list(arguments).count("-") > 1 + (str(values.get("target")) == "-"):
+        parser.error("standard input can be read only once; use - for one file.")
+    if str(values.get("output")) == "-":
+        parser.error("-o - names no file; expected FILE.txt or the like. Without -o, most verbs print the result.")
+    if any(param.about is OUTPUT for param in _declared(function)):
+        format_for(values["format"], values["output"])
     values |= _settings(parser, values.pop(_SET.name, None) or [])
     _check_paths(parser, values)
     return values

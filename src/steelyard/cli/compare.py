@@ -24,6 +24,7 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, WrongKindError
 from steelyard.io.datasets import dataset_named, queries_beside
 from steelyard.notes import Note, sentence
+from steelyard.qrels import Qrels
 from steelyard.report.rows import comparison_document, movers_lines, remarks, slice_tables
 from steelyard.report.summary import summary
 from steelyard.report.tables import Table, plain
@@ -155,7 +156,7 @@ def compare(
         if loaded_dataset is not None and dialect_of(dialect).reads_texts(measure or []):
             corpus = dict(loaded_dataset.corpus)
         try:
-            judged = args.read_qrels(qrels, qrels_names)
+            judged = Qrels.read(qrels, **qrels_names)
         except WrongKindError:
             raise UsageError(
                 f"{qrels} holds a run; expected qrels first, then the runs. To compare the lists of runs without "

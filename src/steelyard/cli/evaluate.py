@@ -13,6 +13,7 @@ from steelyard.cli.output import Format, emit, format_for, print_message, print_
 from steelyard.coverage import coverage_lines, refuse_unmatched, unjudged_line
 from steelyard.evaluation import evaluate as evaluate_run
 from steelyard.measures.grammar import Measure
+from steelyard.qrels import Qrels
 from steelyard.report.tables import Cell, Table
 from steelyard.run import Run
 from steelyard.scores import Inputs, Scores, versions
@@ -51,7 +52,7 @@ def evaluate(
     """
     qrels = args.input_path(qrels)
     run_columns, qrels_columns = args.column_names(columns)
-    judged = args.read_qrels(qrels, qrels_columns)
+    judged = Qrels.read(qrels, **qrels_columns)
     texts = None
     if dataset is not None:
         from steelyard.io.datasets import dataset_named

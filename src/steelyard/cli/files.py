@@ -14,6 +14,7 @@ from steelyard.cli.output import emit, format_for, is_page, print_message, with_
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
 from steelyard.io import list_formats, validate_file
+from steelyard.io.files import STANDARD_OUTPUT
 from steelyard.io.reading import scored_by_rank
 from steelyard.report.tables import Table
 from steelyard.run import Run
@@ -21,12 +22,12 @@ from steelyard.run import Run
 
 def convert(
     source: Annotated[Path, Argument("IN", "The file to read; - is standard input.")],
-    target: Annotated[Path, Argument("OUT", "The file to write; its name selects the format.")],
+    target: Annotated[Path, Argument("OUT", "The file to write; its name selects the format. - is standard output.")],
     from_format: Annotated[
         str | None, Option("Format of IN; default: detected from the content.", "FORMAT", names=("--from",))
     ] = None,
     to_format: Annotated[
-        str | None, Option("Format of OUT; default: from its name.", "FORMAT", names=("--to",))
+        str | None, Option("Format of OUT; default: from its suffix; without one, TREC.", "FORMAT", names=("--to",))
     ] = None,
     kind: args.Kind = None,
     columns: args.Columns = None,
@@ -59,7 +60,8 @@ def convert(
     """
     if kind not in (None, "run", "qrels"):
         raise InputError(f"--set kind is {kind!r}; expected run or qrels.")
-    source, names = args.input_path(source), args.file_columns(columns)
+    source, target = args.input_path(source), args.input_path(target, STANDARD_OUTPUT)
+    names = args.file_columns(columns)
     if roll_up is not None:
         from steelyard.evidence import roll_up as roll_up_run
         from steelyard.io.evidence import read_chunks

@@ -16,6 +16,7 @@ from steelyard.fusion.tune import Tuned
 from steelyard.fusion.tune import tune as tune_fusion
 from steelyard.io.trec import run_bytes
 from steelyard.notes import sentence
+from steelyard.qrels import Qrels
 from steelyard.report.tables import Cell, Table
 
 
@@ -97,7 +98,7 @@ def fuse(
             grid["weights"] = several or "simplex"
         if depth is not None:
             raise UsageError("--set depth cannot be used with --tune; cut the lists afterwards.")
-        judged = args.read_qrels(tune, qrels_columns)
+        judged = Qrels.read(args.input_path(tune), **qrels_columns)
         with progress_bar() as progress:
             result = tune_fusion(
                 judged, read, method, measure,

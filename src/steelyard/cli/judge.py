@@ -254,10 +254,10 @@ def _judge_by_model(model_judge: ModelJudge, pool: Pool, dataset: Dataset, outpu
             questions, judgments, lambda done, total, tokens: progress(f"judging, {tokens:,} tokens", done, total)
         )
     without = [line for line in judgments.current if line.grade is None]
-    print_message(
-        f"{counted(len(judgments), 'judgment')} in {output}, {len(without):,} of them without a grade; "
-        f"{counted(model_judge.requests, 'request')}, {model_judge.tokens:,} tokens."
-    )
+    made = f"{counted(len(judgments), 'judgment')} in {output}, {len(without):,} of them without a grade"
+    if not output.exists():
+        made = f"No judgment was made, and {output} was not written"
+    print_message(f"{made}; {counted(model_judge.requests, 'request')}, {model_judge.tokens:,} tokens.")
     for line in without[:_SHOWN]:
         reason = shortened(str(line.more.get("reason") or "no reason"), _WIDE)
         print_message(f"  no grade: {line.doc_id} for {line.query_id}: {reason}")

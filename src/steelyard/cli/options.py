@@ -12,7 +12,6 @@ from steelyard.cli.output import Format, print_message
 from steelyard.errors import FixedColumnsError, SteelyardError
 from steelyard.io.files import STANDARD_INPUT, distinct_names, same_names
 from steelyard.options import help_text
-from steelyard.qrels import Qrels
 from steelyard.run import Run
 
 
@@ -64,9 +63,8 @@ Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10. Repeat 
 DialectName = Annotated[
     str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME", names=("--dialect",))
 ]
-Output = Annotated[
-    Path | None, Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet.", "FILE")
-]
+OUTPUT = Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet .txt.", "FILE")
+Output = Annotated[Path | None, OUTPUT]
 Texts = Annotated[
     str | None,
     Setting(
@@ -190,18 +188,9 @@ def read_predicted(predicted: Path | None, pool: Path | None, these_queries: boo
     return {"predicted": labels, "pool": None if pool is None else Pool.read(pool), "these_queries": these_queries}
 
 
-def input_path(text: str | Path) -> Path:
-    """The path of a file to read; a dash is standard input."""
-    return STANDARD_INPUT if str(text) == "-" else Path(text)
-
-
-def read_qrels(path: Path, columns: dict[str, str]) -> Qrels:
-    """The qrels of a file; or of a dataset folder, including its queries without a relevant document."""
-    if (path / "queries.jsonl").is_file() and not columns:
-        from steelyard.datasets.dataset import Dataset
-
-        return Dataset.read(path).qrels
-    return Qrels.read(input_path(path), **columns)
+def input_path(text: str | Path, dash: Path = STANDARD_INPUT) -> Path:
+    """The path of a file; a dash is standard input, or `dash`."""
+    return dash if str(text) == "-" else Path(text)
 
 
 def column_names(values: list[str] | None) -> tuple[dict[str, str], dict[str, str]]:

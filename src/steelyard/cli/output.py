@@ -27,13 +27,18 @@ FIRST_ESTIMATE = 2.0  # Seconds of a step before which the time that is left can
 
 
 Format: TypeAlias = Literal["table", "json", "csv", "markdown", "latex"]
-_SUFFIXES: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex"}
+_SUFFIXES: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".txt": "table"}
 _PAGES = (".html", ".htm")
 
 
 def format_for(format: Format, output: Path | None) -> Format:
-    """The format; by default that of the file's name."""
-    return _SUFFIXES.get(output.suffix, format) if output is not None and format == "table" else format
+    """The format; by default that of the file's name. A name without a suffix is that of a text."""
+    if output is None or format != "table" or output.suffix in ("", *_PAGES, ".parquet"):
+        return format
+    if output.suffix not in _SUFFIXES:
+        listed = ", ".join((*_SUFFIXES, *_PAGES, ".parquet"))
+        raise InputError(f"unknown suffix {output.suffix!r}; expected one of {listed}, or name the --format.", output)
+    return _SUFFIXES[output.suffix]
 
 
 def is_page(output: Path | None) -> bool:

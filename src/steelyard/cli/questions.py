@@ -60,7 +60,7 @@ def questions(
     from steelyard.judging.drafts import check_folder
 
     check_folder(output)
-    model_client = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
+    model_client = client(endpoint, model, cache, api_key_env, timeout, max_requests, max_tokens, concurrency, retry)
     try:
         drafting = Drafting(corpus, model_client, n, shares_of(kinds), like, critic, by, seed)
         print_message(f"{drafting.plan()}.")

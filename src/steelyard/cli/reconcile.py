@@ -11,6 +11,7 @@ from steelyard.cli.output import emit, format_for, is_page, progress_bar, write_
 from steelyard.dialects.identify import Identification, identify
 from steelyard.dialects.reconcile import Reconciliation
 from steelyard.dialects.reconcile import reconcile as reconcile_dialects
+from steelyard.qrels import Qrels
 from steelyard.report.documents import frame_table
 from steelyard.run import Run
 
@@ -51,7 +52,7 @@ def reconcile(
             "or a number to search for, as in --value 0.4123."
         )
     names, qrels_names = args.column_names(columns)
-    judged = args.read_qrels(qrels, qrels_names)
+    judged = Qrels.read(args.input_path(qrels), **qrels_names)
     source = Run.read(run, **names) if names else run
     if value is not None:
         with progress_bar() as progress:

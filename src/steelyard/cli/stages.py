@@ -12,6 +12,7 @@ from steelyard.cli.output import emit, emit_result, print_message, print_message
 from steelyard.comparison.stages import Stages
 from steelyard.comparison.stages import stages as split_by_stage
 from steelyard.dialects import dialect
+from steelyard.qrels import Qrels
 from steelyard.report.documents import frame_table
 from steelyard.report.tables import plain
 from steelyard.run import Run
@@ -85,7 +86,7 @@ def stages(
     else:
         from steelyard.io.datasets import dataset_named, queries_beside
 
-        judged = args.read_qrels(path, qrels_columns)
+        judged = Qrels.read(path, **qrels_columns)
         if by is not None and queries is None:
             queries = queries_beside(path)
 

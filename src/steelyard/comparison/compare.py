@@ -27,6 +27,7 @@ from steelyard.comparison.scores import (
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import STATISTICS, CompareOptions, ComparisonPlan, Statistics
 from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_doubts
+from steelyard.datasets import Dataset
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
@@ -57,7 +58,7 @@ def compare(
     runs: Mapping[str, Any] | Iterable[Any],
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
-    at: Sequence[int] | None = None,
+    at: int | Sequence[int] | None = None,
     **options: Any,
 ) -> ListComparison: ...
 
@@ -70,7 +71,7 @@ def compare(
     *,
     baseline: str | None = None,
     composite: Weights = None,
-    at: Sequence[int] | None = None,
+    at: int | Sequence[int] | None = None,
     by: str | None = None,
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
@@ -90,7 +91,7 @@ def compare(
     *,
     baseline: str | None = None,
     composite: Weights = None,
-    at: Sequence[int] | None = None,
+    at: int | Sequence[int] | None = None,
     by: str | None = None,
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
@@ -110,7 +111,7 @@ def compare(
     measures: as in `evaluate`; the first one ranks the runs.
     baseline: the run that every other run is compared with, by name or file name; default: all pairs.
     composite: weights of a composite score: a mapping, a file, or "default".
-    at: cutoffs; one row per run and cutoff.
+    at: a cutoff or several; one row per run and cutoff.
     by, queries: slice the queries by a column of `queries` (a mapping, frame or file; for qrels in a dataset's
     folder its queries.jsonl by default), or by "complexity".
     unmatched: what to do with a run that shares no query with the qrels, or whose document ids differ from
@@ -134,6 +135,7 @@ def compare(
     statistics = {name: options.pop(name) for name in STATISTICS if name in options}
     check_names(options, (*(compare.__kwdefaults__ or ()), *STATISTICS))
     runs = runs_of_frame(runs) if is_frame(runs) else runs
+    at = at if at is None or isinstance(at, Iterable) else [at]
     if qrels is None:
         needing = {"measures": measures, "baseline": baseline, "composite": composite, "by": by, "queries": queries}
         needing |= {"predicted": predicted, "equivalence": equivalence, **options}
@@ -299,7 +301,7 @@ def evaluate_runs(
 @streams_read_once()
 def compare_scores(
     source: Any,
-    measures: Sequence[str] | None = None,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     options: TableOptions | None = None,
     baseline: str | None = None,
@@ -316,11 +318,12 @@ def compare_scores(
     `compare`.
     """
     check_names(statistics, compare_scores.__kwdefaults__ or (), STATISTICS)
+    named = list(map(str, listed_measures(measures or ())))
     weights = None if composite is None else read_weights(composite)
-    keys = list(dict.fromkeys([*(measures or []), *(weights or {})])) or None
+    keys = list(dict.fromkeys([*named, *(weights or {})])) or None
     options = options or TableOptions()
     whole, notes = read_score_table(source, keys, options, missing)
-    shown = list(measures) if measures else [column.key for column in whole.columns if column.key != by]
+    shown = named or [column.key for column in whole.columns if column.key != by]
     plan = ComparisonPlan(**statistics, equivalence=equivalence).checked().with_baseline(baseline, whole.runs)
     table, components = whole.with_composite(shown, weights)
     sliced = None
@@ -372,6 +375,9 @@ def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, 
     """The column to slice by; complexity is derived from the qrels where the queries do not have it."""
     if queries is None and isinstance(qrels, (str, Path)):
         queries = queries_beside(Path(qrels))
+    elif queries is None and isinstance(qrels, Dataset):
+        columns = qrels.queries.columns
+        queries = {query: {name: values.get(query) for name, values in columns.items()} for query in qrels.queries}
     derived: dict[str, object] | None = {**complexity(judged)} if by == COMPLEXITY else None
     if queries is not None:
         return column_values(queries, by, derived)

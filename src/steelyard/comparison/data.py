@@ -15,7 +15,7 @@ from typing import Any
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.alignment.scans import ScannedRun
-from steelyard.checks import unknown_name
+from steelyard.checks import is_whole, unknown_name
 from steelyard.comparison.judged import JudgedDocuments, PartsOf, RowJudged, judged_rows, with_conventions
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, verdict_of
 from steelyard.comparison.movers import Mover, Moves, RunMovers, document_moves, movers, movers_by_run
@@ -27,6 +27,7 @@ from steelyard.comparison.slices import Slice
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError
+from steelyard.measures.grammar import Measure
 from steelyard.notes import Note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
@@ -292,7 +293,9 @@ class ComparisonData:
         inverted = [column.better == "less" for column in table.columns]
         return rank_stability(table.means(), list(self.weights.values()), inverted, draws=draws, seed=self.plan.seed)
 
-    def movers(self, run: str, baseline: str | None = None, measure: str | None = None, most: int = 10) -> list[Mover]:
+    def movers(
+        self, run: str, baseline: str | None = None, measure: str | Measure | None = None, most: int = 10
+    ) -> list[Mover]:
         """The queries that changed most between two runs, with the judged documents that changed rank."""
         base = baseline or self.plan.baseline
         if base is None:
@@ -302,10 +305,13 @@ class ComparisonData:
                 raise InputError(unknown_name("run", name, self.runs))
         table = self.score_tables[0]
         places = table.runs.index(run), table.runs.index(base)
-        return movers(table, measure or table.columns[0].key, *places, self._moves(run, base), most)
+        return movers(table, str(measure or table.columns[0].key), *places, self._moves(run, base), most)
 
     def movers_by_run(self, most: int = 10) -> list[RunMovers]:
         """For every run the queries that it lost and won by most vs the baseline; without one, vs the last run."""
+        if not is_whole(most):
+            advice = "expected a number of queries. to_html and to_parquet write files, the others return texts"
+            raise InputError(f"movers is {most!r}; {advice}.")
         base = self.plan.baseline or self.leaderboard_rows[-1].run
         return movers_by_run(self.score_tables[0], base, lambda run: self._moves(run, base), most)
 

@@ -19,6 +19,7 @@ from steelyard.comparison.scores import column_named
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.lazy import looked_up, special
 from steelyard.lazy import polars as pl
+from steelyard.measures.grammar import Measure
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.statistics import adjust, best_of_p, fall_tests, mean_interval
@@ -222,7 +223,7 @@ class HistoryData:
         before: str,
         after: str,
         run: str | None = None,
-        measure: str | None = None,
+        measure: str | Measure | None = None,
         dataset: str | None = None,
         most: int = 10,
     ) -> pl.DataFrame:
@@ -233,7 +234,7 @@ class HistoryData:
         dataset = dataset or str(self.points[-1].record["dataset"])
         one, other = self.point(before, dataset), self.point(after, dataset)
         run = run or next(iter(other.record["runs"]))
-        measure = measure or self.measures[0]
+        measure = str(measure or self.measures[0])
         if measure not in self.measures:
             listing = f"{', '.join(self.measures)}.{did_you_mean(measure, self.measures)}"
             raise MeasureError(f"{measure!r} is not in the history, which has {listing}")

@@ -32,7 +32,7 @@ from steelyard.coverage import Coverage
 from steelyard.evaluation import measure_values
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
-from steelyard.measures.grammar import with_rel
+from steelyard.measures.grammar import Measure, with_rel
 from steelyard.notes import Note, note
 from steelyard.options import Options
 from steelyard.report.documents import Document, Documented, document_html
@@ -245,7 +245,7 @@ class Comparison(Documented, ComparisonData):
             looked_up("steelyard.report.page:write_page")(subject, path, everything=everything)
         return document_html(self.document())
 
-    def plot(self, measure: str | None = None) -> LayerChart:
+    def plot(self, measure: str | Measure | None = None) -> LayerChart:
         """Every run's mean with its interval, best first, as an altair chart, which notebooks show.
 
         measure: one of the leaderboard, as `nDCG@10`; default the one that ranks the runs. Needs the extra `report`.

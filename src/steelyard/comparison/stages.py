@@ -30,6 +30,7 @@ from steelyard.coverage import level_of, refuse_unmatched, with_doubts
 from steelyard.dialects import Dialect
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.evaluation import judged_qrels, measure_values, on_scale, prepare, scores_of
+from steelyard.ids import kind_of
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, is_over_targets
@@ -289,6 +290,8 @@ def stages(
         questions = {} if queries is None else {q: str(text) for q, text in column_values(queries, "text").items()}
         stages, read = read_spans(Path(stages), set(judged_qrels(qrels).queries), questions)
     if not isinstance(stages, Mapping):
+        if not _is_result(qrels) and not (stages is None and isinstance(qrels, (str, Path))):
+            raise InputError(f"the stages are {kind_of(stages)}; expected a mapping, as in {{'retrieve': run}}.")
         of_bench = looked_up("steelyard.benchmark.folder:stages_of")
         return cast(Stages, of_bench(qrels, stages, measure, by=by, queries=queries, alpha=alpha, **options))
     dialect, chosen, named = prepare("nDCG@10" if measure is None else measure, dialect, options)

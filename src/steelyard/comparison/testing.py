@@ -122,6 +122,6 @@ class ComparisonPlan(Testing):
         if baseline is not None and baseline not in runs:
             raise PolicyError(
                 f"the baseline {baseline!r} is not one of the runs; expected one of {', '.join(runs)}."
-                f"{did_you_mean(baseline, runs)}"
+                f"{did_you_mean(str(baseline), runs)}"
             )
         return replace(self, baseline=baseline)

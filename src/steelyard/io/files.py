@@ -83,12 +83,12 @@ def listing(folder: Path) -> str:
 
 
 _streams: ContextVar[dict[Path, bytes] | None] = ContextVar("_streams", default=None)
-STANDARD_INPUT = Path("/dev/stdin")
+STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/stdin"), Path("/dev/stdout")
 
 
 def is_descriptor(path: Path) -> bool:
     """Whether the path is that of an open file, which tells nothing of its content: standard input, `<(...)`."""
-    return path == STANDARD_INPUT or path.parts[:3] == ("/", "dev", "fd")
+    return path.parts[:3] in [("/", "dev", name) for name in ("stdin", "stdout", "stderr", "fd")]
 
 
 def is_stream(path: Path) -> bool:
@@ -302,12 +302,12 @@ def compress(data: bytes, kind: str | None) -> bytes:
 def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     """Write a file atomically, compressed as its suffix asks (.gz, .zst, .lz4) unless `packed` already.
 
-    A pipe or a device must not be replaced by a file: it is written to.
+    A pipe or a device must not be replaced by a file: it is written to. So is what /dev/stdout stands for.
     """
     content = data if packed else compress(data, _SUFFIXES.get(path.suffix.lower()))
-    is_device = path.exists() and not path.is_file() and not path.is_dir()
+    is_device = path.exists() and not path.is_dir() and (is_descriptor(path) or not path.is_file())
     try:
-        with path.open("wb") if is_device else written_atomically(path) as file:
+        with path.open("ab") if is_device else written_atomically(path) as file:
             file.write(content)
     except BrokenPipeError:
         raise

@@ -222,10 +222,12 @@ def run_of_mapping(source: Mapping[Any, Any], name: str | None = None) -> Run:
         else:
             problem = f"{where} is {kind_of(listed)}; expected a mapping of document id to score,"
             raise InputError(f"{problem} a list of ids, best first, or a list of (id, score) pairs.")
-        if ordered is not None and has_order != ordered and len(listed):
+        if len(listed) and ordered not in (None, has_order):
             raise InputError(f"{where} is in another form than the lists before it; use mappings or lists, not both.")
-        ordered = has_order if len(listed) or ordered is None else ordered
-    return Run.from_lists(copied, bool(ordered), name)
+        ordered = has_order if len(listed) else ordered
+    if ordered is None:
+        ordered = any(isinstance(listed, list) for listed in copied.values())
+    return Run.from_lists(copied, ordered, name)
 
 
 def _are_finite_floats(values: Collection[Any]) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import InputError, WrongKindError
-from steelyard.io.files import errors_name, reading, streams_read_once, write_file
+from steelyard.io.files import distinct_names, errors_name, reading, streams_read_once, write_file
 from steelyard.io.formats import Format, Kind, detect, format_named, format_of_name, list_formats, singular, sniff
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
@@ -44,6 +44,15 @@ def read_run(path: Path, format: str | None = None, columns: Mapping[str, str] |
 def write_qrels(qrels: Qrels, path: Path, format: str | None = None) -> None:
     """Write qrels atomically, in the format named or that of the file's suffix."""
     _write(qrels, Path(path), format, "qrels")
+
+
+def runs_by_name(runs: Mapping[str, Any] | Iterable[Any] | str | Path | Run | None) -> dict[str, Run]:
+    """The runs by distinct names."""
+    if isinstance(runs, Mapping):
+        return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
+    given = [runs] if isinstance(runs, (Run, str, Path)) else list(runs or ())
+    read = [Run.of(run) for run in given]
+    return dict(zip(distinct_names([run.name for run in read], given), read, strict=True))
 
 
 def write_run(run: Run, path: Path, format: str | None = None) -> None:

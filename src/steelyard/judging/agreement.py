@@ -13,14 +13,17 @@ from typing import Any, overload
 import numpy as np
 
 from steelyard.checks import whole_number
+from steelyard.dialects import listed_measures
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evaluation import evaluate
 from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
-from steelyard.judging.query_sets import QuerySets, query_sets, typed, with_intervals
+from steelyard.io.reading import runs_by_name
+from steelyard.judging.query_sets import Measures, QuerySets, query_sets, typed, with_intervals
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
+from steelyard.measures.grammar import Measure
 from steelyard.notes import shown_otherwise
 from steelyard.qrels import Qrels
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
@@ -50,31 +53,13 @@ class Panel:
 
 
 @overload
-def agreement(
-    judges: Any,
-    runs: Any = None,
-    measures: str | Sequence[str] = ...,
-    *,
-    resolve: str = ...,
-    rbo_p: float = ...,
-    draws: int = ...,
-    seed: int = ...,
-) -> Agreement: ...
+def agreement(judges: Any, runs: Any = None, measures: Measures = ..., **options: Any) -> Agreement: ...
 @overload
-def agreement(
-    *,
-    scores: Any,
-    queries: Any = None,
-    by: str = ...,
-    reference: str | None = None,
-    measures: str | Sequence[str] = ...,
-    draws: int = ...,
-    seed: int = ...,
-) -> QuerySets: ...
+def agreement(*, scores: Any, measures: Measures = ..., **options: Any) -> QuerySets: ...
 def agreement(
     judges: Any = None,
     runs: Any = None,
-    measures: str | Sequence[str] = ("nDCG@10",),
+    measures: Measures = ("nDCG@10",),
     *,
     scores: Any = None,
     queries: Any = None,
@@ -115,8 +100,8 @@ def agreement(
             f"Agreement needs at least two judges, found {', '.join(given) or 'none'}. "
             "Name one file or object per judge."
         )
-    wanted = (measures,) if isinstance(measures, str) else tuple(map(str, measures))
-    read = _runs(runs)
+    wanted = tuple(map(str, listed_measures(measures)))
+    read = runs_by_name(runs)
     scored = {name: _scored(qrels, read, wanted) for name, qrels in given.items()}
     panel = Panel(tuple(given), *_grades(given), tuple(read), wanted, scored)
     return Agreement(panel, rbo_p, draws, seed, tuple(notes))
@@ -211,9 +196,9 @@ class Agreement(Documented):
             rows.append(row + [None] * (len(_SYSTEMS) - len(row)))
         return pl.DataFrame(rows, schema=_SYSTEMS, orient="row")
 
-    def scores(self, a: str, b: str, measure: str) -> tuple[Array, Array, list[str]]:
+    def scores(self, a: str, b: str, measure: str | Measure) -> tuple[Array, Array, list[str]]:
         """The scores of the runs by both judges, runs x queries, over the queries that both judged."""
-        place = self.panel.measures.index(measure)
+        place = self.panel.measures.index(str(measure))
         both = [self.panel.scored[name] for name in (a, b)]
         positions = [{q: i for i, q in enumerate(queries)} for queries, _ in both]
         shared = [query for query in positions[0] if query in positions[1]]
@@ -408,20 +393,6 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, Qrels], list[str]]:
         else:
             qrels[str(name)] = Qrels.of(source)
     return qrels, notes
-
-
-def _runs(runs: Any) -> dict[str, Run]:
-    if runs is None:
-        return {}
-    if isinstance(runs, (str, Path, Run)):
-        runs = [runs]
-    if isinstance(runs, Mapping):
-        return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
-    read = [Run.of(run) for run in runs]
-    named = {run.name: run for run in read}
-    if len(named) < len(read):
-        raise InputError("Two runs have the same name; give a mapping of names to runs.")
-    return named
 
 
 def _grades(judges: Mapping[str, Qrels]) -> tuple[tuple[str, ...], Array]:

@@ -335,7 +335,6 @@ class Client:
         self,
         endpoint: Endpoint,
         cache: str | Path,
-        *,
         max_requests: int | None = None,
         max_tokens: int | None = None,
         concurrency: int = 4,

@@ -339,31 +339,13 @@ def questions(
     max_requests, max_tokens: stop before more are used. Retries count as requests.
     retry: ask again for answers that were malformed.
     """
-    model_client = client(endpoint, model, cache, api_key_env, max_requests, max_tokens, concurrency, retry, timeout)
+    model_client = client(endpoint, model, cache, api_key_env, timeout, max_requests, max_tokens, concurrency, retry)
     try:
         return Drafting(corpus, model_client, n, kinds, like, critic, by, seed).run(progress)
     finally:
         model_client.cache.close()
 
 
-def client(
-    endpoint: str,
-    model: str,
-    cache: str | Path,
-    api_key_env: str,
-    max_requests: int | None,
-    max_tokens: int | None,
-    concurrency: int,
-    retry: bool,
-    timeout: float,
-) -> Client:
-    """The client that asks for drafts."""
-    return Client(
-        Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout),
-        cache,
-        max_requests=max_requests,
-        max_tokens=max_tokens,
-        concurrency=concurrency,
-        retry=retry,
-        longest=LONGEST_ANSWER,
-    )
+def client(endpoint: str, model: str, cache: str | Path, api_key_env: str, timeout: float, *limits: Any) -> Client:
+    """The client that asks for drafts; its limits are those of `Client`, from `max_requests` to `retry`."""
+    return Client(Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout), cache, *limits, LONGEST_ANSWER)

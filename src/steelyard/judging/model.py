@@ -43,9 +43,7 @@ class ModelJudge(Client):
         self.prompt = Prompt.of(prompt)
         self.name = text_value("judge", name or endpoint.model)
         self.repeat = whole_number("repeat", repeat, 1, high=MOST_REPETITIONS, error=PolicyError)
-        super().__init__(
-            endpoint, cache, max_requests=max_requests, max_tokens=max_tokens, concurrency=concurrency, retry=retry
-        )
+        super().__init__(endpoint, cache, max_requests, max_tokens, concurrency, retry)
         self._addressed: tuple[str, ...] = ()
 
     def questions(self, pool: Pool, dataset: Dataset) -> list[Question]:

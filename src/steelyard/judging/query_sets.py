@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from steelyard.checks import whole_number
 from steelyard.comparison.scores import ScoreTable, TableOptions, query_column, read_score_table
 from steelyard.comparison.slices import column_values
+from steelyard.dialects import listed_measures
 from steelyard.errors import InputError, did_you_mean
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
+from steelyard.measures.grammar import Measure
 from steelyard.notes import sentence
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
@@ -23,20 +25,22 @@ from steelyard.statistics.query_sets import QuerySetAgreement, query_set_agreeme
 from steelyard.version import __version__
 from steelyard.wording import counted, worded
 
+Measures: TypeAlias = str | Measure | Sequence[str | Measure]
+
 
 def query_sets(
     scores: Any,
     queries: Any = None,
     by: str = "kind",
     reference: str | None = None,
-    measures: str | Sequence[str] = ("nDCG@10",),
+    measures: Measures = ("nDCG@10",),
     *,
     draws: int = 1000,
     seed: int = 0,
 ) -> QuerySets:
     """The sets of queries in a table of scores, each compared with the set `reference`; see `agreement`."""
     whole_number("seed", seed)
-    wanted = [measures] if isinstance(measures, str) else list(map(str, measures))
+    wanted = list(map(str, listed_measures(measures)))
     options = TableOptions()
     table, notes = read_score_table(scores, wanted, options, "skip")
     values = query_column(scores, by, options) if queries is None else column_values(queries, by)

@@ -1,4 +1,4 @@
-"""The measures: values such as `nDCG @ 10` and `P(rel=2) @ 5`, looked up in the registry by name.
+"""The measures: values such as `nDCG @ 10` and `P(rel=2) @ 5`, looked up in the registry by name or alias.
 
 `list_measures` lists them.
 """
@@ -13,10 +13,11 @@ __all__ = ["Measure", "definitions", "list_measures", "parse"]
 
 
 def __getattr__(name: str) -> Measure:
-    definition = definitions().get(name)
-    if definition is None:
-        raise AttributeError(f"unknown measure {name!r}; steelyard.list_measures() lists all measures.")
-    return Measure(definition)
+    for definition in definitions().values():
+        if name == definition.name or name in definition.aliases:
+            implied = definition.aliases.get(name, {})
+            return Measure(definition, tuple(implied.items()), stated=frozenset(implied))
+    raise AttributeError(f"unknown measure {name!r}; steelyard.list_measures() lists all measures.")
 
 
 def __dir__() -> list[str]:

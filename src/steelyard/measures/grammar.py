@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
+from numbers import Real
 from typing import Any
 
 from steelyard.errors import MeasureError, did_you_mean
@@ -198,7 +199,7 @@ def _cutoff(definition: Definition, cutoff: int | float | None) -> int | float |
         return None
     if definition.cutoff == "none":
         raise MeasureError(f"{name} takes no cutoff; write {name}.")
-    if isinstance(cutoff, bool) or not isinstance(cutoff, (int, float)):
+    if isinstance(cutoff, bool) or not isinstance(cutoff, Real):
         raise MeasureError(f"the cutoff of {name} is {cutoff!r}; expected a number, as in {name}@10.")
     if definition.cutoff_kind == "recall":
         if not 0 <= cutoff <= 1:

@@ -10,7 +10,7 @@ from typing import Any
 from steelyard.datasets import Dataset
 from steelyard.evaluation import on_scale, prepare
 from steelyard.io.datasets import dataset_named
-from steelyard.io.files import distinct_names
+from steelyard.io.reading import runs_by_name
 from steelyard.measures.grammar import Measure
 from steelyard.notes import SEVERITIES
 from steelyard.quality import judged
@@ -119,7 +119,7 @@ def check(
     relevant-not-in-corpus 1 {'mine': {'now': 0.5, 'fixed': 1.0}}
     """
     loaded = dataset if isinstance(dataset, Dataset) else dataset_named(str(dataset))
-    board = _board(loaded, _named(runs), list(MEASURES) if measures is None else measures)
+    board = _board(loaded, runs_by_name(runs), list(MEASURES) if measures is None else measures)
     findings = [*text_findings(board)]
     if not len(loaded.qrels):
         return Check(loaded.name, _worst_first(findings), {}, {})
@@ -145,12 +145,3 @@ def _board(dataset: Dataset, runs: Mapping[str, Run], measures: Any) -> Board:
 
 def _worst_first(findings: Iterable[CheckFinding]) -> tuple[CheckFinding, ...]:
     return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.largest, -f.count, f.code)))
-
-
-def _named(runs: Mapping[str, Any] | Iterable[Any] | Run | None) -> dict[str, Run]:
-    """The runs by distinct names."""
-    if isinstance(runs, Mapping):
-        return {str(name): Run.of(run, str(name)) for name, run in runs.items()}
-    given = [runs] if isinstance(runs, (Run, str, Path)) else list(runs or ())
-    read = [Run.of(run) for run in given]
-    return dict(zip(distinct_names([run.name for run in read], given), read, strict=True))

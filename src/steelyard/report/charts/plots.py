@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 WIDTH, BAR = 460, 26
 
 
-def comparison_plot(comparison: ComparisonData, measure: str | None) -> LayerChart:
+def comparison_plot(comparison: ComparisonData, measure: object = None) -> LayerChart:
     """The runs of a comparison on one measure; default the one that ranks them."""
     rows = list(bar_rows(comparison))
     labels = list(dict.fromkeys(row["measure"] for row in rows))
-    chosen = labels[0] if measure is None else measure
+    chosen = labels[0] if measure is None else str(measure)
     if chosen not in labels:
         raise MeasureError(unknown_name("measure", chosen, labels))
     return means_plot([row for row in rows if row["measure"] == chosen], "run", chosen)
