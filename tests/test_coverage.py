@@ -1,5 +1,6 @@
 """Coverage: the counts of a run, and its notes."""
 
+import numpy as np
 import pytest
 
 import steelyard as sy
@@ -132,6 +133,30 @@ def test_no_note_on_an_explicit_relevance_level():
     scores = sy.evaluate({"q": {"a": 1}}, {"q": ["a"]}, ["AP"], rel=2)
     assert (scores.coverage.no_relevant, scores.coverage.below_rel) == (1, 0)
     assert "grade above 0" not in str(scores.coverage)
+
+
+def test_graded_measures_do_not_use_rel():
+    qrels, run = {"q1": {"a": 2}, "q2": {"b": 1}}, {"q1": ["a"], "q2": ["b"]}
+    for policy in ("zero", "skip"):
+        alone = sy.evaluate(qrels, run, "nDCG@10", rel=2, no_relevant=policy)
+        assert (alone.coverage.no_relevant, alone.notes, alone["nDCG@10"]) == (0, [], 1)
+        assert np.isfinite(alone.values("nDCG@10")).all()
+        mixed = sy.evaluate(qrels, run, ["nDCG@10", "AP"], rel=2, no_relevant=policy)
+        assert (mixed["nDCG@10"], mixed.coverage.no_relevant, mixed.coverage.no_relevant_strictest) == (1, 0, 1)
+        outcome = {"zero": "scores 0 on AP", "skip": "is left out of AP"}[policy]
+        assert list(map(str, mixed.notes)) == [f"1 query has no document with grade 2 or above and {outcome}"]
+
+
+def test_notes_name_the_measures_that_score_0():
+    qrels, run = {"q1": {"a": 0}, "q2": {"a": 0}}, {"q1": ["a"], "q2": []}
+    alone = sy.evaluate(qrels, run, "Abstain")
+    assert (alone["Abstain"], alone.coverage.no_relevant, alone.coverage.empty) == (0.5, 2, 1)
+    assert "score" not in str(alone.coverage)
+    said = str(sy.evaluate(qrels, run, ["Abstain", "nDCG@10", "NumRet"]).coverage)
+    assert "1 query has an empty list and scores 0 on nDCG@10." in said
+    assert "2 queries have no relevant document and score 0 on nDCG@10." in said
+    skipped = sy.evaluate(qrels, run, ["Abstain", "nDCG@10"], no_relevant="skip")
+    assert "2 queries have no relevant document and are left out of nDCG@10." in str(skipped.coverage)
 
 
 def test_qrels_count_relevant_documents_as_measures_do(tmp_path):
