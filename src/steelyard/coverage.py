@@ -51,7 +51,8 @@ WARNINGS: Texts = {
     "qrels-and-run-swapped": "the grades of the qrels are not whole numbers and the scores of the run are, as if "
     "the two were swapped; the qrels come first",
     "missing-queries": "{count:,} {count:query is|queries are} missing from the run and " + _SCORED,
-    "empty-lists": "{count:,} {count:query has|queries have} an empty list and {count:scores|score} 0" + _ON
+    "empty-lists": "{count:,} {count:query has|queries have} an empty list and {count:scores|score} 0"
+    + _ON
     + "{missing:skip? (missing queries are skipped, but an empty list is an answer; a TREC file cannot store one)|}",
     "no-relevant-document": "{count:,} {count:query has|queries have} no relevant document and "
     "{policy:skip?{count:is|are} left out{measures:? of {measures:listed}|}|{count:scores|score} 0" + _ON + "}",

@@ -110,7 +110,9 @@ class StagesData:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """One mapping per step and one for the ordering: ceiling, value, lost, intervals over queries, targets lost."""
-        lost_intervals, intervals = mean_intervals(self.losses), mean_intervals(self.ceilings)
+        low, high = self.measure.range
+        lost_intervals = np.clip(mean_intervals(self.losses), low - high, high - low).tolist()
+        intervals = np.clip(mean_intervals(self.ceilings), low, high).tolist()
         targets = [self.fates[NEVER], *(self.fates[f"lost in {step}"] for step in self.steps[1:]), self.fates[BELOW]]
         rows: list[dict[str, Any]] = []
         for place, (part, (low, high), lost) in enumerate(zip(self.parts, lost_intervals, targets, strict=True)):
@@ -196,7 +198,9 @@ class StagesData:
         p_values = adjust([test.p for test in paired_tests(gains)]).tolist()
         schema = {"stage": pl.String, **dict.fromkeys(("gained", "low", "high", "p_adjusted"), pl.Float64)}
         names = (*self.parts, "best")[: len(gains)]
-        rows = zip(names, gains.mean(axis=1).tolist(), mean_intervals(gains), p_values, strict=True)
+        most = 2 * (self.measure.range[1] - self.measure.range[0])
+        intervals = np.clip(mean_intervals(gains), -most, most).tolist()
+        rows = zip(names, gains.mean(axis=1).tolist(), intervals, p_values, strict=True)
         return pl.DataFrame([(name, gain, *end, p) for name, gain, end, p in rows], schema=schema, orient="row")
 
 
