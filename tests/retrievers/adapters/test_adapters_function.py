@@ -28,7 +28,6 @@ def one(answer, k=10, **settings):
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (None, []),
         ([], []),
         (["d1", "d2"], [("d1", 1.0), ("d2", 0.5)]),
         ([7, np.int64(8)], [("7", 1.0), ("8", 0.5)]),
