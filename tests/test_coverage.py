@@ -152,6 +152,7 @@ def test_notes_name_the_measures_that_score_0():
     alone = sy.evaluate(qrels, run, "Abstain")
     assert (alone["Abstain"], alone.coverage.no_relevant, alone.coverage.empty) == (0.5, 2, 1)
     assert "score" not in str(alone.coverage)
+    assert "score 0." in str(sy.evaluate(qrels, run, ["RR", "Confusion@3", "NumRelRet"]).coverage)
     said = str(sy.evaluate(qrels, run, ["Abstain", "nDCG@10", "NumRet"]).coverage)
     assert "1 query has an empty list and scores 0 on nDCG@10." in said
     assert "2 queries have no relevant document and score 0 on nDCG@10." in said

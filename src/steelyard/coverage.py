@@ -185,7 +185,8 @@ class Levels:
     `lowest`, `highest`: the lowest and the highest over the measures (None: any grade above 0). `strictest`: the
     measures with the highest. `by_default`: the measures whose level is their own default, since neither the measure
     nor the call states one. `on_empty`, `on_irrelevant`, `skipping`: the measures that give 0 for an empty list, that
-    give 0 for a query without a relevant document, and that can leave out such a query; None: all of them.
+    give 0 for a query without a relevant document, and that can leave out such a query; None: all of which more is
+    better, apart from counts.
     """
 
     lowest: float | None = None
@@ -207,10 +208,11 @@ class Levels:
         lowest = min(defined) if defined and len(defined) == len(levels) else None
         highest = max(defined, default=None)
         strictest = [key for key, level in levels.items() if level == highest]
-        rated = [key for key, m in measures.items() if m.definition.better != "neither"]
+        kinds = {key: (m.definition.better, m.definition.summary) for key, m in measures.items()}
+        rated = [key for key, (better, summary) in kinds.items() if better == "more" and summary != "sum"]
         on_empty = [key for key in rated if measures[key].definition.empty == 0]
         groups = (on_empty, [key for key in on_empty if key in needing], [key for key in rated if key in needing])
-        return cls(lowest, highest, strictest, by_default, *(None if keys == rated else keys for keys in groups))
+        return cls(lowest, highest, strictest, by_default, *(None if rated and keys == rated else keys for keys in groups))
 
     def notes(self, coverage: Coverage, lowest: float) -> Iterator[Note]:
         """The notes on grades above 0 that are not relevant to some measures. lowest: the lowest grade above 0."""

@@ -49,7 +49,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
     # A value and what it would become stay on one line.
     findings = subject.check.tables[:1] if subject.check is not None else ()
     check = "".join(map(table_html, findings)).replace(" -&gt; ", "&nbsp;→&nbsp;")
-    disagree = ("interval-and-p-disagree", "uncertain-difference")
+    disagree = "interval-and-p-disagree"
     return {
         "title": subject.title,
         "across_page": subject.across_page,
@@ -82,7 +82,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "stability": " ".join(stability_lines(comparison)),
         "pairs": pairs,
         "ranking": comparison.keys[0] if len(pairs) < len(comparison.tested_pairs) else "",
-        "disagreement": [sentence(note) for note in comparison.notes if note.code in disagree],
+        "disagreement": [sentence(note) for note in comparison.notes if note.code == disagree],
         "interval_heading": comparison.interval_heading,
         "tested_by": comparison.tested_by,
         "intervals_are": comparison.intervals_are,
@@ -93,7 +93,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "stages": Markup(stages_panels(subject.stages)),
         "check": Markup(check),
         "costs": _costs(subject),
-        "notes": [sentence(note) for note in comparison.notes if note.severity == "info" and note.code not in disagree],
+        "notes": [sentence(note) for note in comparison.notes if note.severity == "info" and note.code != disagree],
         "absent": subject.absent,
         "definitions": definitions(comparison),
         "dialect": comparison.dialect,
