@@ -208,11 +208,11 @@ class Levels:
         lowest = min(defined) if defined and len(defined) == len(levels) else None
         highest = max(defined, default=None)
         strictest = [key for key, level in levels.items() if level == highest]
-        kinds = {key: (m.definition.better, m.definition.summary) for key, m in measures.items()}
-        rated = [key for key, (better, summary) in kinds.items() if better == "more" and summary != "sum"]
-        on_empty = [key for key in rated if measures[key].definition.empty == 0]
-        groups = (on_empty, [key for key in on_empty if key in needing], [key for key in rated if key in needing])
-        return cls(lowest, highest, strictest, by_default, *(None if rated and keys == rated else keys for keys in groups))
+        kinds = {key: m.definition for key, m in measures.items()}
+        rated = [key for key, kind in kinds.items() if kind.better == "more" and kind.summary != "sum"]
+        skipping = [key for key in rated if key in needing]
+        groups = [[key for key in keys if kinds[key].empty == 0] for keys in (rated, skipping)] + [skipping]
+        return cls(lowest, highest, strictest, by_default, *(None if rated == keys != [] else keys for keys in groups))
 
     def notes(self, coverage: Coverage, lowest: float) -> Iterator[Note]:
         """The notes on grades above 0 that are not relevant to some measures. lowest: the lowest grade above 0."""
@@ -265,8 +265,8 @@ class Coverage:
         removed = policies.unjudged == "remove"
         unjudged = {"documents": self.documents - repeats, "repeats": bool(repeats), "removed": removed}
         held = policies.duplicates == "hold" and policies.unjudged == "keep"
-        empty, irrelevant = self.levels.on_empty, self.levels.on_irrelevant
-        irrelevant = self.levels.skipping if policies.no_relevant == "skip" else irrelevant
+        empty, levels = self.levels.on_empty, self.levels
+        irrelevant = levels.skipping if policies.no_relevant == "skip" else levels.on_irrelevant
         barren = {"measures": irrelevant, "policy": policies.no_relevant}
         counts: list[tuple[int, str, dict[str, Any]]] = [
             (self.missing, "missing-queries", {"policy": policies.missing}),

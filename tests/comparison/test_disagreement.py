@@ -84,12 +84,13 @@ def test_a_pair_alone_whose_test_and_interval_disagree_is_uncertain(seed, signif
     (note,) = (note for note in found.notes if note.code == "uncertain-difference")
     assert note.severity == "warning"
     assert str(note) == (
-        f"the t test and the interval disagree about 0: other vs base on RR (p is {pair.p:.3f}, the interval "
-        f"{'contains' if significant else 'excludes'} 0). Treat this difference as uncertain; verdicts follow p"
+        "interval and p-value disagree for 1 pair: other vs base on RR (the interval "
+        f"{'contains' if significant else 'excludes'} 0, p is {pair.p:.3f}). Intervals are bootstrap intervals of each "
+        "pair alone; p is from the paired t test. Verdicts follow p: treat these as uncertain"
     )
     assert not disagreements(found)
     for form in (found.to_text(), found.to_markdown(), found.to_html(), found.to_json()):
-        assert "disagree about 0: other vs base on RR" in form
+        assert "disagree for 1 pair: other vs base on RR" in form
     assert "! other vs base on RR is uncertain: the t test and the interval disagree about 0" in summary(found).warnings
 
 

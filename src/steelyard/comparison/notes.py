@@ -19,19 +19,13 @@ def _compared_on_shared_queries(
     )
 
 
-def _uncertain_difference(pairs: tuple[tuple[str, str, str, str, bool], ...], test: str) -> str:
-    shown = [
-        f"{run} vs {baseline} on {measure} (p is {p}, the interval {'contains' if significant else 'excludes'} 0)"
-        for run, baseline, measure, p, significant in pairs
-    ]
-    return (
-        f"the {test} test and the interval disagree about 0: {listed(shown, SHOWN_PAIRS)}. Treat "
-        f"{'this difference' if len(pairs) == 1 else 'these differences'} as uncertain; verdicts follow p"
-    )
-
-
 def _interval_and_p_disagree(
-    pairs: tuple[tuple[str, str, str, str, bool], ...], test: str, correction: str, alpha: float, intervals: str
+    pairs: tuple[tuple[str, str, str, str, bool], ...],
+    test: str,
+    correction: str,
+    alpha: float,
+    intervals: str,
+    alike: bool = False,
 ) -> str:
     grouped: dict[tuple[bool, str, str], list[tuple[str, str]]] = {}
     for run, baseline, measure, p, significant in pairs[:SHOWN_PAIRS]:
@@ -50,7 +44,7 @@ def _interval_and_p_disagree(
     level = "" if alpha == 0.05 else f", at alpha {alpha:g}"
     return (
         f"interval and p-value disagree for {counted(len(pairs), 'pair')}: {'; '.join(parts)}{more}. Intervals "
-        f"are {intervals}; p is from {how}{level}. Verdicts follow p"
+        f"are {intervals}; p is from {how}{level}. Verdicts follow p{': treat these as uncertain' if alike else ''}"
     )
 
 
@@ -148,7 +142,7 @@ WARNINGS: Texts = {
     "relevance-level-decides": "the grades go up to {highest:g} and the qrels state no scale, so {measure} counts from "
     "grade 1; TREC's Deep Learning tracks count from 2. With rel=2 (--set rel=2), {run} vs {baseline} would be {then} "
     "({difference:+.4f}) instead of {now}{pairs:|, and {pairs:,} verdicts would change in all}",
-    "uncertain-difference": _uncertain_difference,
+    "uncertain-difference": _interval_and_p_disagree,
     "unequal-spread": "the tukey test assumes that the differences of all pairs vary alike. On {measure} those of "
     "{wide[0]} vs {wide[1]} have {ratio:.1f} times the standard deviation of those of {narrow[0]} vs {narrow[1]}: more "
     "than {alpha:.0%} of equal runs may be called different. test='max-t' (--test max-t) does not assume this",

@@ -351,10 +351,10 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
         (pair.run, pair.baseline, pair.label, shown_p(pair.p_adjusted), pair.p_adjusted < plan.alpha)
         for pair in disagreeing
     ]
-    if not plan.interval_kind(several) and plan.test not in (*RANK_TESTS, *FAMILY_TESTS):
-        return [note("uncertain-difference", pairs=pairs, test=plan.test)]
+    alike = not plan.interval_kind(several) and plan.test not in (*RANK_TESTS, *FAMILY_TESTS)
     how = {"test": plan.test, "correction": correction, "alpha": plan.alpha}
-    return [note("interval-and-p-disagree", pairs=pairs, **how, intervals=plan.intervals_are(several))]
+    code = "uncertain-difference" if alike else "interval-and-p-disagree"
+    return [note(code, pairs=pairs, **how, intervals=plan.intervals_are(several), alike=alike)]
 
 
 MOST_RATIO = 1.5

@@ -89,11 +89,7 @@ class Measure:
 
 
 def range_of_composite(parts: Iterable[tuple[str, tuple[float, float], float]]) -> tuple[float, float]:
-    """The range of the weighted mean of (better, range, weight) parts, of which those with better="less" are inverted.
-
-    >>> range_of_composite([("more", (0, 1), 0.5), ("less", (0, inf), 0.5)])
-    (-inf, 1.0)
-    """
+    """The range of the weighted mean of (better, range, weight) parts: of 1 - value where less is better."""
     low, high, total = 0.0, 0.0, 0.0
     for better, ends, weight in parts:
         if weight > 0:

@@ -440,17 +440,7 @@ def read_lists(found: Any, label: str, query: str, k: int, keep: Keep | None = N
     if not _is_list(found) or len(found) != 1:
         returned = counted(len(found), "list") if _is_list(found) else kind_of(found)
         raise RetrieverError(f"{label}: retrieve() returned {returned} for one query; expected one list.")
-    return read_answer(not_none(found[0], label, query), DocIds("id", label, keep=keep), label, query, k)
-
-
-def not_none(answer: Any, label: str, query: str) -> Any:
-    """The result of a user's code; an error if it is None, as where a `return` was forgotten."""
-    if answer is None:
-        raise RetrieverError(
-            f"{label}: the result for {query[:60]!r} is None; expected a list, which is empty if nothing was found "
-            "(is a `return` missing?)."
-        )
-    return answer
+    return read_answer(found[0], DocIds("id", label, keep=keep), label, query, k)
 
 
 def _plain_list(answer: Any, label: str, where: str) -> Ranked | None:

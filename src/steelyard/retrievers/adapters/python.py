@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.base import Called, Loop, TimeLimit, ask_each, awaited
-from steelyard.retrievers.adapters.documents import DocIds, not_none
+from steelyard.retrievers.adapters.documents import DocIds
 from steelyard.retrievers.adapters.targets import expanded, identity_of, instantiated, load_target
 from steelyard.retrievers.base import Ranked, Retriever, RetrieverError, Self, needs_corpus
 from steelyard.retrievers.settings import setting
@@ -88,7 +88,10 @@ class Python(Called):
         return self._call(queries, k)
 
     def _read(self, answer: Any, query: str, k: int) -> Ranked:
-        return super()._read(not_none(answer, self.label, query), query, k)
+        if answer is None:
+            missing = "expected a list, which is empty if nothing was found (is a `return` missing?)"
+            raise RetrieverError(f"{self.label}: the result for {query[:60]!r} is None; {missing}.")
+        return super()._read(answer, query, k)
 
 
 class Caller:
