@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
+from steelyard.coverage import id_difference, like_distances, unknown_documents_note
 from steelyard.io import validate_file
 
 QRELS = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
@@ -167,3 +168,18 @@ def test_qrels_count_relevant_documents_as_measures_do(tmp_path):
     text = str(validate_file(tmp_path / "qrels.json", kind="qrels"))
     assert "1 query with grades above 0, but all below 1: not relevant without rel (as q2)" in text
     assert "without a relevant document" not in text
+
+
+def test_scores_that_only_rise_look_like_distances():
+    assert like_distances([[0.1, 0.2, 0.2, 0.4]])
+    assert not like_distances([[0.1, 0.2]])
+    assert not like_distances([[0.1, 0.2, 0.3, 0.1]])
+
+
+def test_how_ids_differ():
+    said = str(unknown_documents_note(["D1", "D7"], ["d1", "d2"]))
+    assert said.startswith("no retrieved document is judged: the run has 'D1', 'D7', the qrels 'd1', 'd2'; ")
+    assert said.endswith("; the ids differ only in upper and lower case")
+    assert id_difference(["doc-12", "doc-7"], ["7", "8"]) == "the prefix 'doc-' of the run's ids"
+    assert id_difference(["a.txt"], ["a"]) == "the suffix '.txt' of the run's ids"
+    assert id_difference(["x"], ["y"]) is None

@@ -96,11 +96,7 @@ def with_doubts(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
 
 
 def like_distances(lists: Iterable[Sequence[float]]) -> bool:
-    """Whether scores never fall from one document to the next, in lists long enough for this not to be chance.
-
-    >>> like_distances([[0.1, 0.2, 0.2, 0.4]]), like_distances([[0.1, 0.2]]), like_distances([[0.1, 0.2, 0.3, 0.1]])
-    (True, False, False)
-    """
+    """Whether scores never fall from one document to the next, in lists long enough for this not to be chance."""
     chance = 1.0
     for scores in lists:
         if any(after < before for before, after in pairwise(scores)):
@@ -124,12 +120,7 @@ def _unknown_documents(a: Alignment, qrels: Qrels, run: Any) -> Iterator[Note]:
 
 
 def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> Note:
-    """The note on lists without a judged document: ids of both sides, and how they differ if that is known.
-
-    >>> print(*str(unknown_documents_note(["D1", "D7"], ["d1", "d2"])).split("; "), sep="\\n")
-    no retrieved document is judged: the run has 'D1', 'D7', the qrels 'd1', 'd2'
-    the ids differ only in upper and lower case
-    """
+    """The note on lists without a judged document: ids of both sides, and how they differ if that is known."""
     what = id_difference(retrieved, judged)
     if what is None:
         return note("no-judged-document", run=retrieved[:2], qrels=judged[:2])
@@ -137,11 +128,7 @@ def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> N
 
 
 def id_difference(retrieved: Iterable[str], judged: Iterable[str]) -> str | None:
-    """The difference between ids that are otherwise the same: case, white space, or a prefix or suffix of one side.
-
-    >>> id_difference(["doc-12", "doc-7"], ["7", "8"]), id_difference(["a.txt"], ["a"]), id_difference(["x"], ["y"])
-    ("the prefix 'doc-' of the run's ids", "the suffix '.txt' of the run's ids", None)
-    """
+    """The difference between ids that are otherwise the same: case, white space, or a prefix or suffix of one side."""
     in_run, in_qrels = set(retrieved), set(judged)
     if in_run & in_qrels:
         return None

@@ -12,6 +12,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.cli import run
+from steelyard.comparison.scores import label, read_weights
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.statistics import adjust
 
@@ -629,3 +630,8 @@ def test_intervals_of_a_composite_are_within_its_range():
     assert (low, high > 1) == (0, True)
     written = sy.evaluate(qrels, runs["one"], "Composite(weights={nDCG@10: 0.7, Counted(of=Confusion@3): 0.1})")
     assert list(written.intervals().values()) == [(0.0, 1.0)]
+
+
+def test_labels_and_weights():
+    assert (label("nDCG", 3), label("nDCG@10", None)) == ("nDCG at 3", "nDCG@10")
+    assert read_weights({"nDCG@10": 1, "RR@10": 3}) == {"nDCG@10": 1.0, "RR@10": 3.0}

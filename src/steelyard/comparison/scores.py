@@ -33,11 +33,7 @@ _LARGEST_EXPONENT = 700.0  # exp of a larger number is not finite.
 
 
 def label(key: str, k: int | None) -> str:
-    """A measure's name with the cutoff of its row, where there are rows for several cutoffs.
-
-    >>> label("nDCG", 3), label("nDCG@10", None)
-    ('nDCG at 3', 'nDCG@10')
-    """
+    """A measure's name with the cutoff of its row, where there are rows for several cutoffs."""
     return key if k is None else f"{key} at {k}"
 
 
@@ -244,11 +240,7 @@ DEFAULT_CUTOFF = 10  # The cutoff of the components where the comparison has no 
 
 
 def read_weights(source: Mapping[str, float] | str | Path) -> dict[str, float]:
-    """The weights of a composite from a mapping, a file or "default"; none may be below 0, and not all 0.
-
-    >>> read_weights({"nDCG@10": 1, "RR@10": 3})
-    {'nDCG@10': 1.0, 'RR@10': 3.0}
-    """
+    """The weights of a composite from a mapping, a file or "default"; none may be below 0, and not all 0."""
     if isinstance(source, Mapping):
         return _checked(source, "the composite")
     if str(source) == "default":

@@ -370,13 +370,7 @@ def stages(
 
 
 def calls_of(stage: Any) -> list[Any] | None:
-    """The runs of the calls of a stage, given as {"calls": [run, run]}; None if it has none.
-
-    >>> calls_of({"calls": [{"q1": ["a"]}, {"q1": ["b"]}]})
-    [{'q1': ['a']}, {'q1': ['b']}]
-    >>> calls_of({"q1": ["a"]}) is None
-    True
-    """
+    """The runs of the calls of a stage, given as {"calls": [run, run]}; None if it has none."""
     calls = stage.get(CALLS) if isinstance(stage, Mapping) and set(stage) <= {CALLS, LIST} else None
     if not isinstance(calls, Sequence) or not calls or any(isinstance(call, str) for call in calls):
         return None
@@ -438,11 +432,7 @@ def check_splits(key: str, measure: Measure) -> None:
 
 
 def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """What each stage reads; `inputs` as in `stages`. An error if they are no pipeline.
-
-    >>> stage_inputs(("lexical", "dense", "fuse", "rerank"), {"fuse": ("lexical", "dense")})
-    {'lexical': (), 'dense': (), 'fuse': ('lexical', 'dense'), 'rerank': ('fuse',)}
-    """
+    """What each stage reads; `inputs` as in `stages`. An error if they are no pipeline."""
     if not names:
         raise InputError('no stage is given; expected {"retrieve": run, "rerank": run}.')
     for name in names:
