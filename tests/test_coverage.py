@@ -1,8 +1,10 @@
 """Coverage: the counts of a run, and its notes."""
 
+import numpy as np
 import pytest
 
 import steelyard as sy
+from steelyard.coverage import id_difference, like_distances, unknown_documents_note
 from steelyard.io import validate_file
 
 QRELS = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
@@ -134,6 +136,31 @@ def test_no_note_on_an_explicit_relevance_level():
     assert "grade above 0" not in str(scores.coverage)
 
 
+def test_graded_measures_do_not_use_rel():
+    qrels, run = {"q1": {"a": 2}, "q2": {"b": 1}}, {"q1": ["a"], "q2": ["b"]}
+    for policy in ("zero", "skip"):
+        alone = sy.evaluate(qrels, run, "nDCG@10", rel=2, no_relevant=policy)
+        assert (alone.coverage.no_relevant, alone.notes, alone["nDCG@10"]) == (0, [], 1)
+        assert np.isfinite(alone.values("nDCG@10")).all()
+        mixed = sy.evaluate(qrels, run, ["nDCG@10", "AP"], rel=2, no_relevant=policy)
+        assert (mixed["nDCG@10"], mixed.coverage.no_relevant, mixed.coverage.no_relevant_strictest) == (1, 0, 1)
+        outcome = {"zero": "scores 0 on AP", "skip": "is left out of AP"}[policy]
+        assert list(map(str, mixed.notes)) == [f"1 query has no document with grade 2 or above and {outcome}"]
+
+
+def test_notes_name_the_measures_that_score_0():
+    qrels, run = {"q1": {"a": 0}, "q2": {"a": 0}}, {"q1": ["a"], "q2": []}
+    alone = sy.evaluate(qrels, run, "Abstain")
+    assert (alone["Abstain"], alone.coverage.no_relevant, alone.coverage.empty) == (0.5, 2, 1)
+    assert "score" not in str(alone.coverage)
+    assert "score 0." in str(sy.evaluate(qrels, run, ["RR", "Confusion@3", "NumRelRet"]).coverage)
+    said = str(sy.evaluate(qrels, run, ["Abstain", "nDCG@10", "NumRet"]).coverage)
+    assert "1 query has an empty list and scores 0 on nDCG@10." in said
+    assert "2 queries have no relevant document and score 0 on nDCG@10." in said
+    skipped = sy.evaluate(qrels, run, ["Abstain", "nDCG@10"], no_relevant="skip")
+    assert "2 queries have no relevant document and are left out of nDCG@10." in str(skipped.coverage)
+
+
 def test_qrels_count_relevant_documents_as_measures_do(tmp_path):
     qrels = sy.Qrels({"q1": {"a": 0.5, "b": 1}, "q2": {"c": 0.25}})
     assert repr(qrels).endswith("1 relevant, 2 graded above 0 but below 1 (relevant with rel=0.25)")
@@ -141,3 +168,18 @@ def test_qrels_count_relevant_documents_as_measures_do(tmp_path):
     text = str(validate_file(tmp_path / "qrels.json", kind="qrels"))
     assert "1 query with grades above 0, but all below 1: not relevant without rel (as q2)" in text
     assert "without a relevant document" not in text
+
+
+def test_scores_that_only_rise_look_like_distances():
+    assert like_distances([[0.1, 0.2, 0.2, 0.4]])
+    assert not like_distances([[0.1, 0.2]])
+    assert not like_distances([[0.1, 0.2, 0.3, 0.1]])
+
+
+def test_how_ids_differ():
+    said = str(unknown_documents_note(["D1", "D7"], ["d1", "d2"]))
+    assert said.startswith("no retrieved document is judged: the run has 'D1', 'D7', the qrels 'd1', 'd2'; ")
+    assert said.endswith("; the ids differ only in upper and lower case")
+    assert id_difference(["doc-12", "doc-7"], ["7", "8"]) == "the prefix 'doc-' of the run's ids"
+    assert id_difference(["a.txt"], ["a"]) == "the suffix '.txt' of the run's ids"
+    assert id_difference(["x"], ["y"]) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, pairwise
 from typing import Any
@@ -29,6 +29,7 @@ _CHANCE = 1 / 6  # Scores look like distances if lists in random order would inc
 
 _NO_JUDGED = "no retrieved document is judged: the run has {run!r:two}, the qrels {qrels!r:two}"
 _SCORED = "{policy:skip?{count:is|are} left out|{count:scores|score} 0}"
+_ON = "{measures:? on {measures:listed}|}"
 
 
 def _unjudged_documents(count: int, documents: int, repeats: bool, removed: bool) -> str:
@@ -50,9 +51,11 @@ WARNINGS: Texts = {
     "qrels-and-run-swapped": "the grades of the qrels are not whole numbers and the scores of the run are, as if "
     "the two were swapped; the qrels come first",
     "missing-queries": "{count:,} {count:query is|queries are} missing from the run and " + _SCORED,
-    "empty-lists": "{count:,} {count:query has|queries have} an empty list and {count:scores|score} 0{missing:skip? "
-    "(missing queries are skipped, but an empty list is an answer; a TREC file cannot store one)|}",
-    "no-relevant-document": "{count:,} {count:query has|queries have} no relevant document and " + _SCORED,
+    "empty-lists": "{count:,} {count:query has|queries have} an empty list and {count:scores|score} 0"
+    + _ON
+    + "{missing:skip? (missing queries are skipped, but an empty list is an answer; a TREC file cannot store one)|}",
+    "no-relevant-document": "{count:,} {count:query has|queries have} no relevant document and "
+    "{policy:skip?{count:is|are} left out{measures:? of {measures:listed}|}|{count:scores|score} 0" + _ON + "}",
     "no-relevant-for-measure": "{count:,} {count:query has|queries have} no document with grade {level:g} or above and "
     "{policy:skip?{count:is|are} left out of|{count:scores|score} 0 on} {measures:listed}",
     "repeated-documents": "{count:,} {count:document repeats|documents repeat} an earlier one in the same list; "
@@ -93,11 +96,7 @@ def with_doubts(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
 
 
 def like_distances(lists: Iterable[Sequence[float]]) -> bool:
-    """Whether scores never fall from one document to the next, in lists long enough for this not to be chance.
-
-    >>> like_distances([[0.1, 0.2, 0.2, 0.4]]), like_distances([[0.1, 0.2]]), like_distances([[0.1, 0.2, 0.3, 0.1]])
-    (True, False, False)
-    """
+    """Whether scores never fall from one document to the next, in lists long enough for this not to be chance."""
     chance = 1.0
     for scores in lists:
         if any(after < before for before, after in pairwise(scores)):
@@ -121,12 +120,7 @@ def _unknown_documents(a: Alignment, qrels: Qrels, run: Any) -> Iterator[Note]:
 
 
 def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> Note:
-    """The note on lists without a judged document: ids of both sides, and how they differ if that is known.
-
-    >>> print(*str(unknown_documents_note(["D1", "D7"], ["d1", "d2"])).split("; "), sep="\\n")
-    no retrieved document is judged: the run has 'D1', 'D7', the qrels 'd1', 'd2'
-    the ids differ only in upper and lower case
-    """
+    """The note on lists without a judged document: ids of both sides, and how they differ if that is known."""
     what = id_difference(retrieved, judged)
     if what is None:
         return note("no-judged-document", run=retrieved[:2], qrels=judged[:2])
@@ -134,11 +128,7 @@ def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> N
 
 
 def id_difference(retrieved: Iterable[str], judged: Iterable[str]) -> str | None:
-    """The difference between ids that are otherwise the same: case, white space, or a prefix or suffix of one side.
-
-    >>> id_difference(["doc-12", "doc-7"], ["7", "8"]), id_difference(["a.txt"], ["a"]), id_difference(["x"], ["y"])
-    ("the prefix 'doc-' of the run's ids", "the suffix '.txt' of the run's ids", None)
-    """
+    """The difference between ids that are otherwise the same: case, white space, or a prefix or suffix of one side."""
     in_run, in_qrels = set(retrieved), set(judged)
     if in_run & in_qrels:
         return None
@@ -176,6 +166,53 @@ def _retrieved(run: Run, queries: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
+class Levels:
+    """The lowest grade that counts as relevant, for the measures of an evaluation.
+
+    `lowest`, `highest`: the lowest and the highest over the measures (None: any grade above 0). `strictest`: the
+    measures with the highest. `by_default`: the measures whose level is their own default, since neither the measure
+    nor the call states one. `on_empty`, `on_irrelevant`, `skipping`: the measures that give 0 for an empty list, that
+    give 0 for a query without a relevant document, and that can leave out such a query; None: all of which more is
+    better, apart from counts.
+    """
+
+    lowest: float | None = None
+    highest: float | None = None
+    strictest: Sequence[str] = ()
+    by_default: Mapping[str, float] = field(default_factory=dict)
+    on_empty: Sequence[str] | None = None
+    on_irrelevant: Sequence[str] | None = None
+    skipping: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, measures: Mapping[str, Measure], rel: float | None) -> Levels:
+        """The levels of some measures; `rel` is the level that the call states."""
+        needing = {key: m for key, m in measures.items() if m.definition.needs_relevant}
+        levels = {key: level_of(m) for key, m in needing.items()}
+        unstated = {key: level_of(m) for key, m in measures.items() if rel is None and "rel=" not in str(m)}
+        by_default = {key: level for key, level in unstated.items() if level is not None}
+        defined = [level for level in levels.values() if level is not None]
+        lowest = min(defined) if defined and len(defined) == len(levels) else None
+        highest = max(defined, default=None)
+        strictest = [key for key, level in levels.items() if level == highest]
+        kinds = {key: m.definition for key, m in measures.items()}
+        rated = [key for key, kind in kinds.items() if kind.better == "more" and kind.summary != "sum"]
+        skipping = [key for key in rated if key in needing]
+        groups = [[key for key in keys if kinds[key].empty == 0] for keys in (rated, skipping)] + [skipping]
+        return cls(lowest, highest, strictest, by_default, *(None if rated == keys != [] else keys for keys in groups))
+
+    def notes(self, coverage: Coverage, lowest: float) -> Iterator[Note]:
+        """The notes on grades above 0 that are not relevant to some measures. lowest: the lowest grade above 0."""
+        keys, below = [key for key, level in self.by_default.items() if lowest < level], coverage.below_rel
+        if keys and below:
+            level = max(self.by_default.values())
+            yield note("grades-below-rel", count=below, measures=keys, level=level, lowest=lowest)
+        if coverage.no_relevant < coverage.no_relevant_strictest < coverage.queries:
+            values = {"level": self.highest, "measures": self.strictest, "policy": coverage.policies.no_relevant}
+            yield note("no-relevant-for-measure", count=coverage.no_relevant_strictest, **values)
+
+
+@dataclass(frozen=True)
 class Coverage:
     """Counts of every edge case, and the notes that go with them.
 
@@ -202,10 +239,11 @@ class Coverage:
     below_rel: int = 0
     no_relevant_strictest: int = 0
     notes: tuple[Note, ...] = ()
+    levels: Levels = field(default=Levels(), compare=False)
 
     def counts(self) -> dict[str, int]:
         """The counts alone."""
-        return {name: value for name, value in asdict(self).items() if isinstance(value, int)}
+        return {name: value for name, value in vars(self).items() if isinstance(value, int)}
 
     def all_notes(self) -> list[Note]:
         """A note for every count that a reader should know, then the other notes."""
@@ -214,11 +252,14 @@ class Coverage:
         removed = policies.unjudged == "remove"
         unjudged = {"documents": self.documents - repeats, "repeats": bool(repeats), "removed": removed}
         held = policies.duplicates == "hold" and policies.unjudged == "keep"
+        empty, levels = self.levels.on_empty, self.levels
+        irrelevant = levels.skipping if policies.no_relevant == "skip" else levels.on_irrelevant
+        barren = {"measures": irrelevant, "policy": policies.no_relevant}
         counts: list[tuple[int, str, dict[str, Any]]] = [
             (self.missing, "missing-queries", {"policy": policies.missing}),
-            (self.empty, "empty-lists", {"missing": policies.missing}),
+            (empty != [] and self.empty, "empty-lists", {"measures": empty, "missing": policies.missing}),
             (self.without_judgments, "queries-without-judgments", {}),
-            (self.no_relevant, "no-relevant-document", {"policy": policies.no_relevant}),
+            (irrelevant != [] and self.no_relevant, "no-relevant-document", barren),
             (self.documents and self.unjudged, "unjudged-documents", unjudged),
             (self.repeated, "repeated-documents", {"held": held}),
             (self.tie_sensitive, "tied-scores", {"ties": policies.ties}),
@@ -267,53 +308,17 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
         below_rel=below,
         policies=policies,
         notes=tuple(notes),
+        levels=levels,
     )
 
 
-@dataclass(frozen=True)
-class Levels:
-    """The lowest grade that counts as relevant, for the measures of an evaluation.
-
-    `lowest`, `highest`: the lowest and the highest over the measures (None: any grade above 0). `strictest`: the
-    measures with the highest. `by_default`: the measures whose level is their own default, since neither the measure
-    nor the call states one.
-    """
-
-    lowest: float | None = None
-    highest: float | None = None
-    strictest: Sequence[str] = ()
-    by_default: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, measures: Mapping[str, Measure], rel: float | None) -> Levels:
-        """The levels of some measures; `rel` is the level that the call states."""
-        levels = {key: level_of(m, rel) for key, m in measures.items() if m.definition.needs_relevant}
-        unstated = {key: level_of(m) for key, m in measures.items() if rel is None and "rel=" not in str(m)}
-        by_default = {key: level for key, level in unstated.items() if level is not None}
-        defined = [level for level in levels.values() if level is not None]
-        lowest = rel if rel is not None else min(defined, default=None)
-        highest = max(defined, default=None)
-        strictest = [key for key, level in levels.items() if level == highest]
-        return cls(lowest if rel is not None or len(defined) == len(levels) else None, highest, strictest, by_default)
-
-    def notes(self, coverage: Coverage, lowest: float) -> Iterator[Note]:
-        """The notes on grades above 0 that are not relevant to some measures. lowest: the lowest grade above 0."""
-        keys, below = [key for key, level in self.by_default.items() if lowest < level], coverage.below_rel
-        if keys and below:
-            level = max(self.by_default.values())
-            yield note("grades-below-rel", count=below, measures=keys, level=level, lowest=lowest)
-        if coverage.no_relevant < coverage.no_relevant_strictest < coverage.queries:
-            values = {"level": self.highest, "measures": self.strictest, "policy": coverage.policies.no_relevant}
-            yield note("no-relevant-for-measure", count=coverage.no_relevant_strictest, **values)
-
-
-def level_of(measure: Measure, rel: float | None = None) -> float | None:
-    """The lowest grade that is relevant to a measure; `rel`, or any above 0, where it has no level of its own."""
+def level_of(measure: Measure, graded: float | None = None) -> float | None:
+    """The lowest grade that is relevant to a measure; `graded`, or any above 0 (None), to one that has no level."""
     level = measure.parameters.get("rel")
     if "of" in measure.parameters:
         inner = parse(measure.parameters["of"])
         level = dict(inner.given).get("rel", level if inner.parameters.get("rel") is not None else None)
-    return rel if level is None else float(level)
+    return graded if level is None else float(level)
 
 
 def lowest_positive_grade(a: Alignment) -> float:

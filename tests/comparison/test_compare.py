@@ -12,6 +12,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.cli import run
+from steelyard.comparison.scores import label, read_weights
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.statistics import adjust
 
@@ -610,3 +611,27 @@ def test_policies_and_statistics_are_dictionaries_that_functions_share():
             call(tests="sign")
         with pytest.raises(TypeError, match=r"Pass a dictionary as keywords: \*\*statistics\."):
             call(statistics=statistics)
+
+
+def test_intervals_of_a_composite_are_within_its_range():
+    qrels = {"q1": {"a": 1, "x": -1}, "q2": {"c": 1}}
+    runs = {"one": {"q1": ["a"], "q2": ["x"]}, "two": {"q1": ["x"], "q2": ["c"]}}
+    weights = {"nDCG@10": 0.7, "Confusion@3": 0.1}
+    comparison = sy.compare(qrels, runs, ["nDCG@10"], composite=weights, baseline="two")
+    assert {row.intervals["composite"] for row in comparison.leaderboard_rows} == {(0.0, 1.0)}
+    (pair,) = (pair for pair in comparison.tested_pairs if pair.measure == "composite")
+    assert (pair.low, pair.high) == (-1, 1)
+    table = json.loads(comparison.to_json())["leaderboard"]
+    assert {tuple(row["intervals"]["composite"]) for row in table} == {(0.0, 1.0)}
+    # A measure without a highest value, inverted, has no lowest.
+    unlimited = sy.compare(qrels, runs, ["nDCG@10"], composite={"nDCG@10": 1, "DCG@10": 1}, baseline="two")
+    (row, _) = unlimited.leaderboard_rows
+    low, high = row.intervals["composite"]
+    assert (low, high > 1) == (0, True)
+    written = sy.evaluate(qrels, runs["one"], "Composite(weights={nDCG@10: 0.7, Counted(of=Confusion@3): 0.1})")
+    assert list(written.intervals().values()) == [(0.0, 1.0)]
+
+
+def test_labels_and_weights():
+    assert (label("nDCG", 3), label("nDCG@10", None)) == ("nDCG at 3", "nDCG@10")
+    assert read_weights({"nDCG@10": 1, "RR@10": 3}) == {"nDCG@10": 1.0, "RR@10": 3.0}

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from steelyard.comparison.compare import compare_scores
+from steelyard.report.summary import summary
 
 
 def table(**values):
@@ -72,6 +73,25 @@ def test_the_note_is_in_every_format():
     (note,) = disagreements(found)
     for form in (found.to_text(), found.to_markdown(), found.to_latex(), found.to_html(), found.to_json()):
         assert form.replace("&#x27;", "'").count(note[1:]) == 1
+
+
+@pytest.mark.parametrize(("seed", "significant"), [(418, True), (86, False)])
+def test_a_pair_alone_whose_test_and_interval_disagree_is_uncertain(seed, significant):
+    gaps = np.random.default_rng(seed).choice([-1, 0, 0.5, 1], p=[0.1, 0.5, 0.2, 0.2], size=12)
+    found = compare_scores(table(base=[0.0] * 12, other=gaps), baseline="base")
+    (pair,) = found.tested_pairs
+    assert (pair.p < 0.05, pair.low <= 0 <= pair.high) == (significant, significant)
+    (note,) = (note for note in found.notes if note.code == "uncertain-difference")
+    assert note.severity == "warning"
+    assert str(note) == (
+        "interval and p-value disagree for 1 pair: other vs base on RR (the interval "
+        f"{'contains' if significant else 'excludes'} 0, p is {pair.p:.3f}). Intervals are bootstrap intervals of each "
+        "pair alone; p is from the paired t test. Verdicts follow p: treat these as uncertain"
+    )
+    assert not disagreements(found)
+    for form in (found.to_text(), found.to_markdown(), found.to_html(), found.to_json()):
+        assert "disagree for 1 pair: other vs base on RR" in form
+    assert "! other vs base on RR is uncertain: the t test and the interval disagree about 0" in summary(found).warnings
 
 
 def test_no_note_where_they_agree():

@@ -16,7 +16,7 @@ import pytest
 import steelyard as sy
 from needs import needs_shared, shared_data
 from steelyard.cli import run as steelyard
-from steelyard.comparison.stages import StageOrder
+from steelyard.comparison.stages import StageOrder, calls_of, stage_inputs
 from steelyard.errors import InputError, MeasureError, PolicyError
 
 PIPELINES = 10_000
@@ -472,3 +472,20 @@ def test_every_format_and_a_page_that_escapes_names(files, tmp_path):
     assert "\\toprule" in result.to_latex()
     assert result.to_csv().startswith("stage,ceiling,value,lost,low,high")
     assert "RR@1 of 20 queries: best 1.0000" in result.to_text()
+
+
+def test_intervals_of_ceilings_and_losses_are_within_the_range_of_the_measure():
+    qrels, nothing = {"q1": ["a"], "q2": ["b"]}, {"q1": ["x"], "q2": ["y"]}
+    result = sy.stages(qrels, {"retrieve": {"q1": ["a"], "q2": ["x"]}, "rerank": nothing}, "nDCG@10")
+    for row in result.table.to_dicts():
+        assert (row["low"], row["high"]) == (-1, 1)
+        assert 0 <= row["ceiling_low"] <= row["ceiling_high"] <= 1
+    other = sy.stages(qrels, {"retrieve": {"q1": ["x"], "q2": ["b"]}, "rerank": nothing}, "nDCG@10")
+    assert result.difference(other)["high"].max() == 2
+
+
+def test_what_stages_read_and_their_calls():
+    reads = stage_inputs(("lexical", "dense", "fuse", "rerank"), {"fuse": ("lexical", "dense")})
+    assert reads == {"lexical": (), "dense": (), "fuse": ("lexical", "dense"), "rerank": ("fuse",)}
+    assert calls_of({"calls": [{"q1": ["a"]}, {"q1": ["b"]}]}) == [{"q1": ["a"]}, {"q1": ["b"]}]
+    assert calls_of({"q1": ["a"]}) is None

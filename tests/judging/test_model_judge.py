@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -169,6 +170,25 @@ def test_tokens_stop_before_the_cap(dataset, small, tmp_path):
         )
         assert 0 < server.requests * 100 <= 3000
     assert "max_tokens=3,000" in str(found.notes[-1])
+
+
+def test_the_tokens_said_to_be_used_are_those_of_the_answers(dataset, small, tmp_path, monkeypatch):
+    capped, answered = threading.Event(), Endpoint._post
+
+    class Capped(Exception):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            capped.set()
+
+    # No request is answered before the cap is reached.
+    monkeypatch.setattr("steelyard.judging.client.CapReachedError", Capped)
+    monkeypatch.setattr(Endpoint, "_post", lambda *arguments: capped.wait(10) and answered(*arguments))
+    with Playback(labels_of(small, dataset)) as server:
+        made = ModelJudge(Endpoint(server.url, "m"), cache=tmp_path / "c.sqlite", max_tokens=1500, concurrency=4)
+        stopped = made.judge(made.questions(small, dataset), Judgments())
+    assert made.tokens > 0
+    assert stopped is not None
+    assert stopped.endswith(f"could pass max_tokens=1,500 ({made.tokens:,} used)")
 
 
 def test_the_plan_counts_what_is_left(dataset, small, tmp_path):

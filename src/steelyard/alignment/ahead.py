@@ -1,8 +1,7 @@
 """Reading a run ahead: the kernel reads it while numpy and the measures are still being imported.
 
-`read_ahead` starts with what the command line seems to ask for. `scan_file` takes the result only if the run, the
-qrels and the ordering are those that the reading was started with. This module imports nothing that is slow to
-import.
+`read_ahead` starts with what the command line seems to ask for. `scan_file` takes the result only if the run, the qrels
+and the ordering are those that the reading was started with. This module imports nothing that is slow to import.
 """
 
 from __future__ import annotations

@@ -508,8 +508,7 @@ dialect: steelyard
 baseline: bm25-okapi
 test: t
 
-# Slice the table by a column of the queries, or by complexity: how many relevant documents a query has.
-# by: type
+# Slice the table by a column of the queries, or by complexity: how many relevant documents a query has. by: type
 
 # Rules that `steelyard gate` checks for every run (or for one: --run NAME), in addition to its own options.
 # With `{rules: [...], allow_failed: 2}`, a run may have failed on two queries and still pass.

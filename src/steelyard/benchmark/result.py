@@ -55,10 +55,9 @@ class BenchResult:
     evaluated: the comparison, or None if the dataset has no qrels. problems: errors in the dataset. removed: files of
     earlier results that were removed from the folder. chunk_notes: the notes on the chunkings, which are also among
     those of the comparison. rules: the qrels of all chunkings by each overlap rule. approximation: what approximate
-    search costs, for every run over the vectors of a dense one. input_notes: the notes on the questions, the
-    judgments, and the texts that retrievers returned. source: the bench.yaml. check: what is wrong with the data, by
-    the checks of `check` that cost little. across_page: the address of the page over all datasets, if there are
-    several.
+    search costs, for every run over the vectors of a dense one. input_notes: the notes on the questions, the judgments,
+    and the texts that retrievers returned. source: the bench.yaml. check: what is wrong with the data, by the checks of
+    `check` that cost little. across_page: the address of the page over all datasets, if there are several.
     """
 
     bench: Bench

@@ -458,6 +458,8 @@ def with_conventions(
         if verdict == "undecided":
             pair = replace(pair, stars="", sentence=UNDECIDED if conventions.checked else UNCHECKED)
         shown = {key: value for key, value in vars(conventions).items() if key not in ("bound_p", "drawn", "checked")}
+        ends = {"imputed_low": low, "imputed_high": high}
+        shown |= {key: test.column.within_range(end) for key, end in ends.items() if end is not None}
         updated_pairs.append(replace(pair, verdict=verdict, equivalent=equivalent, **shown))
     return updated_pairs
 

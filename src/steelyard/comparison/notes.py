@@ -20,7 +20,12 @@ def _compared_on_shared_queries(
 
 
 def _interval_and_p_disagree(
-    pairs: tuple[tuple[str, str, str, str, bool], ...], test: str, correction: str, alpha: float, intervals: str
+    pairs: tuple[tuple[str, str, str, str, bool], ...],
+    test: str,
+    correction: str,
+    alpha: float,
+    intervals: str,
+    alike: bool = False,
 ) -> str:
     grouped: dict[tuple[bool, str, str], list[tuple[str, str]]] = {}
     for run, baseline, measure, p, significant in pairs[:SHOWN_PAIRS]:
@@ -39,7 +44,7 @@ def _interval_and_p_disagree(
     level = "" if alpha == 0.05 else f", at alpha {alpha:g}"
     return (
         f"interval and p-value disagree for {counted(len(pairs), 'pair')}: {'; '.join(parts)}{more}. Intervals "
-        f"are {intervals}; p is from {how}{level}. Verdicts follow p"
+        f"are {intervals}; p is from {how}{level}. Verdicts follow p{': treat these as uncertain' if alike else ''}"
     )
 
 
@@ -137,6 +142,7 @@ WARNINGS: Texts = {
     "relevance-level-decides": "the grades go up to {highest:g} and the qrels state no scale, so {measure} counts from "
     "grade 1; TREC's Deep Learning tracks count from 2. With rel=2 (--set rel=2), {run} vs {baseline} would be {then} "
     "({difference:+.4f}) instead of {now}{pairs:|, and {pairs:,} verdicts would change in all}",
+    "uncertain-difference": _interval_and_p_disagree,
     "unequal-spread": "the tukey test assumes that the differences of all pairs vary alike. On {measure} those of "
     "{wide[0]} vs {wide[1]} have {ratio:.1f} times the standard deviation of those of {narrow[0]} vs {narrow[1]}: more "
     "than {alpha:.0%} of equal runs may be called different. test='max-t' (--test max-t) does not assume this",
@@ -180,6 +186,8 @@ SHORT: Texts = {
     "has a value for",
     "qrels-made-from-run": "the qrels look made from the first {depth} of {run}: its leads are undecided",
     "judged-unevenly-unchecked": "{shares[0]:.0%} of {run} and {shares[1]:.0%} of {baseline} are judged: judge more",
+    "uncertain-difference": "{pairs:{pairs[0][0]} vs {pairs[0][1]} on {pairs[0][2]} is|{pairs:count} differences are} "
+    "uncertain: the {test} test and the interval disagree about 0",
     "relevance-level-decides": "with rel=2, as in TREC's Deep Learning tracks, {run} vs {baseline} would be {then}",
     "depends-on-overlap": "{pairs:,} {pairs:difference|differences} on {measures:joined} {pairs:depends|depend} on how "
     "much of a passage a chunk must contain",

@@ -335,7 +335,10 @@ def untested_notes(tested: Sequence[Pair]) -> list[Note]:
 
 
 def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]:
-    """A note that names the pairs whose interval excludes 0 and p is not below alpha, or the other way round."""
+    """A note that names the pairs whose interval excludes 0 and p is not below alpha, or the other way round.
+
+    It is a warning if both are of the mean difference of the pair alone, so that they should agree.
+    """
     decided = [pair for pair in tested if not isnan(pair.low) and not isnan(pair.p_adjusted)]
     disagreeing = [pair for pair in decided if (pair.low > 0 or pair.high < 0) != (pair.p_adjusted < plan.alpha)]
     if not disagreeing:
@@ -348,8 +351,10 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
         (pair.run, pair.baseline, pair.label, shown_p(pair.p_adjusted), pair.p_adjusted < plan.alpha)
         for pair in disagreeing
     ]
+    alike = not plan.interval_kind(several) and plan.test not in (*RANK_TESTS, *FAMILY_TESTS)
     how = {"test": plan.test, "correction": correction, "alpha": plan.alpha}
-    return [note("interval-and-p-disagree", pairs=pairs, **how, intervals=plan.intervals_are(several))]
+    code = "uncertain-difference" if alike else "interval-and-p-disagree"
+    return [note(code, pairs=pairs, **how, intervals=plan.intervals_are(several), alike=alike)]
 
 
 MOST_RATIO = 1.5

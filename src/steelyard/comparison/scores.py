@@ -23,7 +23,7 @@ from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet
 from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import Measure, parse, range_of_composite
 from steelyard.notes import Note, note
 from steelyard.safe_text import CSV_QUOTED
 from steelyard.wording import counted, in_words
@@ -33,22 +33,27 @@ _LARGEST_EXPONENT = 700.0  # exp of a larger number is not finite.
 
 
 def label(key: str, k: int | None) -> str:
-    """A measure's name with the cutoff of its row, where there are rows for several cutoffs.
-
-    >>> label("nDCG", 3), label("nDCG@10", None)
-    ('nDCG at 3', 'nDCG@10')
-    """
+    """A measure's name with the cutoff of its row, where there are rows for several cutoffs."""
     return key if k is None else f"{key} at {k}"
 
 
 @dataclass(frozen=True)
 class Column:
-    """One measure of a score table: its key, whether more or less is better, and its definition if it has one."""
+    """One measure of a score table: its key, whether more or less is better, and its definition if it has one.
+
+    `limits` are the lowest and the highest value of a column without a definition, where they are known.
+    """
 
     key: str
     better: str = "more"
     measure: Measure | None = None
     of_times: bool = False
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest value; infinite where they are not known."""
+        return self.limits if self.measure is None else self.measure.range
 
     @property
     def timed(self) -> bool:
@@ -78,8 +83,7 @@ class Column:
 
     def mean_of(self, tested: float) -> float:
         """`mean` from the mean of the tested values, or an end of its interval, within the range of the measure."""
-        limits = (-math.inf, math.inf) if self.measure is None else self.measure.range
-        return float(np.clip(math.exp(tested) if self.geometric else tested, *limits))
+        return float(np.clip(math.exp(tested) if self.geometric else tested, *self.range))
 
     def change(self, tested: float, reference: float) -> float:
         """The difference from a reference that a mean difference of the tested values stands for.
@@ -92,9 +96,9 @@ class Column:
 
     def within_range(self, difference: float) -> float:
         """A difference within the range that differences of this measure have; unchanged where that is not known."""
-        if self.measure is None or not averaged(self.measure):
+        if self.measure is not None and not averaged(self.measure):
             return difference
-        most = self.measure.range[1] - self.measure.range[0]
+        most = self.range[1] - self.range[0]
         return float(np.clip(difference, -most, most))
 
     def worth(self, values: Floats) -> Floats:
@@ -182,7 +186,10 @@ class ScoreTable:
         for column, weight in zip(parts.columns, weights.values(), strict=True):
             scores = self.of(column.key)
             composite += weight * (1 - scores if column.better == "less" else scores) / total
-        columns = (Column(COMPOSITE, of_times=any(column.timed for column in parts.columns)), *self.columns)
+        pairs = zip(parts.columns, weights.values(), strict=True)
+        limits = range_of_composite((column.better, column.range, weight) for column, weight in pairs)
+        timed = any(column.timed for column in parts.columns)
+        columns = (Column(COMPOSITE, of_times=timed, limits=limits), *self.columns)
         values = np.concatenate([composite[:, None, :], self.values], axis=1)
         return replace(self, columns=columns, values=values).only([COMPOSITE, *keys]), parts
 
@@ -233,11 +240,7 @@ DEFAULT_CUTOFF = 10  # The cutoff of the components where the comparison has no 
 
 
 def read_weights(source: Mapping[str, float] | str | Path) -> dict[str, float]:
-    """The weights of a composite from a mapping, a file or "default"; none may be below 0, and not all 0.
-
-    >>> read_weights({"nDCG@10": 1, "RR@10": 3})
-    {'nDCG@10': 1.0, 'RR@10': 3.0}
-    """
+    """The weights of a composite from a mapping, a file or "default"; none may be below 0, and not all 0."""
     if isinstance(source, Mapping):
         return _checked(source, "the composite")
     if str(source) == "default":

@@ -111,7 +111,9 @@ class StagesData:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """One mapping per step and one for the ordering: ceiling, value, lost, intervals over queries, targets lost."""
-        lost_intervals, intervals = mean_intervals(self.losses), mean_intervals(self.ceilings)
+        low, high = self.measure.range
+        lost_intervals = np.clip(mean_intervals(self.losses), low - high, high - low).tolist()
+        intervals = np.clip(mean_intervals(self.ceilings), low, high).tolist()
         targets = [self.fates[NEVER], *(self.fates[f"lost in {step}"] for step in self.steps[1:]), self.fates[BELOW]]
         rows: list[dict[str, Any]] = []
         for place, (part, (low, high), lost) in enumerate(zip(self.parts, lost_intervals, targets, strict=True)):
@@ -197,7 +199,9 @@ class StagesData:
         p_values = adjust([test.p for test in paired_tests(gains)]).tolist()
         schema = {"stage": pl.String, **dict.fromkeys(("gained", "low", "high", "p_adjusted"), pl.Float64)}
         names = (*self.parts, "best")[: len(gains)]
-        rows = zip(names, gains.mean(axis=1).tolist(), mean_intervals(gains), p_values, strict=True)
+        most = 2 * (self.measure.range[1] - self.measure.range[0])
+        intervals = np.clip(mean_intervals(gains), -most, most).tolist()
+        rows = zip(names, gains.mean(axis=1).tolist(), intervals, p_values, strict=True)
         return pl.DataFrame([(name, gain, *end, p) for name, gain, end, p in rows], schema=schema, orient="row")
 
 
@@ -369,13 +373,7 @@ def stages(
 
 
 def calls_of(stage: Any) -> list[Any] | None:
-    """The runs of the calls of a stage, given as {"calls": [run, run]}; None if it has none.
-
-    >>> calls_of({"calls": [{"q1": ["a"]}, {"q1": ["b"]}]})
-    [{'q1': ['a']}, {'q1': ['b']}]
-    >>> calls_of({"q1": ["a"]}) is None
-    True
-    """
+    """The runs of the calls of a stage, given as {"calls": [run, run]}; None if it has none."""
     calls = stage.get(CALLS) if isinstance(stage, Mapping) and set(stage) <= {CALLS, LIST} else None
     if not isinstance(calls, Sequence) or not calls or any(isinstance(call, str) for call in calls):
         return None
@@ -437,11 +435,7 @@ def check_splits(key: str, measure: Measure) -> None:
 
 
 def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """What each stage reads; `inputs` as in `stages`. An error if they are no pipeline.
-
-    >>> stage_inputs(("lexical", "dense", "fuse", "rerank"), {"fuse": ("lexical", "dense")})
-    {'lexical': (), 'dense': (), 'fuse': ('lexical', 'dense'), 'rerank': ('fuse',)}
-    """
+    """What each stage reads; `inputs` as in `stages`. An error if they are no pipeline."""
     if not names:
         raise InputError('no stage is given; expected {"retrieve": run, "rerank": run}.')
     for name in names:

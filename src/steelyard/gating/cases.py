@@ -84,8 +84,9 @@ class RuleCase:
 
     def interval(self, seed: int) -> tuple[float, float]:
         """The 95% interval of the difference from the baseline."""
-        low, high = mean_interval(self.differences, seed=seed)
-        return self.column.change(low, self.reference), self.column.change(high, self.reference)
+        ends = mean_interval(self.differences, seed=seed)
+        low, high = (self.column.within_range(self.column.change(end, self.reference)) for end in ends)
+        return low, high
 
 
 def keeps_margin(rule: Rule, low: float, high: float, column: Column) -> bool:

@@ -82,12 +82,11 @@ class Format:
     """One format.
 
     `reads` and `writes` have a function for a run, for qrels, or for both. A reader takes a `Source` and the columns
-    named by role, and returns a Run or Qrels; a writer takes a Run or Qrels and returns bytes. `detect` returns what
-    it recognises in a file, or None; of several formats that recognise a file, the one declared last is chosen.
-    `suffixes` are the names of files that are written in this format. `packed`: it compresses by itself. `scores`: a
-    file drops the scores of a run, or requires some. `seconds`: it holds the seconds of a run. `scale`: it
-    holds the lowest relevant grade of qrels. `checks` yields further findings on a run for `validate`, with a severity
-    each.
+    named by role, and returns a Run or Qrels; a writer takes a Run or Qrels and returns bytes. `detect` returns what it
+    recognises in a file, or None; of several formats that recognise a file, the one declared last is chosen. `suffixes`
+    are the names of files that are written in this format. `packed`: it compresses by itself. `scores`: a file drops
+    the scores of a run, or requires some. `seconds`: it holds the seconds of a run. `scale`: it holds the lowest
+    relevant grade of qrels. `checks` yields further findings on a run for `validate`, with a severity each.
     """
 
     name: str

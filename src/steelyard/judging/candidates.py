@@ -117,8 +117,7 @@ def lowest_relevant(qrels: Qrels | None, rel: float | None) -> float:
 def depth_order(candidates: Candidates, judged: Judged) -> Pairs:
     """Unjudged documents by best rank; of equal ones, those of more runs and of smaller mean rank first.
 
-    After any number of judgments the judged documents are a pool of some depth, and all runs are judged to
-    that depth.
+    After any number of judgments the judged documents are a pool of some depth, and all runs are judged to that depth.
     """
     keyed = []
     for number, query in enumerate(candidates.lists):

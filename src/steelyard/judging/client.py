@@ -376,7 +376,7 @@ class Client:
                     for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
                         waiting[workers.submit(self._answer, question)] = question
                     if not waiting:
-                        return stopped
+                        return stopped and stopped.format(f"{self.tokens:,}")
                     done = wait(waiting, return_when=FIRST_COMPLETED).done
                     for future in [task for task in waiting if task in done]:  # in the order in which they were asked
                         question = waiting.pop(future)
@@ -422,9 +422,9 @@ class Client:
                 if self.max_requests is not None and self.requests >= self.max_requests:
                     raise CapReachedError(f"max_requests={self.max_requests:,} is reached")
                 if self.max_tokens is not None and self.tokens + reserved > self.max_tokens:
-                    raise CapReachedError(
-                        f"the next request could pass max_tokens={self.max_tokens:,} ({self.tokens:,} used)"
-                    )
+                    # `run` adds how many were used, once the requests that still run have answered.
+                    cap = f"max_tokens={self.max_tokens:,}"
+                    raise CapReachedError(f"another request beside those that still ran could pass {cap} ({{}} used)")
                 self.requests += 1
                 self.tokens += reserved
 

@@ -9,7 +9,7 @@ iprec_at_recall_0.20, hit_rate@10, ndcg_at_10.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from numbers import Real
@@ -69,7 +69,14 @@ class Measure:
     @property
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value; the grades themselves as gains have no highest."""
-        return self.definition.low, inf if self.parameters.get("gain") == "grade" else self.definition.high
+        given = self.parameters
+        if "of" in given:
+            low, high = parse(given["of"]).range
+            return min(low, 0.0), max(high, 1.0)
+        if "weights" in given:
+            parts = ((parse(text), weight) for text, weight in given["weights"])
+            return range_of_composite((part.definition.better, part.range, weight) for part, weight in parts)
+        return self.definition.low, inf if given.get("gain") == "grade" else self.definition.high
 
     @property
     def spelled(self) -> str:
@@ -80,6 +87,16 @@ class Measure:
         return _text(self.name, self.given, self.cutoff)
 
     __repr__ = __str__
+
+
+def range_of_composite(parts: Iterable[tuple[str, tuple[float, float], float]]) -> tuple[float, float]:
+    """The range of the weighted mean of (better, range, weight) parts: of 1 - value where less is better."""
+    low, high, total = 0.0, 0.0, 0.0
+    for better, ends, weight in parts:
+        if weight > 0:
+            least, most = (1 - ends[1], 1 - ends[0]) if better == "less" else ends
+            low, high, total = low + weight * least, high + weight * most, total + weight
+    return (low / total, high / total) if total else (-inf, inf)
 
 
 LARGEST = 1e15  # The largest cutoff and parameter: larger ones are not exact, and their squares overflow.

@@ -118,12 +118,11 @@ class SwarmRerank(GraphRetriever):
     """The documents most similar to the query, reranked by agents that walk the graph between them.
 
     At each step an agent follows an edge or, for one of the reasons in `leap_when`, leaps to any candidate. The
-    probability of a move is proportional to exp(temperature x score), where the score is reward x the document's
-    fit to the query + similarity x its similarity to the current document + diversity / (1 + its pheromone). Each
-    agent adds pheromone where it arrives, and at each step only the share `decay` of the pheromone remains. The
-    final score of a candidate is votes x the agents' votes + quality x the mean fit of itself and the candidates
-    linked with it + dense x its own fit. Fit is the similarity to the query, scaled from 0 for the last
-    candidate to 1 for the first.
+    probability of a move is proportional to exp(temperature x score), where the score is reward x the document's fit to
+    the query + similarity x its similarity to the current document + diversity / (1 + its pheromone). Each agent adds
+    pheromone where it arrives, and at each step only the share `decay` of the pheromone remains. The final score of a
+    candidate is votes x the agents' votes + quality x the mean fit of itself and the candidates linked with it + dense
+    x its own fit. Fit is the similarity to the query, scaled from 0 for the last candidate to 1 for the first.
 
     Plain semantic search is agents=0, quality=0; only leaping is leap_when="always", quality=0. Documents that are
     not candidates follow by similarity, with scores of 0 or less. The walks of a query depend only on the seed and

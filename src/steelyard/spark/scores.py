@@ -104,8 +104,9 @@ class SparkScores:
         held = counts["repeated"] if options.duplicates == "hold" else 0
         if tally.retrieved and tally.known and counts["documents"] == counts["unjudged"] + held:
             notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
-        coverage = Coverage(**counts, policies=options, notes=())
-        notes += Levels.of(measures, options.rel).notes(coverage, tally.lowest_grade)
+        levels = Levels.of(measures, options.rel)
+        coverage = Coverage(**counts, policies=options, levels=levels)
+        notes += levels.notes(coverage, tally.lowest_grade)
         notes += [*tally.lengths.notes(measures, options.depth), *tally.traits.notes(measures)]
         notes.append(note("rows-shuffled", most=MOST_JUDGMENTS))
         return replace(coverage, notes=tuple(notes))

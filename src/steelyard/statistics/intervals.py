@@ -1,11 +1,10 @@
 """Confidence intervals of a mean over queries.
 
-The default is the bootstrap percentile interval at a wider level, so that it has the width of a t interval where
-the data are normal (Hesterberg 2015). The plain percentile interval is too narrow by a factor
-sqrt((n - 1) / n) and uses normal quantiles: with 20 queries a nominal 95% interval covers 93%. The widened interval
-covers 94 to 96% for Beta-shaped and zero-inflated scores from 30 queries on, stays within the range of the data,
-and does not become arbitrarily wide on near-constant scores as the studentised bootstrap does. BCa is no better on
-such scores.
+The default is the bootstrap percentile interval at a wider level, so that it has the width of a t interval where the
+data are normal (Hesterberg 2015). The plain percentile interval is too narrow by a factor sqrt((n - 1) / n) and uses
+normal quantiles: with 20 queries a nominal 95% interval covers 93%. The widened interval covers 94 to 96% for
+Beta-shaped and zero-inflated scores from 30 queries on, stays within the range of the data, and does not become
+arbitrarily wide on near-constant scores as the studentised bootstrap does. BCa is no better on such scores.
 """
 
 from __future__ import annotations

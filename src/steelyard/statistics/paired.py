@@ -31,9 +31,8 @@ EXACT_TIED_RANKS = 13
 def t_test(differences: npt.ArrayLike) -> TestResult:
     """Student's paired t: t = mean / (sd / sqrt(n)), n - 1 degrees of freedom.
 
-    The default: robust for the usual numbers of queries, and the most powerful of the simple tests.
-    If all differences are equal, the deviation is 0: t is +-inf, and p is the probability that all of them
-    have the same sign, 2 / 2**n.
+    The default: robust for the usual numbers of queries, and the most powerful of the simple tests. If all differences
+    are equal, the deviation is 0: t is +-inf, and p is the probability that all of them have the same sign, 2 / 2**n.
 
     >>> round(t_test([0.1, 0.3, 0.0, 0.2, 0.1]).p, 6)
     0.051606
@@ -70,10 +69,9 @@ def sign_test(differences: npt.ArrayLike) -> TestResult:
 def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
     """Wilcoxon's signed-rank test; zeros are dropped, ties share their mean rank.
 
-    It uses ranks instead of sizes: it is less sensitive to a few large differences, and it tests symmetry
-    about zero rather than the mean. Exact for up to 50 queries without ties or zeros and up to 13 with them,
-    otherwise the normal approximation with the tie correction, as in scipy's `wilcoxon`. The statistic is
-    the smaller of the two rank sums.
+    It uses ranks instead of sizes: it is less sensitive to a few large differences, and it tests symmetry about zero
+    rather than the mean. Exact for up to 50 queries without ties or zeros and up to 13 with them, otherwise the normal
+    approximation with the tie correction, as in scipy's `wilcoxon`. The statistic is the smaller of the two rank sums.
 
     >>> wilcoxon_test([0.1, 0.3, -0.05, 0.2, 0.15]).p
     0.125

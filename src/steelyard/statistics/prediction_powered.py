@@ -98,10 +98,9 @@ def prediction_powered(
     by the factor 1 - 1 / t^2, t the t statistic of the correlation of y and f, and is 0 where the
     predictions do not help: fewer than 5 human values, a correlation of 0 or below, or no smaller variance.
 
-    The interval uses Student's t, with the degrees of freedom of Welch and Satterthwaite for the two
-    variances. For the mean of a measure, give the `bounds` of its values, (0, 1) for nDCG: the interval is then
-    corrected for skewness and never leaves the bounds. For differences leave `bounds` out; `p` is the p-value
-    of the mean difference being 0.
+    The interval uses Student's t, with the degrees of freedom of Welch and Satterthwaite for the two variances. For the
+    mean of a measure, give the `bounds` of its values, (0, 1) for nDCG: the interval is then corrected for skewness and
+    never leaves the bounds. For differences leave `bounds` out; `p` is the p-value of the mean difference being 0.
 
     `weight` is the lambda of every query, as `shared_weight` gives it; by default each row has its own.
 

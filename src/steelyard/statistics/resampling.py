@@ -242,10 +242,9 @@ def permutation_tests(
     With `pairs` the rows are scores, and each pair of row numbers (i, j) is a test of row i minus
     row j: for all pairs of many runs this is faster than passing the differences.
 
-    Up to 32 non-zero differences all sign vectors are counted, so p is exact. Beyond that b of m random
-    sign vectors reach the observed mean and p = (b + 1) / (m + 1), which is never 0 and keeps the level.
-    All tests share the sign vectors. A mean that equals the observed one up to rounding reaches it. The
-    statistic is the mean difference.
+    Up to 32 non-zero differences all sign vectors are counted, so p is exact. Beyond that b of m random sign vectors
+    reach the observed mean and p = (b + 1) / (m + 1), which is never 0 and keeps the level. All tests share the sign
+    vectors. A mean that equals the observed one up to rounding reaches it. The statistic is the mean difference.
     """
     rows = many_series(matrix)
     permutations = checked_count(permutations, "permutations")

@@ -8,12 +8,11 @@ its rank in the list (0: not in the list), its stratum and its grade (NaN: not d
 Every estimator takes grades of shape (..., documents): further axes hold other draws of the same pool, so
 that the jackknife and simulations run in one call.
 
-AP and nDCG divide by an estimated number of relevant documents, so their estimates are biased upwards: on a
-sample of half the pool by about 2%. The stratified delete-one jackknife with finite population correction
-(Shao and Tu, The Jackknife and Bootstrap, 1995, chapter 6) estimates that bias and the variance. The variance
-is what the draw of documents contributes, not the choice of queries. For `precision` and
-`discounted_gain` it equals the textbook variance of a stratified total. With few documents the correction adds
-variance of its own: `bias_corrected` includes it.
+AP and nDCG divide by an estimated number of relevant documents, so their estimates are biased upwards: on a sample of
+half the pool by about 2%. The stratified delete-one jackknife with finite population correction (Shao and Tu, The
+Jackknife and Bootstrap, 1995, chapter 6) estimates that bias and the variance. The variance is what the draw of
+documents contributes, not the choice of queries. For `precision` and `discounted_gain` it equals the textbook variance
+of a stratified total. With few documents the correction adds variance of its own: `bias_corrected` includes it.
 """
 
 from __future__ import annotations
@@ -124,10 +123,9 @@ def discounted_gain(pool: SampledPool, k: int | None = None, hajek: bool = False
 def stat_ap(pool: SampledPool, rel: float = 1) -> Array:
     """statAP (Aslam and Pavlu 2007): average precision by inverse probabilities.
 
-    statAP = S / R; S is the sum over the drawn relevant documents i of (1/p_i + sum over the drawn
-    relevant documents j above i of 1/p_ij) / rank_i; R is the sum of 1/p_i over the drawn relevant
-    documents. p_i and p_ij are the probabilities that i, and i and j together, are drawn: S and R are
-    unbiased. 0 where no drawn document is relevant.
+    statAP = S / R; S is the sum over the drawn relevant documents i of (1/p_i + sum over the drawn relevant documents j
+    above i of 1/p_ij) / rank_i; R is the sum of 1/p_i over the drawn relevant documents. p_i and p_ij are the
+    probabilities that i, and i and j together, are drawn: S and R are unbiased. 0 where no drawn document is relevant.
     """
     relevant, weight = pool.gain(rel) * (pool.rank > 0), pool.weight()
     size, drawn = pool.sizes()
@@ -284,9 +282,8 @@ def sampled_interval(
 ) -> tuple[float, float]:
     """Normal interval (low, high) of a mean over queries, each estimated from a sample of its pool.
 
-    queries: how many queries the measured ones were drawn from at random; None where all were measured.
-    Then the choice of queries contributes too (two-stage sampling: Cochran, Sampling Techniques, 1977,
-    chapter 11).
+    queries: how many queries the measured ones were drawn from at random; None where all were measured. Then the choice
+    of queries contributes too (two-stage sampling: Cochran, Sampling Techniques, 1977, chapter 11).
 
     >>> low, high = sampled_interval([0.4, 0.6, 0.5], [0.01, 0.02, 0.01])
     >>> round(low, 3), round(high, 3)

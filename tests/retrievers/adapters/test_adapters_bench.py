@@ -10,12 +10,13 @@ from steelyard.datasets import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.adapters import Python
 
-QUERIES = {f"q{n}": word for n, word in enumerate(("fox", "none", "twice", "fails", "nan", "unknown"))}
+QUERIES = {f"q{n}": word for n, word in enumerate(("fox", "none", "twice", "fails", "nan", "unknown", "empty"))}
 ANSWERS = {
     "fox": [("d1", 2.0), ("d2", 1.0)],
     "none": None,
     "twice": [("d1", 2.0), ("d1", 2.0), ("d2", 1.0)],
     "nan": [("d1", float("nan"))],
+    "empty": [],
     "unknown": [("d1", 3.0), ("not-in-the-corpus", 1.0)],
 }
 
@@ -40,7 +41,8 @@ def run_bench(dataset, folder, entry):
 def test_errors_are_recorded_and_the_other_queries_continue(dataset, tmp_path):
     result = run_bench(dataset, tmp_path / "out", Python(search, name="mine"))
     (row,) = result.rows
-    assert set(row.errors) == {"q3", "q4"}
+    assert set(row.errors) == {"q1", "q3", "q4"}
+    assert "the result for 'none' is None; expected a list, which is empty if nothing was found" in row.errors["q1"]
     assert "ConnectionError: the index went away" in row.errors["q3"]
     assert "is nan" in row.errors["q4"]
     assert row.unknown_documents == 1

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from clocks import HangingCalls
 from steelyard.errors import SteelyardError
-from steelyard.retrievers.adapters import Python
+from steelyard.retrievers.adapters import Python, base, documents
 from steelyard.retrievers.base import Retriever, RetrieverError
 from steelyard.retrievers.registry import retriever
 
@@ -28,7 +28,6 @@ def one(answer, k=10, **settings):
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (None, []),
         ([], []),
         (["d1", "d2"], [("d1", 1.0), ("d2", 0.5)]),
         ([7, np.int64(8)], [("7", 1.0), ("8", 0.5)]),
@@ -477,3 +476,32 @@ def shaped(**methods):
 def test_a_class_of_the_wrong_shape_is_refused(cls, message):
     with pytest.raises(RetrieverError, match=message):
         Python(cls, name="mine")
+
+
+def test_paths_into_documents():
+    assert documents.steps_of("$.hits.hits[*]._id", "http") == ["hits", "hits", "*", "_id"]
+    assert documents.steps_of("rows[0]['a.b']", "http") == ["rows", 0, "a.b"]
+    assert documents.walk({"metadata": {"source": "d7"}}, ["metadata", "source"]) == "d7"
+    assert list(documents.every({"hits": [{"id": 1}, {"id": 2}]}, ["hits", "*", "id"])) == [1, 2]
+    assert documents.keys_of({"text": "", "metadata": {"source": "a", "page": 2}}) == "text, metadata (source, page)"
+
+
+def test_lists_and_their_scores():
+    assert documents.without_distances([("d1", 0.25), ("d2", 0.5)]) == [("d1", -0.25), ("d2", -0.5)]
+    assert documents.without_distances([("d1", 0.9), ("d2", 0.5)]) == [("d1", 0.9), ("d2", 0.5)]
+    assert documents.read_lists([[("d1", 2.5)]], "mine", "a question", 10) == [("d1", 2.5)]
+    assert documents.read_score(3, "mine", "document 1") == 3.0
+
+
+class Steps:
+    similarity_top_k = 2
+
+
+def test_calls_and_what_they_return():
+    assert base.TimeLimit(5.0, "mine").run(lambda: 1 + 1) == 2
+    assert base.ask_each(str.upper, ["a", "b"], 2) == ["A", "B"]
+    search = base.in_stages(lambda query: ["d1", "d2"], [(Steps(), lambda docs, query: docs[:1])])
+    assert search("a question") == {"stages": {"retrieve": ["d1", "d2"], "Steps": ["d1"]}}
+    mine = Steps()
+    assert base.with_depth(mine, ["similarity_top_k"], 100).similarity_top_k == 100
+    assert mine.similarity_top_k == 2

@@ -31,9 +31,6 @@ class TimeLimit:
 
     Threads are reused, so that consecutive calls are in one thread. Python cannot stop a thread: one whose call
     takes too long is abandoned and ends when the call returns, or with the process.
-
-    >>> TimeLimit(5.0, "mine").run(lambda: 1 + 1)
-    2
     """
 
     def __init__(self, seconds: float | None, label: str) -> None:
@@ -88,11 +85,7 @@ def _end(threads: list[_Calls]) -> None:
 
 
 def ask_each(ask: Callable[[str], Any], queries: Sequence[str], concurrency: int) -> list[Any]:
-    """One result per query, with up to `concurrency` calls at the same time, each in a thread.
-
-    >>> ask_each(str.upper, ["a", "b"], 2)
-    ['A', 'B']
-    """
+    """One result per query, with up to `concurrency` calls at the same time, each in a thread."""
     if concurrency == 1 or len(queries) < 2:
         return [ask(query) for query in queries]
     with ThreadPoolExecutor(min(concurrency, len(queries))) as pool:
@@ -267,10 +260,6 @@ def in_stages(
     """A search whose result is changed step by step, with the list of every step: of each, the object and its call.
 
     A step is named after the class of its object.
-
-    >>> class Shorten: ...
-    >>> in_stages(lambda query: ["d1", "d2"], [(Shorten(), lambda docs, query: docs[:1])])("a question")
-    {'stages': {'retrieve': ['d1', 'd2'], 'Shorten': ['d1']}}
     """
 
     def search(query: str) -> dict[str, Any]:
@@ -285,14 +274,7 @@ def in_stages(
 
 
 def with_depth(retriever: Any, names: Sequence[str], k: int) -> Any:
-    """A copy that returns k documents; the object itself if it has none of these attributes, or k already.
-
-    >>> class Retriever:
-    ...     similarity_top_k = 2
-    >>> mine = Retriever()
-    >>> with_depth(mine, ["similarity_top_k"], 100).similarity_top_k, mine.similarity_top_k
-    (100, 2)
-    """
+    """A copy that returns k documents; the object itself if it has none of these attributes, or k already."""
     for name in names:
         depth = getattr(retriever, name, None)
         if is_whole(depth, 0):

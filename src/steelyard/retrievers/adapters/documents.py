@@ -36,11 +36,7 @@ class MissingError(LookupError):
 
 
 def steps_of(path: str, label: str) -> list[str | int]:
-    """The steps of a path; `[*]` is every item of a list.
-
-    >>> steps_of("$.hits.hits[*]._id", "http"), steps_of("rows[0]['a.b']", "http")
-    (['hits', 'hits', '*', '_id'], ['rows', 0, 'a.b'])
-    """
+    """The steps of a path; `[*]` is every item of a list."""
     rest = path.strip().removeprefix("$")
     steps: list[str | int] = []
     while rest:
@@ -72,20 +68,12 @@ def step_into(value: Any, step: str | int) -> Any:
 
 
 def walk(value: Any, steps: Sequence[str | int]) -> Any:
-    """The value at a path.
-
-    >>> walk({"metadata": {"source": "d7"}}, ["metadata", "source"])
-    'd7'
-    """
+    """The value at a path."""
     return reduce(step_into, steps, value)
 
 
 def every(value: Any, steps: Sequence[str | int]) -> Iterator[Any]:
-    """All values at a path, where `*` is every item of a list; a missing value is an error.
-
-    >>> list(every({"hits": [{"id": 1}, {"id": 2}]}, ["hits", "*", "id"]))
-    [1, 2]
-    """
+    """All values at a path, where `*` is every item of a list; a missing value is an error."""
     if EVERY not in steps:
         yield walk(value, steps)
         return
@@ -101,11 +89,7 @@ def every(value: Any, steps: Sequence[str | int]) -> Iterator[Any]:
 
 
 def keys_of(value: Any) -> str:
-    """The keys or attributes of a value, for a message, with the keys of mappings within it.
-
-    >>> keys_of({"text": "...", "metadata": {"source": "a", "page": 2}})
-    'text, metadata (source, page)'
-    """
+    """The keys or attributes of a value, for a message, with the keys of mappings within it."""
     if not isinstance(value, Mapping):
         names = _names(value)
         if not names:
@@ -421,22 +405,14 @@ def _staged(answer: Mapping[str, Any], ids: DocIds, label: str, query: str, k: i
 
 
 def without_distances(found: Ranked) -> Ranked:
-    """Distances as negative scores; numbers that decrease down the list are similarities, and are kept.
-
-    >>> without_distances([("d1", 0.25), ("d2", 0.5)]), without_distances([("d1", 0.9), ("d2", 0.5)])
-    ([('d1', -0.25), ('d2', -0.5)], [('d1', 0.9), ('d2', 0.5)])
-    """
+    """Distances as negative scores; numbers that decrease down the list are similarities, and are kept."""
     if len(found) > 1 and found[0][1] > found[-1][1]:
         return found
     return [(doc, 0.0 - score) for doc, score in found]
 
 
 def read_lists(found: Any, label: str, query: str, k: int, keep: Keep | None = None) -> Ranked:
-    """The list of what a Retriever returned for one query: one list, whose documents and scores are checked.
-
-    >>> read_lists([[("d1", 2.5)]], "mine", "a question", 10)
-    [('d1', 2.5)]
-    """
+    """The list of what a Retriever returned for one query: one list, whose documents and scores are checked."""
     if not _is_list(found) or len(found) != 1:
         returned = counted(len(found), "list") if _is_list(found) else kind_of(found)
         raise RetrieverError(f"{label}: retrieve() returned {returned} for one query; expected one list.")
@@ -468,11 +444,7 @@ def with_scores(found: Sequence[tuple[str, float | None]]) -> Ranked:
 
 
 def read_score(value: Any, label: str, where: str) -> float | None:
-    """A score as a float; None stays None, and anything but a finite number is an error.
-
-    >>> read_score(3, "mine", "document 1")
-    3.0
-    """
+    """A score as a float; None stays None, and anything but a finite number is an error."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Real):

@@ -11,7 +11,7 @@ from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.base import Called, Loop, TimeLimit, ask_each, awaited
 from steelyard.retrievers.adapters.documents import DocIds
 from steelyard.retrievers.adapters.targets import expanded, identity_of, instantiated, load_target
-from steelyard.retrievers.base import Retriever, RetrieverError, Self, needs_corpus
+from steelyard.retrievers.base import Ranked, Retriever, RetrieverError, Self, needs_corpus
 from steelyard.retrievers.settings import setting
 from steelyard.wording import counted
 
@@ -24,9 +24,9 @@ _METHODS = ("retrieve", "search", "invoke")
 class Python(Called):
     """A function, a class, or an object with `retrieve`, `search` or `invoke` (and `index`).
 
-    It may return ids, (id, score) pairs, documents or records, {id: score}, or None for no result, directly or as an
-    awaitable. The order is kept, and so are repeated documents. Without scores, they are 1/rank. An object or class
-    with `index(corpus)` gets the corpus, a mapping of document id to text, before the first query.
+    It may return ids, (id, score) pairs, documents or records, or {id: score}, directly or as an awaitable; None is an
+    error. The order is kept, and so are repeated documents. Without scores, they are 1/rank. An object or class with
+    `index(corpus)` gets the corpus, a mapping of document id to text, before the first query.
 
     >>> def search(query, k):
     ...     return [("d1", 2.5), ("d2", 0.5)][:k]
@@ -86,6 +86,12 @@ class Python(Called):
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         return self._call(queries, k)
+
+    def _read(self, answer: Any, query: str, k: int) -> Ranked:
+        if answer is None:
+            missing = "expected a list, which is empty if nothing was found (is a `return` missing?)"
+            raise RetrieverError(f"{self.label}: the result for {query[:60]!r} is None; {missing}.")
+        return super()._read(answer, query, k)
 
 
 class Caller:
