@@ -41,3 +41,14 @@ def test_texts_of_the_dataset_are_read(files, capsys):
 def test_error_without_a_dataset_names_the_option(files, measure, capsys):
     assert run(["evaluate", *files[:2], "-m", measure]) == 2
     assert "--set dataset=DIR" in capsys.readouterr().err
+
+
+def test_a_dataset_in_place_of_qrels_has_the_texts(files, tmp_path, capsys):
+    _, one, data = files
+    page = tmp_path / "report.html"
+    assert run(["compare", data, one, *options_for(MEASURES), "--format", "json"]) == 0
+    assert set(MEASURES) <= set(json.loads(capsys.readouterr().out)["leaderboard"][0])
+    assert run(["compare", data, one, "-o", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert TEXTS["c"] in text
+    assert "made without a dataset" not in text

@@ -128,6 +128,8 @@ def compare(
         used |= {"at": at, "predicted": labels.get("predicted")}
         used |= {name: value for name, value in options.items() if value is not None}
         return print_lists(compare_runs(None, _read_runs(given, names, None), measure, **used), format, output)
+    if dataset is None and qrels is not None and qrels.is_dir():
+        dataset = str(qrels)
     loaded_dataset = None if dataset is None else dataset_named(dataset, judged=False)
     if scores is not None:
         if given:
