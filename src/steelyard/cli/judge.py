@@ -161,17 +161,8 @@ def judge(
         from steelyard.judging.client import Endpoint
         from steelyard.judging.model import ModelJudge
 
-        model_judge = ModelJudge(
-            Endpoint(endpoint, str(model), os.environ.get(api_key_env, ""), timeout),
-            prompt,
-            name=judge,
-            cache=cache,
-            max_requests=max_requests,
-            max_tokens=max_tokens,
-            concurrency=concurrency,
-            repeat=repeat,
-            retry=retry,
-        )
+        server = Endpoint(endpoint, str(model), os.environ.get(api_key_env, ""), timeout)
+        model_judge = ModelJudge(server, prompt, judge, cache, max_requests, max_tokens, concurrency, repeat, retry)
         _judge_by_model(model_judge, read, texts, output, plan)
     elif html is not None:
         from steelyard.judging.page import html as write_page

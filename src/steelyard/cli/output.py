@@ -27,16 +27,17 @@ FIRST_ESTIMATE = 2.0  # Seconds of a step before which the time that is left can
 
 
 Format: TypeAlias = Literal["table", "json", "csv", "markdown", "latex"]
-_SUFFIXES: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".txt": "table"}
+_SUFFIXES: dict[str, Format] = {".json": "json", ".csv": "csv", ".md": "markdown", ".tex": "latex"}
 _PAGES = (".html", ".htm")
+_OTHERS = (*_PAGES, ".parquet", ".txt", "")  # A name without a suffix is that of a text.
 
 
 def format_for(format: Format, output: Path | None) -> Format:
-    """The format; by default that of the file's name. A name without a suffix is that of a text."""
-    if output is None or format != "table" or output.suffix in ("", *_PAGES, ".parquet"):
+    """The format; by default that of the file's name."""
+    if output is None or format != "table" or output.suffix in _OTHERS:
         return format
     if output.suffix not in _SUFFIXES:
-        listed = ", ".join((*_SUFFIXES, *_PAGES, ".parquet"))
+        listed = ", ".join((*_SUFFIXES, *_OTHERS[:-1]))
         raise InputError(f"unknown suffix {output.suffix!r}; expected one of {listed}, or name the --format.", output)
     return _SUFFIXES[output.suffix]
 

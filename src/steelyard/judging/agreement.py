@@ -53,9 +53,15 @@ class Panel:
 
 
 @overload
-def agreement(judges: Any, runs: Any = None, measures: Measures = ..., **options: Any) -> Agreement: ...
+def agreement(
+    judges: Any, runs: Any = None, measures: Measures = ..., *,
+    resolve: str = ..., rbo_p: float = ..., draws: int = ..., seed: int = ...,
+) -> Agreement: ...  # fmt: skip
 @overload
-def agreement(*, scores: Any, measures: Measures = ..., **options: Any) -> QuerySets: ...
+def agreement(
+    *, scores: Any, queries: Any = None, by: str = ..., reference: str | None = None,
+    measures: Measures = ..., draws: int = ..., seed: int = ...,
+) -> QuerySets: ...  # fmt: skip
 def agreement(
     judges: Any = None,
     runs: Any = None,

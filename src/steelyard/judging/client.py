@@ -339,6 +339,7 @@ class Client:
         max_tokens: int | None = None,
         concurrency: int = 4,
         retry: bool = False,
+        *,
         longest: int = 300,
     ) -> None:
         for label, cap in (("max_requests", max_requests), ("max_tokens", max_tokens)):

@@ -348,4 +348,5 @@ def questions(
 
 def client(endpoint: str, model: str, cache: str | Path, api_key_env: str, timeout: float, *limits: Any) -> Client:
     """The client that asks for drafts; its limits are those of `Client`, from `max_requests` to `retry`."""
-    return Client(Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout), cache, *limits, LONGEST_ANSWER)
+    server = Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout)
+    return Client(server, cache, *limits, longest=LONGEST_ANSWER)

@@ -31,7 +31,6 @@ class ModelJudge(Client):
         self,
         endpoint: Endpoint,
         prompt: str | Path = "graded",
-        *,
         name: str | None = None,
         cache: str | Path = "judge.sqlite",
         max_requests: int | None = None,
@@ -130,17 +129,8 @@ def judge(
     """
     pool = Pool.read(pool) if isinstance(pool, (str, Path)) else pool
     dataset = Dataset.read(dataset, judged=False) if isinstance(dataset, (str, Path)) else dataset
-    model_judge = ModelJudge(
-        Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout),
-        prompt,
-        name=judge,
-        cache=cache,
-        max_requests=max_requests,
-        max_tokens=max_tokens,
-        concurrency=concurrency,
-        repeat=repeat,
-        retry=retry,
-    )
+    server = Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout)
+    model_judge = ModelJudge(server, prompt, judge, cache, max_requests, max_tokens, concurrency, repeat, retry)
     judgments = open_judgments(output)
     try:
         stopped = model_judge.judge(model_judge.questions(pool, dataset), judgments, progress)

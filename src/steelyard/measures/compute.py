@@ -124,13 +124,8 @@ class QrelsTraits:
         lowest, highest, zeros = a.judged.once(
             "traits", lambda: (float(grade.min(initial=inf)), float(grade.max(initial=-inf)), bool(np.any(grade == 0)))
         )
-        return cls(
-            lowest=lowest,
-            highest=highest,
-            zeros=zeros,
-            targets=bool(_over_targets(measures)) and has_named_targets(a),
-            unanswerable=bool(np.any(a.above_zero == 0)),
-        )
+        targets = bool(_over_targets(measures)) and has_named_targets(a)
+        return cls(lowest, highest, zeros, targets, unanswerable=bool(np.any(a.above_zero == 0)))
 
     def __add__(self, other: QrelsTraits) -> QrelsTraits:
         """The traits of two parts of the qrels together."""

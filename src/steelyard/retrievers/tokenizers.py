@@ -82,10 +82,8 @@ def stem(word: str) -> str:
 
 
 def _after_vowel_and_consonant(word: str, at: int) -> int:
-    for position in range(at + 1, len(word)):
-        if word[position] not in _VOWELS and word[position - 1] in _VOWELS:
-            return position + 1
-    return len(word)
+    ends = range(at + 2, len(word) + 1)
+    return next((end for end in ends if word[end - 1] not in _VOWELS and word[end - 2] in _VOWELS), len(word))
 
 
 def _longest(word: str, endings: tuple[str, ...] | dict[str, str]) -> str | None:

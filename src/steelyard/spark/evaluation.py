@@ -57,16 +57,8 @@ def evaluate(
     dialect, chosen, named = prepare(measures, dialect, options)
     columns = Columns(query_id, doc_id, grade, target, score, rank)
     columns.check(qrels, run_frame(run))
-    plan = Plan(
-        spark=spark,
-        judgments=qrels_source(qrels, columns),
-        run=columns.run_table(run),
-        measures=named,
-        dialect=dialect,
-        options=chosen,
-        name=name or "run",
-        rank_named=rank is not None,
-    )
+    judgments, table = qrels_source(qrels, columns), columns.run_table(run)
+    plan = Plan(spark, judgments, table, named, dialect, chosen, name or "run", rank_named=rank is not None)
     _check_measures(plan)
     return SparkScores(plan)
 
