@@ -175,13 +175,13 @@ def test_tokens_stop_before_the_cap(dataset, small, tmp_path):
 def test_the_tokens_said_to_be_used_are_those_of_the_answers(dataset, small, tmp_path, monkeypatch):
     capped, answered = threading.Event(), Endpoint._post
 
-    class Capped(Exception):
+    class CappedError(Exception):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             capped.set()
 
     # No request is answered before the cap is reached.
-    monkeypatch.setattr("steelyard.judging.client.CapReachedError", Capped)
+    monkeypatch.setattr("steelyard.judging.client.CapReachedError", CappedError)
     monkeypatch.setattr(Endpoint, "_post", lambda *arguments: capped.wait(10) and answered(*arguments))
     with Playback(labels_of(small, dataset)) as server:
         made = ModelJudge(Endpoint(server.url, "m"), cache=tmp_path / "c.sqlite", max_tokens=1500, concurrency=4)

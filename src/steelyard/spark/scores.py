@@ -105,7 +105,7 @@ class SparkScores:
         if tally.retrieved and tally.known and counts["documents"] == counts["unjudged"] + held:
             notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
         levels = Levels.of(measures, options.rel)
-        coverage = Coverage(**counts, policies=options, levels=levels)
+        coverage = Coverage(**counts, policies=options, notes=(), levels=levels)
         notes += levels.notes(coverage, tally.lowest_grade)
         notes += [*tally.lengths.notes(measures, options.depth), *tally.traits.notes(measures)]
         notes.append(note("rows-shuffled", most=MOST_JUDGMENTS))
