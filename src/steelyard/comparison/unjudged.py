@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.lazy import special
-from steelyard.statistics import paired_tests
+from steelyard.statistics import paired_tests, sign_test
 from steelyard.statistics.paired import PairedTest
 
 DRAWS = 50
@@ -277,6 +277,25 @@ def combined_rank_test(differences: Floats, test: str) -> float:
     scores = signs * normal_scores(np.array([result.p for result in paired_tests(kept, cast(PairedTest, test))]))
     between = (1 + 1 / len(scores)) * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
     return float(2 * special.ndtr(-abs(float(scores.mean()) / math.sqrt(1 + between))))
+
+
+def largest_p(low: Floats, high: Floats, test: str) -> float | None:
+    """An upper bound of p over all differences from `low` to `high`, whose mean is above 0; None for Wilcoxon's test.
+
+    The t test: of all differences with one sum, those with the largest sum of squares have the smallest t. They are at
+    their ends, but for one at most: the queries with the largest low + high are at `high`, the others at `low`.
+    """
+    if test in RANK_TESTS:
+        return None if test == "wilcoxon" else sign_test(low).p if np.sign(np.round(low, 12)).sum() > 0 else 1.0
+    order = np.argsort(-(low + high))
+    ends = np.stack([high - low, high**2 - low**2])[:, order]
+    total, square = np.cumsum(np.column_stack([[low.sum(), np.sum(low**2)], ends]), axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # Between two queries, where S^2 / Q is least; or at an end.
+        part = np.nan_to_num(np.clip(total[:-1] / ends[0] - 2 * square[:-1] / ends[1], 0, 1))
+    total, square = np.append(total, total[:-1] + part * ends[0]), np.append(square, square[:-1] + part * ends[1])
+    n, spread = len(low), len(low) * square - total**2
+    t = float(np.min(total * np.sqrt((n - 1) / np.maximum(spread, 1e-300))))
+    return max(float(2 * special.stdtr(n - 1, -t)), 2 * 0.5**n)
 
 
 def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
