@@ -280,21 +280,17 @@ def combined_rank_test(differences: Floats, test: str) -> float:
 
 
 def largest_p(low: Floats, high: Floats, test: str) -> float | None:
-    """An upper bound of p over all differences from `low` to `high`, whose mean is above 0; None for Wilcoxon's test.
+    """An upper bound of p over all differences between the ends, the mean being above 0; None for Wilcoxon's test.
 
-    The t test: of all differences with one sum, those with the largest sum of squares have the smallest t. They are at
-    their ends, but for one at most: the queries with the largest low + high are at `high`, the others at `low`.
+    Of the differences with one sum, t is smallest for those with the largest sum of squares: queries are at `high` in
+    the order of low + high, the others at `low`, at most one is between.
     """
     if test in RANK_TESTS:
         return None if test == "wilcoxon" else sign_test(low).p if np.sign(np.round(low, 12)).sum() > 0 else 1.0
-    order = np.argsort(-(low + high))
-    ends = np.stack([high - low, high**2 - low**2])[:, order]
-    total, square = np.cumsum(np.column_stack([[low.sum(), np.sum(low**2)], ends]), axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # Between two queries, where S^2 / Q is least; or at an end.
-        part = np.nan_to_num(np.clip(total[:-1] / ends[0] - 2 * square[:-1] / ends[1], 0, 1))
-    total, square = np.append(total, total[:-1] + part * ends[0]), np.append(square, square[:-1] + part * ends[1])
-    n, spread = len(low), len(low) * square - total**2
-    t = float(np.min(total * np.sqrt((n - 1) / np.maximum(spread, 1e-300))))
+    order, n = np.argsort(-(low + high)), len(low)
+    total, square = (np.cumsum([np.sum(low**e), *(high**e - low**e)[order]]) for e in (1, 2))
+    square[:-1] = np.maximum(square[:-1], square[1:])
+    t = float(np.min(total * np.sqrt((n - 1) / np.maximum(n * square - total**2, 1e-300))))
     return max(float(2 * special.stdtr(n - 1, -t)), 2 * 0.5**n)
 
 
