@@ -190,6 +190,10 @@ class JudgedDocuments:
                 continue
             others = [other for run, other in self.alignments.items() if run != name]
             first = [(np.sum(b.rank <= edge.depth), np.minimum(b.retrieved, edge.depth).sum()) for b in others]
+            # Lists of the same candidates end where these end, which says nothing; or most of them are judged.
+            same = all(len(b.query) == len(a.query) and np.array_equal(b.retrieved, a.retrieved) for b in others)
+            if same and others and np.mean(a.retrieved[a.retrieved > 0] < 2 * edge.depth) > 0.5:
+                continue
             if not others or any(judged_there != returned for judged_there, returned in first):
                 edges[name] = edge
         smallest = min((edge.depth for edge in edges.values()), default=0)
