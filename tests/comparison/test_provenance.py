@@ -189,6 +189,33 @@ def test_a_difference_of_judged_documents_is_decided_whoever_made_the_qrels() ->
     assert "qrels-made-from-run" in {each.code for each in deeper.notes}
 
 
+@pytest.mark.parametrize("size", [8, 10, 15, 20])
+@pytest.mark.parametrize("relevant", [1, 2])
+def test_lists_of_all_candidates_end_where_the_candidates_end(size: int, relevant: int) -> None:
+    random = np.random.default_rng(size)
+    docs = [f"d{place}" for place in range(size)]
+    qrels: Grades = {}
+    runs: dict[str, dict[str, dict[str, float]]] = {"good": {}, "bad": {}}
+    for number in range(100):
+        chosen = random.choice(docs, random.integers(1, relevant + 1), replace=False).tolist()
+        qrels[f"q{number}"] = dict.fromkeys(chosen, 1)
+        for name, worst in (("good", size / 4), ("bad", size)):
+            scores = {doc: -random.uniform(0, size) for doc in docs}
+            scores |= {doc: -min(size - 1, random.exponential(worst)) for doc in chosen}
+            runs[name][f"q{number}"] = scores
+    result = sy.compare(qrels, runs, ["RR"], baseline="bad")
+    assert "qrels-made-from-run" not in {each.code for each in result.notes}
+    assert [pair.verdict for pair in result.tested_pairs] == ["better"]
+
+
+@pytest.mark.parametrize("mean", [0.7, 1.5, 4])
+@pytest.mark.parametrize("queries", [30, 100, 300])
+def test_known_items_have_no_edge(queries: int, mean: float) -> None:
+    for seed in range(20):
+        rank = 1 + np.floor(np.random.default_rng(seed).exponential(mean, queries))
+        assert find_edge(np.arange(queries), rank, np.ones(queries, dtype=bool), queries) is None
+
+
 def test_a_similar_run_with_the_same_documents_further_down_is_not_suspected() -> None:
     random = np.random.default_rng(3)
     qrels, one, other = {}, {}, {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,7 +21,16 @@ from steelyard.comparison.joined_lists import JoinedLists, RunLists, join_lists
 from steelyard.comparison.judged import Conventions, GradedLists, JudgedDocuments, Part, _verdict
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.comparison.unjudged import DRAWS, DifferenceTest, GradeDraws, Noise, PairedLists, combined_test, pooled
+from steelyard.comparison.unjudged import (
+    DRAWS,
+    DifferenceTest,
+    GradeDraws,
+    Noise,
+    PairedLists,
+    combined_test,
+    largest_p,
+    pooled,
+)
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import ABSENT, Unjudged, graded, graded_draws, reads_zeros
@@ -31,6 +40,7 @@ from steelyard.options import Options
 from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import comparison_subject
 from steelyard.report.page.view import view_of
+from steelyard.statistics import paired_tests
 
 CUTOFF = 10
 
@@ -285,6 +295,43 @@ def test_the_verdicts() -> None:
     assert verdict(up, up, ("one",)) == "undecided"
     assert verdict(up, up, ("other",)) == "better"
     assert verdict(down, down, ("other",)) == "undecided"
+
+
+def test_a_difference_holds_with_every_grading_or_the_estimate_decides() -> None:
+    """With the lowest and the highest differences p is below 0.04, with four gradings between them it is 0.056."""
+    grades = {  # Of a0 ... a4, then of b0 ... b4; None: unjudged.
+        "q0": [0, None, 1, 1, 1, 0, 0, 0, 0, 0],
+        "q1": [0, 1, 0, 0, 1, 0, 1, 0, 0, 0],
+        "q2": [0, 1, 0, 0, 1, None, 1, 1, 0, 0],
+        "q3": [1, 1, 1, 1, 0, 0, 0, 0, 1, 0],
+        "q4": [None, 1, 1, 1, 0, 0, 0, 1, 0, 0],
+        "q5": [None, 1, 0, 1, 0, 0, 0, 0, 0, 0],
+        "q6": [0, 1, 1, 1, None, 0, 0, None, None, 1],
+    }
+    names = [f"{run}{place}" for run in "ab" for place in range(5)]
+    qrels = {
+        query: {doc: g for doc, g in zip(names, row, strict=True) if g is not None} for query, row in grades.items()
+    }
+    runs = {"a": dict.fromkeys(grades, names[:5]), "b": dict.fromkeys(grades, names[5:])}
+    runs["b"] |= {"q2": ["a3", *names[6:]], "q6": ["b0", "b1", "a2", "b3", "b4"]}
+    (pair,) = sy.compare(qrels, runs, ["RR@5"]).tested_pairs
+    assert pair.p < 0.05 < (pair.imputed_p or 0)
+    assert (pair.bound_low or 0) > 0
+    assert pair.verdict == "undecided"
+
+
+@pytest.mark.parametrize("test", ["t", "sign"])
+def test_no_grading_has_a_larger_p_than_the_bound(test: str) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        low = rng.normal(0.4, 0.4, 6).round(2)
+        high = low + rng.exponential(0.3, 6) * (rng.random(6) < 0.7)
+        if low.sum() <= 0:
+            continue
+        choices = product(*zip(low, (low + high) / 2, high, strict=True))
+        worst = max(result.p for result in paired_tests(np.array(list(choices)), test))
+        assert worst <= (largest_p(low, high, test) or 0) + 1e-12
+    assert largest_p(low, high, "wilcoxon") is None
 
 
 def test_two_equal_runs_and_qrels_made_from_one_of_them() -> None:

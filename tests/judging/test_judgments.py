@@ -242,6 +242,24 @@ def test_of_two_exports_of_one_judge_the_later_judgment_counts(tmp_path: Path) -
     assert Judgments.read(tmp_path / "j.jsonl").notes == ()
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("12:00:05Z", "12:00:00Z"), ("10:00:00+02:00", "09:00:00Z"), ("12:00:05Z", "12:00:05.500Z"), ("?", "12:00:00")],
+)
+@pytest.mark.parametrize("undo", [False, True])
+def test_the_last_line_counts_whatever_the_clock_says(tmp_path: Path, first: str, second: str, undo: bool) -> None:
+    path = tmp_path / "j.jsonl"
+    path.touch()
+    live = Judgments()
+    live.path = path
+    for place, (time, grade) in enumerate([(first, 0.0), (second, 3.0), (first, 1.0), (first, 2.0)]):
+        for doc in ("other", "d"):
+            live.append("q", doc, grade, "ann", at=f"2026-01-01T{time}", undo=undo and place == 1)
+        again = Judgments.read(path)
+        assert again.current == live.current
+        assert again.notes == ()
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
 def test_deeply_nested_json_is_no_judgments_file(tmp_path: Path, text: str) -> None:
     from steelyard.cli import run as steelyard

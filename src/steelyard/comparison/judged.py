@@ -34,6 +34,7 @@ from steelyard.comparison.unjudged import (
     Noise,
     combined_rank_test,
     combined_test,
+    largest_p,
     moved_p,
     pooled,
 )
@@ -48,8 +49,7 @@ from steelyard.notes import Note, note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.statistics import paired_tests, t_test
-from steelyard.statistics.paired import PairedTest
+from steelyard.statistics import t_test
 
 Result = TypeVar("Result")
 
@@ -81,12 +81,12 @@ class Conventions:
     """The difference of two runs by each convention for unjudged documents; None where it was not computed.
 
     `judged_run` and `judged_baseline`: the share of judged documents above the measure's cutoff. `bound_low` and
-    `bound_high`: the lowest and highest difference that any grading gives; `bound_p`: the larger p-value of the two, by
-    the test of the pair if it is one of ranks or signs, otherwise by the t test. `condensed` and `imputed`: the mean
-    difference and the p-value with condensed lists and with estimated grades; `imputed_low` and `imputed_high`: the 95%
-    interval with estimated grades. `unjudged`: the number of unjudged documents that either run has above the cutoff.
-    `drawn`: the lowest and highest mean difference of all drawn grades. `checked`: False if the lists are too long to
-    estimate grades.
+    `bound_high`: the lowest and highest difference that any grading gives; `bound_p`: a p-value that none exceeds, by
+    the sign test where pairs are tested by it, otherwise by the t test (None for Wilcoxon's). `condensed` and
+    `imputed`: the mean difference and the p-value with condensed lists and with estimated grades; `imputed_low` and
+    `imputed_high`: the 95% interval with estimated grades. `unjudged`: the number of unjudged documents that either run
+    has above the cutoff. `drawn`: the lowest and highest mean difference of all drawn grades. `checked`: False if the
+    lists are too long to estimate grades.
     """
 
     judged_run: float | None = None
@@ -190,6 +190,10 @@ class JudgedDocuments:
                 continue
             others = [other for run, other in self.alignments.items() if run != name]
             first = [(np.sum(b.rank <= edge.depth), np.minimum(b.retrieved, edge.depth).sum()) for b in others]
+            # Lists of the same candidates end where these end, which says nothing; or most of them are judged.
+            same = all(len(b.query) == len(a.query) and np.array_equal(b.retrieved, a.retrieved) for b in others)
+            if same and others and np.mean(a.retrieved[a.retrieved > 0] < 2 * edge.depth) > 0.5:
+                continue
             if not others or any(judged_there != returned for judged_there, returned in first):
                 edges[name] = edge
         smallest = min((edge.depth for edge in edges.values()), default=0)
@@ -304,10 +308,8 @@ class JudgedDocuments:
         if ends is None:
             return conventions
         low, high = (float(np.nanmean(end)) for end in ends)
-        p = None
-        if low * high > 0:
-            test = cast(PairedTest, self.test if self.test in RANK_TESTS else "t")
-            p = max(result.p for result in paired_tests(np.array(ends), test))
+        least, most = (end[~np.isnan(end)] for end in (ends if low > 0 else (-ends[1], -ends[0])))
+        p = largest_p(least, most, self.test) if low * high > 0 else None
         return replace(conventions, bound_low=low, bound_high=high, bound_p=p)
 
     def _condensed(self, parts: Sequence[Part], run: str, baseline: str, kept: Bools) -> DifferenceTest:

@@ -20,10 +20,8 @@ under a smooth decay, is the sum of:
   counts only if the two parts above are at least `OWN_EVIDENCE`, which a perfect or nearly perfect run does not reach.
 
 With an expectation of E documents, the probability that there is none is exp(-E). The run is flagged if this is
-at most `LEVEL`.
-
-The test is conservative: the fit does not know about the cut at k and expects too few documents below it.
-It needs about ten judged documents that are not all at rank 1.
+at most `LEVEL`. If every query has one judged document, a relevant one, it may be a known item: no run is flagged.
+The fit does not know about the cut at k and expects too few documents below it. It needs about ten judged documents.
 
 Strays. A few documents may have been judged for other reasons. If at most `STRAYS` of the judged documents are not in
 the first k, the number of relevant ones among them is compared with the number E that a geometric decay leads one to
@@ -80,7 +78,7 @@ def find_edge(query: Ints, rank: Floats, relevant: Bools, judged: int, positives
     >>> find_edge(query, rank, np.ones(80, dtype=bool), judged=90) is None
     True
     """
-    if not len(rank):
+    if not len(rank) or (relevant.all() and len(np.unique(query)) == len(rank)):
         return None
     depth = int(rank.max())
     if len(rank) < judged or depth > MAX_DEPTH:

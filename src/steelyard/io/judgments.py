@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from steelyard.errors import InputError
@@ -85,34 +86,27 @@ def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgmen
 
 
 def _in_time(lines: list[Judgment]) -> tuple[list[Judgment], list[str], int]:
-    """The lines with those of every judge in the order of `at`; whose exports were joined, and how many pairs differ.
+    """The lines, joined exports in the order of `at`; whose exports were joined, and how many pairs differ.
 
-    A file is appended to, so `at` goes back only where exports of one judge were joined. The exports may share lines,
-    and a line that is there twice must not count twice: one `undo` would then leave the other.
+    The order of a file counts, also if the clock was set back. Exports of one judge were joined if the judge's first
+    line comes again, after one of another time. It must not count twice: one `undo` would then leave the other.
     """
-    parts: dict[str, list[list[Judgment]]] = {}
-    latest: dict[str, str] = {}
+    own: dict[str, list[Judgment]] = {}
     for line in lines:
-        at = line.at or latest.get(line.judge, "")
-        exports = parts.setdefault(line.judge, [[]])
-        if at < latest.get(line.judge, ""):
-            exports.append([])
-        exports[-1].append(line)
-        latest[line.judge] = at
-    joined = {judge: exports for judge, exports in parts.items() if len(exports) > 1}
-    if not joined:
-        return lines, [], 0
-    conflicts = 0
-    for judge, exports in joined.items():
+        own.setdefault(line.judge, []).append(line)
+    joined, conflicts = {}, 0
+    for judge, every in own.items():
+        again = [n for n in range(1, len(every)) if every[n] == every[0] and every[n - 1].at != every[0].at]
+        if not again:
+            continue
         grades: dict[tuple[str, str, str], set[float | None]] = {}
-        for part in exports:
-            for line in Judgments(part).current:
+        for start, end in pairwise([0, *again, len(every)]):
+            for line in Judgments(every[start:end]).current:
                 grades.setdefault(line.key, set()).add(line.grade)
         conflicts += sum(len(different) > 1 for different in grades.values())
-        once = {json.dumps(line.to_dict(), sort_keys=True): line for part in exports for line in part}
-        joined[judge] = [sorted(once.values(), key=lambda line: line.at or "")]
-    ordered = {judge: iter(exports[0]) for judge, exports in joined.items()}
-    placed = (next(ordered[line.judge], None) if line.judge in ordered else line for line in lines)
+        once = {json.dumps(line.to_dict(), sort_keys=True): line for line in every}
+        joined[judge] = iter(sorted(once.values(), key=lambda line: line.at or ""))
+    placed = (next(joined[line.judge], None) if line.judge in joined else line for line in lines)
     return [line for line in placed if line is not None], list(joined), conflicts
 
 
