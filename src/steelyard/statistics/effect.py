@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.statistics.arrays import Array, present
+from steelyard.statistics.arrays import ROUNDING, Array, present
 
-# A smaller difference between two scores is rounding.
-ROUNDING = 1e-12
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
@@ -44,7 +42,7 @@ def cohens_d(differences: npt.ArrayLike) -> float:
     if len(values) < 2:
         return math.nan
     mean, deviation = mean_and_deviation(values)
-    if mean == 0.0:
+    if abs(mean) < ROUNDING:
         return 0.0
     return mean / deviation if deviation else math.copysign(math.inf, mean)
 

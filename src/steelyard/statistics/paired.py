@@ -13,8 +13,8 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import Array, Pair, many_series, present, row_differences
-from steelyard.statistics.effect import ROUNDING, mean_and_deviation
+from steelyard.statistics.arrays import ROUNDING, Array, Pair, many_series, present, row_differences, snapped
+from steelyard.statistics.effect import mean_and_deviation
 from steelyard.statistics.resampling import TestResult, bootstrap_tests, permutation_tests, trivial_result
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
@@ -140,7 +140,7 @@ def paired_tests(
     rows = many_series(matrix)
     if test == "permutation":
         return permutation_tests(rows, permutations, seed, pairs)
-    rows = rows if pairs is None else row_differences(rows, pairs)
+    rows = snapped(rows) if pairs is None else row_differences(rows, pairs)
     if test == "bootstrap":
         return bootstrap_tests(rows, draws, seed)
     classical = {"t": t_test, "wilcoxon": wilcoxon_test, "sign": sign_test}
@@ -165,7 +165,7 @@ def fall_tests(
     >>> [round(result.p, 4) for result in fall_tests([[-0.1, -0.3, 0.0, -0.2], [0.1, 0.3, 0.0, 0.2]])]
     [0.0514, 0.9486]
     """
-    rows = many_series(matrix)
+    rows = snapped(many_series(matrix))
     results = paired_tests(rows, test, permutations, draws, seed)
     lower = []
     for result, row in zip(results, rows, strict=True):

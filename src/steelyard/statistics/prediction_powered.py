@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.lazy import special
+from steelyard.statistics.arrays import row_differences
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -140,8 +141,7 @@ def prediction_powered_differences(
 ) -> list[PredictionPowered]:
     """`prediction_powered` of row i minus row j for every pair (i, j); matrices are runs x queries."""
     y, f = _matrices(human, predicted)
-    first, second = [i for i, _ in pairs], [j for _, j in pairs]
-    return prediction_powered(y[first] - y[second], f[first] - f[second], None, level, weight, finite=finite)
+    return prediction_powered(row_differences(y, pairs), row_differences(f, pairs), None, level, weight, finite=finite)
 
 
 def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:

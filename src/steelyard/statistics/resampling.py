@@ -25,6 +25,7 @@ from steelyard.statistics.arrays import (
     one_series,
     product,
     row_differences,
+    snapped,
     whole_columns,
     whole_numbers,
 )
@@ -68,7 +69,7 @@ def trivial_result(values: Array, left_out: int) -> TestResult | None:
     if n < 2:
         reason = "one query only: the variance cannot be estimated" if n else "no query has a value in both runs"
         return TestResult(math.nan, math.nan, n, left_out, "none", reason)
-    if not values.any():
+    if not snapped(values).any():
         return TestResult(0.0, 1.0, n, left_out, "exact", "the runs score the same on every query")
     return None
 
