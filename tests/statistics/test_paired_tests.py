@@ -97,6 +97,15 @@ def test_a_constant_difference_gives_an_infinite_t_and_the_chance_of_one_sign() 
         assert result.p == p
 
 
+@pytest.mark.parametrize("n", [2, 3, 10])
+@pytest.mark.parametrize("test", PAIRED_TESTS)
+def test_a_constant_difference_has_the_p_value_of_equal_signs(test: str, n: int) -> None:
+    (result,) = paired_tests([(0.1 + np.arange(n) / 7) - np.arange(n) / 7], test)
+    assert result.p == 2 / 2**n
+    (smallest,) = paired_tests([[0.1] * 20], "bootstrap", draws=99)
+    assert smallest.p == 0.01
+
+
 @pytest.mark.parametrize("test", PAIRED_TESTS)
 def test_missing_pairs_are_left_out_and_counted(test: str) -> None:
     d = score_differences(60, "zeros", 1)

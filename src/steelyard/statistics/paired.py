@@ -14,7 +14,7 @@ from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
 from steelyard.statistics.arrays import ROUNDING, Array, Pair, many_series, present, row_differences, snapped
-from steelyard.statistics.effect import mean_and_deviation
+from steelyard.statistics.effect import mean_and_deviation, rounding, same_sign_p
 from steelyard.statistics.resampling import TestResult, bootstrap_tests, permutation_tests, trivial_result
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
@@ -45,9 +45,34 @@ def t_test(differences: npt.ArrayLike) -> TestResult:
     mean, deviation = mean_and_deviation(values)
     if deviation == 0.0:
         reason = "the difference is the same on every query"
-        return TestResult(math.copysign(math.inf, mean), 2.0 * 0.5**n, n, left_out, "exact", reason)
+        return TestResult(math.copysign(math.inf, mean), float(same_sign_p(n)), n, left_out, "exact", reason)
     t = mean / (deviation / math.sqrt(n))
     return TestResult(t, float(2.0 * special.stdtr(n - 1, -abs(t))), n, left_out, "student")
+
+
+def t_tests(matrix: Array) -> tuple[Array, Array]:
+    """The mean of every row and the p-value of `t_test`; NaN for no value, and for fewer than two.
+
+    They are computed together: a call for every point of a long history would take most of its time.
+    """
+    n, means, deviations = moments(matrix)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2.0 * special.stdtr(n - 1.0, -np.abs(means / (deviations / np.sqrt(n))))
+    equal = deviations == 0.0
+    p[equal] = np.where(np.abs(means[equal]) < ROUNDING, 1.0, same_sign_p(n[equal]))
+    return means, p
+
+
+def moments(matrix: Array) -> tuple[Array, Array, Array]:
+    """The number, the mean and the standard deviation (as `mean_and_deviation`) of every row, without NaN."""
+    present = ~np.isnan(matrix)
+    n = np.count_nonzero(present, axis=1).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.where(present, matrix, 0.0).sum(axis=1) / n
+        squares = np.where(present, matrix - means[:, None], 0.0) ** 2
+        deviations = np.sqrt(squares.sum(axis=1) / (n - 1.0))
+    deviations[n < 2] = math.nan
+    return n, means, np.where(deviations <= rounding(means), 0.0, deviations)
 
 
 def sign_test(differences: npt.ArrayLike) -> TestResult:
