@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from steelyard.errors import InputError, PolicyError
-from steelyard.statistics import PAIRED_TESTS, paired_tests, sign_test, t_test, wilcoxon_test
+from steelyard.statistics import PAIRED_TESTS, fall_tests, paired_tests, sign_test, t_test, wilcoxon_test
 
 SCIPY = tuple(int(part) for part in scipy.__version__.split(".")[:2])
 SIZES = [2, 3, 5, 12, 13, 14, 30, 50, 51, 120, 1000]
@@ -53,6 +53,18 @@ def test_wilcoxon_equals_scipy(n: int, kind: str) -> None:
         ours, theirs = wilcoxon_test(d), stats.wilcoxon(d)
         assert ours.statistic == theirs.statistic
         assert ours.p == pytest.approx(theirs.pvalue, rel=1e-12, abs=1e-12)
+
+
+def test_equal_sizes_are_ties_whatever_their_last_bits() -> None:
+    # P@10 of two runs in tenths: 0.3 - 0.2 and 0.2 - 0.1 differ in their last bits.
+    a = np.array([2, 1, 0, 5, 7, 0, 1, 6, 8, 8, 4, 2, 4, 7, 4, 8, 4])
+    b = np.array([3, 1, 0, 6, 7, 0, 0, 7, 7, 7, 4, 1, 3, 7, 3, 7, 5])
+    result, whole = wilcoxon_test(a / 10 - b / 10), wilcoxon_test(a - b)
+    assert len(set(np.abs(a / 10 - b / 10))) > 2
+    assert (result.p, result.statistic) == (whole.p, whole.statistic)
+    assert result.p == pytest.approx(stats.wilcoxon(a - b, correction=False, method="approx").pvalue)
+    (fall,) = fall_tests([b / 10 - a / 10], "wilcoxon")
+    assert fall.p == result.p / 2
 
 
 @pytest.mark.parametrize("kind", ["plain", "zeros"])

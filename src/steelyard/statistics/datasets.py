@@ -222,7 +222,9 @@ def _untested(pairs: tuple[Pair, ...], differences: tuple[float, ...], runs: int
 
 
 def dataset_ranks(values: npt.ArrayLike) -> Array:
-    """The rank of every run on every dataset, 1 best, ties sharing their mean rank; NaN where it was not measured.
+    """The rank of every run on every dataset, 1 best; NaN where it was not measured.
+
+    Ties share their mean rank; values that differ by less than 1e-12 are ties.
 
     >>> dataset_ranks([[0.5, 0.9], [0.5, float("nan")], [0.4, 0.95]])
     array([[1.5, 2. ],
@@ -261,8 +263,8 @@ def borda(values: npt.ArrayLike, rule: BordaRule = "complete") -> Array:
     measured = ~np.isnan(table)
     if rule == "measured":
         points = np.zeros(table.shape)
-        for place, column in enumerate(table.T):
-            ranked = np.argsort(-column, kind="stable")[: measured[:, place].sum()]
+        for place, column in enumerate(dataset_ranks(table).T):
+            ranked = np.argsort(column, kind="stable")[: measured[:, place].sum()]
             points[ranked, place] = np.arange(len(ranked), 0, -1)
         return np.asarray(points.sum(axis=1))
     counts: Array = np.where(measured, len(table) - dataset_ranks(table), 0.0).sum(axis=1)
