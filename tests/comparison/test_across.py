@@ -201,6 +201,20 @@ def test_friedman_and_nemenyi_are_given_from_five_datasets_on():
 # Errors
 
 
+def test_means_that_differ_by_rounding_are_ties():
+    ranks = [7, 9, 4, 5, 5, 8, 9]
+    qrels = {f"q{i}": ["a"] for i in range(7)}
+    one, other = (
+        {f"q{i}": [*(f"x{n}" for n in range(1, rank)), "a"] for i, rank in enumerate(order)}
+        for order in (ranks, sorted(ranks))
+    )
+    result = sy.across({f"d{n}": sy.compare(qrels, {"A": one, "B": other}, ["RR"]) for n in range(6)})
+    assert 0 < abs(result.values[0, 0] - result.values[1, 0]) < 1e-15
+    assert [(row.wins, row.mean_rank, row.borda) for row in result.rows] == [(6, 1.5, 3.0)] * 2
+    assert (result.friedman.statistic, result.friedman.p) == (0.0, 1.0)
+    assert result.verdict.startswith("A and B have the same mean on RR over 6 datasets (macro mean 0.1629): ")
+
+
 def test_ids_of_queries_that_occur_in_two_datasets_are_not_mixed(three):
     same = sy.across(three).table
     renamed = {

@@ -292,6 +292,32 @@ def test_constant_differences():
     assert p["behind", "same"] == 1
 
 
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "sign", "permutation", "bootstrap", "max-t", "tukey"])
+def test_equal_values_with_other_rounding_errors_are_equal(test):
+    # 1 / 3 + 2 / 10 + 3 / 12 and its like in another order of addition differ by 5.6e-17.
+    qrels = {f"q{i}": {"r1": 1, "r2": 1, "r3": 1, "r4": 1} for i in range(20)}
+    fill = [f"x{i}" for i in range(12)]
+    runs = {"A": ["r1", "r2", *fill], "B": ["r1", "x1", "r2", "x2", "x3", "x4", "x5", "x6", "r3", *fill[7:]]}
+    result = sy.compare(qrels, {name: dict.fromkeys(qrels, docs) for name, docs in runs.items()}, ["AP"], test=test)
+    means = result.leaderboard["AP"]
+    assert 0 < abs(means[0] - means[1]) < 1e-15
+    (pair,) = result.tested_pairs
+    assert (pair.p, pair.verdict, pair.effect, pair.difference) == (1.0, "equal", 0.0, 0.0)
+    assert (pair.low, pair.high, pair.ties) == (0.0, 0.0, 20)
+    assert "no difference on any query" in result.verdict
+
+
+def test_runs_with_the_same_mean_do_not_lead():
+    qrels = {f"q{i}": ["a"] for i in range(4)}
+    ranks = {"left": [1, 2, 3, 4], "right": [4, 1, 2, 3]}
+    runs = {name: {f"q{i}": [*"wxyz"[: rank - 1], "a"] for i, rank in enumerate(of)} for name, of in ranks.items()}
+    for order in (runs, dict(reversed(runs.items()))):
+        result = sy.compare(qrels, order, ["RR"])
+        assert result.verdict.startswith(f"{' and '.join(order)} have the same mean on RR (0.5208): no difference in")
+        assert result.tested_pairs[0].difference == 0.0
+        assert result.leaderboard["run"].to_list() == list(order)
+
+
 def test_runs_over_different_queries_are_reported():
     qrels = {f"q{i}": ["a"] for i in range(6)}
     whole = {q: ["a"] for q in qrels}

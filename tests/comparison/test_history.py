@@ -154,7 +154,7 @@ def test_the_tests_of_a_line_are_those_of_t_test():
     """All steps are tested together, with the p-values that one call per step gives, to the last bit."""
     import numpy as np
 
-    from steelyard.comparison.history import t_tests
+    from steelyard.statistics.paired import t_tests
     from steelyard.statistics import t_test
 
     rng = np.random.default_rng(5)

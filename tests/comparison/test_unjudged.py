@@ -146,6 +146,12 @@ def test_no_difference_at_all() -> None:
     assert combined_test(np.zeros((5, 8))) == DifferenceTest(0.0, 1.0, 0.0, 0.0)
 
 
+def test_a_constant_difference_has_the_p_value_of_equal_signs() -> None:
+    values = np.array([0.4771, 0.8654, 0.2])
+    assert combined_test(np.tile((values + 0.0001) - values, (5, 1))).p == 0.25
+    assert combined_test(np.full((5, 8), 1e-16)).p == 1.0
+
+
 def test_drawn_grades_are_grades_of_the_qrels_and_repeat_with_the_seed() -> None:
     (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
     pair = paired_lists(one, other, first(one, 10, grades))

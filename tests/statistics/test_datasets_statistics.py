@@ -52,6 +52,26 @@ def test_the_p_values_without_a_dataset_are_those_of_the_others_alone():
     assert whole.without[2] == these_datasets([first, second], draws=400).p
 
 
+def test_values_that_differ_by_rounding_are_ties():
+    values = np.array([[0.1 + 0.2, 0.5, 0.6, 0.7, 0.9, 0.4], [0.3, 0.5 - 1e-16, 0.6 - 1e-16, 0.7, 0.9, 0.4]])
+    assert (values[0, :3] > values[1, :3]).all()
+    assert (dataset_ranks(values) == 1.5).all()
+    assert borda(values).tolist() == [3.0, 3.0]
+    assert borda(values[::-1], "measured").tolist() == [12.0, 6.0]
+    found = friedman(values)
+    assert (found.p, found.nemenyi) == (1.0, (1.0,))
+
+
+def test_constant_differences_have_the_p_value_of_equal_signs():
+    two = np.array([[1.0, 1.0], [0.5, 0.5]])
+    found = these_datasets([two, two], draws=999)
+    assert found.p == (2 / 2**4,)
+    assert found.without == ((0.5,), (0.5,))
+    # With differences of other signs, other choices of signs reach the difference of the means.
+    assert these_datasets([two, two[::-1] / 5], draws=999).p == (0.5,)
+    assert these_datasets([two.repeat(10, axis=1)] * 2, draws=999).p[0] == pytest.approx(0.001)
+
+
 def test_runs_that_are_equal_on_every_query_do_not_differ():
     values = np.tile(np.random.default_rng(0).random(20), (2, 1))
     found = these_datasets([values, values], draws=100)

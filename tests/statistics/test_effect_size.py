@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.statistics import Tally, cohens_d, differences, relative_change, stars, tally
+from steelyard.statistics import Tally, cohens_d, difference_interval, differences, relative_change, stars, t_test, tally
 
 
 def test_cohens_d() -> None:
@@ -55,3 +55,13 @@ def test_no_stars_without_a_test() -> None:
 def test_differences_need_the_same_queries() -> None:
     with pytest.raises(InputError, match="2 and 3"):
         differences([1, 2], [1, 2, 3])
+
+
+def test_the_same_difference_of_different_values_has_no_deviation() -> None:
+    d = differences([0.4771, 0.8654], [0.4770, 0.8653])
+    assert d[0] != d[1]
+    assert t_test(d).p == 0.5
+    assert cohens_d(d) == math.inf
+    low, high = difference_interval([0.4771, 0.8654], [0.4770, 0.8653])
+    assert low == high == pytest.approx(0.0001)
+    assert cohens_d([1e-16] * 20) == 0.0

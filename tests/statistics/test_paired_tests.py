@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from steelyard.errors import InputError, PolicyError
-from steelyard.statistics import PAIRED_TESTS, paired_tests, sign_test, t_test, wilcoxon_test
+from steelyard.statistics import PAIRED_TESTS, fall_tests, paired_tests, sign_test, t_test, wilcoxon_test
 
 SCIPY = tuple(int(part) for part in scipy.__version__.split(".")[:2])
 SIZES = [2, 3, 5, 12, 13, 14, 30, 50, 51, 120, 1000]
@@ -55,6 +55,18 @@ def test_wilcoxon_equals_scipy(n: int, kind: str) -> None:
         assert ours.p == pytest.approx(theirs.pvalue, rel=1e-12, abs=1e-12)
 
 
+def test_equal_sizes_are_ties_whatever_their_last_bits() -> None:
+    # P@10 of two runs in tenths: 0.3 - 0.2 and 0.2 - 0.1 differ in their last bits.
+    a = np.array([2, 1, 0, 5, 7, 0, 1, 6, 8, 8, 4, 2, 4, 7, 4, 8, 4])
+    b = np.array([3, 1, 0, 6, 7, 0, 0, 7, 7, 7, 4, 1, 3, 7, 3, 7, 5])
+    result, whole = wilcoxon_test(a / 10 - b / 10), wilcoxon_test(a - b)
+    assert len(set(np.abs(a / 10 - b / 10))) > 2
+    assert (result.p, result.statistic) == (whole.p, whole.statistic)
+    assert result.p == pytest.approx(stats.wilcoxon(a - b, correction=False, method="approx").pvalue)
+    (fall,) = fall_tests([b / 10 - a / 10], "wilcoxon")
+    assert fall.p == result.p / 2
+
+
 @pytest.mark.parametrize("kind", ["plain", "zeros"])
 @pytest.mark.parametrize("n", SIZES)
 def test_sign_equals_scipy(n: int, kind: str) -> None:
@@ -95,6 +107,15 @@ def test_a_constant_difference_gives_an_infinite_t_and_the_chance_of_one_sign() 
     for result, p in ((t_test((a + 0.1) - a), 0.25), (t_test([0.5, 0.5]), 0.5)):
         assert result.statistic == math.inf
         assert result.p == p
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+@pytest.mark.parametrize("test", PAIRED_TESTS)
+def test_a_constant_difference_has_the_p_value_of_equal_signs(test: str, n: int) -> None:
+    (result,) = paired_tests([(0.1 + np.arange(n) / 7) - np.arange(n) / 7], test)
+    assert result.p == 2 / 2**n
+    (smallest,) = paired_tests([[0.1] * 20], "bootstrap", draws=99)
+    assert smallest.p == 0.01
 
 
 @pytest.mark.parametrize("test", PAIRED_TESTS)

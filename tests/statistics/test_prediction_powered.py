@@ -280,3 +280,11 @@ def test_the_mean_over_exactly_these_queries_is_known_if_all_are_judged() -> Non
     (found,) = prediction_powered(y, y, finite=True)
     assert (found.low, found.high) == (found.estimate, found.estimate)
     assert found.estimate == pytest.approx(float(y.mean()))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_constant_difference_has_the_p_value_of_equal_signs(n: int) -> None:
+    predicted = np.array([[1.0] * (n + 10), [0.5] * (n + 10)])
+    for finite in (False, True):
+        found = prediction_powered_differences(masked(predicted, n), predicted, [(0, 1), (1, 0)], finite=finite)
+        assert [estimate.p for estimate in found] == [2 / 2**n] * 2

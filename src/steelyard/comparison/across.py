@@ -26,6 +26,7 @@ from steelyard.notes import Note, note
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.statistics import groups_of
+from steelyard.statistics.arrays import ROUNDING
 from steelyard.statistics.datasets import (
     FRIEDMAN_FROM,
     BordaRule,
@@ -281,7 +282,7 @@ class AcrossData:
     def order(self) -> tuple[int, ...]:
         """The runs by macro mean, best first; those whose mean is refused come last, in the order given."""
         worth = np.where(np.isnan(self.macro), -np.inf, self._sign * self.macro)
-        return tuple(sorted(range(len(self.runs)), key=lambda run: -float(worth[run])))
+        return tuple(sorted(range(len(self.runs)), key=lambda run: -round(float(worth[run]), 12)))
 
     @cached_property
     def rows(self) -> tuple[AcrossRow, ...]:
@@ -291,7 +292,7 @@ class AcrossData:
         by_name = sorted(range(len(self.runs)), key=lambda run: self.runs[run])
         counts = np.empty(len(self.runs))
         counts[by_name] = borda(worth[by_name], self.borda_rule)
-        wins = (worth == np.nanmax(worth, axis=0)).sum(axis=1)
+        wins = (worth > np.nanmax(worth, axis=0) - ROUNDING).sum(axis=1)
         nothing = (math.nan, math.nan)
         # An interval over the shared datasets is not one of a mean over more of them.
         whole = len(self.compared[1]) == len(self.datasets)
@@ -498,13 +499,15 @@ class AcrossData:
             f"{'significant' if test.verdict in ('better', 'worse') else test.verdict} {question}"
             for question, test in ((THESE, pair.these), (LIKE_THESE, pair.like_these))
         ]
-        lead = f"{abs(top.macro - ranked[1].macro):.4f} (macro mean {top.macro:.4f})"
-        headline = f"{top.run} leads {pair.baseline} on {over} by {lead}: {', '.join(answers)}."
+        lead, mean = abs(top.macro - ranked[1].macro), f"(macro mean {top.macro:.4f})"
+        headline = f"{top.run} leads {pair.baseline} on {over} by {lead:.4f} {mean}: {', '.join(answers)}."
+        if lead < ROUNDING:
+            headline = f"{top.run} and {pair.baseline} have the same mean on {over} {mean}: {', '.join(answers)}."
         tied = [row.run for row in ranked[1:] if set(row.group) & set(top.group)]
         details = [f"{NOT_BELOW} {THESE}: {listed(tied, SHOWN_NAMES)}."] if tied else []
         best: dict[tuple[str, ...], list[str]] = {}
         for name, value in zip(self.names, self.best_values.tolist(), strict=True):
-            runs = tuple(row.run for row in self.rows if row.values[name] == value)
+            runs = tuple(row.run for row in self.rows if abs(row.values[name] - value) < ROUNDING)
             if top.run not in runs:
                 best.setdefault(runs, []).append(name)
         for runs, names in best.items():

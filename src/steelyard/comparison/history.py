@@ -23,6 +23,7 @@ from steelyard.measures.grammar import Measure
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.statistics import adjust, best_of_p, fall_tests, mean_interval
+from steelyard.statistics.paired import moments, t_tests
 from steelyard.version import __version__
 from steelyard.wording import counted, listed
 
@@ -380,36 +381,10 @@ def _intervals(matrix: Floats, drawn: bool) -> tuple[Floats, Floats]:
     if drawn:
         low, high = np.array([mean_interval(row[~np.isnan(row)]) for row in matrix]).T
         return low, high
-    n, means, deviations = _moments(matrix)
+    n, means, deviations = moments(matrix)
     sizes, places = np.unique(n, return_inverse=True)
     margins = special.stdtrit(sizes - 1.0, 0.975)[places] * deviations / np.sqrt(n)
     return means - margins, means + margins
-
-
-def t_tests(matrix: Floats) -> tuple[Floats, Floats]:
-    """The mean of every row and the p-value of `t_test`; NaN for no value, and for fewer than two.
-
-    They are computed together: a call for every point of a long history would take most of its time.
-    """
-    n, means, deviations = _moments(matrix)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2.0 * special.stdtr(n - 1.0, -np.abs(means / (deviations / np.sqrt(n))))
-    equal = deviations == 0.0
-    p[equal] = np.where(means[equal] == 0.0, 1.0, 2.0 * 0.5 ** n[equal])
-    return means, p
-
-
-def _moments(matrix: Floats) -> tuple[Floats, Floats, Floats]:
-    """The number, the mean and the standard deviation of the values of every row, without NaN."""
-    present = ~np.isnan(matrix)
-    n = np.count_nonzero(present, axis=1).astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = np.where(present, matrix, 0.0).sum(axis=1) / n
-        squares = np.where(present, matrix - means[:, None], 0.0) ** 2
-        deviations = np.sqrt(squares.sum(axis=1) / (n - 1.0))
-    deviations[n < 2] = math.nan
-    # A deviation that is only rounding is 0, as in `mean_and_deviation`.
-    return n, means, np.where(deviations <= 1e-14 * np.abs(means), 0.0, deviations)
 
 
 def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure: str) -> float:

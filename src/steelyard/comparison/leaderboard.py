@@ -12,6 +12,7 @@ from steelyard.comparison.pairs import NOT_SIGNIFICANT, NOT_TOGETHER, Pair, p_ma
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.statistics import groups_of, mean_intervals
+from steelyard.statistics.arrays import ROUNDING
 from steelyard.wording import SHOWN_NAMES, listed
 
 
@@ -40,9 +41,9 @@ def order_of(table: ScoreTable) -> list[int]:
 
 
 def best_first(column: Column, means: Floats) -> list[int]:
-    """The positions of the means of a measure, best first; equal ones in the order given, NaN last."""
+    """The positions of the means of a measure, best first; equal ones (to 12 digits) in the order given, NaN last."""
     worth = column.worth(np.where(np.isnan(means), -np.inf if column.better != "less" else np.inf, means))
-    return sorted(range(len(means)), key=lambda run: -float(worth[run]))
+    return sorted(range(len(means)), key=lambda run: -round(float(worth[run]), 12))
 
 
 def leaderboard_rows(
@@ -151,7 +152,7 @@ def verdict_of(
         headline = f"{top.run} scores {score} on {what}; no other run to compare with."
         return Verdict(headline, tied=[top.run], unmeasured=unmeasured, labels=labels)
     values: dict[str, Floats] = dict(zip(table.runs, table.compared(key), strict=True))
-    equal = [row.run for row in rows if np.array_equal(values[row.run], values[top.run], equal_nan=True)]
+    equal = [row.run for row in rows if np.allclose(values[row.run], values[top.run], 0.0, ROUNDING, equal_nan=True)]
     rest = [row for row in rows if row.run not in equal]
     if not rest:
         both = "both score" if len(equal) == 2 else "all score"
@@ -167,6 +168,8 @@ def verdict_of(
     if len(equal) > 1:
         leads = f"{listed(equal)} (no difference on any query) lead {second.run}"
     headline = f"{leads} on {what} by {difference:.4f} ({score})"
+    if not difference:
+        headline = f"{listed([*equal, second.run])} have the same mean on {what} ({score})"
     equivalent = f"; {lead_pair.equivalence}" if lead_pair.equivalence else ""
     outcomes = ["the difference is significant", "significant"]
     if not tied and not undecided and len(rest) > 1:
@@ -194,4 +197,6 @@ def verdict_of(
     phrases = tuple(f"{outcome}{equivalent}" for outcome in outcomes)
     lead = Lead(tuple(equal), second.run, what, difference, float(top.means[key]), significant, phrases)
     headline = f"{headline}: {phrases[0]}."
-    return Verdict(headline, details, [*equal, *tied], others_undecided, unmeasured, lead, labels)
+    return Verdict(
+        headline, details, [*equal, *tied], others_undecided, unmeasured, lead if difference else None, labels
+    )

@@ -31,6 +31,7 @@ from steelyard.statistics import (
     tally,
     tukey,
 )
+from steelyard.statistics.arrays import ROUNDING, snapped
 from steelyard.statistics.corrections import Correction, interval_level, margin_level, student_margin
 from steelyard.statistics.paired import PairedTest
 
@@ -170,9 +171,9 @@ class PairTest:
 
     @property
     def gap(self) -> Floats:
-        """The difference of the tested values on every query."""
+        """The difference of the tested values on every query; 0 where it is only rounding."""
         run, baseline = map(self.column.tested, self.values)
-        return run - baseline
+        return snapped(run - baseline)
 
     @property
     def comparable(self) -> bool:
@@ -248,6 +249,7 @@ def _pair(test: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
     column, table, gap = test.column, test.table, test.gap
     paired = ~np.isnan(gap)
     mine, theirs = (column.mean(values[paired]) for values in test.values)
+    mine = theirs if abs(mine - theirs) < ROUNDING else mine
     counts = tally(column.worth(gap))
     ends = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
     low, high = map(column.within_range, ends)

@@ -28,6 +28,7 @@ from steelyard.notes import Note, note
 from steelyard.predicted import TopUnjudged, human_judged, most_unjudged, sample_notes, unjudged_notes, value_bounds
 from steelyard.qrels import Qrels
 from steelyard.statistics import adjust, relative_change, stars
+from steelyard.statistics.arrays import snapped
 from steelyard.statistics.corrections import interval_level
 from steelyard.statistics.prediction_powered import (
     PredictionPowered,
@@ -164,7 +165,7 @@ class Predictions:
                 differences = series.differences(runs, 1 - plan.alpha * share)
                 means = [estimate.estimate for estimate in self.estimates[number][place]]
                 for at, (i, j), difference, p in zip(chosen, runs, differences, adjusted.tolist(), strict=True):
-                    gap = series.human[i] - series.human[j]
+                    gap = snapped(series.human[i] - series.human[j])
                     by_test = verdict_of_test(column, difference.estimate, gap[~np.isnan(gap)], p, plan)
                     winner = {"better": final[at].run, "worse": final[at].baseline}.get(by_test)
                     left = max((gone[run] for run in (final[at].run, final[at].baseline) if run in gone), default=None)

@@ -39,7 +39,12 @@ from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.lazy import special
+<<<<<<< HEAD
 from steelyard.statistics import paired_tests, sign_test
+=======
+from steelyard.statistics import paired_tests
+from steelyard.statistics.effect import ROUNDING, rounding, same_sign_p
+>>>>>>> fd
 from steelyard.statistics.paired import PairedTest
 
 DRAWS = 50
@@ -255,8 +260,9 @@ def combined_test(differences: Floats) -> DifferenceTest:
     within = float((kept.var(axis=1, ddof=1) / queries).mean())
     between = (1 + 1 / draws) * float(means.var(ddof=1)) if draws > 1 else 0.0
     difference, total = float(means.mean()), within + between
-    if total <= 1e-30:
-        return DifferenceTest(difference, 1.0 if abs(difference) < 1e-15 else 0.0, difference, difference)
+    if total <= rounding(difference) ** 2:
+        p = 1.0 if abs(difference) < ROUNDING else float(same_sign_p(queries))
+        return DifferenceTest(difference, p, difference, difference)
     share = between / total
     freedom = queries - 1.0
     if share > 1e-12:

@@ -15,6 +15,7 @@ from steelyard.report.documents import Document
 from steelyard.report.page.shell import page_link, scrolled, section, shell, table_part
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import shown_p
+from steelyard.statistics.arrays import ROUNDING
 from steelyard.wording import counted
 
 MISSING, REFUSED = "not measured", "refused"
@@ -191,7 +192,7 @@ def _row_html(result: AcrossData, row: AcrossRow, scales: dict[str, tuple[float,
             cells.append(f'<td class="none">{MISSING}</td>')
             continue
         small = "" if ends is None else f"<small>{_span(ends)}</small>{_bar(value, ends, scales[dataset.name])}"
-        mark = " best" if value == best else ""
+        mark = " best" if abs(value - best) < ROUNDING else ""
         cells.append(f'<td class="heat{mark}"><span class="value">{value:.4f}</span>{small}</td>')
     return f'<tr><th scope="row"><bdi>{escape(row.run)}</bdi></th>{"".join(cells)}</tr>'
 

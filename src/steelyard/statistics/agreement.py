@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, PolicyError, did_you_mean
-from steelyard.lazy import special
-from steelyard.statistics.arrays import student_quantile
+from steelyard.statistics.arrays import snapped, student_quantile
+from steelyard.statistics.paired import t_tests
 
 Array = npt.NDArray[np.float64]
 Weights = Literal["linear", "quadratic"]
@@ -490,8 +490,8 @@ def significant_signs(scores: Array, alpha: float = 0.05) -> Array:
 
     alpha=inf: the sign of every mean difference, significant or not.
     """
-    gaps = (row - scores[i + 1 :] for i, row in enumerate(scores[:-1]))
-    return np.concatenate([np.where(paired_p(gap) < alpha, np.sign(gap.mean(axis=1)), 0.0) for gap in gaps])
+    tested = (t_tests(row - scores[i + 1 :]) for i, row in enumerate(scores[:-1]))
+    return np.concatenate([np.where(p < alpha, np.sign(snapped(means)), 0.0) for means, p in tested])
 
 
 def paired_p(differences: Array) -> Array:
@@ -499,11 +499,4 @@ def paired_p(differences: Array) -> Array:
 
     1 where all differences are 0, NaN for fewer than two queries.
     """
-    n = differences.shape[1]
-    if n < 2:
-        return np.full(len(differences), math.nan)
-    mean = differences.mean(axis=1)
-    error = np.sqrt(((differences - mean[:, None]) ** 2).sum(axis=1) / (n * (n - 1.0)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(mean == 0.0, 0.0, np.abs(mean) / error)
-    return np.asarray(2.0 * special.stdtr(n - 1, -t), dtype=np.float64)
+    return t_tests(differences)[1]

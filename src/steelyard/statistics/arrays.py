@@ -21,6 +21,8 @@ from steelyard.wording import counted, worded
 Array = npt.NDArray[np.float64]
 Pair = tuple[int, int]
 
+ROUNDING = 1e-12  # A smaller difference between two scores is rounding.
+
 
 def one_series(values: npt.ArrayLike) -> Array:
     """The values as one float64 array, one number per query."""
@@ -64,8 +66,13 @@ def checked_finite(array: Array) -> Array:
     return array
 
 
+def snapped(gaps: Array) -> Array:
+    """The differences, with those that are only rounding as 0."""
+    return np.where(np.abs(gaps) < ROUNDING, 0.0, gaps)
+
+
 def differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-    """a - b, query by query; NaN where either has no value.
+    """a - b, query by query; NaN where either has no value. A difference below 1e-12 is 0.
 
     >>> differences([0.5, 1.0, float("nan")], [0.25, 1.0, 0.5])
     array([0.25, 0.  ,  nan])
@@ -76,7 +83,7 @@ def differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
             f"Paired series must cover the same queries, got {len(first):,} and {len(second):,} values. "
             "Join them by query id first, with NaN where one has no value."
         )
-    return first - second
+    return snapped(first - second)
 
 
 def checked_seed(seed: int) -> int:
@@ -108,9 +115,9 @@ def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[Pair]:
 
 
 def row_differences(rows: Array, pairs: Sequence[Pair]) -> Array:
-    """Row i minus row j for every pair (i, j)."""
+    """Row i minus row j for every pair (i, j); a difference below 1e-12 is 0."""
     chosen = checked_pairs(pairs, len(rows))
-    return rows[[i for i, _ in chosen]] - rows[[j for _, j in chosen]]
+    return snapped(rows[[i for i, _ in chosen]] - rows[[j for _, j in chosen]])
 
 
 # Sums of whole numbers are exact, so they do not depend on the order of addition.

@@ -20,6 +20,7 @@ from steelyard.checks import unknown_name
 from steelyard.errors import InputError, PolicyError
 from steelyard.lazy import special
 from steelyard.statistics.arrays import (
+    ROUNDING,
     Array,
     Pair,
     checked_count,
@@ -32,7 +33,7 @@ from steelyard.statistics.arrays import (
 from steelyard.statistics.corrections import max_t
 from steelyard.statistics.intervals import mean_intervals
 from steelyard.statistics.paired import mean_ranks
-from steelyard.statistics.resampling import resampled_sums
+from steelyard.statistics.resampling import permutation_test, resampled_sums
 
 BordaRule = Literal["complete", "all", "measured"]
 BORDA_RULES: tuple[BordaRule, ...] = get_args(BordaRule)
@@ -103,12 +104,14 @@ def these_datasets(
     lows = np.min([matrix.min(axis=1) for matrix in matrices], axis=0)
     highs = np.max([matrix.max(axis=1) for matrix in matrices], axis=0)
     without = [
-        _step_down(*_Resampled.total(parts[:place] + parts[place + 1 :]).statistics(count))
+        _step_down(
+            *_Resampled.total(parts[:place] + parts[place + 1 :]).statistics(count), gaps[:place] + gaps[place + 1 :]
+        )
         for place in range(len(parts) if len(parts) > 1 else 0)
     ]
     run_ends = zip(ends[count:], lows.tolist(), highs.tolist(), strict=True)
     run_intervals = tuple((max(low, least), min(high, most)) for (low, high), least, most in run_ends)
-    p = _step_down(observed[:count], drawn[:, :count])
+    p = _step_down(observed[:count], drawn[:, :count], gaps)
     method = f"studentised bootstrap of queries within datasets, step-down max-T, {draws:,} draws"
     return MacroTests(pairs, differences, p, tuple(ends[:count]), run_intervals, method, without=tuple(without))
 
@@ -142,8 +145,8 @@ class _Resampled(NamedTuple):
 
 def _ratio(size: Array, variance: Array) -> Array:
     """size / sqrt(variance), infinite where only the variance is 0."""
-    root, tiny = np.sqrt(np.maximum(variance, 0.0)), 1e-12
-    return np.divide(size, root, out=np.where(size > tiny, np.inf, 0.0), where=root > tiny)
+    root = np.sqrt(np.maximum(variance, 0.0))
+    return np.divide(size, root, out=np.where(size >= ROUNDING, np.inf, 0.0), where=root > ROUNDING)
 
 
 def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
@@ -160,13 +163,18 @@ def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
     return _Resampled(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(spread, 0.0) / (n - 1) / n)
 
 
-def _step_down(observed: Array, drawn: Array) -> tuple[float, ...]:
-    """Step-down max-T p-values of |t|, from the |t*| of the draws; 1 where the two runs are equal."""
+def _step_down(observed: Array, drawn: Array, gaps: Sequence[Array]) -> tuple[float, ...]:
+    """Step-down max-T p-values of |t|, from the |t*| of the draws; 1 where the two runs are equal.
+
+    Where `gaps` of a pair are constant on every dataset, there is no t, and p is not below that of the queries' signs.
+    """
     order = np.argsort(-observed, kind="stable")
     largest = np.maximum.accumulate(drawn[:, order][:, ::-1], axis=1)[:, ::-1]
     reached = np.count_nonzero(largest >= observed[order] * (1.0 - 1e-9), axis=0)
     p = np.empty(len(observed))
     p[order] = np.maximum.accumulate((reached + 1.0) / (len(drawn) + 1.0))
+    for pair in np.flatnonzero(np.isinf(observed)):
+        p[pair] = max(p[pair], permutation_test(np.concatenate([gap[pair] / gap.shape[1] for gap in gaps])).p)
     return tuple(np.where(observed > 0.0, p, 1.0).tolist())
 
 
@@ -214,7 +222,9 @@ def _untested(pairs: tuple[Pair, ...], differences: tuple[float, ...], runs: int
 
 
 def dataset_ranks(values: npt.ArrayLike) -> Array:
-    """The rank of every run on every dataset, 1 best, ties sharing their mean rank; NaN where it was not measured.
+    """The rank of every run on every dataset, 1 best; NaN where it was not measured.
+
+    Ties share their mean rank; values that differ by less than 1e-12 are ties.
 
     >>> dataset_ranks([[0.5, 0.9], [0.5, float("nan")], [0.4, 0.95]])
     array([[1.5, 2. ],
@@ -253,8 +263,8 @@ def borda(values: npt.ArrayLike, rule: BordaRule = "complete") -> Array:
     measured = ~np.isnan(table)
     if rule == "measured":
         points = np.zeros(table.shape)
-        for place, column in enumerate(table.T):
-            ranked = np.argsort(-column, kind="stable")[: measured[:, place].sum()]
+        for place, column in enumerate(dataset_ranks(table).T):
+            ranked = np.argsort(column, kind="stable")[: measured[:, place].sum()]
             points[ranked, place] = np.arange(len(ranked), 0, -1)
         return np.asarray(points.sum(axis=1))
     counts: Array = np.where(measured, len(table) - dataset_ranks(table), 0.0).sum(axis=1)

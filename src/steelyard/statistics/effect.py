@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.statistics.arrays import Array, present
+from steelyard.statistics.arrays import ROUNDING, Array, present
 
-# A smaller difference between two scores is rounding.
-ROUNDING = 1e-12
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
@@ -24,11 +22,21 @@ class Tally:
     losses: int
 
 
+def rounding(mean: npt.ArrayLike) -> Array:
+    """The standard deviation up to which values with this mean are equal: the documented 1e-12, more for large ones."""
+    return np.maximum(ROUNDING, 1e-14 * np.abs(mean))
+
+
+def same_sign_p(n: npt.ArrayLike) -> Array:
+    """The p-value of n queries that all differ by the same amount: the chance of n equal signs, 2 / 2**n."""
+    return 2.0 * 0.5 ** np.asarray(n, dtype=np.float64)
+
+
 def mean_and_deviation(values: Array) -> tuple[float, float]:
     """Mean and standard deviation (n - 1); a deviation that is only rounding is 0."""
     mean = float(values.mean())
     deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-    return mean, 0.0 if deviation <= 1e-14 * abs(mean) else deviation
+    return mean, 0.0 if deviation <= rounding(mean) else deviation
 
 
 def cohens_d(differences: npt.ArrayLike) -> float:
@@ -44,7 +52,7 @@ def cohens_d(differences: npt.ArrayLike) -> float:
     if len(values) < 2:
         return math.nan
     mean, deviation = mean_and_deviation(values)
-    if mean == 0.0:
+    if abs(mean) < ROUNDING:
         return 0.0
     return mean / deviation if deviation else math.copysign(math.inf, mean)
 

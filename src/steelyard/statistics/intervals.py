@@ -31,7 +31,7 @@ from steelyard.statistics.arrays import (
     student_quantile,
     whole_columns,
 )
-from steelyard.statistics.effect import mean_and_deviation
+from steelyard.statistics.effect import mean_and_deviation, rounding
 
 IntervalMethod = Literal["percentile", "bca", "t"]
 INTERVAL_METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
@@ -181,7 +181,7 @@ def closed_form_intervals(data: Array, level: float) -> list[Interval]:
         centred = row - mean
         squares = centred * centred
         variance = float(squares.mean())
-        if variance <= (1e-14 * mean) ** 2:
+        if variance <= rounding(mean) ** 2:
             intervals.append((mean, mean))
             continue
         skew = float((squares * centred).mean()) / variance**1.5

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import Array, Pair, many_series, present, row_differences
-from steelyard.statistics.effect import ROUNDING, mean_and_deviation
+from steelyard.statistics.arrays import ROUNDING, Array, Pair, many_series, present, row_differences, snapped
+from steelyard.statistics.effect import mean_and_deviation, rounding, same_sign_p
 from steelyard.statistics.resampling import TestResult, bootstrap_tests, permutation_tests, trivial_result
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
@@ -44,9 +44,34 @@ def t_test(differences: npt.ArrayLike) -> TestResult:
     mean, deviation = mean_and_deviation(values)
     if deviation == 0.0:
         reason = "the difference is the same on every query"
-        return TestResult(math.copysign(math.inf, mean), 2.0 * 0.5**n, n, left_out, "exact", reason)
+        return TestResult(math.copysign(math.inf, mean), float(same_sign_p(n)), n, left_out, "exact", reason)
     t = mean / (deviation / math.sqrt(n))
     return TestResult(t, float(2.0 * special.stdtr(n - 1, -abs(t))), n, left_out, "student")
+
+
+def t_tests(matrix: Array) -> tuple[Array, Array]:
+    """The mean of every row and the p-value of `t_test`; NaN for no value, and for fewer than two.
+
+    They are computed together: a call for every point of a long history would take most of its time.
+    """
+    n, means, deviations = moments(matrix)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2.0 * special.stdtr(n - 1.0, -np.abs(means / (deviations / np.sqrt(n))))
+    equal = deviations == 0.0
+    p[equal] = np.where(np.abs(means[equal]) < ROUNDING, 1.0, same_sign_p(n[equal]))
+    return means, p
+
+
+def moments(matrix: Array) -> tuple[Array, Array, Array]:
+    """The number, the mean and the standard deviation (as `mean_and_deviation`) of every row, without NaN."""
+    present = ~np.isnan(matrix)
+    n = np.count_nonzero(present, axis=1).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.where(present, matrix, 0.0).sum(axis=1) / n
+        squares = np.where(present, matrix - means[:, None], 0.0) ** 2
+        deviations = np.sqrt(squares.sum(axis=1) / (n - 1.0))
+    deviations[n < 2] = math.nan
+    return n, means, np.where(deviations <= rounding(means), 0.0, deviations)
 
 
 def sign_test(differences: npt.ArrayLike) -> TestResult:
@@ -69,9 +94,16 @@ def sign_test(differences: npt.ArrayLike) -> TestResult:
 def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
     """Wilcoxon's signed-rank test; zeros are dropped, ties share their mean rank.
 
+<<<<<<< HEAD
     It uses ranks instead of sizes: it is less sensitive to a few large differences, and it tests symmetry about zero
     rather than the mean. Exact for up to 50 queries without ties or zeros and up to 13 with them, otherwise the normal
     approximation with the tie correction, as in scipy's `wilcoxon`. The statistic is the smaller of the two rank sums.
+=======
+    It uses ranks instead of sizes: it is less sensitive to a few large differences, and it tests symmetry
+    about zero rather than the mean. Exact for up to 50 queries without ties or zeros and up to 13 with them,
+    otherwise the normal approximation with the tie correction, as in scipy's `wilcoxon`; but differences that differ
+    by rounding (1e-12) are ties here. The statistic is the smaller of the two rank sums.
+>>>>>>> fd
 
     >>> wilcoxon_test([0.1, 0.3, -0.05, 0.2, 0.15]).p
     0.125
@@ -80,9 +112,8 @@ def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
     if (result := trivial_result(values, left_out)) is not None:
         return result
     n = len(values)
-    nonzero = values[values != 0.0]
-    sizes = np.abs(nonzero)
-    ranks, counts = mean_ranks(sizes)
+    nonzero = values[np.abs(values) >= ROUNDING]
+    ranks, counts = mean_ranks(np.abs(nonzero))
     positive = float(ranks[nonzero > 0.0].sum())
     statistic = min(positive, float(ranks.sum()) - positive)
     plain = len(counts) == n
@@ -96,10 +127,16 @@ def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
 
 
 def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The rank of every size (1: smallest, ties at their mean rank), and the number of times that each size occurs."""
-    _, inverse, counts = np.unique(sizes, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Array = (last - (counts - 1) / 2.0)[inverse]
+    """The rank of every size (1: smallest), and the number of times that each size occurs.
+
+    Ties share their mean rank; sizes that differ by less than 1e-12, or 1e-12 of the largest above 1, are ties.
+    """
+    order = np.argsort(sizes, kind="stable")
+    steps = np.diff(sizes[order], prepend=sizes[order[:1]]) >= ROUNDING * np.max(np.abs(sizes), initial=1.0)
+    place = np.empty(len(sizes), dtype=np.int64)
+    place[order] = np.cumsum(steps)
+    counts = np.bincount(place)
+    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2.0)[place]
     return ranks, counts
 
 
@@ -138,7 +175,7 @@ def paired_tests(
     rows = many_series(matrix)
     if test == "permutation":
         return permutation_tests(rows, permutations, seed, pairs)
-    rows = rows if pairs is None else row_differences(rows, pairs)
+    rows = snapped(rows) if pairs is None else row_differences(rows, pairs)
     if test == "bootstrap":
         return bootstrap_tests(rows, draws, seed)
     classical = {"t": t_test, "wilcoxon": wilcoxon_test, "sign": sign_test}
@@ -163,7 +200,7 @@ def fall_tests(
     >>> [round(result.p, 4) for result in fall_tests([[-0.1, -0.3, 0.0, -0.2], [0.1, 0.3, 0.0, 0.2]])]
     [0.0514, 0.9486]
     """
-    rows = many_series(matrix)
+    rows = snapped(many_series(matrix))
     results = paired_tests(rows, test, permutations, draws, seed)
     lower = []
     for result, row in zip(results, rows, strict=True):
@@ -194,7 +231,7 @@ def _direction(values: Array, test: PairedTest) -> float:
     if test == "sign":
         return float(np.sign(values[np.abs(values) > ROUNDING]).sum())
     if test == "wilcoxon":
-        moved = values[values != 0.0]
+        moved = values[np.abs(values) >= ROUNDING]
         ranks, _ = mean_ranks(np.abs(moved))
         return float(np.sum(np.sign(moved) * ranks))
     return float(values.mean())

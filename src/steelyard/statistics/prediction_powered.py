@@ -19,6 +19,8 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.lazy import special
+from steelyard.statistics.arrays import ROUNDING, row_differences
+from steelyard.statistics.effect import rounding, same_sign_p
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -139,8 +141,7 @@ def prediction_powered_differences(
 ) -> list[PredictionPowered]:
     """`prediction_powered` of row i minus row j for every pair (i, j); matrices are runs x queries."""
     y, f = _matrices(human, predicted)
-    first, second = [i for i, _ in pairs], [j for _, j in pairs]
-    return prediction_powered(y[first] - y[second], f[first] - f[second], None, level, weight, finite=finite)
+    return prediction_powered(row_differences(y, pairs), row_differences(f, pairs), None, level, weight, finite=finite)
 
 
 def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:
@@ -299,8 +300,9 @@ def _intervals(parts: Parts, y: Array, bounds: tuple[float, float] | None, level
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(parts.variance)
         freedom = _freedom(parts, parts.of_mean)
-        t = np.where(parts.estimate == 0.0, 0.0, np.abs(parts.estimate) / error)
-        p = np.where(np.isnan(error), math.nan, 2.0 * special.stdtr(freedom, -t))
+        t = np.where(np.abs(parts.estimate) < ROUNDING, 0.0, np.abs(parts.estimate) / error)
+        equal = (error <= rounding(parts.estimate)) & (t > 0.0)
+        p = np.where(np.isnan(error), math.nan, np.where(equal, same_sign_p(parts.n), 2.0 * special.stdtr(freedom, -t)))
         margin = _quantile(freedom, level) * error
     return parts.estimate - margin, parts.estimate + margin, p
 

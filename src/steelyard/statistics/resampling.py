@@ -25,10 +25,11 @@ from steelyard.statistics.arrays import (
     one_series,
     product,
     row_differences,
+    snapped,
     whole_columns,
     whole_numbers,
 )
-from steelyard.statistics.effect import mean_and_deviation
+from steelyard.statistics.effect import mean_and_deviation, same_sign_p
 
 # 1,024 sign vectors x 64 bytes of signs as float32 are 2 MB, which fits in a core's cache.
 VECTORS_PER_BLOCK = 1024
@@ -68,7 +69,7 @@ def trivial_result(values: Array, left_out: int) -> TestResult | None:
     if n < 2:
         reason = "one query only: the variance cannot be estimated" if n else "no query has a value in both runs"
         return TestResult(math.nan, math.nan, n, left_out, "none", reason)
-    if not values.any():
+    if not snapped(values).any():
         return TestResult(0.0, 1.0, n, left_out, "exact", "the runs score the same on every query")
     return None
 
@@ -179,8 +180,8 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
 
     The differences are shifted to mean 0 and their queries resampled with replacement; b of m
     resamples have a |t| of at least the observed one, and p = (b + 1) / (m + 1). A resample of equal values,
-    which has no t, is counted in b. Rows with the same queries share the resamples. The
-    statistic is t.
+    which has no t, is counted in b. If all differences are equal, p is that of `t_test`, 2 / 2**n, and not below
+    1 / (m + 1). Rows with the same queries share the resamples. The statistic is t.
     """
     matrix = many_series(differences)
     draws = checked_count(draws, "draws")
@@ -194,7 +195,8 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
         if result is None and mean_and_deviation(values)[1] == 0.0:
             reason = "the difference is the same on every query"
             t = math.copysign(math.inf, values[0])
-            result = TestResult(t, 1.0 / (draws + 1.0), len(values), left_out, f"{draws:,} resamples", reason)
+            p = max(float(same_sign_p(len(values))), 1.0 / (draws + 1.0))
+            result = TestResult(t, p, len(values), left_out, f"{draws:,} resamples", reason)
         if result is not None:
             results[row] = result
         else:
