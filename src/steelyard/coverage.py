@@ -351,9 +351,14 @@ def refuse_unmatched(coverage: Mapping[str, Coverage]) -> None:
                 raise InputError(f"run {name!r}: {problem}.")
 
 
+def none_judged(returned: str, judged: str) -> str:
+    """Why a run of which no document is judged has no values; from an id of the run and one of the qrels."""
+    return f"none of its documents is judged: its ids ({returned}) may differ from those of the qrels ({judged})"
+
+
 def not_measured(covered: Coverage) -> str | None:
     """Why the values of a run mean nothing; None if they mean something."""
-    codes = {remark.code for remark in covered.notes}
+    codes = {remark.code: remark for remark in covered.notes}
     if "no-shared-query" in codes:
         return "none of its queries is in the qrels"
     if "document-ids-differ" in codes:
