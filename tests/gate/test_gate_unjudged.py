@@ -316,6 +316,29 @@ def test_a_baseline_written_by_the_gate_can_be_checked(folders, tmp_path):
         assert verdicts[0] == verdicts[1]
 
 
+def test_a_run_without_a_judged_document_was_not_measured(folders, tmp_path, capsys):
+    """Other ids, or retrieval that is broken: the gate fails, and says which ids and what to do."""
+    old, _, grades = made_lists()
+    partial = {query: {doc: grades[query][doc] for doc in old[query][:10]} for query in QUERIES}
+    twice = {query: ["zzz0", "zzz1", "zzz0"] for query in QUERIES}
+    broken = benched(tmp_path / "broken", twice, partial)
+    command = ["gate", str(broken), "--baseline", str(folders["home"] / "baseline.json")]
+    for more in ([], ["--rule", "nDCG@10 not worse than baseline by 0.9"]):
+        assert steelyard([*command, *more, "--format", "json"]) == 1
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        assert (row["rule"], row["passed"]) == ("the run was measured", False)
+        assert row["why"].startswith("none of its documents is judged: its ids (zzz0) may differ from those of the ")
+        assert "qrels (q0-s0)" in row["why"]
+        assert f"`steelyard judge {broken}` judges what came back" in row["why"]
+    for arguments in (["--save-baseline", str(tmp_path / "new.json")], ["--baseline", str(broken), "--rule", DROP]):
+        source = broken if arguments[0] == "--save-baseline" else folders["partial"][0]
+        assert steelyard(["gate", str(source), *arguments]) == 2
+        assert "run 'mine' of" in capsys.readouterr().err
+    one = {query: [*docs, old[query][0]] if query == "q3" else docs for query, docs in twice.items()}
+    found = benched(tmp_path / "found", one, partial)
+    assert [row.rule.text for row in check(found, DROP, baseline=folders["partial"][1]).rows] == [DROP]
+
+
 def test_a_bench_with_chunkers_gets_other_advice(folders):
     new, old = (replace(gate_input(folder), chunked=True, folder=None, files={}) for folder in folders["partial"])
     (found,) = [each for each in check(new, DROP, baseline=old).warnings if each.code == "gate-lists-unknown"]

@@ -74,6 +74,7 @@ class _Comparison(_Section):
     leaderboard: list[_Place]
     weights: dict[str, float] | None = None
     not_measured: dict[str, str] = {}
+    coverage: dict[str, dict[str, int]] = {}
 
 
 class _Approximation(_Section):

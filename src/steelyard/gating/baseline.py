@@ -36,7 +36,7 @@ def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None
     source = gate_input(result)
     source = with_ceilings(source, parse_rules(source.rules))
     measured = [name for name in source.scores.runs if name not in source.unmeasured]
-    names = [run] if isinstance(run, str) else list(run or measured)
+    names = [run] if isinstance(run, str) else list(run or measured or source.scores.runs)
     for name in names:
         source.check_measured(name)
     write_file(Path(path), (_baseline_json(source, names) + "\n").encode())

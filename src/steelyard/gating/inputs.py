@@ -18,6 +18,7 @@ from steelyard.comparison.compare import measure_at
 from steelyard.comparison.judged import Part
 from steelyard.comparison.rules import Rule
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, column_named
+from steelyard.coverage import none_judged
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
@@ -375,14 +376,24 @@ def _from_folder(path: Path, name: str) -> GateInput:
         for query, error in list(row["errors"].items())[:1]:
             failed = len(row["errors"])
             failures[row["run"]] = QueryFailures(failed, failed + row["queries"], f"{query}: {error}")
+    policies = asdict(resolve(dialect_of(dialect).policies, chosen))
+    qrels = None if chunked else files.read_qrels(path, settings)
+    found = {run: file for run, file in lists.items() if os.path.isfile(file)}
+    unmeasured = dict(record["comparison"].get("not_measured", {}))
+    for run, counts in record["comparison"].get("coverage", {}).items():
+        distinct = counts.get("documents", 0) - (counts.get("repeated", 0) if policies["duplicates"] == "hold" else 0)
+        if qrels is not None and len(qrels) and run in found and distinct and counts.get("unjudged") == distinct:
+            returned = Run.read(found[run], format="parquet").table["doc_id"][0]
+            advice = f"If so, use the old ids; otherwise `{files.command_of('judge', path)}` judges what came back"
+            unmeasured[run] = f"{none_judged(returned, qrels.judged.doc_ids[0])}. {advice}"
     return GateInput(
         name=name,
         scores=table,
         dialect=dialect,
         version=str(record["steelyard"]),
         definitions=_definitions(table.columns) | composites,
-        policies=asdict(resolve(dialect_of(dialect).policies, chosen)),
-        judgments=None if chunked else files.read_qrels(path, settings).query_fingerprints(),
+        policies=policies,
+        judgments=None if qrels is None else qrels.query_fingerprints(),
         dataset={key: record["dataset"].get(key) for key in ("name", "fingerprint")},
         texts=texts,
         columns=columns,
@@ -395,9 +406,9 @@ def _from_folder(path: Path, name: str) -> GateInput:
         unknown_documents={row["run"]: row["unknown_documents"] for row in rows if row.get("unknown_documents")},
         failures=failures,
         weights=weights,
-        files={run: file for run, file in lists.items() if os.path.isfile(file)},
+        files=found,
         sessions={row["run"]: row["session"] for row in rows if row.get("session")},
-        unmeasured=record["comparison"].get("not_measured", {}),
+        unmeasured=unmeasured,
         allow_failed=settings.get("allow_failed", 0),
     )
 
