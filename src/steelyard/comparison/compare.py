@@ -26,12 +26,8 @@ from steelyard.comparison.scores import (
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import STATISTICS, CompareOptions, ComparisonPlan, Statistics
-<<<<<<< HEAD
-from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_doubts
-from steelyard.datasets import Dataset
-=======
 from steelyard.coverage import Coverage, not_measured, refuse_unmatched, unjudged, with_doubts
->>>>>>> fg
+from steelyard.datasets import Dataset
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report

@@ -39,12 +39,8 @@ from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.lazy import special
-<<<<<<< HEAD
 from steelyard.statistics import paired_tests, sign_test
-=======
-from steelyard.statistics import paired_tests
 from steelyard.statistics.effect import ROUNDING, rounding, same_sign_p
->>>>>>> fd
 from steelyard.statistics.paired import PairedTest
 
 DRAWS = 50

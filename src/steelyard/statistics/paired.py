@@ -94,16 +94,10 @@ def sign_test(differences: npt.ArrayLike) -> TestResult:
 def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
     """Wilcoxon's signed-rank test; zeros are dropped, ties share their mean rank.
 
-<<<<<<< HEAD
     It uses ranks instead of sizes: it is less sensitive to a few large differences, and it tests symmetry about zero
     rather than the mean. Exact for up to 50 queries without ties or zeros and up to 13 with them, otherwise the normal
-    approximation with the tie correction, as in scipy's `wilcoxon`. The statistic is the smaller of the two rank sums.
-=======
-    It uses ranks instead of sizes: it is less sensitive to a few large differences, and it tests symmetry
-    about zero rather than the mean. Exact for up to 50 queries without ties or zeros and up to 13 with them,
-    otherwise the normal approximation with the tie correction, as in scipy's `wilcoxon`; but differences that differ
-    by rounding (1e-12) are ties here. The statistic is the smaller of the two rank sums.
->>>>>>> fd
+    approximation with the tie correction, as in scipy's `wilcoxon`; but differences that differ by rounding (1e-12) are
+    ties here. The statistic is the smaller of the two rank sums.
 
     >>> wilcoxon_test([0.1, 0.3, -0.05, 0.2, 0.15]).p
     0.125
