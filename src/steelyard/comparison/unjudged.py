@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.lazy import special
 from steelyard.statistics import paired_tests, sign_test
-from steelyard.statistics.effect import ROUNDING, rounding, same_sign_p
+from steelyard.statistics.arrays import ROUNDING
+from steelyard.statistics.effect import rounding, same_sign_p
 from steelyard.statistics.paired import PairedTest
 
 DRAWS = 50
