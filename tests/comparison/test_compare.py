@@ -295,8 +295,8 @@ def test_constant_differences():
 @pytest.mark.parametrize("test", ["t", "wilcoxon", "sign", "permutation", "bootstrap", "max-t", "tukey"])
 def test_equal_values_with_other_rounding_errors_are_equal(test):
     # 1 / 3 + 2 / 10 + 3 / 12 and its like in another order of addition differ by 5.6e-17.
-    qrels = {f"q{i}": {"r1": 1, "r2": 1, "r3": 1, "r4": 1} for i in range(20)}
     fill = [f"x{i}" for i in range(12)]
+    qrels = {f"q{i}": {"r1": 1, "r2": 1, "r3": 1, "r4": 1, **dict.fromkeys(fill, 0)} for i in range(20)}
     runs = {"A": ["r1", "r2", *fill], "B": ["r1", "x1", "r2", "x2", "x3", "x4", "x5", "x6", "r3", *fill[7:]]}
     result = sy.compare(qrels, {name: dict.fromkeys(qrels, docs) for name, docs in runs.items()}, ["AP"], test=test)
     means = result.leaderboard["AP"]
