@@ -154,8 +154,8 @@ def test_the_tests_of_a_line_are_those_of_t_test():
     """All steps are tested together, with the p-values that one call per step gives, to the last bit."""
     import numpy as np
 
-    from steelyard.statistics.paired import t_tests
     from steelyard.statistics import t_test
+    from steelyard.statistics.paired import t_tests
 
     rng = np.random.default_rng(5)
     blocks = [np.array([rng.normal(size=n).round(digits) for digits in (1, 16)]) for n in (0, 1, 2, 3, 10, 115)]

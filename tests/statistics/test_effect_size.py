@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.statistics import Tally, cohens_d, difference_interval, differences, relative_change, stars, t_test, tally
+from steelyard.statistics import (
+    Tally,
+    cohens_d,
+    difference_interval,
+    differences,
+    relative_change,
+    stars,
+    t_test,
+    tally,
+)
 
 
 def test_cohens_d() -> None:

@@ -23,7 +23,7 @@ from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet
 from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import LARGEST, Measure, parse
 from steelyard.notes import Note, note
 from steelyard.safe_text import CSV_QUOTED
 from steelyard.wording import counted, in_words
@@ -265,11 +265,13 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
             value = float(weight)
         except (TypeError, ValueError):
             raise MeasureError(f"{where}: the weight of {name} is {weight!r}; expected a number.") from None
-        if not 0 <= value < float("inf"):
+        if not value >= 0:
             raise MeasureError(
                 f"{where}: the weight of {name} is {weight}; expected 0 or more. A measure where lower is better is "
                 "inverted automatically."
             )
+        if value > LARGEST:
+            raise MeasureError(f"{where}: the weight of {name} is {value:g}; expected a number up to {LARGEST:g}.")
         checked[str(name)] = value
     if not checked or sum(checked.values()) == 0:
         raise MeasureError(f"{where}: the weights are all 0; give at least one measure a weight above 0.")

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, PolicyError, did_you_mean
-from steelyard.statistics.arrays import snapped, student_quantile
+from steelyard.statistics.arrays import Array, snapped, student_quantile
 from steelyard.statistics.paired import t_tests
 
-Array = npt.NDArray[np.float64]
 Weights = Literal["linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -492,11 +491,3 @@ def significant_signs(scores: Array, alpha: float = 0.05) -> Array:
     """
     tested = (t_tests(row - scores[i + 1 :]) for i, row in enumerate(scores[:-1]))
     return np.concatenate([np.where(p < alpha, np.sign(snapped(means)), 0.0) for means, p in tested])
-
-
-def paired_p(differences: Array) -> Array:
-    """Two-sided p of Student's paired t test of every row of a matrix tests x queries.
-
-    1 where all differences are 0, NaN for fewer than two queries.
-    """
-    return t_tests(differences)[1]

@@ -164,10 +164,7 @@ def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
 
 
 def _step_down(observed: Array, drawn: Array, gaps: Sequence[Array]) -> tuple[float, ...]:
-    """Step-down max-T p-values of |t|, from the |t*| of the draws; 1 where the two runs are equal.
-
-    Where `gaps` of a pair are constant on every dataset, there is no t, and p is not below that of the queries' signs.
-    """
+    """Step-down max-T p-values of |t|; 1 where two runs are equal. An infinite t has p of the signs of its `gaps`."""
     order = np.argsort(-observed, kind="stable")
     largest = np.maximum.accumulate(drawn[:, order][:, ::-1], axis=1)[:, ::-1]
     reached = np.count_nonzero(largest >= observed[order] * (1.0 - 1e-9), axis=0)
@@ -222,9 +219,7 @@ def _untested(pairs: tuple[Pair, ...], differences: tuple[float, ...], runs: int
 
 
 def dataset_ranks(values: npt.ArrayLike) -> Array:
-    """The rank of every run on every dataset, 1 best; NaN where it was not measured.
-
-    Ties share their mean rank; values that differ by less than 1e-12 are ties.
+    """The rank of every run on every dataset, 1 best, ties (to 1e-12) sharing their mean; NaN where it was not measured.
 
     >>> dataset_ranks([[0.5, 0.9], [0.5, float("nan")], [0.4, 0.95]])
     array([[1.5, 2. ],

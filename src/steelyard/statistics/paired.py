@@ -122,10 +122,7 @@ def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
 
 
 def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The rank of every size (1: smallest), and the number of times that each size occurs.
-
-    Ties share their mean rank; sizes that differ by less than 1e-12, or 1e-12 of the largest above 1, are ties.
-    """
+    """The rank of every size (1: smallest; ties, up to rounding, at their mean), and how often each size occurs."""
     order = np.argsort(sizes, kind="stable")
     steps = np.diff(sizes[order], prepend=sizes[order[:1]]) >= ROUNDING * np.max(np.abs(sizes), initial=1.0)
     place = np.empty(len(sizes), dtype=np.int64)
