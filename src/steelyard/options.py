@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
 
 from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
@@ -157,7 +156,7 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | Policies) -
             problem = f"{in_words(f'{name}={value!r}', f'{name} {value!r}')} is not a policy"
             raise PolicyError(f"{problem}; expected one of {', '.join(allowed)}.{did_you_mean(str(value), allowed)}")
     options = Options(**values)
-    if options.rel is not None and not isinstance(options.rel, Real):
+    if isinstance(options.rel, str):
         raise PolicyError(f"rel is {options.rel!r}; expected a number, the lowest grade that counts as relevant.")
     if options.depth is not None:
         options = replace(options, depth=whole_number("depth", options.depth, 1, error=PolicyError))

@@ -120,7 +120,7 @@ def test_weights_from_a_file(qrels, runs, tmp_path):
     ("weights", "said"),
     [
         *[({"AP": -1}, "0 or more"), ({"AP": 0}, "all 0"), ({}, "all 0"), ({"AP": "much"}, "expected a number")],
-        ({"AP": 1e308, "nDCG@10": 1e308}, r"the weight of AP is 1e\+308; expected a number up to 1e\+15"),
+        ({"AP": 1e308, "nDCG@10": 1e308}, r"the weight of AP is 1e\+308; expected 0 or more, a number up to 1e\+15"),
     ],
 )
 def test_bad_weights(qrels, runs, weights, said):

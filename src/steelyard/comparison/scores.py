@@ -265,13 +265,11 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
             value = float(weight)
         except (TypeError, ValueError):
             raise MeasureError(f"{where}: the weight of {name} is {weight!r}; expected a number.") from None
-        if not value >= 0:
+        if not 0 <= value <= LARGEST:
             raise MeasureError(
-                f"{where}: the weight of {name} is {weight}; expected 0 or more. A measure where lower is better is "
-                "inverted automatically."
+                f"{where}: the weight of {name} is {weight}; expected 0 or more, a number up to {LARGEST:g}. A measure "
+                "where lower is better is inverted automatically."
             )
-        if value > LARGEST:
-            raise MeasureError(f"{where}: the weight of {name} is {value:g}; expected a number up to {LARGEST:g}.")
         checked[str(name)] = value
     if not checked or sum(checked.values()) == 0:
         raise MeasureError(f"{where}: the weights are all 0; give at least one measure a weight above 0.")

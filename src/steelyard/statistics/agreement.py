@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, PolicyError, did_you_mean
-from steelyard.statistics.arrays import Array, snapped, student_quantile
+from steelyard.statistics.arrays import snapped, student_quantile
 from steelyard.statistics.paired import t_tests
 
+Array = npt.NDArray[np.float64]
 Weights = Literal["linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = get_args(Level)

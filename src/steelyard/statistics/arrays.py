@@ -21,7 +21,6 @@ from steelyard.wording import counted, worded
 
 Array = npt.NDArray[np.float64]
 Pair = tuple[int, int]
-
 ROUNDING = 1e-12  # A smaller difference between two scores is rounding.
 
 
