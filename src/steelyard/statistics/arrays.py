@@ -171,7 +171,7 @@ def normal_quantile(p: float) -> float:
 def student_quantile(p: float, freedom: int) -> float:
     """The quantile of Student's t: from 10 degrees of freedom on and up to p = 0.98, four terms in 1/freedom.
 
-    The series (Abramowitz and Stegun 26.7.5) errs by less than 1e-5. To import scipy takes half as long as an evaluation.
+    The series (Abramowitz and Stegun 26.7.5) errs by less than 1e-5. scipy is slow to import, so it is for the rest.
 
     >>> round(student_quantile(0.975, 49), 6)
     2.009575
