@@ -156,6 +156,8 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | Policies) -
             problem = f"{in_words(f'{name}={value!r}', f'{name} {value!r}')} is not a policy"
             raise PolicyError(f"{problem}; expected one of {', '.join(allowed)}.{did_you_mean(str(value), allowed)}")
     options = Options(**values)
+    if isinstance(options.rel, str):
+        raise PolicyError(f"rel is {options.rel!r}; expected a number, the lowest grade that counts as relevant.")
     if options.depth is not None:
         options = replace(options, depth=whole_number("depth", options.depth, 1, error=PolicyError))
         if options.ties == "expected":

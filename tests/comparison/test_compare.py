@@ -119,7 +119,10 @@ def test_weights_from_a_file(qrels, runs, tmp_path):
 
 @pytest.mark.parametrize(
     ("weights", "said"),
-    [({"AP": -1}, "0 or more"), ({"AP": 0}, "all 0"), ({}, "all 0"), ({"AP": "much"}, "expected a number")],
+    [
+        *[({"AP": -1}, "0 or more"), ({"AP": 0}, "all 0"), ({}, "all 0"), ({"AP": "much"}, "expected a number")],
+        ({"AP": 1e308, "nDCG@10": 1e308}, r"the weight of AP is 1e\+308; expected 0 or more, a number up to 1e\+15"),
+    ],
 )
 def test_bad_weights(qrels, runs, weights, said):
     with pytest.raises(MeasureError, match=said):
@@ -263,7 +266,9 @@ def test_errors_for_wrong_input(qrels, runs):
         sy.compare(qrels, runs, ["AP"], test="anova")
     with pytest.raises(PolicyError, match="unknown correction 'hochberg'; expected one of none, "):
         sy.compare(qrels, runs, ["AP"], correction="hochberg")
-    for alpha in (0, 1, 2, float("nan")):
+    with pytest.raises(PolicyError, match="rel is '1'; expected a number"):
+        sy.compare(qrels, runs, ["AP"], rel="1")
+    for alpha in (0, 1e-17, 1, 2, float("nan")):
         with pytest.raises(PolicyError, match="alpha is .*; expected a number above 0 and below 1"):
             sy.compare(qrels, runs, ["AP"], alpha=alpha)
     with pytest.raises(InputError, match="needs the queries' columns"):

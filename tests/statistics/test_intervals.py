@@ -157,6 +157,16 @@ def test_quantiles_equal_scipy() -> None:
         assert student_quantile(0.975, freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=tolerance)
 
 
+def test_intervals_of_a_high_level_have_scipys_quantile() -> None:
+    for level in (0.97, 0.99, 0.999, 0.9999):
+        for freedom in (3, 4, 9, 10, 30):
+            upper = 0.5 + level / 2.0
+            assert student_quantile(upper, freedom) == pytest.approx(stats.t.ppf(upper, freedom), rel=1e-9)
+    values = [1.0, 0.5, 1 / 3, 0.25]
+    low, high = mean_interval(values, level=0.999)
+    assert high - low == pytest.approx(12.92398 * np.std(values, ddof=1), rel=1e-6)
+
+
 def test_bad_input_is_refused_with_a_reason() -> None:
     with pytest.raises(PolicyError, match="percentile"):
         mean_interval([0.1, 0.2], method="percentil")  # type: ignore[arg-type]

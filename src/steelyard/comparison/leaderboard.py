@@ -164,10 +164,8 @@ def verdict_of(
     difference = abs(lead_pair.difference)
     undecided = {run for run, pair in of_top.items() if pair.verdict == "undecided"}
     tied = [row.run for row in rest if of_top[row.run].verdict in NOT_SIGNIFICANT]
-    leads = f"{top.run} leads {second.run}"
-    if len(equal) > 1:
-        leads = f"{listed(equal)} (no difference on any query) lead {second.run}"
-    headline = f"{leads} on {what} by {difference:.4f} ({score})"
+    leads = f"{listed(equal)} (no difference on any query) lead" if len(equal) > 1 else f"{top.run} leads"
+    headline = f"{leads} {second.run} on {what} by {difference:.4f} ({score})"
     if not difference:
         headline = f"{listed([*equal, second.run])} have the same mean on {what} ({score})"
     equivalent = f"; {lead_pair.equivalence}" if lead_pair.equivalence else ""
@@ -189,14 +187,12 @@ def verdict_of(
     details = [lead_pair.sentence] if predicted else []
     if tied:
         details.append(f"{NOT_BELOW}: {listed(tied, SHOWN_NAMES)}.")
-    others_undecided = [row.run for row in rest if row.run in undecided] if undecided - {second.run} else []
-    if others_undecided:
-        why = "the overlap rule" if any(of_top[run].reason for run in others_undecided) else "unjudged documents"
-        details.append(f"Undecided ({why}): {listed(others_undecided, SHOWN_NAMES)}.")
+    unclear = [row.run for row in rest if row.run in undecided] if undecided - {second.run} else []
+    if unclear:
+        why = "the overlap rule" if any(of_top[run].reason for run in unclear) else "unjudged documents"
+        details.append(f"Undecided ({why}): {listed(unclear, SHOWN_NAMES)}.")
     significant = second.run not in tied and second.run not in undecided
     phrases = tuple(f"{outcome}{equivalent}" for outcome in outcomes)
     lead = Lead(tuple(equal), second.run, what, difference, float(top.means[key]), significant, phrases)
     headline = f"{headline}: {phrases[0]}."
-    return Verdict(
-        headline, details, [*equal, *tied], others_undecided, unmeasured, lead if difference else None, labels
-    )
+    return Verdict(headline, details, [*equal, *tied], unclear, unmeasured, lead if difference else None, labels)

@@ -23,7 +23,7 @@ from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet
 from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
-from steelyard.measures.grammar import Measure, parse, range_of_composite
+from steelyard.measures.grammar import LARGEST, Measure, parse, range_of_composite
 from steelyard.notes import Note, note
 from steelyard.safe_text import CSV_QUOTED
 from steelyard.wording import counted, in_words
@@ -268,10 +268,10 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
             value = float(weight)
         except (TypeError, ValueError):
             raise MeasureError(f"{where}: the weight of {name} is {weight!r}; expected a number.") from None
-        if not 0 <= value < float("inf"):
+        if not 0 <= value <= LARGEST:
             raise MeasureError(
-                f"{where}: the weight of {name} is {weight}; expected 0 or more. A measure where lower is better is "
-                "inverted automatically."
+                f"{where}: the weight of {name} is {weight}; expected 0 or more, a number up to {LARGEST:g}. A measure "
+                "where lower is better is inverted automatically."
             )
         checked[str(name)] = value
     if not checked or sum(checked.values()) == 0:

@@ -106,8 +106,9 @@ class ComparisonPlan(Testing):
     def checked(self) -> ComparisonPlan:
         """The plan, or an error where a setting is wrong."""
         self.check(TESTS, "unknown test")
-        if not 0.0 < self.alpha < 1.0:
-            raise PolicyError(f"alpha is {self.alpha:g}; expected a number above 0 and below 1, as in 0.05.")
+        if not 1e-12 <= self.alpha < 1.0:
+            span = "above 0 and below 1 (1e-12 or more)"
+            raise PolicyError(f"alpha is {self.alpha:g}; expected a number {span}, as in 0.05.")
         if self.equivalence is not None and not 0.0 < self.equivalence < float("inf"):
             raise PolicyError(f"equivalence is {self.equivalence:g}; expected a margin above 0, as in 0.01.")
         if self.test in FAMILY_TESTS and self.correction not in ("none", "holm"):

@@ -40,9 +40,8 @@ from numpy.typing import NDArray
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.lazy import special
 from steelyard.statistics import paired_tests, sign_test
-from steelyard.statistics.arrays import ROUNDING
-from steelyard.statistics.effect import rounding, same_sign_p
-from steelyard.statistics.paired import PairedTest
+from steelyard.statistics.effect import rounding
+from steelyard.statistics.paired import PairedTest, t_tests
 
 DRAWS = 50
 QUERY_VARIANCE = 1.0
@@ -257,9 +256,8 @@ def combined_test(differences: Floats) -> DifferenceTest:
     within = float((kept.var(axis=1, ddof=1) / queries).mean())
     between = (1 + 1 / draws) * float(means.var(ddof=1)) if draws > 1 else 0.0
     difference, total = float(means.mean()), within + between
-    if total <= rounding(difference) ** 2:
-        p = 1.0 if abs(difference) < ROUNDING else float(same_sign_p(queries))
-        return DifferenceTest(difference, p, difference, difference)
+    if total * queries <= rounding(difference) ** 2:
+        return DifferenceTest(difference, float(t_tests(kept[:1])[1][0]), difference, difference)
     share = between / total
     freedom = queries - 1.0
     if share > 1e-12:

@@ -32,6 +32,7 @@ from steelyard.run import Run
 from steelyard.statistics import adjust
 from steelyard.statistics import agreement as statistics
 from steelyard.statistics.agreement import FEWEST_RUNS, Array
+from steelyard.statistics.paired import t_tests
 from steelyard.version import __version__
 from steelyard.wording import counted
 
@@ -253,7 +254,7 @@ class Agreement(Documented):
             if queries:
                 bias = other - one
                 favour = bias - bias.mean(axis=0)
-                p = statistics.paired_p(favour)
+                p = t_tests(favour)[1]
                 means = [matrix.mean(axis=1).tolist() for matrix in (one, other, bias, favour)]
                 per_run = zip(self.panel.runs, *means, p.tolist(), adjust(p).tolist(), strict=True)
                 rows += ([a, b, measure, *row] for row in per_run)

@@ -492,11 +492,3 @@ def significant_signs(scores: Array, alpha: float = 0.05) -> Array:
     """
     tested = (t_tests(row - scores[i + 1 :]) for i, row in enumerate(scores[:-1]))
     return np.concatenate([np.where(p < alpha, np.sign(snapped(means)), 0.0) for means, p in tested])
-
-
-def paired_p(differences: Array) -> Array:
-    """Two-sided p of Student's paired t test of every row of a matrix tests x queries.
-
-    1 where all differences are 0, NaN for fewer than two queries.
-    """
-    return t_tests(differences)[1]

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from steelyard.checks import whole_number
 from steelyard.errors import InputError
+from steelyard.lazy import special
 from steelyard.wording import counted, worded
 
 Array = npt.NDArray[np.float64]
 Pair = tuple[int, int]
-
 ROUNDING = 1e-12  # A smaller difference between two scores is rounding.
 
 
@@ -169,19 +169,15 @@ def normal_quantile(p: float) -> float:
 
 
 def student_quantile(p: float, freedom: int) -> float:
-    """The quantile of Student's t: exact for 1 and 2 degrees of freedom, otherwise four terms in 1/freedom.
+    """The quantile of Student's t: from 10 degrees of freedom on and up to p = 0.98, four terms in 1/freedom.
 
-    The series (Abramowitz and Stegun 26.7.5) errs by less than 0.2% for 3 degrees of freedom at
-    p = 0.975, and by less than 1e-5 from 10 on. scipy's exact one is not used here: every evaluation has an
-    interval, and to import scipy.special would take half as long as the rest of `steelyard evaluate`.
+    The series (Abramowitz and Stegun 26.7.5) errs by less than 1e-5. scipy is slow to import, so it is for the rest.
 
     >>> round(student_quantile(0.975, 49), 6)
     2.009575
     """
-    if freedom == 1:
-        return math.tan(math.pi * (p - 0.5))
-    if freedom == 2:
-        return (2.0 * p - 1.0) / math.sqrt(2.0 * p * (1.0 - p))
+    if freedom < 10 or not 0.5 <= p <= 0.98:
+        return float(special.stdtrit(freedom, p))
     z = normal_quantile(p)
     s = z * z
     terms = (

@@ -25,7 +25,6 @@ from steelyard.statistics.arrays import (
     many_series,
     one_series,
     present,
-    snapped,
     whole_numbers,
 )
 from steelyard.statistics.effect import cohens_d, mean_and_deviation
@@ -308,7 +307,7 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     >>> best_of_p(0.01, [[0.3, 0.1, 0.2, -0.1, 0.2, 0.1]])
     0.01
     """
-    rows = snapped(many_series(gaps))
+    rows = many_series(gaps)
     rows = np.unique(rows[:, ~np.isnan(rows).any(axis=0)], axis=0)
     rows = rows[rows.any(axis=1)]
     n = rows.shape[1]

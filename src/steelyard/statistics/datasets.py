@@ -98,20 +98,17 @@ def these_datasets(
     draws = min(draws, max(_FEWEST_DRAWS, _CELLS // (len(columns) * len(columns[0]))))
     parts = [_resampled(column, draws, seed + place) for place, column in enumerate(columns)]
     total = _Resampled.total(parts)
-    observed, drawn = total.statistics()
     count = len(pairs)
-    ends = total.intervals(drawn, level)
+    ends = total.intervals(level)
     lows = np.min([matrix.min(axis=1) for matrix in matrices], axis=0)
     highs = np.max([matrix.max(axis=1) for matrix in matrices], axis=0)
     without = [
-        _step_down(
-            *_Resampled.total(parts[:place] + parts[place + 1 :]).statistics(count), gaps[:place] + gaps[place + 1 :]
-        )
+        _step_down(_Resampled.total(parts[:place] + parts[place + 1 :]), gaps[:place] + gaps[place + 1 :])
         for place in range(len(parts) if len(parts) > 1 else 0)
     ]
     run_ends = zip(ends[count:], lows.tolist(), highs.tolist(), strict=True)
     run_intervals = tuple((max(low, least), min(high, most)) for (low, high), least, most in run_ends)
-    p = _step_down(observed[:count], drawn[:, :count], gaps)
+    p = _step_down(total, gaps)
     method = f"studentised bootstrap of queries within datasets, step-down max-T, {draws:,} draws"
     return MacroTests(pairs, differences, p, tuple(ends[:count]), run_intervals, method, without=tuple(without))
 
@@ -136,9 +133,9 @@ class _Resampled(NamedTuple):
         drawn = _ratio(np.abs(self.drawn_mean[:, :count]), self.drawn_variance[:, :count])
         return _ratio(np.abs(self.mean[:count]), self.variance[:count]), drawn
 
-    def intervals(self, drawn: Array, level: float) -> list[Interval]:
+    def intervals(self, level: float) -> list[Interval]:
         """mean -+ q sqrt(variance), q the quantile of |t*|; NaN where |t*| is mostly infinite."""
-        quantiles = np.quantile(drawn, level, axis=0, method="inverted_cdf")
+        quantiles = np.quantile(self.statistics()[1], level, axis=0, method="inverted_cdf")
         reach = np.where(np.isfinite(quantiles), quantiles, np.nan) * np.sqrt(self.variance)
         return list(zip((self.mean - reach).tolist(), (self.mean + reach).tolist(), strict=True))
 
@@ -163,11 +160,9 @@ def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
     return _Resampled(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(spread, 0.0) / (n - 1) / n)
 
 
-def _step_down(observed: Array, drawn: Array, gaps: Sequence[Array]) -> tuple[float, ...]:
-    """Step-down max-T p-values of |t|, from the |t*| of the draws; 1 where the two runs are equal.
-
-    Where `gaps` of a pair are constant on every dataset, there is no t, and p is not below that of the queries' signs.
-    """
+def _step_down(total: _Resampled, gaps: Sequence[Array]) -> tuple[float, ...]:
+    """Step-down max-T p-values of |t|; 1 where two runs are equal. An infinite t has p of the signs of its `gaps`."""
+    observed, drawn = total.statistics(len(gaps[0]))
     order = np.argsort(-observed, kind="stable")
     largest = np.maximum.accumulate(drawn[:, order][:, ::-1], axis=1)[:, ::-1]
     reached = np.count_nonzero(largest >= observed[order] * (1.0 - 1e-9), axis=0)
@@ -222,9 +217,7 @@ def _untested(pairs: tuple[Pair, ...], differences: tuple[float, ...], runs: int
 
 
 def dataset_ranks(values: npt.ArrayLike) -> Array:
-    """The rank of every run on every dataset, 1 best; NaN where it was not measured.
-
-    Ties share their mean rank; values that differ by less than 1e-12 are ties.
+    """The rank of every run on every dataset, 1 best, ties (to 1e-12) sharing their mean; NaN where not measured.
 
     >>> dataset_ranks([[0.5, 0.9], [0.5, float("nan")], [0.4, 0.95]])
     array([[1.5, 2. ],

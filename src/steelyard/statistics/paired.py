@@ -50,16 +50,11 @@ def t_test(differences: npt.ArrayLike) -> TestResult:
 
 
 def t_tests(matrix: Array) -> tuple[Array, Array]:
-    """The mean of every row and the p-value of `t_test`; NaN for no value, and for fewer than two.
-
-    They are computed together: a call for every point of a long history would take most of its time.
-    """
+    """The mean and the p-value of `t_test` of every row, all at once; NaN for no value, and for fewer than two."""
     n, means, deviations = moments(matrix)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2.0 * special.stdtr(n - 1.0, -np.abs(means / (deviations / np.sqrt(n))))
-    equal = deviations == 0.0
-    p[equal] = np.where(np.abs(means[equal]) < ROUNDING, 1.0, same_sign_p(n[equal]))
-    return means, p
+    return means, np.where(deviations == 0.0, np.where(np.abs(means) < ROUNDING, 1.0, same_sign_p(n)), p)
 
 
 def moments(matrix: Array) -> tuple[Array, Array, Array]:
@@ -68,8 +63,7 @@ def moments(matrix: Array) -> tuple[Array, Array, Array]:
     n = np.count_nonzero(present, axis=1).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = np.where(present, matrix, 0.0).sum(axis=1) / n
-        squares = np.where(present, matrix - means[:, None], 0.0) ** 2
-        deviations = np.sqrt(squares.sum(axis=1) / (n - 1.0))
+        deviations = np.sqrt((np.where(present, matrix - means[:, None], 0.0) ** 2).sum(axis=1) / (n - 1.0))
     deviations[n < 2] = math.nan
     return n, means, np.where(deviations <= rounding(means), 0.0, deviations)
 
@@ -121,10 +115,7 @@ def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
 
 
 def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The rank of every size (1: smallest), and the number of times that each size occurs.
-
-    Ties share their mean rank; sizes that differ by less than 1e-12, or 1e-12 of the largest above 1, are ties.
-    """
+    """The rank of every size (1: smallest; ties, up to rounding, at their mean), and how often each size occurs."""
     order = np.argsort(sizes, kind="stable")
     steps = np.diff(sizes[order], prepend=sizes[order[:1]]) >= ROUNDING * np.max(np.abs(sizes), initial=1.0)
     place = np.empty(len(sizes), dtype=np.int64)

@@ -19,10 +19,9 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import ROUNDING, row_differences
+from steelyard.statistics.arrays import ROUNDING, Array, checked_level, row_differences
 from steelyard.statistics.effect import rounding, same_sign_p
 
-Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 FEWEST = 5  # With fewer human values lambda is 0: there is too little to estimate it from.
@@ -118,8 +117,7 @@ def prediction_powered(
     (0.513, 0.49, 6, 6)
     """
     y, f = _matrices(human, predicted)
-    if not 0.0 < level < 1.0:
-        raise InputError(f"A level lies strictly between 0 and 1, got {level}. Write 0.95 for 95%.")
+    checked_level(level)
     if bounds is not None and not bounds[0] < bounds[1]:
         raise InputError(f"The bounds must be a lower and a higher value, got {bounds}.")
     size = max(1, VALUES_PER_BLOCK // max(1, y.shape[1]))

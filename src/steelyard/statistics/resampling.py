@@ -194,9 +194,10 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
         result = trivial_result(values, left_out)
         if result is None and mean_and_deviation(values)[1] == 0.0:
             reason = "the difference is the same on every query"
-            t = math.copysign(math.inf, values[0])
             p = max(float(same_sign_p(len(values))), 1.0 / (draws + 1.0))
-            result = TestResult(t, p, len(values), left_out, f"{draws:,} resamples", reason)
+            result = TestResult(
+                math.copysign(math.inf, values[0]), p, len(values), left_out, f"{draws:,} resamples", reason
+            )
         if result is not None:
             results[row] = result
         else:

@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
+from steelyard.statistics.arrays import Array
 
-Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Estimator = Callable[["SampledPool"], Array]
 
