@@ -228,7 +228,6 @@ def _bar(value: float, ends: tuple[float, float], scale: tuple[float, float]) ->
 
 
 def _pairs_html(table: Table) -> str:
-    """A table of pairs, its verdicts coloured."""
     html = table_part(table)
     for verdict in ("better", "worse"):
         html = html.replace(f"<td>{verdict}", f'<td class="verdict-{verdict}">{verdict}')

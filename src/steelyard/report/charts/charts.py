@@ -371,7 +371,6 @@ def _all() -> Any:
 
 
 def _measured() -> Any:
-    """A chart of the rows of the chosen measure."""
     return _all().transform_filter("datum.measure === measure")
 
 
