@@ -79,8 +79,7 @@ def _measure(dialect: Dialect, text: str) -> Measure | None:
 def check_known(names: Sequence[str]) -> None:
     """Raise an error for a measure that no dialect has, with or without a cutoff."""
     for name in names:
-        texts = (name, f"{name}@10")
-        if not any(_measure(dialect, text) for dialect in dialects().values() for text in texts):
+        if not any(_measure(dialect, text) for dialect in dialects().values() for text in (name, f"{name}@10")):
             named_dialect("steelyard").measure(name)
 
 
