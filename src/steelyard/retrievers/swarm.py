@@ -107,7 +107,6 @@ def quality(edges: Bools, fit: Floats) -> Floats:
 
 
 def _summed(at: Integers, amounts: Floats, candidates: int) -> Floats:
-    """The amounts of the agents of each query, summed by document."""
     queries = len(at)
     cells = (np.arange(queries)[:, None] * candidates + at).ravel()
     sums: Floats = np.bincount(cells, amounts.ravel(), minlength=queries * candidates).astype(np.float64)
