@@ -65,8 +65,7 @@ def _of_these(dialect: Dialect, names: Sequence[str]) -> Iterator[tuple[str, Mea
         for text in [name] if "@" in name else [name, *(f"{name}@{cutoff}" for cutoff in CUTOFFS)]:
             measure = _measure(dialect, text)
             if measure is not None:
-                yield text, measure
-                yield from _with_persistence(measure)
+                yield from _with_persistence(text, measure)
 
 
 def _measure(dialect: Dialect, text: str) -> Measure | None:
@@ -97,13 +96,12 @@ def _every_name(dialect: Dialect, grades: Sequence[int]) -> Iterator[tuple[str, 
         without = [] if definition.cutoff == "required" else [name]
         cutoffs = [] if definition.cutoff == "none" else [f"{name}@{cutoff}" for cutoff in _cutoffs(definition)]
         for text in (*without, *cutoffs):
-            measure = dialect.measure(text)
-            yield text, measure
-            yield from _with_persistence(measure)
+            yield from _with_persistence(text, dialect.measure(text))
 
 
-def _with_persistence(measure: Measure) -> Iterator[tuple[str, Measure]]:
-    """RBP with the usual values of p, unless it states one."""
+def _with_persistence(text: str, measure: Measure) -> Iterator[tuple[str, Measure]]:
+    """A measure, and RBP also with the usual values of p, unless it states one."""
+    yield text, measure
     if measure.name == "RBP" and "p" not in dict(measure.given):
         yield from ((str(other), other) for other in (measure(p=p) for p in PERSISTENCE))
 

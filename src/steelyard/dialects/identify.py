@@ -42,7 +42,6 @@ class Printed(NamedTuple):
 def printed_as(value: str | float) -> list[Printed]:
     """The numbers that a printed number can mean: itself, and a share if it is or may be a percentage."""
     text = str(value if isinstance(value, str) else float(value)).strip()
-    percent = text.endswith("%")
     try:
         number = Decimal(text.rstrip("% "))
         digits = int(number.as_tuple().exponent)
@@ -53,7 +52,7 @@ def printed_as(value: str | float) -> list[Printed]:
     half = Decimal(5).scaleb(digits - 1)
     plain = Printed(float(number), float(half))
     share = Printed(float(number.scaleb(-2)), float(half.scaleb(-2)))
-    if percent:
+    if text.endswith("%"):
         return [share]
     return [plain, share] if 1 < number <= 100 else [plain]
 
