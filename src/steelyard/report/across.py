@@ -112,9 +112,8 @@ def _span(interval: tuple[float, float], form: str = ".4f") -> str:
 
 def across_document(result: AcrossData) -> Document:
     """The means and ranks, the value on every dataset, the pairs, the verdicts on every dataset, and the notes."""
-    notes = [sentence(note) for note in by_severity(result.notes)]
     tables = [summary_table(result), values_table(result), *pairs_tables(result)]
-    return Document(_title(result), result.verdict, tables, notes)
+    return Document(_title(result), result.verdict, tables, list(map(sentence, by_severity(result.notes))))
 
 
 def _title(result: AcrossData) -> str:

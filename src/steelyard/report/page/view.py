@@ -200,8 +200,7 @@ def _matrix(comparison: ComparisonData) -> dict[str, Any] | None:
         if number is None:
             return None
         pair = pairs[number]
-        sign = 1 if pair.run == run else -1
-        difference = sign * pair.difference * scale_of(column)
+        difference = (1 if pair.run == run else -1) * pair.difference * scale_of(column)
         good = (difference > 0) == (column.better != "less")
         unclear = {"undecided": "undecided", "not significant": "same", "equal": "same", "not tested": "same"}
         return {
