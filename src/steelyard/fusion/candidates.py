@@ -278,7 +278,6 @@ class JudgedPool:
         above = np.concatenate([[True], (np.diff(score[order]) != 0) | (np.diff(query) != 0)])[: len(order)]
         first = np.flatnonzero(above)
         group = np.cumsum(above) - 1
-        size = np.diff(first, append=len(order))
         hit = np.flatnonzero(self.doc[order] >= 0)
         hit = hit[np.argsort(query[hit], kind="stable")]
         top = np.full(len(self.answered), np.nan)
@@ -292,7 +291,7 @@ class JudgedPool:
             doc=self.doc[order[hit]],
             rank=rank[hit],
             tie_first=rank[first][group[hit]],
-            tie_size=size[group[hit]],
+            tie_size=np.diff(first, append=len(order))[group[hit]],
             repeat_query=nothing,
             repeat_rank=nothing,
         )
