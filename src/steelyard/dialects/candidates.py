@@ -65,8 +65,7 @@ def _of_these(dialect: Dialect, names: Sequence[str]) -> Iterator[tuple[str, Mea
         for text in [name] if "@" in name else [name, *(f"{name}@{cutoff}" for cutoff in CUTOFFS)]:
             measure = _measure(dialect, text)
             if measure is not None:
-                yield text, measure
-                yield from _with_persistence(measure)
+                yield from _with_persistence(text, measure)
 
 
 def _measure(dialect: Dialect, text: str) -> Measure | None:
@@ -79,8 +78,7 @@ def _measure(dialect: Dialect, text: str) -> Measure | None:
 def check_known(names: Sequence[str]) -> None:
     """Raise an error for a measure that no dialect has, with or without a cutoff."""
     for name in names:
-        texts = (name, f"{name}@10")
-        if not any(_measure(dialect, text) for dialect in dialects().values() for text in texts):
+        if not any(_measure(dialect, text) for dialect in dialects().values() for text in (name, f"{name}@10")):
             named_dialect("steelyard").measure(name)
 
 
@@ -98,13 +96,12 @@ def _every_name(dialect: Dialect, grades: Sequence[int]) -> Iterator[tuple[str, 
         without = [] if definition.cutoff == "required" else [name]
         cutoffs = [] if definition.cutoff == "none" else [f"{name}@{cutoff}" for cutoff in _cutoffs(definition)]
         for text in (*without, *cutoffs):
-            measure = dialect.measure(text)
-            yield text, measure
-            yield from _with_persistence(measure)
+            yield from _with_persistence(text, dialect.measure(text))
 
 
-def _with_persistence(measure: Measure) -> Iterator[tuple[str, Measure]]:
-    """RBP with the usual values of p, unless it states one."""
+def _with_persistence(text: str, measure: Measure) -> Iterator[tuple[str, Measure]]:
+    """A measure, and RBP also with the usual values of p, unless it states one."""
+    yield text, measure
     if measure.name == "RBP" and "p" not in dict(measure.given):
         yield from ((str(other), other) for other in (measure(p=p) for p in PERSISTENCE))
 

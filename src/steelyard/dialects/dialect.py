@@ -138,8 +138,7 @@ class Dialect:
         """The measures, with names of sets and lists of cutoffs replaced by their members."""
         listed: list[str | Measure] = []
         for text in measures:
-            members = (self.sets.get(text) or self._at_each_cutoff(text)) if isinstance(text, str) else []
-            listed += members or [text]
+            listed += ((self.sets.get(text) or self._at_each_cutoff(text)) if isinstance(text, str) else []) or [text]
         return list(dict.fromkeys(listed))
 
     def reads_texts(self, measures: Sequence[str | Measure]) -> bool:

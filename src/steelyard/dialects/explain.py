@@ -46,8 +46,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     if "of" in parsed.parameters:
         inner = parse(parsed.parameters["of"])
         inner_formula, inner_clauses, _ = sections(inner.definition)
-        headline = f"{inner.name}: {inner.definition.headline}"
-        of = {"of": [headline, *inner_formula, *_in_force(inner, inner_clauses)]}
+        of = {"of": [f"{inner.name}: {inner.definition.headline}", *inner_formula, *_in_force(inner, inner_clauses)]}
     policies = chosen.options_of(parsed).meanings().items()
     better = {"more": "Higher is better.", "less": "Lower is better.", "neither": "A count, neither good nor bad."}
     low, high = map(as_text, parsed.range)

@@ -42,7 +42,6 @@ class Printed(NamedTuple):
 def printed_as(value: str | float) -> list[Printed]:
     """The numbers that a printed number can mean: itself, and a share if it is or may be a percentage."""
     text = str(value if isinstance(value, str) else float(value)).strip()
-    percent = text.endswith("%")
     try:
         number = Decimal(text.rstrip("% "))
         digits = int(number.as_tuple().exponent)
@@ -53,7 +52,7 @@ def printed_as(value: str | float) -> list[Printed]:
     half = Decimal(5).scaleb(digits - 1)
     plain = Printed(float(number), float(half))
     share = Printed(float(number.scaleb(-2)), float(half.scaleb(-2)))
-    if percent:
+    if text.endswith("%"):
         return [share]
     return [plain, share] if 1 < number <= 100 else [plain]
 
@@ -81,8 +80,7 @@ class Means:
         self._answered, self._barren = a.answered, without_relevant(a, None)
         self._unjudged = coverage.unjudged > 0
         self._tied, self._repeated = bool(np.any(a.tie_size > 1)), coverage.repeated > 0
-        grades = np.unique(a.judged.grade)
-        self.grades = [int(grade) for grade in grades if 1 < grade <= 10 and grade == int(grade)]
+        self.grades = [int(grade) for grade in np.unique(a.judged.grade) if 1 < grade <= 10 and grade == int(grade)]
         if not self._tied:
             self._aligned[self._ordering(Options())] = first
 
@@ -108,8 +106,7 @@ class Means:
         for policy, (matters, others) in choices.items():
             for value in others:
                 if matters and value != getattr(reading.options, policy):
-                    options = replace(reading.options, **{policy: value})
-                    yield replace(reading, options=options), f"{policy}={value}"
+                    yield replace(reading, options=replace(reading.options, **{policy: value})), f"{policy}={value}"
 
     def most_by_ties(self, reading: Reading) -> float:
         """The most that another order of equal scores can change the mean: by the queries where it can matter."""
@@ -162,8 +159,7 @@ class Means:
                 self._aligned[ordering] = None
         aligned = self._aligned[ordering]
         if aligned is not None and (ordering, unjudged, zeros) not in self._lists:
-            options = resolve({"duplicates": ordering.duplicates, "unjudged": unjudged}, {})
-            lists = options.lists(aligned.alignment)
+            lists = resolve({"duplicates": ordering.duplicates, "unjudged": unjudged}, {}).lists(aligned.alignment)
             self._lists[ordering, unjudged, zeros] = lists if zeros else lists.without_zeros()
         return self._lists.get((ordering, unjudged, zeros))
 
@@ -349,8 +345,7 @@ def identify(
             search.add(Reading.of(dialect, measure), name)
     for reading, name in watched("other policies", search.readings):
         for changed, but in means.other_policies(reading):
-            other_ties = changed.options.ties != reading.options.ties
-            if not other_ties or search.within(reading, means.most_by_ties(reading)):
+            if changed.options.ties == reading.options.ties or search.within(reading, means.most_by_ties(reading)):
                 search.add(changed, name, but, parent=reading)
             else:
                 search.left_out += 1
@@ -395,8 +390,7 @@ class _Search:
         self.tried += 1
         what, gives = re.sub(r"@[\d.]+", "", str(reading.measure)), round(value, 12)
         if not but or (what, gives, "") not in self._groups:
-            group = self._groups.setdefault((what, gives, but), _Group(value, [], but))
-            group.readings.append((reading, name))
+            self._groups.setdefault((what, gives, but), _Group(value, [], but)).readings.append((reading, name))
 
     def matches(self) -> tuple[Match, ...]:
         """The definitions that give the number, the likeliest first: unchanged policies, common measures and tools."""
@@ -432,7 +426,6 @@ class _Search:
         return value is not None and any(abs(value - given) <= half + change + SAME for given, half in self.printed)
 
     def _fits(self, value: float) -> bool:
-        """Whether a value rounds to the number."""
         return any(abs(value - printed) <= max(half * (1 + 1e-9), SAME) for printed, half in self.printed)
 
     def _match(self, group: _Group) -> Match:

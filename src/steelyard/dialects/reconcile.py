@@ -192,9 +192,8 @@ def _disagreement(metric: str, left: Reading, right: Reading, table: _RunValues,
     mean = table.mean(left)
     clauses = [Clause(name, *shown, effect=table.mean(reading) - mean) for name, shown, reading in changes]
     clauses.sort(key=lambda clause: -abs(clause.effect))
-    worst = differing[np.argsort(-gap[differing], kind="stable")][:most]
     queries = []
-    for query in worst.tolist():
+    for query in differing[np.argsort(-gap[differing], kind="stable")][:most].tolist():
         causes = {name: effect[query] for name, effect in effects.items() if effect[query] > SAME}
         left_value, right_value = (None if np.isnan(one[query]) else float(one[query]) for one in (ours, theirs))
         why = tuple(sorted(causes, key=lambda name: -causes[name])) or ("several clauses together",)

@@ -150,8 +150,7 @@ def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> p
             raise InputError(f"{problem}.{did_you_mean(rule, frame.columns)}")
         parents = frame[rule].cast(pl.String).to_list()
     elif isinstance(rule, re.Pattern):
-        matches = [rule.search(chunk) for chunk in ids]
-        parents = [match[1 if rule.groups else 0] if match else None for match in matches]
+        parents = [match[1 if rule.groups else 0] if (match := rule.search(chunk)) else None for chunk in ids]
     else:
         parents = [rule(chunk) for chunk in ids]
     lost = [chunk for chunk, parent in zip(ids, parents, strict=True) if parent is None or parent == ""]

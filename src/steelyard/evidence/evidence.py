@@ -128,11 +128,9 @@ class Evidence:
         distractors: dict[str, list[dict[str, Any]]] = {query: [] for query in judged.queries}
         for doc, target, grade in zip(pairs.doc.tolist(), pairs.target.tolist(), pairs.grade.tolist(), strict=True):
             if grade > 0:
-                query = judged.queries[pairs.query[target]]
-                targets[query].setdefault(target, []).append(condition(doc, grade))
+                targets[judged.queries[pairs.query[target]]].setdefault(target, []).append(condition(doc, grade))
         for doc in np.flatnonzero(judged.grades < 0).tolist():
-            query = judged.queries[judged.doc_query[doc]]
-            distractors[query].append(condition(doc, float(judged.grades[doc])))
+            distractors[judged.queries[judged.doc_query[doc]]].append(condition(doc, float(judged.grades[doc])))
         zeros = int(np.sum(judged.grades == 0))
         both = {
             query: {"targets": list(query_targets.values()) or None, "distractors": distractors[query]}

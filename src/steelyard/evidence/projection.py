@@ -121,7 +121,6 @@ def _lookup(alternative: Alternative) -> str:
 
 
 def _check_columns(every: Alternatives, kinds: np.ndarray[tuple[int], np.dtype[np.str_]], chunks: pl.DataFrame) -> None:
-    """Refuse chunks without the columns that the evidence needs."""
     needs = (
         ("span", "start", "spans, and the chunks have no start and end (and several share a document)"),
         ("fact", "text", "facts, and the chunks have no text"),
@@ -144,7 +143,6 @@ def _check_columns(every: Alternatives, kinds: np.ndarray[tuple[int], np.dtype[n
 
 
 def _check_spans(every: Alternatives, documents: Mapping[str, str]) -> None:
-    """Compare the spans with the documents."""
     problems = []
     for query, target, one in zip(every.query, every.target, every.alternative, strict=True):
         if not one.is_span:
@@ -346,8 +344,7 @@ def overlaps(spans: Intervals, chunks: Intervals) -> tuple[Ints, Ints, Ints]:
         members = members[np.argsort(starts[members], kind="stable")]
         sorted_starts = starts[members]
         first = np.searchsorted(sorted_starts, low - 2**power, side="right")
-        last = np.searchsorted(sorted_starts, high, side="left")
-        for span, place in ranges(first, last):
+        for span, place in ranges(first, np.searchsorted(sorted_starts, high, side="left")):
             chunk = members[place]
             shared = np.minimum(high[span], ends[chunk]) - np.maximum(low[span], starts[chunk])
             overlap = shared > 0
@@ -394,6 +391,5 @@ def _in_tokens(frame: pl.DataFrame, tokenizer: str | Tokenizer, documents: Mappi
         if name not in documents:
             raise InputError(f"document {name!r} is not among the documents.")
         starts = token_starts(documents[str(name)], tokenizer)
-        tokens = {name: np.searchsorted(starts, part[name]) for name in ("start", "end")}
-        parts.append(part.with_columns(**tokens))
+        parts.append(part.with_columns(**{name: np.searchsorted(starts, part[name]) for name in ("start", "end")}))
     return pl.concat(parts)

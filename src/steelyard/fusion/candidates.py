@@ -93,8 +93,7 @@ class CandidatePool:
             row = self.starts[queries][:, None] + position
             inside = position < count
             keys = np.where(inside, -score[np.minimum(row, self.size - 1)], np.nan)
-            ranked = self.starts[queries][:, None] + np.argsort(keys, axis=1, kind="stable")
-            order[row[inside]] = ranked[inside]
+            order[row[inside]] = (self.starts[queries][:, None] + np.argsort(keys, axis=1, kind="stable"))[inside]
         return order[~np.isnan(score[order])]
 
     def counts(self, order: Ints) -> Ints:
@@ -239,14 +238,9 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
         if len(placed) < table.height:
             notes.append(note("fused-repeats", run=label(runs, column), count=table.height - len(placed)))
     answered = set(queries.to_list())
-    return PooledRuns(
-        queries=queries.to_list(),
-        docs=stacked["doc_id"],
-        rows=row_of,
-        pool=pool,
-        empty=[query_id for query_id in every_query if query_id not in answered],
-        notes=(*notes, *_missing_notes(runs, [len(run.queries) for run in runs], len(every_query))),
-    )
+    empty = [query_id for query_id in every_query if query_id not in answered]
+    notes += _missing_notes(runs, [len(run.queries) for run in runs], len(every_query))
+    return PooledRuns(queries.to_list(), stacked["doc_id"], row_of, pool, empty, tuple(notes))
 
 
 def _missing_notes(runs: Sequence[Run], answered: Sequence[int], queries: int) -> list[Note]:
@@ -260,8 +254,7 @@ def _missing_notes(runs: Sequence[Run], answered: Sequence[int], queries: int) -
 def label(runs: Sequence[Run], column: int) -> str:
     """A run in a message: its name, and its number if several runs have that name."""
     name = runs[column].name
-    shared = sum(run.name == name for run in runs) > 1
-    return f"run {column + 1} ({name!r})" if shared else f"run {name!r}"
+    return f"run {column + 1} ({name!r})" if sum(run.name == name for run in runs) > 1 else f"run {name!r}"
 
 
 @dataclass(frozen=True)
@@ -285,7 +278,6 @@ class JudgedPool:
         above = np.concatenate([[True], (np.diff(score[order]) != 0) | (np.diff(query) != 0)])[: len(order)]
         first = np.flatnonzero(above)
         group = np.cumsum(above) - 1
-        size = np.diff(first, append=len(order))
         hit = np.flatnonzero(self.doc[order] >= 0)
         hit = hit[np.argsort(query[hit], kind="stable")]
         top = np.full(len(self.answered), np.nan)
@@ -299,7 +291,7 @@ class JudgedPool:
             doc=self.doc[order[hit]],
             rank=rank[hit],
             tie_first=rank[first][group[hit]],
-            tie_size=size[group[hit]],
+            tie_size=np.diff(first, append=len(order))[group[hit]],
             repeat_query=nothing,
             repeat_rank=nothing,
         )

@@ -76,9 +76,8 @@ def fused_run(
     if depth is not None:
         order, rank = order[rank <= depth], rank[rank <= depth]
     counts = pooled.pool.counts(order)
-    query = np.repeat(np.arange(len(counts)), counts)
     empty = [*pooled.empty, *(q for q, count in zip(pooled.queries, counts.tolist(), strict=True) if not count)]
-    queries = pl.Series(pooled.queries, dtype=pl.String).gather(query)
+    queries = pl.Series(pooled.queries, dtype=pl.String).gather(np.repeat(np.arange(len(counts)), counts))
     rows = pl.DataFrame({"query_id": queries, "doc_id": pooled.documents(order), "score": score[order]})
     unanswered = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
     tokens, texts = _merged([run.tokens for run in runs]), _merged([run.texts for run in runs])

@@ -221,8 +221,7 @@ def _lists_with(pool: CandidatePool) -> Floats:
 
 def _of_ranks(pool: CandidatePool, worth: Callable[[Floats], Floats]) -> Floats:
     """The value of each candidate's rank in each list; 0 if the list does not contain it."""
-    ranks = np.arange(1.0, int(pool.rank.max(initial=0)) + 1)
-    return np.concatenate([[0.0], worth(ranks)])[pool.rank]
+    return np.concatenate([[0.0], worth(np.arange(1.0, int(pool.rank.max(initial=0)) + 1))])[pool.rank]
 
 
 def _summed(weights: Floats, parts: Floats) -> Floats:

@@ -113,9 +113,8 @@ def _span(interval: tuple[float, float], form: str = ".4f") -> str:
 
 def across_document(result: AcrossData) -> Document:
     """The means and ranks, the value on every dataset, the pairs, the verdicts on every dataset, and the notes."""
-    notes = [sentence(note) for note in by_severity(result.notes)]
     tables = [summary_table(result), values_table(result), *pairs_tables(result)]
-    return Document(_title(result), result.verdict, tables, notes)
+    return Document(_title(result), result.verdict, tables, list(map(sentence, by_severity(result.notes))))
 
 
 def _title(result: AcrossData) -> str:
@@ -229,7 +228,6 @@ def _bar(value: float, ends: tuple[float, float], scale: tuple[float, float]) ->
 
 
 def _pairs_html(table: Table) -> str:
-    """A table of pairs, its verdicts coloured."""
     html = table_part(table)
     for verdict in ("better", "worse"):
         html = html.replace(f"<td>{verdict}", f'<td class="verdict-{verdict}">{verdict}')

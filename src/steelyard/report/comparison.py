@@ -124,9 +124,8 @@ def leaderboard_latex(comparison: ComparisonData) -> str:
             texts.append(text + marks.get((row.run, label(column.name, row.k)), ""))
         rows.append(texts)
     headings = [column.heading("latex") for column in columns]
-    right = Table(headings, values).numeric()
     return booktabs(
-        "".join("r" if number else "l" for number in right),
+        "".join("r" if number else "l" for number in Table(headings, values).numeric()),
         [heading if heading == "$k$" else escaped_latex(heading) for heading in headings],
         rows,
         spaced={number for number in range(1, len(rows)) if shown_rows[number].k != shown_rows[number - 1].k},

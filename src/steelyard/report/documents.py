@@ -5,6 +5,7 @@ A result that is `Documented` builds its document; every output format comes fro
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,8 +98,6 @@ class Documented(ABC):
 
     def to_json(self) -> str:
         """The result as JSON; numbers are unrounded."""
-        import json
-
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
     def to_text(self) -> str:
@@ -169,8 +168,6 @@ class Tables(Documented):
 
     def to_json(self) -> str:
         """The plain values as JSON."""
-        import json
-
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
 

@@ -195,12 +195,11 @@ def _changes_html(result: HistoryData, by_fingerprint: Mapping[str, KnownQueries
             f"{abs(step.difference):.4f}, from {last.point.label} to {step.point.label} (p {shown_p(step.p_adjusted)})"
         )
         texts, report = by_fingerprint.get(step.point.record["fingerprints"].get("dataset") or "", ({}, ""))
-        moved = result.moved(last.point, step.point, step.run, step.measure)[:SHOWN_MOVERS]
         rows = "".join(
             f"<tr>{_query_cells(query, step, texts, report)}"
             f'<td class="number">{one:.4f}</td><td class="number">{other:.4f}</td>'
             f'<td class="number">{change:+.4f}</td></tr>'
-            for query, one, other, change in moved
+            for query, one, other, change in result.moved(last.point, step.point, step.run, step.measure)[:SHOWN_MOVERS]
         )
         head = "<th>query</th><th>text</th>" if texts else "<th>query</th>"
         head += "".join(f'<th class="number">{name}</th>' for name in ("before", "after", "difference"))

@@ -89,7 +89,6 @@ def _shortened(comparison: ComparisonData, tables: list[Table]) -> list[Table]:
 
 
 def _stars_table(comparison: ComparisonData) -> Table:
-    """Every measure's difference from the baseline, with its stars."""
     at = comparison.score_tables[0].k is not None
     shown = comparison.score_tables[0].columns
     tested = {(pair.run, pair.label): pair for pair in comparison.tested_pairs}

@@ -101,8 +101,7 @@ def _drawing(result: StagesData, panel: int = 0) -> str:
     left = [total - sum(lost[: place + 1]) for place in range(len(lost))]
     unit, gap = (_HEIGHT - _TOP - 30) / total, (_WIDTH - _LAST) / len(names)
     parts, before = [], total
-    columns = [("relevant", total, 0), *zip(names, left, lost, strict=True)]
-    for place, (name, kept, gone) in enumerate(columns):
+    for place, (name, kept, gone) in enumerate([("relevant", total, 0), *zip(names, left, lost, strict=True)]):
         x, height, fallen = place * gap + 4, kept * unit, gone * unit
         title = f"{name}: {counted(kept, result.unit)}" + (f", {gone:,} lost" if gone else "")
         if place:

@@ -105,8 +105,7 @@ def _details(verdict: Verdict) -> Iterable[str]:
 
 def _joined(names: Sequence[str], most: int) -> str:
     """The first names and the number of the others."""
-    more = [f"{len(names) - most:,} more"] if len(names) > most else []
-    return ", ".join([*names[:most], *more])
+    return ", ".join([*names[:most], *([f"{len(names) - most:,} more"] if len(names) > most else [])])
 
 
 def _fitting(texts: Iterable[str], width: int) -> str:
@@ -184,7 +183,6 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
 
 
 def _weights(comparison: ComparisonData) -> str:
-    """The measures of the composite, by weight."""
     components = comparison.components[0]
     assert components is not None
     assert comparison.weights is not None

@@ -77,12 +77,8 @@ class Hybrid(Declared):
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
-        return {
-            "retriever": self.retriever,
-            "of": [part.settings() for part in self.parts],
-            "fusion": self._recipe.settings(),
-            "depth": self.depth,
-        }
+        of = [part.settings() for part in self.parts]
+        return {"retriever": self.retriever, "of": of, "fusion": self._recipe.settings(), "depth": self.depth}
 
     def size_in_bytes(self) -> int:
         """The memory used by its retrievers."""
@@ -142,10 +138,9 @@ class Rerank:
         """Per query, the best k (document id, score) pairs."""
         texts = base.checked_index(self._texts, self.label)
         listed = base.checked_queries(queries, k, self.label)
-        first = self.first.retrieve(listed, max(k, self.candidates))
         return [
             Staged(self._reranked(query, candidates, texts)[:k], "rerank", [("retrieve", candidates)])
-            for query, candidates in zip(listed, first, strict=True)
+            for query, candidates in zip(listed, self.first.retrieve(listed, max(k, self.candidates)), strict=True)
         ]
 
     def settings(self) -> dict[str, Any]:

@@ -192,7 +192,6 @@ class Dense(Declared):
         return self
 
     def _restored(self, vectors: Vectors, arrays: dict[str, Any]) -> Embedded:
-        """The embeddings of stored arrays."""
         if self._model is not None:
             return Embedded(vectors, self._model, arrays)
         vocabulary = {term: number for number, term in enumerate(json.loads(arrays["vocabulary"].tobytes()))}

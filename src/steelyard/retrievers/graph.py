@@ -74,7 +74,6 @@ def approximate(vectors: Floats, k: int) -> Integers:
 
 
 def _leaves(vectors: Floats, rng: np.random.Generator, size: int) -> Iterator[Integers]:
-    """The vectors of each leaf of one tree."""
     waiting = [np.arange(len(vectors))]
     while waiting:
         members = waiting.pop()
@@ -142,8 +141,7 @@ class DocumentGraph:
         column = np.arange(max(1, int(degrees.max(initial=0))))
         real = column < degrees[:, None]
         cells = np.where(real, self.starts[positions][:, None] + column, 0)
-        rows = self.targets[cells] if len(self.targets) else np.zeros(cells.shape, dtype=np.int64)
-        return rows, real
+        return (self.targets[cells] if len(self.targets) else np.zeros(cells.shape, dtype=np.int64)), real
 
     def among(self, positions: Integers) -> Bools:
         """The edges between some documents, as a square matrix: from row to column."""

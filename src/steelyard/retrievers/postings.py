@@ -182,9 +182,8 @@ def _portable_postings(documents: Iterable[Sequence[str]]) -> Postings:
     term, doc = np.divmod(pairs[first], max(1, len(sizes)))
     starts = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(np.bincount(term, minlength=len(numbers)), out=starts[1:])
-    counts = np.diff(first, append=len(pairs))
     longest = int(sizes.max(initial=0)) + 1
-    keys, codes = np.unique(counts * longest + sizes[doc], return_inverse=True)
+    keys, codes = np.unique(np.diff(first, append=len(pairs)) * longest + sizes[doc], return_inverse=True)
     pair_counts, pair_lengths = np.divmod(keys, longest)
     return Postings(
         dict(numbers),

@@ -234,7 +234,6 @@ class Declared(_Fields):
         self._set_up()
 
     def _label(self) -> str:
-        """Its label in tables."""
         labels = [getattr(self, name) for name in self.labelled_by]
         return next((str(label) for label in labels if label is not None), self.retriever)
 
@@ -248,7 +247,6 @@ class Declared(_Fields):
 
     @property
     def _existing(self) -> bool:
-        """Whether an existing collection is searched."""
         return getattr(self, self.existing_by, None) is not None
 
     @property

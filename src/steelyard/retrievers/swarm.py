@@ -60,10 +60,9 @@ def votes(edges: Bools, similarity: Floats, fit: Floats, draws: Floats, moves: M
     for step in range(steps):
         neighbours = edges[query, at]
         leap = leaps(path, neighbours.any(axis=-1), pheromone[query, at], moves)
-        allowed = np.where(leap[..., None], other[at], neighbours)
         worth = moves.reward * fit + moves.diversity / (1 + pheromone)
         scores = worth[:, None, :] + moves.similarity * similarity[query, at]
-        chosen = draw(scores, allowed, moves.temperature, draws[:, step])
+        chosen = draw(scores, np.where(leap[..., None], other[at], neighbours), moves.temperature, draws[:, step])
         at = np.where(chosen >= 0, chosen, at)
         path = (path + fit[query, at]) / 2
         cast += _summed(at, path, candidates)
@@ -107,7 +106,6 @@ def quality(edges: Bools, fit: Floats) -> Floats:
 
 
 def _summed(at: Integers, amounts: Floats, candidates: int) -> Floats:
-    """The amounts of the agents of each query, summed by document."""
     queries = len(at)
     cells = (np.arange(queries)[:, None] * candidates + at).ravel()
     sums: Floats = np.bincount(cells, amounts.ravel(), minlength=queries * candidates).astype(np.float64)

@@ -174,12 +174,11 @@ def _bounds(rows: list[Row], runs: Sequence[str]) -> Chart:
 def _funnel(rows: list[Row], runs: Sequence[str]) -> Chart:
     steps = list(dict.fromkeys(row["step"] for row in rows))
     axis, scale = alt.Axis(format="%", tickCount=5), alt.Scale(domain=steps, range="ramp")
-    legend = alt.Legend(orient="top", columns=2)
     bars = _all().mark_bar(height={"band": 0.7})
     chart = bars.encode(
         x=alt.X("share:Q", title="share of all relevant documents", stack=None, axis=axis),
         y=_runs_down("run", runs),
-        color=alt.Color("step:N", title=None, sort=steps, scale=scale, legend=legend),
+        color=alt.Color("step:N", title=None, sort=steps, scale=scale, legend=alt.Legend(orient="top", columns=2)),
         tooltip=_tips("run", "step", "documents", "share"),
     )
     about = (
@@ -371,7 +370,6 @@ def _all() -> Any:
 
 
 def _measured() -> Any:
-    """A chart of the rows of the chosen measure."""
     return _all().transform_filter("datum.measure === measure")
 
 

@@ -264,8 +264,7 @@ def _shaded(rows: list[Row], column: Column) -> list[Row]:
         mark = " ●" if row["value"] == best and any(value != best for value in rivals) else ""
         small = row["value"] is not None and 0 < abs(row["value"]) < 0.01
         text = "" if row["value"] is None else f"{row['value']:{'.1e' if small else '.3f'}}{mark}"
-        shade = _rounded(1 - part if column.better == "less" else part)
-        shaded.append({**row, "text": text, "shade": shade})
+        shaded.append({**row, "text": text, "shade": _rounded(1 - part if column.better == "less" else part)})
     return shaded
 
 

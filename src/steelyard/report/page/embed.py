@@ -77,8 +77,7 @@ def said(text: str) -> str:
 
 def page_script(names: Iterable[str] = SCRIPTS) -> str:
     """The page's modules as one script, without the imports: they only import each other."""
-    folder = files("steelyard.report.page") / "scripts"
-    return joined_modules((folder / name).read_text("utf-8") for name in names)
+    return joined_modules((files("steelyard.report.page") / "scripts" / name).read_text("utf-8") for name in names)
 
 
 def joined_modules(modules: Iterable[str]) -> str:

@@ -62,9 +62,7 @@ def page_html(subject: Subject, *, everything: bool = False) -> str:
         packed = embedded_json({**summary, "listed": listed})
         return page_template().render(parts, summary=Markup(packed), lists=Markup(lists), left_out=left_out)
 
-    limit = None
-    if not everything:
-        limit = max(0, PAGE_LIMIT - len(rendered((), "", ()).encode()) - _SPARE)
+    limit = None if everything else max(0, PAGE_LIMIT - len(rendered((), "", ()).encode()) - _SPARE)
     lists = queries.lists_of(subject, failures, [place for place in order if place in numbers], numbers, limit)
     return rendered(sorted(lists.queries), lists.json, _left_out(subject, kept, lists))
 

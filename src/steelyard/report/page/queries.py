@@ -78,7 +78,6 @@ class DocumentTable:
 
 
 def _shortened(text: str, limit: int, whole: bool) -> str:
-    """The first characters of a text, or the whole."""
     return text if whole or len(text) <= limit else f"{text[:limit]}…"
 
 

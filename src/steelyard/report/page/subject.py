@@ -54,10 +54,8 @@ class Subject:
     @cached_property
     def candidates(self) -> tuple[str, ...]:
         """The runs best first, without the controls; with them where fewer than two would be left."""
-        first = self.comparison.score_tables[0].k
-        order = [row.run for row in self.comparison.leaderboard_rows if row.k == first]
-        baseline = self.comparison.plan.baseline
-        others = tuple(run for run in order if run not in self.controls or run == baseline)
+        order = [row.run for row in self.comparison.leaderboard_rows if row.k == self.comparison.score_tables[0].k]
+        others = tuple(run for run in order if run not in self.controls or run == self.comparison.plan.baseline)
         return others if len(others) > 1 else tuple(order)
 
     @property

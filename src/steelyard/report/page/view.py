@@ -108,7 +108,6 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
 
 
 def _with_short_names(comparison: ComparisonData) -> Verdict:
-    """The verdict with short names."""
     verdict = comparison.verdict
     short = short_names((*comparison.runs, *comparison.unmeasured), SHORT)
     others = (verdict.tied, verdict.undecided, verdict.unmeasured)
@@ -124,7 +123,6 @@ def _steps(subject: Subject) -> list[dict[str, Any]]:
     comparison = subject.comparison
     short = short_names(comparison.runs)
     controls = tuple(set(comparison.runs) - set(subject.candidates))
-    steps = next_steps(comparison, subject.seconds or None, subject.slice_columns, controls)
     return [
         {
             "text": sentence(step.note.renamed(short)),
@@ -132,7 +130,7 @@ def _steps(subject: Subject) -> list[dict[str, Any]]:
             "opens": bool(step.view) and "pool" not in step.view,
             "pool": step.view.get("pool", ""),
         }
-        for step in steps
+        for step in next_steps(comparison, subject.seconds or None, subject.slice_columns, controls)
     ]
 
 
@@ -202,8 +200,7 @@ def _matrix(comparison: ComparisonData) -> dict[str, Any] | None:
         if number is None:
             return None
         pair = pairs[number]
-        sign = 1 if pair.run == run else -1
-        difference = sign * pair.difference * scale_of(column)
+        difference = (1 if pair.run == run else -1) * pair.difference * scale_of(column)
         good = (difference > 0) == (column.better != "less")
         unclear = {"undecided": "undecided", "not significant": "same", "equal": "same", "not tested": "same"}
         return {

@@ -250,7 +250,6 @@ class LibraryRetriever(Called):
         return ask_each(self._search(k), queries, self.concurrency)
 
     def _search(self, k: int) -> Callable[[str], Any]:
-        """A function from a query to its result."""
         raise NotImplementedError
 
 

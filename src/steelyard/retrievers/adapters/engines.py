@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -26,6 +27,7 @@ from steelyard.retrievers.settings import setting
 from steelyard.safe_text import error_text
 from steelyard.temporary import temporary_folder
 
+WORD = re.compile(r"[^\W_]+")
 PASSES = "passes"  # The field of an index that holds whether a document passes the filter.
 
 Kept = npt.NDArray[np.bool_]
@@ -80,7 +82,6 @@ class Engine(Wrapped):
         return self._open()
 
     def _open(self) -> Any:
-        """Open an existing collection."""
         raise NotImplementedError
 
     def _path(self, what: str, path: Any = None) -> Path:

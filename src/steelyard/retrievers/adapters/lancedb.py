@@ -106,8 +106,7 @@ class LanceDB(VectorEngine):
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         asked = self._request(query, vector).limit(k)
         if self._condition is not None:
-            before = {} if self.search == "text" else {"prefilter": True}
-            asked = asked.where(self._condition, **before)
+            asked = asked.where(self._condition, **({} if self.search == "text" else {"prefilter": True}))
         text = text_column(self._client.schema.names, self.text, self.label) if self._existing else None
         column = id_column(self.id, text, self.label) if self._existing else "position"
         rows = asked.to_list()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.retrievers import base
-from steelyard.retrievers.adapters.engines import Engine, Kept
+from steelyard.retrievers.adapters.engines import WORD, Engine, Kept
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, unknown
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.temporary import temporary_folder
 
-_WORD = re.compile(r"[^\W_]+")
 _HEAP = 128_000_000
 
 
@@ -53,8 +51,7 @@ class Tantivy(Engine):
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
-        fields = {"fields": self._fields} if self._existing else {}
-        return super().settings() | {"id": self.id} | fields
+        return super().settings() | {"id": self.id} | ({"fields": self._fields} if self._existing else {})
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         schema = self._package.SchemaBuilder()
@@ -74,7 +71,7 @@ class Tantivy(Engine):
         self._client = index
 
     def _search(self, query: str, vector: Vectors, k: int) -> Any:
-        words = " ".join(_WORD.findall(query.lower()))
+        words = " ".join(WORD.findall(query.lower()))
         if not words:
             return []
         index = self._client

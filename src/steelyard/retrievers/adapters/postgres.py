@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import warnings
 import weakref
@@ -16,14 +15,13 @@ from uuid import uuid4
 
 from steelyard.masking import masked
 from steelyard.retrievers.adapters import engines
-from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine
+from steelyard.retrievers.adapters.engines import PASSES, WORD, Engine, Kept, VectorEngine
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
 from steelyard.temporary import OPEN_TO_ALL, temporary_folder
 
-_WORD = re.compile(r"[^\W_]+")
 _HNSW, _IVF = ("hnsw",), ("ivfflat",)
 _LONGEST = 28
 """Bytes of the path above the folder of a private server; with its name, a socket has at most 104 (on macOS)."""
@@ -78,8 +76,7 @@ class _Postgres(Engine):
             # not of a transaction, since every statement is a transaction of its own.
             options = "-c statement_timeout=0"
             if self._existing:
-                milliseconds = max(1, int(1000 * self.timeout))
-                options = f"-c statement_timeout={milliseconds} -c default_transaction_read_only=on"
+                options = f"-c statement_timeout={max(1, int(1000 * self.timeout))} -c default_transaction_read_only=on"
             address, seconds = self._address or private_server(), max(1, round(self.timeout))
             try:
                 self._connected = self._psycopg.connect(
@@ -130,7 +127,6 @@ class _Postgres(Engine):
         self._run(self._sql(f"create table {{table}} ({columns})", table=self._table))
 
     def _index(self, definition: str) -> None:
-        """Index the table of the corpus and measure its size."""
         if definition:
             self._run(self._sql(f"create index on {{table}} using {definition}", table=self._table))
         self._run(self._sql("analyze {table}", table=self._table))
@@ -182,7 +178,7 @@ class PostgresFts(_Postgres):
 
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         joint = " | " if self.match == "any" else " & "
-        words = joint.join(f"'{word}'" for word in dict.fromkeys(_WORD.findall(query)))
+        words = joint.join(f"'{word}'" for word in dict.fromkeys(WORD.findall(query)))
         if not words:
             return []
         values = {"config": self.config, "words": words, "k": k}
@@ -210,7 +206,6 @@ class PgVector(_Postgres, VectorEngine):
 
     @cached_property
     def _statement(self) -> Any:
-        """The statement of a search."""
         condition = f" where {PASSES}" if self.filter is not None else ""
         if self.where:
             condition = f" where {self.where.replace('{', '{{').replace('}', '}}').replace('%', '%%')}"

@@ -169,7 +169,6 @@ class Caller:
         return self._limit.run(call, len(query) if isinstance(query, list) else 1)
 
     def _call_arguments(self, query: str | list[str], k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The positional and the keyword arguments of a call."""
         if self._k is None:
             return (query,), self._arguments
         if self._k == "":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import weakref
 from importlib import import_module
@@ -12,14 +11,12 @@ from typing import Any
 from steelyard.checks import unknown_name
 from steelyard.retrievers.adapters import engines
 from steelyard.retrievers.adapters.documents import HASH
-from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, VectorEngine
+from steelyard.retrievers.adapters.engines import PASSES, WORD, Engine, Kept, VectorEngine
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
 from steelyard.temporary import temporary_folder
-
-_WORD = re.compile(r"[^\W_]+")
 
 
 class _Sqlite(Engine):
@@ -72,7 +69,6 @@ class _Sqlite(Engine):
         return self._connected(self._driver.connect(address, uri=True, check_same_thread=False))
 
     def _create(self) -> Any:
-        """A new database for the corpus."""
         self._folder = temporary_folder("sqlite", self)
         return self._connected(self._driver.connect(self._folder / "corpus.db", check_same_thread=False))
 
@@ -128,7 +124,7 @@ class SqliteFts(_Sqlite):
         self._client = connection
 
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
-        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
+        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(WORD.findall(query)))
         if not words:
             return []
         table, column = quoted(self.table or "documents"), self._row_id
