@@ -114,7 +114,6 @@ def _candidates(places: Ints, keys: Hashes) -> Ints:
 
 
 def _shingles_of(texts: Mapping[str, str], ids: Sequence[str], pairs: Ints) -> dict[int, Hashes]:
-    """The distinct shingles of every candidate."""
     candidates = np.unique(pairs).tolist()
     sets: list[Hashes] = []
     for chunk in _chunks(texts[ids[place]] for place in candidates):

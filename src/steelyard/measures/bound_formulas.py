@@ -76,8 +76,7 @@ class GainRatio:
         judged = np.argsort(self.judged_query, kind="stable")
         judged_starts = starts_of(self.judged_query[judged], self.docs.size)
         result = np.zeros(self.docs.size)
-        width = int(np.diff(starts).max(initial=0)) + 1
-        some = max(1, BLOCK // width)
+        some = max(1, BLOCK // (int(np.diff(starts).max(initial=0)) + 1))
         for begin in range(0, self.docs.size, some):
             part = slice(begin, min(begin + some, self.docs.size))
             docs = slice(int(starts[part.start]), int(starts[part.stop]))

@@ -303,8 +303,7 @@ def _counts(case: Case) -> Bounds | None:
     side = _difference([inside.astype(np.int64) for inside in case.inside()])
 
     def grade(doc: Ints, number: Ints) -> Floats:
-        wanted = np.where(number & 1, 1, -1)
-        relevant = np.where(side[doc] == 0, number >> 1 == 1, side[doc] == wanted)
+        relevant = np.where(side[doc] == 0, number >> 1 == 1, side[doc] == np.where(number & 1, 1, -1))
         return np.where(relevant, top, 0.0)
 
     k = rank_cutoff(case.measure)
@@ -343,8 +342,7 @@ def _scaled_grades(case: Case) -> Bounds | None:
     last = docs.place == docs.counts[docs.query] - 1
 
     def grade(doc: Ints, number: Ints) -> Floats:
-        all_of_them = number < len(levels)
-        return np.where(all_of_them | last[doc], levels[number % len(levels)], 0.0)
+        return np.where((number < len(levels)) | last[doc], levels[number % len(levels)], 0.0)
 
     return _evaluated(case, 2 * len(levels), grade) if len(case.runs) == 1 else None
 

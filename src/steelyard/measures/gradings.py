@@ -170,8 +170,7 @@ def extremes(
 
 def affordable(runs: Sequence[Alignment], docs: Unjudged, counts: Floats) -> Bools:
     """Whether the gradings of each query (how many is given) can be evaluated within its part of WORK."""
-    most = max(LEAST_WORK, WORK // max(1, docs.size))
-    return counts * _costs(runs, docs) <= most
+    return counts * _costs(runs, docs) <= max(LEAST_WORK, WORK // max(1, docs.size))
 
 
 def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) -> Alignment:
@@ -195,8 +194,7 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     judged_query = np.concatenate([judged_of, virtual])
     repeats = Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held)
     graded_docs = Judged(judged_query, grades, highest_judged(a))
-    targets = _own_targets(graded_docs)
-    return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, targets, repeats)
+    return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, _own_targets(graded_docs), repeats)
 
 
 def graded_draws(
@@ -304,8 +302,7 @@ def _blocks(counts: Ints, costs: Ints) -> Iterator[tuple[Ints, Ints]]:
     """All gradings as (query, number of the grading), in blocks that fit in memory."""
     query = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
-    block = np.cumsum(costs[query]) // BLOCK
-    edges = np.flatnonzero(np.diff(block)) + 1
+    edges = np.flatnonzero(np.diff(np.cumsum(costs[query]) // BLOCK)) + 1
     yield from zip(np.split(query, edges), np.split(number, edges), strict=True)
 
 

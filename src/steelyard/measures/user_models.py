@@ -38,8 +38,7 @@ def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: floa
 
     Grades below 0 count as 0. Nothing relevant, or an empty list: 0.
     """
-    stops = _stops(a, a.grade, max_grade)
-    return _satisfied(a.query, a.rank, np.where(a.within(k), stops, 0.0), a.size)
+    return _satisfied(a.query, a.rank, np.where(a.within(k), _stops(a, a.grade, max_grade), 0.0), a.size)
 
 
 @measure(

@@ -74,8 +74,7 @@ def evaluate(
 def _check_measures(plan: Plan) -> None:
     """Evaluate one document, so that a measure which this run or these options do not allow fails at once."""
     document = {"query_id": "q", "doc_id": "d", "score": 1.0, "tokens": 1}
-    columns = {name: [value] for name, value in document.items() if name in plan.run.names}
-    run = Run(pl.DataFrame(columns))
+    run = Run(pl.DataFrame({name: [value] for name, value in document.items() if name in plan.run.names}))
     a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
     whole = replace(a, judged=replace(a.judged, highest=1.0))
     query_values(plan.options.lists(whole), plan.measures, plan.options)
@@ -146,7 +145,6 @@ def compare(
 
 
 def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns) -> list[RunScan]:
-    """One scan for each frame of runs."""
     source = qrels_source(qrels, columns)
     if is_spark_frame(runs):
         tables = {"": columns.run_table(runs, run=run_column(runs, run))}

@@ -134,8 +134,7 @@ class SparkTable:
 
     def not_a_number(self, role: str) -> Any:
         """Whether a row has text that is not a number."""
-        is_text = self.is_text(role)
-        return self.column(role).isNotNull() & self.number(role).isNull() if is_text else sf.lit(False)
+        return self.column(role).isNotNull() & self.number(role).isNull() if self.is_text(role) else sf.lit(False)
 
 
 def is_spark_frame(frame: Any) -> bool:
