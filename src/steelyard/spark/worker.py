@@ -92,13 +92,11 @@ class EvaluationTally:
     error: tuple[str, str] | None = None
 
     def __add__(self, other: EvaluationTally) -> EvaluationTally:
-        counts, faults = dict(self.counts), dict(self.faults)
-        for name, count in other.counts.items():
-            counts[name] = counts.get(name, 0) + count
+        faults = dict(self.faults)
         for kind, fault in other.faults.items():
             faults[kind] = faults[kind] + fault if kind in faults else fault
         return EvaluationTally(
-            counts=counts,
+            counts={name: self.counts.get(name, 0) + other.counts.get(name, 0) for name in self.counts | other.counts},
             lengths=self.lengths + other.lengths,
             traits=self.traits + other.traits,
             lowest_grade=min(self.lowest_grade, other.lowest_grade),
