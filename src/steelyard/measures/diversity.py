@@ -247,8 +247,7 @@ def _gained(a: Alignment, k: int | None, alpha: float, rel: float, discount: Dis
     hit, target, grade = a.hit_targets
     pairs = np.flatnonzero((grade >= rel) & a.within(k)[hit])
     pairs = pairs[np.argsort(target[pairs], kind="stable")]
-    worth = _after(target[pairs], alpha) * discount(a.rank[hit[pairs]])
-    return sums(a.query[hit[pairs]], worth, a.size)
+    return sums(a.query[hit[pairs]], _after(target[pairs], alpha) * discount(a.rank[hit[pairs]]), a.size)
 
 
 def _most_possible(a: Alignment, k: int, alpha: float, rel: float, discount: Discount) -> Floats:

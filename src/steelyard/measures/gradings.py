@@ -176,9 +176,8 @@ def affordable(runs: Sequence[Alignment], docs: Unjudged, counts: Floats) -> Boo
 def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) -> Alignment:
     """The alignment with one query per entry of `query` (a query of `a`), some unjudged documents graded.
 
-    The document that is graded in query `virtual` of the result has the rank and the grade given; at rank
-    ABSENT it is judged and not in the list. Each document graded above 0 is its own target, and ties are
-    not known.
+    The document that is graded in query `virtual` of the result has the rank and the grade given; at rank ABSENT it is
+    judged and not in the list. Each document graded above 0 is its own target, and ties are not known.
     """
     hit_of, hit = _rows(a.hit_starts, query)
     judged_starts = starts_of(a.judged.query, a.size)
@@ -191,9 +190,8 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     docs = np.concatenate([a.doc[hit] + shift[hit_of], len(judged) + listed])
     order = np.argsort(owner * (int(ranks.max(initial=0)) + 1) + ranks, kind="stable")
     grades = np.concatenate([a.judged.grade[judged], grade])
-    judged_query = np.concatenate([judged_of, virtual])
     repeats = Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held)
-    graded_docs = Judged(judged_query, grades, highest_judged(a))
+    graded_docs = Judged(np.concatenate([judged_of, virtual]), grades, highest_judged(a))
     return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, _own_targets(graded_docs), repeats)
 
 

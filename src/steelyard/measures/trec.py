@@ -127,8 +127,7 @@ def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     wrong = a.running(unrelated)
     pooled = above + wrong + a.running(~relevant & ~unrelated)
     rate = (above + EPSILON) / (above + wrong + 2 * EPSILON)
-    worth = np.where(relevant, (1 + pooled * rate) / a.rank, 0.0)
-    return share(a.per_query(worth), a.relevant(rel))
+    return share(a.per_query(np.where(relevant, (1 + pooled * rate) / a.rank, 0.0)), a.relevant(rel))
 
 
 @whole_list("GMAP", aliases=("gm_map", "gm_ap"), summary="geometric", cites=_ROBERTSON_2006, bounded="precision sums")
