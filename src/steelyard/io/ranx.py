@@ -60,7 +60,6 @@ def _json(content: Any) -> bytes:
 
 
 def _packed(content: Any) -> bytes:
-    """CBOR, compressed twice."""
     packed: bytes = _cbor().dumps(content)
     return compress(compress(packed, "lz4"), "lz4")
 

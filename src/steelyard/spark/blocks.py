@@ -251,12 +251,9 @@ def hits_of_rows(
     arrays: dict[str, NDArray[Any]] = {"queries": numbers}
     for number, ordering in enumerate(orderings):
         hits = scan_rows(local, block, docs, ordering, ordered)
-        for name in _SHARED:
-            if (values := getattr(hits, name)) is not None:
-                arrays[f"{name} {number}"] = values
-        arrays[f"doc {number}"] = places[hits.doc]
-        arrays[f"query {number}"] = numbers[hits.query]
-        arrays[f"repeat_query {number}"] = numbers[hits.repeat_query]
+        shared = {name: getattr(hits, name) for name in _SHARED}
+        own = {"doc": places[hits.doc], "query": numbers[hits.query], "repeat_query": numbers[hits.repeat_query]}
+        arrays |= {f"{name} {number}": values for name, values in {**shared, **own}.items() if values is not None}
     return arrays
 
 

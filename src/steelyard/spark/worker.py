@@ -260,8 +260,7 @@ def _tallied(tally: EvaluationTally, task: EvaluationTask) -> pa.RecordBatch:
 def _batch(queries: list[Any], places: list[Any], matrix: list[Floats], tallies: list[Any]) -> pa.RecordBatch:
     """One batch of the result; NaN becomes null."""
     columns = {"query_id": pa.array(queries, pa.string()), "place": pa.array(places, pa.int64())}
-    for number, row in enumerate(matrix):
-        columns[f"m{number}"] = pa.array(row, pa.float64(), mask=np.isnan(row))
+    columns |= {f"m{number}": pa.array(row, pa.float64(), mask=np.isnan(row)) for number, row in enumerate(matrix)}
     columns["tally"] = pa.array(tallies, pa.string())
     return pa.RecordBatch.from_pydict(columns)
 
