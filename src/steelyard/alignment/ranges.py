@@ -38,8 +38,7 @@ class Ranges:
     @property
     def frame(self) -> pl.DataFrame:
         """All ranges in one frame: query_id or chunk_id, doc_id, start, end."""
-        both = pl.concat([self.spans, self.chunks], how="diagonal")
-        return both.select(*RANGE_COLUMNS)
+        return pl.concat([self.spans, self.chunks], how="diagonal").select(*RANGE_COLUMNS)
 
     @cached_property
     def _numbered(self) -> tuple[pl.DataFrame, Ints, Ints]:

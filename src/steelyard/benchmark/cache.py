@@ -90,8 +90,7 @@ def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> 
 
 def key_of(*parts: Any) -> str:
     """The name of a file of the cache, from what its content depends on; the version is always part of it."""
-    text = json.dumps([*parts, __version__], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    return hashlib.sha256(json.dumps([*parts, __version__], sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 
 class AnswerStore:

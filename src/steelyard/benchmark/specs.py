@@ -204,7 +204,6 @@ def _repeated_labels(specs: Sequence[Spec]) -> Iterator[Problem]:
 
 
 def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, Any]]:
-    """The name and the settings of an entry."""
     if isinstance(entry, str):
         return entry, {}
     if not entry:

@@ -85,8 +85,7 @@ def _document_findings(dataset: Dataset) -> Iterator[Finding]:
     never = [doc for doc in corpus if doc not in judged] if judged else []
     message = f"{counted(len(never), 'document')} never judged ({len(never) / max(1, len(corpus)):.0%} of the corpus):"
     yield from _listed("info", "unjudged-document", never, message)
-    links = corpus.links or {}
-    lost = [(doc, link) for doc, linked in links.items() for link in linked if link not in corpus]
+    lost = [(doc, link) for doc, linked in (corpus.links or {}).items() for link in linked if link not in corpus]
     message = f"{counted(len(lost), 'link')} to documents that are not in the corpus:"
     yield from _listed("warning", "unknown-link", lost, message, "Graph retrievers ignore them. Fix or remove them.")
 

@@ -107,14 +107,12 @@ def _candidates(places: Ints, keys: Hashes) -> Ints:
         fresh = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
         equal = np.flatnonzero(~fresh)
         heads = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
-        for other in (heads[equal], equal - 1):
-            parts.append(np.stack([places[order[other]], places[order[equal]]], axis=1))
+        parts += [np.stack([places[order[other]], places[order[equal]]], axis=1) for other in (heads[equal], equal - 1)]
     pairs: Ints = np.unique(np.concatenate(parts), axis=0)
     return pairs
 
 
 def _shingles_of(texts: Mapping[str, str], ids: Sequence[str], pairs: Ints) -> dict[int, Hashes]:
-    """The distinct shingles of every candidate."""
     candidates = np.unique(pairs).tolist()
     sets: list[Hashes] = []
     for chunk in _chunks(texts[ids[place]] for place in candidates):

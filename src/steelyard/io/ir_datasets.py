@@ -30,8 +30,7 @@ def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
         raise InputError(f"ir_datasets:{name} has no {absent}; name a subset that has them, as {name}/test.")
     documents, queries = CorpusBuilder(), QueriesBuilder()
     for doc in source.docs_iter():
-        text = _text(doc, ("text", "body", "abstract", "contents"))
-        documents.add(doc.doc_id, text, getattr(doc, "title", "") or "")
+        documents.add(doc.doc_id, _text(doc, ("text", "body", "abstract", "contents")), getattr(doc, "title", "") or "")
     for query in source.queries_iter():
         queries.add(query.query_id, _text(query, ("text", "title", "query")))
     rows: list[Row] = []

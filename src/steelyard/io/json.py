@@ -164,7 +164,6 @@ def rows_by_query(run: Run, frame: pl.DataFrame | None = None) -> dict[str, list
 
 
 def _results(run: Run, query: str, rows: list[tuple[str, float | None]]) -> Any:
-    """One query's rows as JSON."""
     if not run.ordered:
         return one_score_each(query, rows)
     scored = any(score is not None for _, score in rows)

@@ -319,7 +319,6 @@ def _pairs(records: Iterable[Any], query: str) -> list[Any]:
 
 
 def _rows(records: Iterable[Any], query: str) -> list[Row]:
-    """The judgments of one query's records."""
     rows: list[Row] = []
     for record in records:
         doc_id, names = _document(record, query)

@@ -44,7 +44,6 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 
 def _parts(source: Source) -> list[Mapping[str, Any]]:
-    """The three objects of the file."""
     content = source.json
     parts: list[Any] = [content.get(name) if isinstance(content, dict) else None for name in PARTS]
     missing = [name for name, part in zip(PARTS, parts, strict=True) if not isinstance(part, dict)]

@@ -207,7 +207,6 @@ def _facts(questions: Sequence[dict[str, Any]], path: Path, documents: CorpusBui
 
 
 def _rest(record: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """The metadata of an article or fact."""
     return {name: value for name, value in record.items() if name not in (text, "title") and value is not None}
 
 

@@ -47,7 +47,6 @@ def _scores(run: Run) -> dict[str, dict[str, float | None]]:
 
 
 def _grades(qrels: Qrels) -> dict[str, dict[str, int]]:
-    """The whole grades of every query's documents."""
     check_no_targets(qrels, "ranx")
     check_whole_grades(qrels, "ranx")
     judged: dict[str, dict[str, int]] = {query: {} for query in qrels.queries}
@@ -61,7 +60,6 @@ def _json(content: Any) -> bytes:
 
 
 def _packed(content: Any) -> bytes:
-    """CBOR, compressed twice."""
     packed: bytes = _cbor().dumps(content)
     return compress(compress(packed, "lz4"), "lz4")
 

@@ -79,8 +79,7 @@ class NamedColumns:
             return name if name is not None and self.holds_lists(name) else None
         if named is None and find_name(self.names, "doc_id", required=False) is None:
             return first_named(self.names, usual)
-        lists = named in self.names and isinstance(self._frame[named].dtype, (pl.List, pl.Array))
-        return named if lists else None
+        return named if named in self.names and isinstance(self._frame[named].dtype, (pl.List, pl.Array)) else None
 
     def holds_lists(self, name: str) -> bool:
         """Whether some record has a list or an object under this name."""

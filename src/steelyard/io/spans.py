@@ -99,7 +99,6 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
 
 
 def _spans(line: Any, where: str) -> Iterator[Span]:
-    """The spans of a line."""
     if not isinstance(line, Mapping):
         raise InputError(f"{where}: expected a JSON object with a span.")
     if "resourceSpans" in line:
@@ -201,7 +200,6 @@ def _documents(span: Span) -> list[str]:
 
 
 def _query_of(spans: list[Span], query_ids: Collection[str], by_text: Mapping[str, str]) -> str | None:
-    """The query of a trace."""
     for span in spans:
         for name in _QUERY_IDS:
             if name in span.attributes and str(span.attributes[name]) in query_ids:

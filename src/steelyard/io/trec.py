@@ -152,7 +152,6 @@ def _lines_native(frame: pl.DataFrame, tag: str) -> bytes | None:
 
 
 def _lines(frame: pl.DataFrame, tag: str) -> bytes:
-    """The lines of every run."""
     check_ids(frame, ("query_id", "doc_id"), "trec-run")
     lines = frame.select("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
     return lines.write_csv(separator=" ", include_header=False, quote_style="never").encode()

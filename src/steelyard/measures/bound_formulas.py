@@ -48,12 +48,11 @@ class GainRatio:
     def highest(self) -> Floats:
         """The highest ratio over all gains of the unjudged documents.
 
-        Let t be the highest ratio. A list of gains reaches it where base + sum of weight x gain - t x ideal
-        is highest (Dinkelbach 1967). The gain of a document is the sum of the steps between the possible
-        gains up to its own, and the DCG of the ideal list is the sum, over the steps, of the step's height
-        times D(J + m): J judged documents and m unjudged ones gain at least so much, and D(n) is the sum of
-        the first n discounts. So the steps can be maximised one by one, each over m, and the m documents
-        are those of the highest weights.
+        Let t be the highest ratio. A list of gains reaches it where base + sum of weight x gain - t x ideal is highest
+        (Dinkelbach 1967). The gain of a document is the sum of the steps between the possible gains up to its own, and
+        the DCG of the ideal list is the sum, over the steps, of the step's height times D(J + m): J judged documents
+        and m unjudged ones gain at least so much, and D(n) is the sum of the first n discounts. So the steps can be
+        maximised one by one, each over m, and the m documents are those of the highest weights.
 
         t >= 0: from one step to the next higher one J does not grow, so D(J + m) grows faster in m and the
         best m does not grow. The documents of a step are therefore among those of the step below it, as
@@ -76,8 +75,7 @@ class GainRatio:
         judged = np.argsort(self.judged_query, kind="stable")
         judged_starts = starts_of(self.judged_query[judged], self.docs.size)
         result = np.zeros(self.docs.size)
-        width = int(np.diff(starts).max(initial=0)) + 1
-        some = max(1, BLOCK // width)
+        some = max(1, BLOCK // (int(np.diff(starts).max(initial=0)) + 1))
         for begin in range(0, self.docs.size, some):
             part = slice(begin, min(begin + some, self.docs.size))
             docs = slice(int(starts[part.start]), int(starts[part.stop]))

@@ -299,13 +299,11 @@ def _best_document(case: Case) -> Bounds:
 def _counts(case: Case) -> Bounds | None:
     if (case.measure.parameters.get("weight") or 0) < 0:  # SetF: then it does not grow with x
         return None
-    top = float(case.levels[-1])
     side = _difference([inside.astype(np.int64) for inside in case.inside()])
 
     def grade(doc: Ints, number: Ints) -> Floats:
-        wanted = np.where(number & 1, 1, -1)
-        relevant = np.where(side[doc] == 0, number >> 1 == 1, side[doc] == wanted)
-        return np.where(relevant, top, 0.0)
+        relevant = np.where(side[doc] == 0, number >> 1 == 1, side[doc] == np.where(number & 1, 1, -1))
+        return np.where(relevant, float(case.levels[-1]), 0.0)
 
     k = rank_cutoff(case.measure)
     by_cutoff = k is not None and case.measure.parameters.get("denominator") != "retrieved"
@@ -343,8 +341,7 @@ def _scaled_grades(case: Case) -> Bounds | None:
     last = docs.place == docs.counts[docs.query] - 1
 
     def grade(doc: Ints, number: Ints) -> Floats:
-        all_of_them = number < len(levels)
-        return np.where(all_of_them | last[doc], levels[number % len(levels)], 0.0)
+        return np.where((number < len(levels)) | last[doc], levels[number % len(levels)], 0.0)
 
     return _evaluated(case, 2 * len(levels), grade) if len(case.runs) == 1 else None
 
@@ -467,9 +464,8 @@ def _weighted(parts: list[Floats], weights: list[float]) -> Floats:
 def _within_budget(case: Case) -> Bounds | None:
     """R and Hit within a budget of tokens: exact if the judged documents show which others are within it.
 
-    A document above a judged one that is within the budget is within it too; one below a judged one that is
-    not within it is not either. Any other may be: it is taken as within for the highest value and as not
-    within for the lowest.
+    A document above a judged one that is within the budget is within it too; one below a judged one that is not within
+    it is not either. Any other may be: it is taken as within for the highest value and as not within for the lowest.
     """
     (measure, given), k = (case.measure, case.measure.parameters), rank_cutoff(case.measure)
     if given.get("budget") is None or is_over_targets(measure) or len(case.runs) == 2:

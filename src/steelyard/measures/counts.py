@@ -157,10 +157,9 @@ def counted(
     unjudged=remove: condensed lists: unjudged documents are removed and the ranks below them move up.
     unjudged=remove_negative: the same for documents with a grade below 0, which trec_eval -J takes as unjudged.
     """
-    inner = with_rel(parse(of), rel)
     seen = a if unjudged == "keep" else a.without_unjudged(negative=unjudged == "remove_negative")
     seen = seen.judged_where_returned if known == "returned" else seen
-    value = values(inner, seen)
+    value = values(with_rel(parse(of), rel), seen)
     if no_relevant != "zero":
         instead = np.nan if no_relevant == "skip" else (a.retrieved == 0).astype(np.float64)
         value = np.where(seen.relevant(rel) > 0, value, instead)

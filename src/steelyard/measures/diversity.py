@@ -96,8 +96,7 @@ def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     No target, or none found: 0.
     """
     alone, owner = a.by_target(rel)
-    gained = sums(owner, 1 / alone.first(alone.within(k)), a.size)
-    return share(gained, capped(a.target_counts(rel), k, cap=True))
+    return share(sums(owner, 1 / alone.first(alone.within(k)), a.size), capped(a.target_counts(rel), k, cap=True))
 
 
 @over_targets("alpha_DCG", aliases=("α_DCG",), cutoff="required", cites=_CLARKE_2008)
@@ -163,8 +162,7 @@ def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) ->
     beta: the probability that the user continues, from 0 to 1.
     No target, or an empty list: 0.
     """
-    total = _gained(a, None, alpha, rel, _fading(beta))
-    return (1 - (1 - alpha) * beta) * share(total, a.target_counts(rel))
+    return (1 - (1 - alpha) * beta) * share(_gained(a, None, alpha, rel, _fading(beta)), a.target_counts(rel))
 
 
 @over_targets("nNRBP", cutoff="none", high=np.inf, ideal=1.0, cites=_CLARKE_2009)
@@ -249,8 +247,7 @@ def _gained(a: Alignment, k: int | None, alpha: float, rel: float, discount: Dis
     hit, target, grade = a.hit_targets
     pairs = np.flatnonzero((grade >= rel) & a.within(k)[hit])
     pairs = pairs[np.argsort(target[pairs], kind="stable")]
-    worth = _after(target[pairs], alpha) * discount(a.rank[hit[pairs]])
-    return sums(a.query[hit[pairs]], worth, a.size)
+    return sums(a.query[hit[pairs]], _after(target[pairs], alpha) * discount(a.rank[hit[pairs]]), a.size)
 
 
 def _most_possible(a: Alignment, k: int, alpha: float, rel: float, discount: Discount) -> Floats:

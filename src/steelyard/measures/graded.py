@@ -69,8 +69,7 @@ def dcg(
     rel: documents graded below it gain nothing; None: every grade above 0 gains.
     """
     hits = np.flatnonzero(a.within(k))
-    worth = gain_of(a.grade[hits], gain, rel) * discount_of(a.rank[hits], discount)
-    return sums(a.query[hits], worth, a.size)
+    return sums(a.query[hits], gain_of(a.grade[hits], gain, rel) * discount_of(a.rank[hits], discount), a.size)
 
 
 def _mean_ndcg(

@@ -170,16 +170,14 @@ def extremes(
 
 def affordable(runs: Sequence[Alignment], docs: Unjudged, counts: Floats) -> Bools:
     """Whether the gradings of each query (how many is given) can be evaluated within its part of WORK."""
-    most = max(LEAST_WORK, WORK // max(1, docs.size))
-    return counts * _costs(runs, docs) <= most
+    return counts * _costs(runs, docs) <= max(LEAST_WORK, WORK // max(1, docs.size))
 
 
 def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) -> Alignment:
     """The alignment with one query per entry of `query` (a query of `a`), some unjudged documents graded.
 
-    The document that is graded in query `virtual` of the result has the rank and the grade given; at rank
-    ABSENT it is judged and not in the list. Each document graded above 0 is its own target, and ties are
-    not known.
+    The document that is graded in query `virtual` of the result has the rank and the grade given; at rank ABSENT it is
+    judged and not in the list. Each document graded above 0 is its own target, and ties are not known.
     """
     hit_of, hit = _rows(a.hit_starts, query)
     judged_starts = starts_of(a.judged.query, a.size)
@@ -192,11 +190,9 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     docs = np.concatenate([a.doc[hit] + shift[hit_of], len(judged) + listed])
     order = np.argsort(owner * (int(ranks.max(initial=0)) + 1) + ranks, kind="stable")
     grades = np.concatenate([a.judged.grade[judged], grade])
-    judged_query = np.concatenate([judged_of, virtual])
     repeats = Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held)
-    graded_docs = Judged(judged_query, grades, highest_judged(a))
-    targets = _own_targets(graded_docs)
-    return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, targets, repeats)
+    graded_docs = Judged(np.concatenate([judged_of, virtual]), grades, highest_judged(a))
+    return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, _own_targets(graded_docs), repeats)
 
 
 def graded_draws(
@@ -304,8 +300,7 @@ def _blocks(counts: Ints, costs: Ints) -> Iterator[tuple[Ints, Ints]]:
     """All gradings as (query, number of the grading), in blocks that fit in memory."""
     query = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
-    block = np.cumsum(costs[query]) // BLOCK
-    edges = np.flatnonzero(np.diff(block)) + 1
+    edges = np.flatnonzero(np.diff(np.cumsum(costs[query]) // BLOCK)) + 1
     yield from zip(np.split(query, edges), np.split(number, edges), strict=True)
 
 

@@ -30,8 +30,7 @@ class OverOrders(Alignment):
     def within(self, k: int | None = None, budget: int | None = None) -> Floats:  # type: ignore[override]
         """The probability that each hit is in the first k."""
         assert budget is None, "the number of tokens above a document is not linear"
-        inside = self.tie_size if k is None else np.clip(k - self.tie_first + 1, 0, self.tie_size)
-        return inside / self.tie_size
+        return (self.tie_size if k is None else np.clip(k - self.tie_first + 1, 0, self.tie_size)) / self.tie_size
 
 
 def over_orders(a: Alignment) -> OverOrders:

@@ -127,8 +127,7 @@ def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     wrong = a.running(unrelated)
     pooled = above + wrong + a.running(~relevant & ~unrelated)
     rate = (above + EPSILON) / (above + wrong + 2 * EPSILON)
-    worth = np.where(relevant, (1 + pooled * rate) / a.rank, 0.0)
-    return share(a.per_query(worth), a.relevant(rel))
+    return share(a.per_query(np.where(relevant, (1 + pooled * rate) / a.rank, 0.0)), a.relevant(rel))
 
 
 @whole_list("GMAP", aliases=("gm_map", "gm_ap"), summary="geometric", cites=_ROBERTSON_2006, bounded="precision sums")
@@ -176,8 +175,7 @@ def binary_gain(a: Alignment, rel: float = 1) -> Floats:
     Nothing relevant, or none found: 0.
     """
     relevant = a.grade >= rel
-    worth = np.where(relevant, 1 / np.log2(2 + a.rank - a.running(relevant)), 0.0)
-    return share(a.per_query(worth), a.relevant(rel))
+    return share(a.per_query(np.where(relevant, 1 / np.log2(2 + a.rank - a.running(relevant)), 0.0)), a.relevant(rel))
 
 
 @measure("ScaledRBP", cites=MOFFAT, cutoff="none", bounded="scaled grades")
@@ -191,8 +189,7 @@ def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     """
     highest = np.ones(a.size)
     np.maximum.at(highest, a.judged.query, a.judged.grade)
-    gains = np.maximum(a.grade, 0.0) / highest[a.query]
-    return a.per_query(gains * rbp_weights(a.rank, p))
+    return a.per_query(np.maximum(a.grade, 0.0) / highest[a.query] * rbp_weights(a.rank, p))
 
 
 @measure("UnjudgedRBP", cites=MOFFAT, cutoff="none", better="less", tail=False, needs_relevant=False, bounded="fixed")
@@ -340,8 +337,7 @@ def normalised_gain(a: Alignment, gain: Gain = "linear") -> Floats:
     got = running(np.add, a.query, gains)
     cost = ideal.through(np.maximum(ideal.gain, 1.0), a.query, a.rank)
     cost += np.maximum(a.rank - ideal.lengths[a.query], 0)
-    everyone = np.arange(a.size)
-    best = ideal.through(ideal.gain, everyone, ideal.lengths)
+    best = ideal.through(ideal.gain, np.arange(a.size), ideal.lengths)
     return share(a.per_query(gains / np.log2(2 + cost - got)), best)
 
 

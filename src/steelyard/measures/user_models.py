@@ -38,8 +38,7 @@ def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: floa
 
     Grades below 0 count as 0. Nothing relevant, or an empty list: 0.
     """
-    stops = _stops(a, a.grade, max_grade)
-    return _satisfied(a.query, a.rank, np.where(a.within(k), stops, 0.0), a.size)
+    return _satisfied(a.query, a.rank, np.where(a.within(k), _stops(a, a.grade, max_grade), 0.0), a.size)
 
 
 @measure(
@@ -260,9 +259,8 @@ def accuracy(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """
     chosen = (a.grade >= rel) & a.within(k)
     hits = a.per_query(chosen)
-    others = a.returned(k) - hits
     above = a.per_query(np.where(chosen, a.rank - a.running(chosen), 0.0))
-    return np.where(hits > 0, 1 - share(above, others * hits), np.nan)
+    return np.where(hits > 0, 1 - share(above, (a.returned(k) - hits) * hits), np.nan)
 
 
 def highest_grade(a: Alignment) -> float:

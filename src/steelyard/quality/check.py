@@ -67,10 +67,10 @@ class Check(Documented):
 
     def data_table(self) -> Table:
         """One row per finding."""
-        rows: list[list[Cell]] = []
-        for issue in self.findings:
-            effect = issue.largest if issue.effect else None
-            rows.append([issue.code, issue.severity, issue.count, effect, issue.text, "; ".join(issue.examples)])
+        rows: list[list[Cell]] = [
+            [one.code, one.severity, one.count, one.largest if one.effect else None, one.text, "; ".join(one.examples)]
+            for one in self.findings
+        ]
         return Table(["code", "severity", "count", "effect", "text", "examples"], rows)
 
     def document(self) -> Document:

@@ -130,8 +130,7 @@ def smallest_differences(board: Board) -> dict[str, float]:
     differences = {}
     for key, measure in board.measures.items():
         values = replace(board, measures={key: measure}).now.values() if board.runs and averaged(measure) else ()
-        pairs = islice(combinations(values, 2), MOST_PAIRS)
-        sizes = [power_analysis(one - other).smallest for one, other in pairs]
+        sizes = [power_analysis(one - other).smallest for one, other in islice(combinations(values, 2), MOST_PAIRS)]
         if sizes := [size for size in sizes if 0 < size < np.inf]:
             differences[key] = float(np.median(sizes))
     return differences
@@ -333,7 +332,6 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
 
 
 def _only(effect: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
-    """An effect on one run."""
     if effect is None or name not in effect["runs"]:
         return None
     row = effect["runs"][name]
@@ -346,8 +344,7 @@ def _tuned(board: Board) -> Iterator[CheckFinding]:
     column = next((name for name in ("split", "part", "fold", "set") if name in columns), None)
     if column is None or len(board.runs) < 2:
         return
-    parts = np.array([str(columns[column].get(query, "")).lower() for query in board.qrels.queries])
-    train = parts == "train"
+    train = np.array([str(columns[column].get(query, "")).lower() for query in board.qrels.queries]) == "train"
     if train.sum() < 10 or (~train).sum() < 10:
         return
     gains, p_values = {}, []

@@ -68,8 +68,7 @@ class JudgedColumns:
         few = len(stretches(ids[:SAMPLE])) < len(ids[:SAMPLE]) / DENSE
         starts = stretches(ids) if few else np.arange(len(ids))
         heads = ids.gather(starts) if few else ids
-        codes = heads.cast(self.kind, strict=False).to_physical().cast(pl.Int32)
-        numbers = codes.fill_null(-1).to_numpy()
+        numbers = heads.cast(self.kind, strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
         return np.repeat(numbers, np.diff(starts, append=len(ids))) if few else numbers
 
     def of_queries(self, numbers: Ints) -> tuple[JudgedDocs, Ints]:
@@ -77,8 +76,7 @@ class JudgedColumns:
         first, sizes = self.starts[numbers], self.starts[numbers + 1] - self.starts[numbers]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(starts[-1]) + np.repeat(first - starts[:-1], sizes)
-        ids = self.queries.gather(numbers).to_list()
-        return JudgedDocs(ids, starts, self.docs.gather(places).to_list()), places
+        return JudgedDocs(self.queries.gather(numbers).to_list(), starts, self.docs.gather(places).to_list()), places
 
 
 def pack_judged(judged: JudgedDocs) -> bytes:
@@ -191,8 +189,7 @@ def packed_by_kernel(
     if packed is None:
         return None
     others, parts = packed
-    named = [dict(zip(("bucket", "query", "size", "text", "score"), part, strict=True)) for part in parts]
-    return named, Seen(others)
+    return [dict(zip(("bucket", "query", "size", "text", "score"), part, strict=True)) for part in parts], Seen(others)
 
 
 def _scores_for_kernel(block: pl.DataFrame, judged: JudgedColumns) -> Any:
@@ -254,12 +251,9 @@ def hits_of_rows(
     arrays: dict[str, NDArray[Any]] = {"queries": numbers}
     for number, ordering in enumerate(orderings):
         hits = scan_rows(local, block, docs, ordering, ordered)
-        for name in _SHARED:
-            if (values := getattr(hits, name)) is not None:
-                arrays[f"{name} {number}"] = values
-        arrays[f"doc {number}"] = places[hits.doc]
-        arrays[f"query {number}"] = numbers[hits.query]
-        arrays[f"repeat_query {number}"] = numbers[hits.repeat_query]
+        shared = {name: getattr(hits, name) for name in _SHARED}
+        own = {"doc": places[hits.doc], "query": numbers[hits.query], "repeat_query": numbers[hits.repeat_query]}
+        arrays |= {f"{name} {number}": values for name, values in {**shared, **own}.items() if values is not None}
     return arrays
 
 
@@ -314,8 +308,7 @@ def _numbered(query: Ints) -> tuple[Ints, Ints]:
         numbers, local = np.unique(query, return_inverse=True)
         return numbers.astype(np.int64), local.astype(np.int64)
     present = np.bincount(query - lowest, minlength=span) > 0
-    place = np.cumsum(present) - 1
-    return np.flatnonzero(present) + lowest, place[query - lowest]
+    return np.flatnonzero(present) + lowest, (np.cumsum(present) - 1)[query - lowest]
 
 
 def hits_of_arrays(parts: Sequence[Arrays], empty: Ints, size: int, number: int) -> Hits:

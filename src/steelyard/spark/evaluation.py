@@ -21,12 +21,16 @@ from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.scores import Scores
 from steelyard.spark.plan import MOST_JUDGMENTS, Plan, driver_qrels
-from steelyard.spark.rows import Columns, is_spark_frame, qrels_source, run_column, run_frame
+from steelyard.spark.rows import ColumnNames, Columns, is_spark_frame, qrels_source, run_column, run_frame
 from steelyard.spark.scan import RunScan
 from steelyard.spark.scores import SparkScores
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+class Keywords(Policies, ColumnNames, total=False):
+    """The policies, and the names of columns."""
 
 
 def evaluate(
@@ -37,13 +41,7 @@ def evaluate(
     *,
     dialect: str | Dialect = "steelyard",
     name: str | None = None,
-    query_id: str | None = None,
-    doc_id: str | None = None,
-    grade: str | None = None,
-    target: str | None = None,
-    score: str | None = None,
-    rank: str | None = None,
-    **options: Unpack[Policies],
+    **options: Unpack[Keywords],
 ) -> SparkScores:
     """Evaluate a run on a cluster: the same numbers as `steelyard.evaluate`, bit for bit.
 
@@ -54,11 +52,11 @@ def evaluate(
     The other parameters are those of `steelyard.evaluate`. Mistakes in the call are reported at once; the
     cluster starts to work when a value of the result is needed.
     """
-    dialect, chosen, named = prepare(measures, dialect, options)
-    columns = Columns(query_id, doc_id, grade, target, score, rank)
+    columns, policies = Columns.taken(options)
+    dialect, chosen, named = prepare(measures, dialect, policies)
     columns.check(qrels, run_frame(run))
-    judgments, table = qrels_source(qrels, columns), columns.run_table(run)
-    plan = Plan(spark, judgments, table, named, dialect, chosen, name or "run", rank_named=rank is not None)
+    judgments, table, ranked = qrels_source(qrels, columns), columns.run_table(run), columns.given["rank"] is not None
+    plan = Plan(spark, judgments, table, named, dialect, chosen, name or "run", rank_named=ranked)
     _check_measures(plan)
     return SparkScores(plan)
 
@@ -66,8 +64,7 @@ def evaluate(
 def _check_measures(plan: Plan) -> None:
     """Evaluate one document, so that a measure which this run or these options do not allow fails at once."""
     document = {"query_id": "q", "doc_id": "d", "score": 1.0, "tokens": 1}
-    columns = {name: [value] for name, value in document.items() if name in plan.run.names}
-    run = Run(pl.DataFrame(columns))
+    run = Run(pl.DataFrame({name: [value] for name, value in document.items() if name in plan.run.names}))
     a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
     whole = replace(a, judged=replace(a.judged, highest=1.0))
     query_values(plan.options.lists(whole), plan.measures, plan.options)
@@ -81,21 +78,15 @@ def evaluate_runs(
     *,
     dialect: str | Dialect = "steelyard",
     run: str | None = None,
-    query_id: str | None = None,
-    doc_id: str | None = None,
-    grade: str | None = None,
-    target: str | None = None,
-    score: str | None = None,
-    rank: str | None = None,
-    **options: Unpack[Policies],
+    **options: Unpack[Keywords],
 ) -> dict[str, Scores]:
     """Evaluate several runs on a cluster: the scores of each, as `steelyard.evaluate` gives them, by its name.
 
     runs: one Spark frame with a column that names the run of each row (`run`, or found by its usual name), which is
     read once for all runs; or a mapping of name to frame. The other parameters are those of `evaluate`.
     """
-    chosen_dialect, chosen, named = prepare(measures, dialect, options)
-    columns = Columns(query_id, doc_id, grade, target, score, rank)
+    columns, policies = Columns.taken(options)
+    chosen_dialect, chosen, named = prepare(measures, dialect, policies)
     by_run: dict[str, Scores] = {}
     for scan in _scans(spark, qrels, runs, run, columns):
         by_run |= scan.scores(named, chosen_dialect, chosen)
@@ -110,12 +101,6 @@ def compare(
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     run: str | None = None,
-    query_id: str | None = None,
-    doc_id: str | None = None,
-    grade: str | None = None,
-    target: str | None = None,
-    score: str | None = None,
-    rank: str | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare runs on a cluster: the leaderboard and the pairs of `steelyard.compare`.
@@ -124,21 +109,20 @@ def compare(
     The lists stay on the cluster: the result has no documents to show. Those of the judged queries are read only if a
     significant difference may depend on unjudged documents.
     """
-    refused = [name for name in ("predicted", "pool", "these_queries") if options.get(name)]
+    columns, others = Columns.taken(options)
+    refused = [name for name in ("predicted", "pool", "these_queries") if others.get(name)]
     if refused:
         raise InputError(f"{refused[0]} is not available on Spark; use steelyard.compare on this machine.")
-    columns = Columns(query_id, doc_id, grade, target, score, rank)
-    policies = {name: options[name] for name in Policies.__annotations__ if name in options}
-    ordering = resolve(dialect_of(options.get("dialect", "steelyard")).policies, policies).ordering
+    policies = {name: others[name] for name in Policies.__annotations__ if name in others}
+    ordering = resolve(dialect_of(others.get("dialect", "steelyard")).policies, policies).ordering
     scans = _scans(spark, qrels, runs, run, columns)
     scanned = {name: scanned_run for scan in scans for name, scanned_run in scan.runs(ordering).items()}
-    result = compare_runs(scans[0].qrels, scanned, measures, **options)
+    result = compare_runs(scans[0].qrels, scanned, measures, **others)
     assert isinstance(result, Comparison)
     return result
 
 
 def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns) -> list[RunScan]:
-    """One scan for each frame of runs."""
     source = qrels_source(qrels, columns)
     if is_spark_frame(runs):
         tables = {"": columns.run_table(runs, run=run_column(runs, run))}
@@ -155,5 +139,5 @@ def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns)
             f"the qrels have more than {MOST_JUDGMENTS:,} judgments; evaluate the runs one by one, with "
             "steelyard.spark.evaluate."
         )
-    judged, ranked = judged_qrels(judged), columns.rank is not None
+    judged, ranked = judged_qrels(judged), columns.given["rank"] is not None
     return [RunScan(spark, judged, table, name, rank_named=ranked) for name, table in tables.items()]

@@ -57,8 +57,7 @@ def send_columns(spark: Any, table: pl.DataFrame, schema: str) -> Any:
     """A frame on the driver as a Spark frame."""
     whole = table.to_arrow()
     kinds = [(one.name, one.type if pa.types.is_floating(one.type) else pa.string()) for one in whole.schema]
-    batches = whole.cast(pa.schema(kinds)).to_batches(max_chunksize=SENT_ROWS)
-    rows = [(_stream(batch),) for batch in batches]
+    rows = [(_stream(batch),) for batch in whole.cast(pa.schema(kinds)).to_batches(max_chunksize=SENT_ROWS)]
     return map_in_arrow(spark.createDataFrame(rows, "packed binary"), _unpacked, schema)
 
 

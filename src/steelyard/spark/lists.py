@@ -82,7 +82,6 @@ def pool(
 
 
 def _frames(runs: Any, run: str | None) -> dict[str, Any]:
-    """The frame of each run, by name."""
     if is_spark_frame(runs):
         column = run_column(runs, run)
         name = sf.col(f"`{column}`").cast("string")
@@ -176,7 +175,6 @@ class PoolLists(ListTask):
         for query in candidates.lists:
             for doc, by_run in candidates.ranks(query).items():
                 names, ranks = [self.names[run] for run in by_run], list(by_run.values())
-                mean = sum(ranks) / len(ranks)
-                out.append((query, doc, names, ranks, min(ranks), len(ranks), mean, *places[query]))
+                out.append((query, doc, names, ranks, min(ranks), len(ranks), sum(ranks) / len(ranks), *places[query]))
         kinds = arrow_schema(self.schema)
         yield pa.RecordBatch.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in out], kinds)

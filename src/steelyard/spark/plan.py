@@ -66,8 +66,7 @@ class Plan:
         ranks = rank_column(self.run.names, scored, self.rank_named)
         own_options = self.dialect.own_options(self.measures, self.options)
         ties = {options.ties for options in (self.options, *own_options.values())}
-        in_order = ranks is not None or not scored or "stable" in ties
-        run = run_rows(self.run.ranked_by(ranks), scored, in_order)
+        run = run_rows(self.run.ranked_by(ranks), scored, ranks is not None or not scored or "stable" in ties)
         parts = [run] if queries > SENT_QUERIES else _judged_rows(run, qrels)
         task = EvaluationTask(self.measures, self.options, own_options, self.name, scored, highest or 0.0)
         return map_in_arrow(by_query(qrels, *parts), task, task.schema)

@@ -6,10 +6,10 @@ The messages are those of frames in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, TypedDict
 
 from pyspark.sql import functions as sf
 
@@ -134,8 +134,7 @@ class SparkTable:
 
     def not_a_number(self, role: str) -> Any:
         """Whether a row has text that is not a number."""
-        is_text = self.is_text(role)
-        return self.column(role).isNotNull() & self.number(role).isNull() if is_text else sf.lit(False)
+        return self.column(role).isNotNull() & self.number(role).isNull() if self.is_text(role) else sf.lit(False)
 
 
 def is_spark_frame(frame: Any) -> bool:
@@ -250,21 +249,33 @@ QRELS_ROLES = ("query_id", "doc_id", "grade", "target")
 RUN_ROLES = ("query_id", "doc_id", "score", "rank", "own_rank", "tokens")
 
 
+class ColumnNames(TypedDict, total=False):
+    """Keywords for columns that do not have a usual name."""
+
+    query_id: str | None
+    doc_id: str | None
+    grade: str | None
+    target: str | None
+    score: str | None
+    rank: str | None
+
+
 @dataclass(frozen=True)
 class Columns:
-    """The names of columns that the caller gave; a name applies to the frames that have the column."""
+    """The names of columns that the caller gave, by role; a name applies to the frames that have the column."""
 
-    query_id: str | None = None
-    doc_id: str | None = None
-    grade: str | None = None
-    target: str | None = None
-    score: str | None = None
-    rank: str | None = None
+    given: Mapping[str, str | None] = field(default_factory=dict)
+
+    @classmethod
+    def taken(cls, keywords: Mapping[str, Any]) -> tuple[Columns, dict[str, Any]]:
+        """The names of columns among keywords, and the other keywords."""
+        given = {role: keywords.get(role) for role in ColumnNames.__annotations__}
+        return cls(given), {name: value for name, value in keywords.items() if name not in given}
 
     def check(self, qrels: Any, run: Any) -> None:
         """Raise for a column that neither frame has."""
         judged = list(QRELS_ROLES) if not is_spark_frame(qrels) else qrels.columns
-        for role, column in vars(self).items():
+        for role, column in self.given.items():
             if column is not None and column not in (*judged, *run.columns):
                 available = f"the qrels have {', '.join(judged)}; the run has {', '.join(run.columns)}"
                 raise InputError(f"no column {column!r} for {role}: {available}.")
@@ -279,8 +290,7 @@ class Columns:
         return table_of(frame, roles if run is None else {**roles, "run": run}, "the run")
 
     def _of(self, frame: Any, roles: Sequence[str]) -> dict[str, str | None]:
-        given = {role: getattr(self, role, None) for role in roles}
-        return {role: column if column in frame.columns else None for role, column in given.items()}
+        return {role: self.given.get(role) if self.given.get(role) in frame.columns else None for role in roles}
 
 
 def qrels_source(qrels: Any, columns: Columns) -> SparkTable | Qrels:

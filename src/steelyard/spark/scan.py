@@ -104,13 +104,11 @@ class RunScan:
         hits = self._known[held(ordering)][run]
         if ordering.duplicates == "error" and len(hits.repeat_query):
             query = self.qrels.judged.query_ids[int(hits.repeat_query[0])]
-            docs = sorted(self._documents(run, [query]))
-            again = next(one for one, other in pairwise(docs) if one == other)
+            again = next(one for one, other in pairwise(sorted(self._documents(run, [query]))) if one == other)
             raise repeat_error(len(hits.repeat_query), query, again)
         return hits
 
     def _documents(self, run: str, queries: Sequence[str]) -> list[str]:
-        """The documents of some queries."""
         frame = self._of_run(run).filter(self.table.column("query_id").cast("string").isin(list(queries)))
         doc = self.table.column("doc_id").cast("string").alias("doc_id")
         return [row["doc_id"] for row in frame.select(doc).filter(sf.col("doc_id").isNotNull()).collect()]
@@ -180,7 +178,6 @@ class RunScan:
         return sf.broadcast(send_columns(self.spark, ids, "query_id string"))
 
     def _of_run(self, run: str) -> Any:
-        """The rows of one run."""
         table = self.table
         return table.frame.filter(table.column("run").cast("string") == run) if "run" in table.names else table.frame
 
@@ -231,7 +228,6 @@ class RunScan:
         return parts, seen
 
     def _check(self, rows: Any) -> None:
-        """Raise the error for the faulty rows."""
         faulty = rows.filter(sf.col("kind") != int(Kind.RETRIEVED))
         counts = {Kind(row["kind"]): row["count"] for row in faulty.groupBy("kind").count().collect()}
         kind = min(counts)

@@ -117,8 +117,7 @@ class SparkScores:
             return self._scores
         values = collect_columns(self._values("place", "query_id", *self._columns)).sort("place")
         matrix = np.array([_floats(values[column]) for column in self._columns])
-        queries = values["query_id"].to_list()
-        return Scores(self.name, self.dialect, self.plan.measures, queries, matrix, self.coverage)
+        return Scores(self.name, self.dialect, self.plan.measures, values["query_id"].to_list(), matrix, self.coverage)
 
     def unpersist(self) -> None:
         """Release the values that Spark keeps. They are computed again if they are needed later."""

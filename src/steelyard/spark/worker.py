@@ -92,13 +92,11 @@ class EvaluationTally:
     error: tuple[str, str] | None = None
 
     def __add__(self, other: EvaluationTally) -> EvaluationTally:
-        counts, faults = dict(self.counts), dict(self.faults)
-        for name, count in other.counts.items():
-            counts[name] = counts.get(name, 0) + count
+        faults = dict(self.faults)
         for kind, fault in other.faults.items():
             faults[kind] = faults[kind] + fault if kind in faults else fault
         return EvaluationTally(
-            counts=counts,
+            counts={name: self.counts.get(name, 0) + other.counts.get(name, 0) for name in self.counts | other.counts},
             lengths=self.lengths + other.lengths,
             traits=self.traits + other.traits,
             lowest_grade=min(self.lowest_grade, other.lowest_grade),
@@ -262,8 +260,7 @@ def _tallied(tally: EvaluationTally, task: EvaluationTask) -> pa.RecordBatch:
 def _batch(queries: list[Any], places: list[Any], matrix: list[Floats], tallies: list[Any]) -> pa.RecordBatch:
     """One batch of the result; NaN becomes null."""
     columns = {"query_id": pa.array(queries, pa.string()), "place": pa.array(places, pa.int64())}
-    for number, row in enumerate(matrix):
-        columns[f"m{number}"] = pa.array(row, pa.float64(), mask=np.isnan(row))
+    columns |= {f"m{number}": pa.array(row, pa.float64(), mask=np.isnan(row)) for number, row in enumerate(matrix)}
     columns["tally"] = pa.array(tallies, pa.string())
     return pa.RecordBatch.from_pydict(columns)
 
