@@ -361,15 +361,9 @@ def none_judged(returned: str, judged: str) -> str:
     return f"none of its documents is judged: its ids ({returned}) may differ from those of the qrels ({judged})"
 
 
-def unjudged(covered: Coverage) -> str | None:
-    """Why a run has no values beside runs with judged documents: none of its own is judged; None if one is."""
-    notes = (noted for noted in covered.notes if noted.code == "no-judged-document")
-    return next((none_judged(noted["run"][0], noted["qrels"][0]) for noted in notes), None)
-
-
 def not_measured(covered: Coverage) -> str | None:
     """Why the values of a run mean nothing; None if they mean something."""
-    codes = {remark.code for remark in covered.notes}
+    codes = {remark.code: remark for remark in covered.notes}
     if "no-shared-query" in codes:
         return "none of its queries is in the qrels"
     if "document-ids-differ" in codes:

@@ -403,7 +403,7 @@ def test_times_are_tested_only_if_they_were_measured_together(dataset, tmp_path,
         pair = latency(result)
         assert (pair.run, pair.wins) == ("one", 6)
         assert pair.p == pytest.approx(ttest_1samp(range(5, 11), 0).pvalue), "tested, also with times from the cache"
-    new = Timed("new", 5, 3, clock)
+    new = Timed("new", 2, 3, clock)
     result = run(dataset, tmp_path / "out", one, new, other)
     for comparison in (result.comparison, load_result(tmp_path / "out").comparison):
         tested = {

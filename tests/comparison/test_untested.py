@@ -39,7 +39,7 @@ def test_single_pairs_are_named() -> None:
 
 
 def test_two_runs_that_cannot_be_tested() -> None:
-    (note,) = notes({"q1": ["a"]}, {"x": {"q1": ["a"]}, "y": {"q1": ["b", "a"]}}, ["RR"])
+    (note,) = notes({"q1": ["a"]}, {"x": {"q1": ["a"]}, "y": {"q1": ["b"]}}, ["RR"])
     assert note.startswith("no test of x vs y: ")
 
 

@@ -26,7 +26,7 @@ from steelyard.comparison.scores import (
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import STATISTICS, CompareOptions, ComparisonPlan, Statistics
-from steelyard.coverage import Coverage, not_measured, refuse_unmatched, unjudged, with_doubts
+from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_doubts
 from steelyard.datasets import Dataset
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
@@ -269,8 +269,6 @@ def evaluate_runs(
     if unmatched == "error":
         refuse_unmatched(coverage)
     reasons = {name: (unmeasured or {}).get(name) or not_measured(coverage[name]) for name in names}
-    others = {name: unjudged(coverage[name]) for name in names if reasons[name] is None}
-    reasons |= {} if all(others.values()) else others
     measured = [name for name in names if reasons[name] is None]
     kept = [run_scores for name, run_scores in zip(names, scores, strict=True) if name in measured]
     # The values of all runs on the queries that any of them has, NaN where a run lacks one.

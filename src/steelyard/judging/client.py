@@ -383,7 +383,8 @@ class Client:
         try:
             while True:
                 for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
-                    waiting[future := Future()] = question
+                    future: Future[Answer] = Future()
+                    waiting[future] = question
                     tasks.put((future, question))
                 if not waiting:
                     return stopped and stopped.format(f"{self.tokens:,}")
