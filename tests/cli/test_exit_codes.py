@@ -164,11 +164,11 @@ def test_two_dashes_are_no_value_of_an_option(option, capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["evaluate", "q.trec", "a.run", "-m", "AP", "-o", "q.trec"],
-        ["compare", "q.trec", "a.run", "b=b.run", "-m", "AP", "-o", "b.run"],
+        ["evaluate", "q.trec", "a.run", "-m", "AP", "--format", "csv", "-o", "q.trec"],
+        ["compare", "q.trec", "a.run", "b=b.run", "-m", "AP", "--format", "csv", "-o", "b.run"],
         ["fuse", "a.run", "b.run", "-o", "./a.run"],
         ["pool", "a.run", "b.run", "--qrels", "q.trec", "-o", "q.trec"],
-        ["stages", "q.trec", "x=a.run", "y=b.run", "-o", "b.run"],
+        ["stages", "q.trec", "x=a.run", "y=b.run", "--format", "csv", "-o", "b.run"],
         ["convert", "a.run", "a.run"],
     ],
     ids=lambda arguments: arguments[0],

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -271,55 +268,6 @@ def test_half_of_a_character_in_a_draft_is_kept_as_an_escape(tmp_path):
         drafts.write(tmp_path / "questions")
         (draft,) = drafts.drafts
         assert HALF in f"{draft.question} {draft.detail}"
-
-
-def test_ctrl_c_does_not_wait_for_requests_in_flight(asks, tmp_path):
-    """Neither for one without an answer nor for one that is to be repeated; answers so far are kept."""
-    release, silent, asked = threading.Event(), threading.Semaphore(0), []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            asked.append(self.path)
-            number = len(asked)
-            if number == 1:
-                content = json.dumps({"choices": [{"message": {"content": '{"grade": 1}'}}]}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-            elif number == 2:
-                self.send_response(503)
-                self.send_header("Retry-After", "60")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                silent.release()
-            else:
-                silent.release()
-                release.wait()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    command = [sys.executable, "-m", "steelyard", "judge", "pool.jsonl", "--dataset", "data"]
-    command += ["--endpoint", f"http://127.0.0.1:{server.server_port}/v1", "--model", "m"]
-    command += ["-o", "out.jsonl", "--set", "concurrency=2", "--set", "timeout=3600"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    try:
-        for _ in range(2):
-            assert silent.acquire(timeout=120), asked
-        process.send_signal(signal.SIGINT)
-        _, printed = process.communicate(timeout=300)
-    finally:
-        release.set()
-        process.kill()
-        server.shutdown()
-        server.server_close()
-    assert (process.returncode, printed.splitlines()[-1]) == (130, "interrupted; the same command continues")
-    assert [line.grade for line in Judgments.read(tmp_path / "out.jsonl").current] == [1]
 
 
 @pytest.mark.parametrize("content", ['"\\ud800 {\\"grade\\": 1}"', '[{"type": "text", "text": "{\\"grade\\": 1}"}]'])

@@ -99,8 +99,8 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         _discard_output()
         return DONE
-    except KeyboardInterrupt as error:
-        print("; ".join(["interrupted", *map(str, error.args)]), file=sys.stderr)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except (OSError, MemoryError) as error:
         _discard_output()

@@ -15,13 +15,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from itertools import islice
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -106,7 +105,7 @@ class Endpoint:
         system: str = "",
         allow: Callable[[], None] = lambda: None,
         longest_answer: int = 300,
-        wait: Callable[[float], object] = time.sleep,
+        wait: Callable[[float], None] = time.sleep,
     ) -> Reply:
         """The answer to a prompt; `system`: instructions. `allow` is called before each attempt and may raise."""
         messages = [*([{"role": "system", "content": system}] if system else []), {"role": "user", "content": prompt}]
@@ -326,9 +325,6 @@ class RequestPlan:
         )
 
 
-_Tasks = SimpleQueue[tuple[Future[Answer], Question] | None]
-
-
 class Client:
     """An endpoint with a cache and caps. `plan` first, then `run`.
 
@@ -374,62 +370,41 @@ class Client:
             self.endpoint.check()
         todo = iter(questions)
         stopped: str | None = None
-        tasks: _Tasks = SimpleQueue()
-        stop = threading.Event()
-        for _ in range(self.concurrency):
-            # Not an executor: at its end, Python waits for the threads of one, and so for requests in flight.
-            threading.Thread(target=self._work, args=(tasks, stop), daemon=True).start()
-        waiting: dict[Future[Answer], Question] = {}
-        try:
-            while True:
-                for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
-                    future: Future[Answer] = Future()
-                    waiting[future] = question
-                    tasks.put((future, question))
-                if not waiting:
-                    return stopped and stopped.format(f"{self.tokens:,}")
-                done = wait(waiting, return_when=FIRST_COMPLETED).done
-                for future in [task for task in waiting if task in done]:  # in the order in which they were asked
-                    question = waiting.pop(future)
-                    try:
-                        answer = future.result()
-                    except CapReachedError as error:
-                        stopped = str(error)
-                        continue
-                    use(question, answer)
-        except BaseException as error:
-            stop.set()
-            if isinstance(error, KeyboardInterrupt):
-                raise KeyboardInterrupt("the same command continues") from None
-            wait([future for future in waiting if not future.cancel()])  # Their answers are kept.
-            raise
-        finally:
-            for _ in range(self.concurrency):
-                tasks.put(None)
-
-    def _work(self, tasks: _Tasks, stop: threading.Event) -> None:
-        """Answer questions until there is no other; after `stop`, none is asked and no request is repeated."""
-        while (task := tasks.get()) is not None:
-            future, question = task
-            if not stop.is_set() and future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(self._answer(question, stop))
-                except BaseException as error:
-                    future.set_exception(error)
+        with ThreadPoolExecutor(self.concurrency) as workers:
+            waiting: dict[Future[Answer], Question] = {}
+            try:
+                while True:
+                    for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
+                        waiting[workers.submit(self._answer, question)] = question
+                    if not waiting:
+                        return stopped and stopped.format(f"{self.tokens:,}")
+                    done = wait(waiting, return_when=FIRST_COMPLETED).done
+                    for future in [task for task in waiting if task in done]:  # in the order in which they were asked
+                        question = waiting.pop(future)
+                        try:
+                            answer = future.result()
+                        except CapReachedError as error:
+                            stopped = str(error)
+                            continue
+                        use(question, answer)
+            except BaseException:
+                for future in waiting:
+                    future.cancel()
+                raise
 
     def known(self, question: Question) -> Answer | None:
         """The answer in the cache; with `retry`, only if it has a grade."""
         answer = self.cache.get(question.key, question.read)
         return None if answer is None or (answer.grade is None and self.retry) else answer
 
-    def _answer(self, question: Question, stop: threading.Event) -> Answer:
+    def _answer(self, question: Question) -> Answer:
         """The answer from the cache, or from the model: asked a second time if the first has no grade."""
         if (cached := self.known(question)) is not None:
             return cached
         raw: list[str] = []
         tokens, seconds, grade, reason = 0, 0.0, None, ""
         for _ in range(2):
-            reply = self._ask(question, stop)
+            reply = self._ask(question)
             raw.append(reply.text)
             tokens += reply.tokens or question.tokens + len(reply.text) // 4
             seconds += reply.seconds
@@ -440,13 +415,11 @@ class Client:
         self.cache.put(question, answer, raw)
         return answer
 
-    def _ask(self, question: Question, stop: threading.Event) -> Reply:
+    def _ask(self, question: Question) -> Reply:
         reserved = question.tokens + self.longest
 
         def allow() -> None:
             with self._lock:
-                if stop.is_set():
-                    raise CapReachedError("interrupted")
                 if self.max_requests is not None and self.requests >= self.max_requests:
                     raise CapReachedError(f"max_requests={self.max_requests:,} is reached")
                 if self.max_tokens is not None and self.tokens + reserved > self.max_tokens:
@@ -456,9 +429,7 @@ class Client:
                 self.requests += 1
                 self.tokens += reserved
 
-        reply = self.endpoint.ask(
-            question.text, system=question.system, allow=allow, longest_answer=self.longest, wait=stop.wait
-        )
+        reply = self.endpoint.ask(question.text, system=question.system, allow=allow, longest_answer=self.longest)
         with self._lock:
             self.tokens += (reply.tokens if reply.tokens is not None else reserved) - reserved
         return reply

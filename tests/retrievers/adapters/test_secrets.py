@@ -88,7 +88,7 @@ def test_variables_are_read_in_arguments_body_headers_and_urls(service, monkeypa
     assert "hush" not in str(adapter.settings())
 
     found = []
-    own = Python(lambda query, k, key: found.append(key), arguments={"key": "${STEELYARD_TEST_TOKEN}"})
+    own = Python(lambda query, k, key: found.append(key) or [], arguments={"key": "${STEELYARD_TEST_TOKEN}"})
     own.retrieve(["q"])
     assert found == ["hush-variable"]
     assert "hush" not in str(own.settings())
