@@ -139,7 +139,8 @@ def complete_intervals(
     if n < 2:
         return [(math.nan, math.nan)] * len(data)
     if method == "t" or (method == "percentile" and draws is None and n < BOOTSTRAP_FROM):
-        t = float(special.stdtrit(n - 1, 0.5 + level / 2.0))
+        upper = 0.5 + level / 2.0
+        t = float(special.stdtrit(n - 1, upper)) if method == "t" else student_quantile(upper, n - 1)
         margins = [(mean, t * deviation / math.sqrt(n)) for mean, deviation in map(mean_and_deviation, data)]
         return [(mean - margin, mean + margin) for mean, margin in margins]
     if method == "percentile" and draws is None and n >= CLOSED_FORM_FROM:
