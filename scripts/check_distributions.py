@@ -57,9 +57,11 @@ def check(title: str, file: Path, kernel: str, environment: Mapping[str, str] | 
     """Install a distribution into an empty environment and run the smoke test there."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        venv.create(folder / "venv", with_pip=True)
+        venv.create(folder / "venv")
         python = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        run(python, "-m", "pip", "install", "--quiet", file, cwd=folder, environment=environment)
+        # Our own pip: unpacking another into each environment takes longer than the tests there, and can fail.
+        pip = (sys.executable, "-m", "pip", "--python", python)
+        run(*pip, "install", "--quiet", file, cwd=folder, environment=environment)
         shown = run(python, ROOT / "scripts" / "smoke.py", "--kernel", kernel, cwd=folder)
     print(f"\n== {title}: {file.name}\n{shown}", flush=True)
 
