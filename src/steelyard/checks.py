@@ -1,7 +1,6 @@
 """Checks of settings: whole numbers, numbers in a range and known names, each rule written once.
 
-Numbers of any library count: `np.int64(3)` is a whole number, `np.float32(0.5)` is a number. True and False
-are neither.
+Numbers of any library count: `np.int64(3)` is a whole number, `np.float32(0.5)` a number; True is neither.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def id_difference(retrieved: Iterable[str], judged: Iterable[str]) -> str | None
         return "white space around them" if spaced else "upper and lower case"
     for longer, shorter, whose in ((in_run, in_qrels, "the run's"), (in_qrels, in_run, "the qrels'")):
         for one in sorted(longer):
-            for cut in filter(partial(_separable, one), range(1, len(one))):
+            for cut in filter(partial(separable, one), range(1, len(one))):
                 start, end = one[:cut], one[cut:]
                 if end in shorter and _all_and_none(longer, shorter, str.startswith, start):
                     return f"the prefix {start!r} of {whose} ids"
@@ -151,7 +151,7 @@ def _all_and_none(ids: set[str], others: set[str], has: Callable[[str, str], boo
     return all(has(one, part) for one in ids) and not any(has(one, part) for one in others)
 
 
-def _separable(text: str, cut: int) -> bool:
+def separable(text: str, cut: int) -> bool:
     """Whether a text can be cut there: not within a number or a word."""
     before, after = text[cut - 1], text[cut]
     return not (before.isdigit() and after.isdigit()) and not (before.isalpha() and after.isalpha())

@@ -361,6 +361,10 @@ def test_a_plan_needs_a_model_and_a_broken_result_has_no_check(tmp_path, capsys)
     for half in (["--endpoint", "http://127.0.0.1:9/v1"], ["--model", "m"]):
         assert run(["judge", str(tmp_path), *half]) == 2
         assert "--endpoint and --model go together" in capsys.readouterr().err
+    model = ["--endpoint", "http://127.0.0.1:9/v1", "--model", "m"]
+    assert run(["judge", str(tmp_path), *model, "--html", str(tmp_path / "page.html")]) == 2
+    assert "--endpoint asks a model; --html" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
     assert run(["check", str(tmp_path)]) == 2
     assert "Run the bench again to write it" in capsys.readouterr().err
 

@@ -17,6 +17,7 @@ from benchmarks.agreement import oversold
 
 import steelyard as sy
 from needs import SHARED, needs_shared
+from steelyard.cli import run as steelyard
 from steelyard.errors import InputError
 from steelyard.judging.agreement import Agreement, agreement, grades_verdict, ranking_verdict
 from steelyard.judgments import Judgments
@@ -190,6 +191,30 @@ def test_one_file_with_several_judges(tmp_path: Path) -> None:
     assert found.verdict == "bob and ann both graded 3 documents, too few to see how far they agree."
 
 
+def test_files_without_names_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both, human = tmp_path / "both.jsonl", tmp_path / "human.txt"
+    both.touch()
+    labels = Judgments.read(both)
+    for doc, ann, bob in (("a", 0, 0), ("b", 1, 2)):
+        labels.append("q", doc, ann, "ann")
+        labels.append("q", doc, bob, "bob")
+    human.write_text("q 0 a 1\nq 0 b 2\n")
+    assert steelyard(["agreement", str(both)]) == 0
+    assert "bob and ann both graded 2 documents" in capsys.readouterr().err
+    assert steelyard(["agreement", str(human), f"m={both}"]) == 0
+    assert "m and human both graded 2 documents" in capsys.readouterr().err
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "human.txt").write_text("q 0 a 1\n")
+    for arguments, message in (
+        ([human], "one judgments file of several"),
+        ([human, tmp_path / "x" / "human.txt"], "two judges are called 'human'"),
+        ([human, "y=absent.txt"], "absent.txt: no such file; expected FILE or NAME=FILE"),
+        ([], "at least two judges, found none"),
+    ):
+        assert steelyard(["agreement", *map(str, arguments)]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_judges_with_nothing_in_common() -> None:
     runs = {"x": {"q1": ["a"], "q2": ["a"]}, "y": {"q1": ["b"], "q2": ["b"]}}
     found = agreement({"ann": {"q1": {"a": 1}}, "bob": {"q2": {"a": 1}}}, runs)
@@ -204,7 +229,7 @@ def test_judges_with_nothing_in_common() -> None:
 def test_wrong_input_is_refused(small: Agreement) -> None:
     with pytest.raises(InputError, match="at least two judges"):
         agreement({"human": {"q": {"d": 1}}})
-    with pytest.raises(InputError, match="mapping"):
+    with pytest.raises(InputError, match="two or more by name, or one judgments file"):
         agreement([1, 2])
     with pytest.raises(InputError, match="human"):
         small.confusion("humn", "gpt")

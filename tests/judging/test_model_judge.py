@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from playback import FAULTS, Playback
+from playback import FAULTS, Playback, send
 
 import steelyard as sy
 from clocks import Clock
@@ -305,6 +305,55 @@ def test_the_timeout_is_for_the_whole_request(monkeypatch):
     assert clock.now == 2 * 660, "the start of each attempt, and the first operation that would begin too late"
     thread.join()
     listener.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "requests", "message"),
+    [
+        (b"<!doctype html><title>Sign in</title>", 1, "the answer is a web page.* end in /v1"),
+        (b'{"error": "no such model"}', 8, r"no choices\[0\].message.content: {\"error\": \"no such model\"}"),
+        (b"\n", 8, "the answer is not JSON: no text"),
+        (b"x" * 295 + KEY.encode(), 8, r"not JSON: xxx[^s]*\*"),
+    ],
+)
+def test_an_address_of_something_else_is_refused_with_what_it_answered(content, requests, message):
+    class Other(Playback):
+        def answer(self, request, *_):
+            send(request, 200, content)
+
+    with Other({}) as server, pytest.raises(ChatError, match=message) as error:
+        Endpoint(server.url, "m", KEY).ask("x", wait=lambda seconds: None)
+    assert server.requests == requests
+    assert KEY[:5] not in str(error.value)
+
+
+def test_nothing_is_asked_again_after_an_interrupt(tmp_path, monkeypatch):
+    """One question is answered when the other has been refused once, and then its answer is interrupted."""
+    refused = threading.Event()
+    monkeypatch.setattr(chat, "_pause", lambda attempt, after: 60.0)
+
+    class OneRefused(Playback):
+        def answer(self, request, prompt, fault, style):
+            if prompt == "refused":
+                send(request, 429, b"")
+                refused.set()
+                return None
+            refused.wait()
+            return super().answer(request, prompt, "", "{grade}")
+
+    def interrupt(question, answer):
+        raise KeyboardInterrupt
+
+    with OneRefused({"answered": 1}) as server:
+        client = chat.Client(Endpoint(server.url, "m"), tmp_path / "c.sqlite")
+        asked = [
+            chat.Question("q", text, 0, "graded", text, "", "m", server.url, lambda text: (1, ""))
+            for text in ("answered", "refused")
+        ]
+        with pytest.raises(KeyboardInterrupt):
+            client.run(asked, interrupt)
+        assert server.requests == 2, "the refused question was asked again"
+        client.cache.close()
 
 
 def test_texts_missing_from_the_dataset_are_reported(small, tmp_path):

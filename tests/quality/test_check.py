@@ -567,3 +567,29 @@ def test_formats_and_a_dataset_without_qrels_or_corpus(folder):
     assert [(finding.code, finding.effect) for finding in long.findings] == [("long-document", None)]
     only = sy.check(sy.Dataset.of(queries={"q": "why"}, qrels={"q": ["a"]}), {"r": {"q": ["A", "x"]}})
     assert [finding.code for finding in only.findings] == ["ids-differ"]
+
+
+@pytest.mark.parametrize(
+    ("form", "code", "said"),
+    [
+        ("doc-{}", "ids-differ", "1 document id differs from the known ones by the prefix 'doc-'"),
+        ("{}.txt", "ids-differ", "1 document id differs from the known ones by the suffix '.txt'"),
+        ("/b/{}/{}", "no-judged-document", "no retrieved document is judged: the run has '/b/d0/d0'"),
+    ],
+)
+def test_ids_that_differ_are_found_without_a_corpus(form, code, said):
+    """One judged document among 30 that are retrieved: the others have no counterpart in the qrels."""
+    data = sy.Dataset.of(queries={"q": "why"}, qrels={"q": ["d7"]})
+    result = sy.check(data, {"r": {"q": [form.format(f"d{n}", f"d{n}") for n in range(30)]}})
+    finding = found_in(result, code)
+    assert finding.severity == "error"
+    assert said in finding.text
+
+
+def test_longer_numbers_are_not_ids_with_a_prefix():
+    corpus = {str(number): f"text number {number}" for number in range(10, 100)}
+    data = sy.Dataset.of(corpus, {"q": "why"}, {"q": ["11"]})
+    result = sy.check(data, {"r": {"q": [str(number) for number in range(110, 130)]}})
+    codes = {finding.code for finding in result.findings}
+    assert "retrieved-not-in-corpus" in codes
+    assert "ids-differ" not in codes

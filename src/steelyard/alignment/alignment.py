@@ -44,8 +44,7 @@ class Judged(Remembers):
 class Repeats:
     """Repeated documents: the query and the rank of each.
 
-    `held`: each has a rank of its own in the list; otherwise it was removed, and the rank is that of its first
-    occurrence.
+    `held`: each has a rank of its own in the list; otherwise it was removed, and the rank is the first.
     """
 
     query: Ints

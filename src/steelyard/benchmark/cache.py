@@ -35,8 +35,7 @@ class Answers:
 
     `sessions` tells which times were measured together. `id_hint` is the field with the ids of the corpus, if the
     retriever returned other ids. `unfinished` is the query that was running when the process ended, if it was killed.
-    `reads` has the stages of the retriever, if it returned any, and what each of them read; their lists are in the
-    cache only.
+    `reads` has the stages of the retriever, if it returned any, and what each read; their lists are only here.
     """
 
     lists: dict[str, Ranked] = field(default_factory=dict)

@@ -395,8 +395,7 @@ def leftover_files(
     """Files of earlier benches that neither the new result nor the next bench needs.
 
     These are runs of the earlier result that the new one does not have, and cached answers that neither of the two
-    used: a retriever that is taken out and added again one bench later is still cached. `inputs` are files that the
-    bench reads.
+    used: a retriever taken out and added again one bench later is still cached. `inputs`: files that the bench reads.
     """
     rows = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
     kept = {name.lower() for name in run_files(runs)}

@@ -125,6 +125,8 @@ def judge(
         raise UsageError("--endpoint and --model go together: the address of the endpoint, and the name of the model.")
     if plan and endpoint is None:
         raise UsageError("--plan shows what a model would be asked: add --endpoint and --model.")
+    if endpoint is not None and (html is not None or split is not None):
+        raise UsageError("--endpoint asks a model; --html and --set split are for people. Leave out one of them.")
     share = share_of(shared)
     if split is not None and judge is None:
         raise UsageError("--set split divides the pool among judges; --judge says which of them you are.")

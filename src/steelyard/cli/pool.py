@@ -82,7 +82,7 @@ def pool(
 def agreement(
     judges: Annotated[
         list[str] | None,
-        Argument("NAME=FILE", "Two or more judges: human=qrels.txt gpt=judgments.jsonl. The first is the reference."),
+        Argument("FILE", "Two or more judges: FILE or NAME=FILE; or a file of several. The first is the reference."),
     ] = None,
     runs: Annotated[list[Path] | None, Option("Runs to rank by each judge.", "RUN", files=True)] = None,
     measure: args.Measures = None,
@@ -135,9 +135,7 @@ def agreement(
         raise UsageError("--queries and --reference are for --scores, the table of values per run and query.")
     # After `--runs *.run` a shell's words go on: NAME=FILE is a judge.
     late = [run for run in runs or [] if "=" in str(run) and not run.exists()]
-    named = dict(_judge(str(text)) for text in [*(judges or []), *late])
-    if len(named) < 2:
-        raise InputError("agreement compares judges: give at least two, as in human=qrels.txt gpt=judgments.jsonl.")
+    named = _judges([*(judges or []), *map(str, late)])
     ranked = [run for run in runs or [] if run not in late]
     result = compared(named, runs=ranked or None, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
     _emit(result, result.remarks, format, output)
@@ -152,10 +150,13 @@ def _emit(result: Agreement | QuerySets, remarks: Sequence[str], format: Format,
     emit_result(result, format, output, show)
 
 
-def _judge(text: str) -> tuple[str, Path]:
-    name, equals, path = text.partition("=")
-    if not equals or not name or not path:
-        raise UsageError(f"{text!r} is not a judge; expected NAME=FILE, as in human=qrels.txt.")
-    if not Path(path).exists():
-        raise InputError(f"{path}: no such file.")
-    return name, Path(path)
+def _judges(texts: Sequence[str]) -> dict[str, Path] | Path:
+    """The file of every judge by name, that of the file if none is given; one file is that of several judges."""
+    named: dict[str, Path] = {}
+    for text in texts:
+        name, path = text.split("=", 1) if "=" in text and not Path(text).exists() else (Path(text).stem, text)
+        if not Path(path).exists():
+            raise InputError(f"{path}: no such file; expected FILE or NAME=FILE, as in human=qrels.txt.")
+        if named.setdefault(name, Path(path)) != Path(path):
+            raise InputError(f"two judges are called {name!r}; give them different names, as in human=qrels.txt.")
+    return Path(texts[0]) if len(texts) == 1 and "=" not in texts[0] else named

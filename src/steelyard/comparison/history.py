@@ -185,8 +185,7 @@ class HistoryData:
     def latest(self) -> pl.DataFrame:
         """For every line the last value and the best one since the last break, and whether the last is below it.
 
-        The test is a one-sided paired t test, corrected for having chosen the best (`best_of_p`) and for the number of
-        lines.
+        The test is a one-sided paired t test, corrected for choosing the best (`best_of_p`) and the number of lines.
         """
         rows: list[list[Any]] = []
         p_values = []

@@ -269,8 +269,7 @@ def stages(
     `budget` is the last stage: the documents of the list before it that fit. The ceilings are those without a budget.
     inputs: the stages that a stage reads, as in {"fuse": ["lexical", "dense"]}. A stage that is not in it reads the
     stage before it, unless another stage names that one: then it is a first stage.
-    by, queries: as in `compare`. alpha: the significance level of the verdict. dialect and the other options are those
-    of `evaluate`.
+    by, queries: as in `compare`. alpha: the significance level of the verdict. Other options: as in `evaluate`.
 
     The result of a bench, or its folder, may take the place of the qrels: `stages` is then the name of a run, by
     default the best one with stages, and the measure by default the bench's first one.

@@ -190,8 +190,7 @@ class Match:
     """One definition and its value: its names in the dialects, and the clauses that matter.
 
     `names` includes other cutoffs with the same value; `but` is the one policy that differs from the dialect's, or
-    empty. `chance` is that of a random number with the same digits to be given by this definition or one that is listed
-    before it.
+    empty. `chance` is that of a random number with the same digits to be given by this definition or one before it.
     """
 
     value: float
@@ -317,8 +316,7 @@ def identify(
     The names of every dialect are tried at common cutoffs, with the policies of the dialect and with one policy
     changed; Steelyard's own measures also with one parameter changed. A value fits if it rounds to the number at its
     digits: pass "0.410" as text if a last 0 was printed. A number above 1, or with a %, is also tried as a percentage.
-    `measures` and `dialects` narrow the search. `progress` is called with the current step, how much of it is done, and
-    its total.
+    `measures` and `dialects` narrow the search. `progress` gets the step, how much of it is done, and its total.
 
     >>> found = identify({"q1": ["a", "b", "c"]}, {"q1": ["a", "x", "b"]}, "0.83", ["AP@3"])
     >>> found.matches[0].means

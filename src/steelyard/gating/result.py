@@ -251,8 +251,7 @@ class GateResult(Documented):
     def to_markdown(self) -> str:
         """Markdown for a pull request: the verdict, the table, the largest losses, how to reproduce it.
 
-        Names and texts are in code spans, and sentences are escaped: nothing in them can format, link or mention
-        anybody.
+        Names and texts are in code spans, and sentences are escaped: they cannot format, link or mention anybody.
         """
         table = self.table
         cells = [[_cell(name, cell) for name, cell in zip(table.columns, row, strict=True)] for row in table.rows]

@@ -154,8 +154,7 @@ def corpus_chunks(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of a corpus table (doc_id, contents, path, start_end_idx) as chunks of the documents at their paths.
 
     A table without start_end_idx is unchanged. start_end_idx holds the index of the last character, so the end is one
-    more; equal indices mean that the place is unknown. What AutoRAG puts before a chunk's text (the file's name) is
-    removed.
+    more; equal indices mean that the place is unknown. The file's name, which AutoRAG puts before a text, is removed.
     """
     if "start_end_idx" not in frame.columns:
         return frame

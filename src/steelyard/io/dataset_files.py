@@ -194,8 +194,7 @@ def read_corpus(source: Any, folder: Path = Path()) -> tuple[Corpus, tuple[Findi
     """The documents of a file, a folder of text files, a database, or a mapping of id to text; none for None.
 
     A file is corpus.jsonl, a table or JSON, also as `{path: FILE, id: NAME, text: NAME, title: NAME}`. A database is
-    `{postgres: URL, table: NAME, id: NAME, text: NAME}`, and likewise sqlite, lancedb, chroma and qdrant; it is only
-    read.
+    `{postgres: URL, table: NAME, id: NAME, text: NAME}`, and likewise sqlite, lancedb, chroma, qdrant: only read.
     """
     builder = CorpusBuilder()
     if source is None:

@@ -105,7 +105,7 @@ def agreement(
     if len(given) < 2:
         raise InputError(
             f"Agreement needs at least two judges, found {', '.join(given) or 'none'}. "
-            "Name one file or object per judge."
+            "Name one file or object per judge, as in human=qrels.txt gpt=judgments.jsonl."
         )
     wanted = tuple(map(str, listed_measures(measures)))
     read = runs_by_name(runs)
@@ -388,7 +388,7 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, Qrels], list[str]]:
         labels = Judgments.of(judges)
         return {name: labels.qrels(name) for name in labels.judges}, list(map(str, labels.notes))
     if not isinstance(judges, Mapping):
-        raise InputError("Expected a mapping of names to judgments, Judgments, or the path of a judgments file.")
+        raise InputError("agreement compares judges: expected two or more by name, or one judgments file of several.")
     qrels: dict[str, Qrels] = {}
     notes: list[str] = []
     for name, source in judges.items():

@@ -1,8 +1,7 @@
 """The client of a model: questions to a chat-completions endpoint, cached, capped, several at a time, resumable.
 
 Model judges and the drafting of questions share it. One request has an overall timeout, a bounded answer, back-off, and
-no secrets in its errors. Every answer is in the cache before it is used, so that nothing is asked twice, also after a
-crash.
+no secrets in its errors. Every answer is in the cache before it is used, so nothing is asked twice, also after a crash.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ MOST_TOKENS = 10**9  # Tokens of one answer at most; a server that counts more, 
 CONNECTING = 8.0  # Seconds in which a server has to accept the first connection.
 LONGEST_WAIT = 60.0  # Seconds between two attempts at most, whatever Retry-After asks for.
 MOST_WORKERS = 256
+_ADDRESS = "Does the address end in /v1, as most do?"
 
 
 class ChatError(SteelyardError):
@@ -105,7 +105,7 @@ class Endpoint:
         system: str = "",
         allow: Callable[[], None] = lambda: None,
         longest_answer: int = 300,
-        wait: Callable[[float], None] = time.sleep,
+        wait: Callable[[float], object] = time.sleep,
     ) -> Reply:
         """The answer to a prompt; `system`: instructions. `allow` is called before each attempt and may raise."""
         messages = [*([{"role": "system", "content": system}] if system else []), {"role": "user", "content": prompt}]
@@ -141,17 +141,18 @@ class Endpoint:
         if response.status in (408, 429) or response.status >= 500:
             raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After", "")))
         if response.status != 200:
-            shown = masked(content[:300].decode("utf-8", "replace").strip())
-            hint = " Does the address end in /v1, as most do?" if response.status == 404 else ""
-            raise ChatError(f"{self.url}: status {response.status}: {shown or 'no text'}.{hint}")
+            hint = f" {_ADDRESS}" if response.status == 404 else ""
+            raise ChatError(f"{self.url}: status {response.status}: {_start(content)}.{hint}")
+        if content.lstrip().startswith(b"<"):
+            raise ChatError(f"{self.url}: the answer is a web page, not a chat completion. {_ADDRESS}")
         try:
             answer = json_value(content)
         except (ValueError, AnswerError):
-            raise RetryableError("the answer is not JSON") from None
+            raise RetryableError(f"the answer is not JSON: {_start(content)}") from None
         try:
             message = answer["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
-            raise RetryableError("the answer has no choices[0].message.content") from None
+            raise RetryableError(f"the answer has no choices[0].message.content: {_start(content)}") from None
         usage = answer.get("usage")
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
         if isinstance(message, list):
@@ -159,6 +160,11 @@ class Endpoint:
         # A server may echo the request: what is stored has neither the key nor half of a character.
         text = masked(utf8(message if isinstance(message, str) else "").decode())
         return text, tokens if is_count(tokens) else None
+
+
+def _start(content: bytes) -> str:
+    """The start of an answer, for an error message; masked before it is cut, as a part of a key is not recognised."""
+    return masked(content.decode("utf-8", "replace")).strip()[:300] or "no text"
 
 
 def is_count(tokens: Any) -> bool:
@@ -352,6 +358,7 @@ class Client:
         self.cache = AnswerCache(cache)
         self.requests = self.tokens = 0
         self._lock = threading.Lock()
+        self._stopping = threading.Event()
 
     def plan(self, questions: Sequence[Question]) -> RequestPlan:
         """What is left to ask."""
@@ -368,6 +375,7 @@ class Client:
         """Ask what is not answered yet, and call `use` with every answer; the reason if a cap stopped it."""
         if any(self.known(question) is None for question in questions):
             self.endpoint.check()
+        self._stopping.clear()
         todo = iter(questions)
         stopped: str | None = None
         with ThreadPoolExecutor(self.concurrency) as workers:
@@ -388,6 +396,7 @@ class Client:
                             continue
                         use(question, answer)
             except BaseException:
+                self._stopping.set()  # Nothing is asked again: only the answers that are under way are waited for.
                 for future in waiting:
                     future.cancel()
                 raise
@@ -420,6 +429,8 @@ class Client:
 
         def allow() -> None:
             with self._lock:
+                if self._stopping.is_set():
+                    raise CapReachedError("stopped")
                 if self.max_requests is not None and self.requests >= self.max_requests:
                     raise CapReachedError(f"max_requests={self.max_requests:,} is reached")
                 if self.max_tokens is not None and self.tokens + reserved > self.max_tokens:
@@ -429,7 +440,9 @@ class Client:
                 self.requests += 1
                 self.tokens += reserved
 
-        reply = self.endpoint.ask(question.text, system=question.system, allow=allow, longest_answer=self.longest)
+        reply = self.endpoint.ask(
+            question.text, system=question.system, allow=allow, longest_answer=self.longest, wait=self._stopping.wait
+        )
         with self._lock:
             self.tokens += (reply.tokens if reply.tokens is not None else reserved) - reserved
         return reply

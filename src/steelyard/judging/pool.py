@@ -239,8 +239,7 @@ def assigned(
     seed and the ids, so that every computer makes the same assignment.
 
     The order is a shuffle of its own for each judge: queries in random order, and the documents of one query together,
-    in random order. It tells nothing of runs, ranks or priorities, and where a judge stops early, whole queries are
-    judged.
+    in random order. It tells nothing of runs, ranks or priorities, and who stops early has judged whole queries.
     """
     pairs: list[Pair] = list(dict.fromkeys(pool.frame.select("query_id", "doc_id").iter_rows()))
     if judges is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.stages import ideal_order
-from steelyard.coverage import level_of
+from steelyard.coverage import level_of, separable, unknown_documents_note
 from steelyard.evaluation import measure_values
 from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged
@@ -288,8 +288,9 @@ def _id_changes(unknown: Sequence[str], known_ids: set[str]) -> Iterator[tuple[s
     yield "upper and lower case or white space", lambda one: folded.get(one.strip().lower(), "")
     sample, unknown_ids = unknown[:ID_SAMPLE], set(unknown)
     for many, others, removed in ((sample, known_ids, True), (sorted(known_ids)[:ID_SAMPLE], unknown_ids, False)):
-        starts = Counter(one[:cut] for one in many for cut in range(1, len(one)) if one[cut:] in others)
-        ends = Counter(one[cut:] for one in many for cut in range(1, len(one)) if one[:cut] in others)
+        cuts = [(one[:cut], one[cut:]) for one in many for cut in range(1, len(one)) if separable(one, cut)]
+        starts = Counter(start for start, end in cuts if end in others)
+        ends = Counter(end for start, end in cuts if start in others)
         for part, _ in starts.most_common(1):
             yield f"the prefix {part!r}", partial(_changed_id, removed, part, "")
         for part, _ in ends.most_common(1):
@@ -304,9 +305,12 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     """Documents of a run that the corpus (or, without one, the qrels) has under an id that differs only in form."""
     corpus = board.dataset.corpus
     known_ids = set(corpus) if len(corpus) else set(board.qrels.judged.doc_ids)
-    unknown = [doc for doc in run.frame["doc_id"].unique(maintain_order=True).to_list() if doc not in known_ids]
+    retrieved = run.frame["doc_id"].unique(maintain_order=True).to_list()
+    unknown = [doc for doc in retrieved if doc not in known_ids]
     if not unknown:
         return
+    # Without a corpus the known ids are those that are judged, usually a small part of the run.
+    stated = unknown_documents_note(unknown, sorted(known_ids)) if not len(corpus) and unknown == retrieved else None
     what, mapping = "", dict[str, str]()
     for difference, change in _id_changes(unknown, known_ids):
         candidate = {doc: other for doc in unknown if (other := change(doc)) in known_ids}
@@ -320,7 +324,10 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
         )
         effect = board.effect_on(name, lambda rows: rows.filter(~pl.col("doc_id").is_in(lost)))
         yield CheckFinding("retrieved-not-in-corpus", "warning", len(lost), text, examples(lost), _only(effect, name))
-    if len(mapping) < max(1, 0.5 * len(unknown)):
+    differ = stated is not None and stated.code == "document-ids-differ"
+    if len(mapping) < (1 if differ else max(1, 0.5 * len(unknown))):
+        if stated is not None:
+            yield CheckFinding("no-judged-document", "error", len(unknown), f"{name}: {stated}.", examples(unknown))
         return
     text = (
         f"{name}: {counted(len(mapping), 'document id differs', 'document ids differ')} from the known ones by {what}. "

@@ -130,8 +130,7 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
     """The leaderboard in the given width, and what it leaves out.
 
     Rank, run and the measure that ranks the runs come first, with the difference from the baseline (or from the first
-    run) and its interval; then times and as many other measures as fit. A measure with the same value for all runs has
-    no column.
+    run) and its interval; then times and as many other measures as fit. Measures equal for all runs have none.
     """
     every = comparison.shown_rows
     baseline = [row for row in every[MOST_ROWS:] if row.run == comparison.plan.baseline]
@@ -262,8 +261,12 @@ def _signed(value: float, digits: int) -> str:
 
 
 def _bare(value: float, digits: int) -> str:
-    """A signed number without the 0 before its point."""
-    text = _signed(value, digits)
+    """The end of an interval without the 0 before its point: -.000 is below 0, so that it agrees with the stars.
+
+    >>> _bare(-0.0004, 3), _bare(-1e-17, 3), _bare(0.25, 3), _bare(-1.5, 1)
+    ('-.000', '+.000', '+.250', '-1.5')
+    """
+    text = f"{round(value, 12) + 0.0:+.{digits}f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 and text[1] == "0" else text
 
 

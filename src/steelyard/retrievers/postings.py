@@ -129,8 +129,7 @@ def text_postings(texts: Iterable[str], tokenize: Tokenizer) -> Postings:
 def text_indexer(tokenize: Tokenizer) -> Any | None:
     """The kernel's indexer of texts by a tokenizer; None without the kernel.
 
-    It passes texts to `tokenize` that it cannot tokenize in the same way: all of them, for tokenizers that it does not
-    have.
+    It passes texts to `tokenize` that it cannot tokenize in the same way: all, for tokenizers that it lacks.
     """
     native, characters = kernel(), plain_characters(tokenize) or (np.empty(0, np.uint32), False, [])
     return None if native is None else native.Indexer(*characters, tokenize)

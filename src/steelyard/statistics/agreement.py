@@ -220,8 +220,7 @@ def krippendorff_alpha(grades: npt.ArrayLike, level: Level = "ordinal") -> float
 def kendall_tau(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
     """Kendall's tau-b of the rankings in each row of a and b (rankings x items of scores).
 
-    (concordant - discordant) / sqrt((pairs not tied in a) (pairs not tied in b)). NaN where one of the two
-    has ties only.
+    (concordant - discordant) / sqrt((pairs not tied in a) (pairs not tied in b)). NaN where one has ties only.
 
     >>> kendall_tau([[3, 2, 1, 0]], [[3, 2, 0, 1]])
     array([0.66666667])

@@ -71,8 +71,7 @@ def moments(matrix: Array) -> tuple[Array, Array, Array]:
 def sign_test(differences: npt.ArrayLike) -> TestResult:
     """The sign test: are wins and losses equally likely? Exact binomial; ties are left out.
 
-    It uses the signs of the differences and not their sizes. Differences below 1e-12 are ties. The statistic is the
-    number of wins.
+    It uses the signs of the differences and not their sizes. Differences below 1e-12 are ties. The statistic: wins.
 
     >>> sign_test([1, 1, 1, 1, -1, 0]).p
     0.375

@@ -106,8 +106,7 @@ def prediction_powered(
     `weight` is the lambda of every query, as `shared_weight` gives it; by default each row has its own.
 
     finite: the interval is of the mean over exactly these n + N queries, not over all queries like them. The estimate
-    is the same; its variance is (1 - n / (n + N)) var_n(y - lambda f (n + N) / N) / n, the predictions of these queries
-    being known.
+    is the same; its variance is (1 - n / (n + N)) var_n(y - lambda f (n + N) / N) / n, as f is known for them.
 
     >>> nan = float("nan")
     >>> human = [0.31, 0.52, 0.88, 0.64, 0.12, 0.47, nan, nan, nan, nan, nan, nan]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from copy import deepcopy
 from types import SimpleNamespace
@@ -342,11 +343,24 @@ def test_missing_modules_and_attributes_suggest_the_nearest_name(module):
         Python("steelyard_test_near:retreive", folder=folder)
     with pytest.raises(
         RetrieverError,
-        match="no module 'steelyard_test_nera' in .* or among the installed packages. Did you mean steelyard_test_near",
+        match="no module 'steelyard_test_nera' in .*, the working directory or .* Did you mean steelyard_test_near",
     ):
         Python("steelyard_test_nera:retrieve", folder=folder)
     with pytest.raises(RetrieverError, match="no module 'steelyard.retrievers.bm52'.*steelyard.retrievers.bm25"):
         Python("steelyard.retrievers.bm52:BM25")
+
+
+def test_modules_of_the_working_directory_are_found_after_all_others(module, tmp_path, monkeypatch):
+    """A bench.yaml in a folder of its own names the app beside which the command runs."""
+    folder = module("steelyard_test_app", "def retrieve(query):\n    return ['d1']\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(folder))])
+    (tmp_path / "bench").mkdir()
+    assert list(Python("steelyard_test_app:retrieve", folder=tmp_path / "bench").retrieve(["q"])[0]) == [("d1", 1.0)]
+    before = list(sys.path)
+    Python("json:dumps", folder=tmp_path / "bench")
+    assert sys.path == before
+    assert sys.path[-1] == str(folder)
 
 
 def test_a_module_that_fails_to_load_gives_the_reason(module):

@@ -22,8 +22,7 @@ _OWN = "documents"
 class Milvus(VectorEngine):
     """Nearest neighbours in Milvus: exact (flat) or approximate (hnsw, ivf). The corpus is indexed in Milvus Lite.
 
-    Scores are cosines for the corpus, and what Milvus returns for a target; its distances L2 and Hamming are made
-    negative.
+    Scores are cosines for the corpus, and what Milvus returns for a target; its distances (L2, Hamming) are negated.
     """
 
     retriever = extra = "milvus"

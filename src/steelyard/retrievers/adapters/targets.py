@@ -148,6 +148,9 @@ def _module(name: str, label: str, folder: Path) -> ModuleType:
     folder = folder.resolve()
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
+    # After everything else, so that no file of the working directory stands in for a package.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
     # Another module of the same name that is already loaded would be used by Python instead.
     top = name.split(".")[0]
     here = [path for path in (folder / f"{top}.py", folder / top / "__init__.py") if path.is_file()]
@@ -165,7 +168,7 @@ def _module(name: str, label: str, folder: Path) -> ModuleType:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise RetrieverError(f"{label}: module {name!r} needs {error.name!r}, which is not installed.") from None
         raise RetrieverError(
-            f"{label}: there is no module {error.name!r} in {folder} or among the installed packages."
+            f"{label}: there is no module {error.name!r} in {folder}, the working directory or the installed packages."
             f"{did_you_mean(error.name, _modules(error.name, folder))}"
         ) from None
 
