@@ -175,7 +175,8 @@ def reciprocal_rank(a: Alignment, k: int | None = None, rel: float = 1, per: Per
     RR@k = 1 / rank of the first relevant document in the first k.
 
     per=document: the first relevant document of the query.
-    per=target: for each target 1 / rank of the first document that satisfies it, averaged over targets. None found: 0.
+    per=target: for each target 1 / rank of the first document that satisfies it, averaged over targets.
+    None found: 0.
     """
     if per == "target":
         alone, owner = a.by_target(rel)
@@ -235,7 +236,8 @@ def average_precision(
     denominator=min: divided by min(R, k).
     denominator=found: divided by the number of relevant documents found in the first k.
     per=document: over the relevant documents of the query.
-    per=target: computed for each target, with its documents as the relevant ones, and averaged. None found: 0.
+    per=target: computed for each target, with its documents as the relevant ones, and averaged.
+    None found: 0.
     """
     if per == "target":
         alone, owner = a.by_target(rel)
