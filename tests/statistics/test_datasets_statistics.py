@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
@@ -128,8 +129,25 @@ def test_friedman_and_nemenyi_agree_with_scipy():
 
 
 def test_friedman_of_runs_that_are_always_in_the_same_order():
-    assert friedman([[3.0] * 5, [2.0] * 5, [1.0] * 5]).p == 0.0
+    """As often as by chance, where every order of a dataset's values is as likely as any other."""
+    assert friedman([[3.0] * 5, [2.0] * 5, [1.0] * 5]).p == pytest.approx(6.0**-4)
+    assert friedman([[2.0] * 5, [1.0] * 5]).p == pytest.approx(stats.binomtest(5, 5).pvalue)
+    assert friedman([[2.0] * 6, [1.0] * 6, [1.0] * 6]).p == pytest.approx(3.0**-5)
+    assert friedman([[2.0] * 6, [1.0] * 6, [1.0] * 6, [1.0] * 5 + [0.5]]).p >= 4.0**-6
     assert friedman([[1.0] * 5, [1.0] * 5]).p == 1.0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 3), st.integers(2, 4), st.randoms(use_true_random=False))
+def test_no_p_of_friedmans_test_is_below_the_smallest_of_all_permutations(runs, count, random):
+    """By enumeration: the share of the tables, with each dataset's values in any order, that all have one order."""
+    columns = [[random.choice((1.0, 2.0, 3.0)) for _ in range(runs)] for _ in range(count)]
+    orders = [set(itertools.permutations(column)) for column in columns]
+    rank = [[tuple(stats.rankdata(one)) for one in found] for found in orders]
+    alike = sum(all(one == first for one in table) for table in itertools.product(*rank) for first in table[:1])
+    found = friedman(np.array(columns).T)
+    if alike:
+        assert found.p >= alike / math.prod(map(len, orders)) - 1e-12
 
 
 tables = arrays.arrays(
