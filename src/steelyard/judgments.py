@@ -243,9 +243,9 @@ class Judgments:
     def qrels(self, resolve: str = "majority") -> Qrels:
         """Qrels with one grade per document: by a rule, or the grades of one judge, by name.
 
-        `majority` is the most frequent grade; of several, the lower median of these: of 0 and 3 it is 0, of
-        0, 2 and 3 it is 2. `mean`, `max` and `min` are those of the judges' grades; `last` is the grade of the
-        last line. Judgments without a grade do not count; a document with no grade at all is not judged.
+        `majority` is the most frequent grade, of people where people and models judged a document; of several, the
+        lower median of these: of 0 and 3 it is 0, of 0, 2 and 3 it is 2. `mean`, `max` and `min` are those of all
+        grades; `last` is that of the last line. A document with no grade at all is not judged.
         """
         queries: dict[str, dict[str, float]] = {}
         for (query, doc), grades in self._graded(resolve).items():
@@ -295,7 +295,7 @@ class Judgments:
         if len(self.judges) < 2 or resolve not in RULES:
             by = resolve if len(self.judges) > 1 else "".join(self.judges[:1]) or "nobody"
             return note("graded-by", judge=by, judges=len(self.judges))
-        several = sum(len(grades) > 1 for grades in self._graded(resolve).values())
+        several = sum(judges > 1 for judges in Counter((a.query_id, a.doc_id) for a in self._used(resolve)).values())
         return note("judges-resolved", judges=list(self.judges), rule=resolve, documents=several)
 
     def _graded(self, resolve: str) -> dict[tuple[str, str], list[float]]:
@@ -303,10 +303,13 @@ class Judgments:
         if resolve not in RULES:
             self._check_judge(resolve)
         order = {id(line): place for place, line in enumerate(self.lines)}
+        used = sorted(self._used(resolve), key=lambda line: order[id(line)])
+        by_people = {(line.query_id, line.doc_id) for line in used if not line.more.get("model")}
         graded: dict[tuple[str, str], list[float]] = {}
-        for line in sorted(self._used(resolve), key=lambda line: order[id(line)]):
-            if line.grade is not None:
-                graded.setdefault((line.query_id, line.doc_id), []).append(line.grade)
+        for line in used:
+            pair = (line.query_id, line.doc_id)
+            if line.grade is not None and not (resolve == "majority" and line.more.get("model") and pair in by_people):
+                graded.setdefault(pair, []).append(line.grade)
         return graded
 
     def _check_judge(self, name: str) -> None:

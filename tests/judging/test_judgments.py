@@ -125,6 +125,18 @@ def test_rules(tmp_path: Path) -> None:
         labels.qrels("majorty")
 
 
+def test_people_decide_where_a_model_judged_the_same_document() -> None:
+    model = [{**record(doc, 0, name), "model": name} for doc in ("x", "y") for name in ("m1", "m2")]
+    labels = Judgments([*model, record("x", 3, "ann")])
+    assert grades(labels.qrels()) == {"x": 3, "y": 0}
+    assert grades(labels.qrels("min"))["x"] == 0
+    assert grades(labels.qrels("m1"))["x"] == 0
+    assert "3 judges (m1, m2 and ann) resolved by majority: 2 documents have more than one grade" in map(
+        str, labels.qrels().notes
+    )
+    assert grades(Judgments([*model, record("x", None, "ann")]).qrels())["x"] == 0, "no answer does not count"
+
+
 def test_a_tied_majority_is_the_lower_median_of_the_most_frequent_grades() -> None:
     assert resolved([3, 0], "majority") == 0
     assert resolved([3, 0, 2], "majority") == 2
