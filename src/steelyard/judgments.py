@@ -363,8 +363,7 @@ def now() -> str:
 def append_line(path: str | Path, judgment: Judgment) -> None:
     """Write one line at the end of a judgments file and wait until it is on disk.
 
-    A last line that is not finished, left by a process that was killed, is closed first, so that the new line
-    is a line of its own.
+    An unfinished last line, left by a process that was killed, is closed first.
     """
     line = json.dumps(judgment.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
     try:

@@ -30,8 +30,6 @@ def test_the_commands_of_the_page_lead_from_documents_to_a_leaderboard(tmp_path:
     (tmp_path / "docs").mkdir()
     for name, text in corpus().items():
         (tmp_path / "docs" / f"{name}.txt").write_text(text)
-    (bench,) = blocks("yaml")
-    (tmp_path / "bench.yaml").write_text(bench)
     plan, draft, judge, measure = (shlex.split(line)[1:] for line in blocks("")[0].splitlines())
     with Author(faults=0.2) as server:
         where = [server.url if part.startswith("http://") else part for part in draft]
@@ -42,9 +40,14 @@ def test_the_commands_of_the_page_lead_from_documents_to_a_leaderboard(tmp_path:
         drafted = steelyard([*where, *settings], tmp_path)
         assert "drafts accepted; rejected:" in drafted.stderr
         assert "span missing" in drafted.stdout
+        (bench,) = blocks("yaml")
+        written = tmp_path / "questions" / "bench.yaml"
+        assert written.read_text() == bench
+        written.write_text(f"{bench}# mine\n")
         asked = server.requests
         steelyard([*where, *settings], tmp_path)
         assert server.requests == asked, "nothing is asked twice"
+        assert written.read_text() == f"{bench}# mine\n", "a bench.yaml that is there stays"
     texts = corpus()
     for line in (tmp_path / "questions" / "drafts.jsonl").read_text().splitlines():
         found = json.loads(line)
@@ -53,6 +56,7 @@ def test_the_commands_of_the_page_lead_from_documents_to_a_leaderboard(tmp_path:
             assert text[found["start"] : found["end"]] == found["quote"]
     before = len((tmp_path / "questions" / "queries.jsonl").read_text().splitlines())
     said = approve(judge, tmp_path)
+    assert "Next: steelyard bench questions/bench.yaml" in said
     assert re.search(r"1 of 3 questions rejected: 33% \[1%, 91%\]", said)
     assert len((tmp_path / "questions" / "queries.jsonl").read_text().splitlines()) == before - 1
     measured = steelyard(measure, tmp_path)

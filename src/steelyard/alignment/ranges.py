@@ -75,8 +75,7 @@ class Ranges:
 class RetrievedRanges:
     """The ranges of the chunks that were retrieved for each query, with their ranks, and its gold spans.
 
-    `through`: the tokens of the list down to each chunk. `unknown`: retrieved chunks whose range is not known, which
-    count as no text.
+    `through`: the tokens of the list down to each chunk. `unknown`: retrieved chunks without a known range; no text.
     """
 
     size: int

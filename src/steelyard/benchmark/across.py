@@ -163,8 +163,7 @@ def _check_same(
 class BenchAcross(BenchResult):
     """The result of a bench over several datasets: the result of each in `results`, and `across` all of them.
 
-    What a BenchResult has for its one dataset is in the result of each dataset: `comparison` is an error, and `runs`
-    and `rows` are empty.
+    What a BenchResult has for its one dataset is in the result of each dataset: `comparison` is an error, `runs` empty.
     """
 
     results: Mapping[str, BenchResult] = field(default_factory=dict)

@@ -29,8 +29,7 @@ from steelyard.retrievers.registry import adapter_of, retriever_names
 from steelyard.user_code import run_user_code
 
 DEPTH, LEAST_DEPTH = 20, 10
-"""Documents that a retriever is asked for. The bench asks for fewer if no retriever returns as many, but for as many as
-its measures read."""
+"""Documents that a retriever is asked for. A bench asks for fewer if none returns as many and no measure reads them."""
 
 _LABELLED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)

@@ -293,6 +293,7 @@ def _ready(output: Path, browse: bool, closing: ExitStack) -> Callable[[JudgingS
 
 def _approve(folder: Path, judge: str, sample: int | None, seed: int, port: int, browse: bool) -> None:
     """The page on the drafts of a question folder; then the folder by what was decided, and the share of bad ones."""
+    from steelyard.benchmark.folder import command_of
     from steelyard.judging.approval import FILE, Approval
     from steelyard.judging.server import serve_session
 
@@ -300,4 +301,4 @@ def _approve(folder: Path, judge: str, sample: int | None, seed: int, port: int,
     with ExitStack() as closing:
         serve_session(session, port, _ready(folder / FILE, browse, closing))
     drafts = session.finish()
-    print_messages([session.estimate(), drafts.verdict])
+    print_messages([session.estimate(), drafts.verdict, f"Next: {command_of('bench', folder / 'bench.yaml')}"])

@@ -56,6 +56,7 @@ def questions(
     a person approve them. Run the command again after a crash: what was answered
     is not asked again.
     """
+    from steelyard.benchmark.folder import command_of
     from steelyard.judging.drafting import Drafting, client
     from steelyard.judging.drafts import check_folder
 
@@ -78,7 +79,7 @@ def questions(
     print_message(drafts.verdict)
     print_tables(drafts.document().tables)
     print_messages(drafts.notes)
-    print_message(f"Written to {output}. Next: steelyard judge {output} (a person approves the questions)")
+    print_message(f"Written to {output}. Next: {command_of('judge', output)} (a person approves the questions)")
 
 
 def shares_of(parts: list[str] | None) -> dict[str, float] | None:

@@ -34,8 +34,7 @@ class BoardColumn:
 
     name: in the frame, CSV and JSON, and the heading in tables, unless `headings` has another one for a form.
     value: of a row, unrounded. cells: what other forms show in its place; those without a cell of their own show the
-    one for `table`. when: whether a comparison has the column. forms: where it is shown. measure: the measure whose
-    means it has, if any.
+    one for `table`. when: whether a comparison has the column. forms: where it is shown. measure: its measure, if any.
     """
 
     name: str

@@ -60,8 +60,7 @@ class Series(NamedTuple):
 class Predictions:
     """The values of the runs by predicted judgments, one table per cutoff, and who predicted them.
 
-    `human` are the tables by human judgments, of the human-judged queries that have predictions; `left_out` are
-    those that have none.
+    `human` are the tables by human judgments, of the human-judged queries with predictions; `left_out`: those without.
     """
 
     human: tuple[ScoreTable, ...]

@@ -302,8 +302,7 @@ def recipes(method: str, runs: int, grid: Mapping[str, Any] | None = None) -> li
     """Every combination of the grid; the method's default first, if it is one of them.
 
     The default grid has the parameters of the method (rrf: k, rbc: phi, logn-isr: sigma), every normalisation of
-    a method on scores, and the weights of wsum, borda, isr and condorcet. Settings that are not in a grid
-    have their defaults.
+    a method on scores, and the weights of wsum, borda, isr and condorcet. Other settings have their defaults.
 
     >>> [setting.settings() for setting in recipes("rbc", 2, {"phi": [0.5, 0.8]})]
     [{'method': 'rbc', 'phi': 0.8}, {'method': 'rbc', 'phi': 0.5}]

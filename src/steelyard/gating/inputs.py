@@ -67,8 +67,7 @@ class GateInput:
     measured. weights: of the composite. files: the run files of a folder. lists: the first `list_depth` documents of
     every query of a run, in a baseline; empty if no rule needs them. chunked: the bench has chunkers, each with its own
     judgments. overlaps: the values by each overlap rule, if it has evidence with spans. history: the file that the
-    bench adds a line to. chosen_from: for every run of a baseline that is the best of several, the values of all of
-    them by measure and query.
+    bench adds a line to. chosen_from: for a run that is the best of several, the values of all.
     """
 
     name: str

@@ -398,8 +398,7 @@ def run_name(path: Path) -> str:
 
 
 def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
-    """Distinct names for runs: their own; where two are equal, the names of their files, or the paths; unnamed runs
-    are numbered.
+    """Distinct names for runs: their own; if two are equal, those of their files, or paths; unnamed ones are numbered.
 
     >>> distinct_names(["bm25", "bm25"], ["old/bm25.run", "old/bm25-plus.run"])
     ['bm25', 'bm25-plus']

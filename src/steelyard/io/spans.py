@@ -53,8 +53,7 @@ def read_spans(path: Path, known: Collection[str], texts: Mapping[str, str]) -> 
     """The stages of an export of spans, as `stages` takes them, and notes: retriever spans are calls of `retrieve`.
 
     known: the query ids. texts: the questions by id. A trace belongs to the query whose id is in the attribute
-    `query_id` or `metadata.query_id` of a span, or whose text is the input of its first span. Of several traces of a
-    query the last one counts.
+    `query_id` or `metadata.query_id` of a span, or whose text is the input of its first span. Of several, the last.
     """
     spans: list[Span] = []
     with reading(path):

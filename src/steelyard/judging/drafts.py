@@ -28,6 +28,15 @@ from steelyard.version import __version__
 from steelyard.wording import counted
 
 BANDS = ("low", "middle", "high")
+BENCH = """\
+# Retrievers compared on these questions, for every chunking: `steelyard bench bench.yaml`. Add your own.
+dataset: .
+evidence: evidence.jsonl
+chunkers: [sentence: {tokens: 60}, whole]
+retrievers: [bm25-okapi, bm25-plus]
+measures: ["R(per=target, budget=100)", RR@10]
+by: overlap
+"""
 
 
 def band(share: float) -> str:
@@ -145,7 +154,7 @@ class Drafts(Documented):
     def write(self, folder: str | Path) -> Drafts:
         """Write queries.jsonl, evidence.jsonl, corpus.jsonl and drafts.jsonl, each atomically; return what was written.
 
-        What a person decided in this folder (approvals.jsonl) is applied.
+        What a person decided in this folder (approvals.jsonl) is applied. If there is no bench.yaml, one is written.
         """
         place = Path(folder)
         check_folder(place)
@@ -156,6 +165,8 @@ class Drafts(Documented):
         write_file(place / "corpus.jsonl", json_lines(document_records(self.corpus)))
         write_file(place / "queries.jsonl", json_lines(queries))
         drafts.evidence.write(place / "evidence.jsonl")
+        if not (place / "bench.yaml").exists():
+            write_file(place / "bench.yaml", BENCH.encode())
         return drafts
 
     @classmethod

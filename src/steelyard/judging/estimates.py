@@ -73,8 +73,7 @@ def sampled_scores(
     """Estimate a run's scores from judgments of a pool with strategy `sample`.
 
     The estimated value is the one that judging the whole population of the pool would give, documents outside
-    it being not relevant. Estimates are corrected for bias with the jackknife; single queries may therefore lie
-    slightly outside 0 to 1.
+    it being not relevant. Estimates are corrected for bias (jackknife); single queries may lie slightly outside 0 to 1.
 
     run: anything that `Run.of` takes. It need not be one of the pooled runs, but documents that only it returns
     count as not relevant.

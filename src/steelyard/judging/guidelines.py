@@ -10,8 +10,7 @@ A small YAML file sets them:
       1: {label: Relevant, description: Answers the query., key: y}
 
 `relevant_from` is the lowest grade that answers the query; precision, recall and the like count from there. A grade is
-a number with its label, or with label, description and key. The key is the digit of the grade unless
-another one is given.
+a number with its label, or with label, description and key. Its key is its digit unless another is given.
 """
 
 from __future__ import annotations

@@ -132,8 +132,7 @@ def _query_sets_tables(sets: QuerySets) -> list[Table]:
 def ranking_drawings(agreement: Agreement) -> list[str]:
     """For every judge compared with the first, and every measure: the runs' scores by both, as SVG.
 
-    A run above the diagonal is scored higher by the judge than by the reference; runs in another order are
-    ranked differently.
+    A run above the diagonal is scored higher by the judge than the reference; runs in another order rank differently.
     """
     reference = agreement.judges[0]
     drawings = []

@@ -244,7 +244,7 @@ def _difference_cells(pairs: Sequence[tuple[Pair, int] | None], column: Column, 
             continue
         pair, sign = signed
         difference = sign * pair.difference * scale
-        text = "" if isnan(difference) else _signed(difference, digits)
+        text = "" if isnan(difference) else f"{round(difference, digits) + 0.0:+.{digits}f}"
         if intervals and not isnan(pair.low):
             ends = sorted((sign * pair.low * scale, sign * pair.high * scale))
             text += f" [{', '.join(_bare(end, digits) for end in ends)}]"
@@ -253,11 +253,6 @@ def _difference_cells(pairs: Sequence[tuple[Pair, int] | None], column: Column, 
         equivalent = "equivalent" if pair.equivalent is not None else ""
         cells.append(" ".join(part for part in (text, outcome, equivalent) if part))
     return cells
-
-
-def _signed(value: float, digits: int) -> str:
-    """A signed number; what is rounded to 0 has no minus."""
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
 
 
 def _bare(value: float, digits: int) -> str:

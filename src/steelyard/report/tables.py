@@ -30,8 +30,7 @@ class Table:
     that is None, six significant digits with their decimal points aligned. `decimals`, one number per column, then
     limits the decimals of a column and reserves space for them, so that the columns of two tables have the same
     layout. The first columns, as many as `keys`, identify a row: where a table is too wide for a screen, they are
-    repeated before the columns that are printed below. `shade` is `row` or `column` where a page shades every number by
-    its share of that.
+    repeated before the columns that are printed below. `shade`: `row` or `column`, by whose share a page shades them.
     """
 
     columns: Sequence[str]

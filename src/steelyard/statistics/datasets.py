@@ -300,9 +300,8 @@ def friedman(values: npt.ArrayLike, alpha: float = 0.05) -> FriedmanResult:
     rest = count * (runs - 1) - chi2
     statistic = math.inf if rest <= 1e-9 * chi2 else (count - 1) * chi2 / rest
     p = 0.0 if math.isinf(statistic) else float(special.fdtrc(runs - 1, (runs - 1) * (count - 1), statistic))
-    # The logarithm of the orders that each dataset could have: F is infinite if all have the same one.
-    ties = [np.unique(column, return_counts=True)[1] for column in ranks.T]
-    orders = [float(special.gammaln(runs + 1) - special.gammaln(sizes + 1).sum()) for sizes in ties]
+    ties = (special.gammaln(np.unique(column, return_counts=True)[1] + 1).sum() for column in ranks.T)
+    orders = [float(special.gammaln(runs + 1) - tied) for tied in ties]  # Logarithms; F is infinite if all are one.
     p = max(p, math.exp(max(orders) - sum(orders)))
     unit = math.sqrt(runs * (runs + 1) / (6 * count)) / math.sqrt(2)
     gaps = np.array([abs(means[i] - means[j]) for i, j in pairs]) / unit

@@ -337,8 +337,7 @@ def _slices(subject: Subject, names: Sequence[str]) -> list[dict[str, Any]]:
 def _weighable(components: ScoreTable, weights: Mapping[str, float]) -> dict[str, Any]:
     """The data to weight the components differently: their means, and their covariance over queries.
 
-    Only queries with a value of every component count, as in the composite itself. Values of measures where lower
-    is better are inverted.
+    Only queries with a value of every component count, as in the composite itself. Lower-is-better ones are inverted.
     """
     columns = components.columns
     oriented = np.stack(

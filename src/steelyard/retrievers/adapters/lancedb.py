@@ -20,8 +20,7 @@ _HNSW, _IVF = ("hnsw",), ("ivf-flat", "ivf-pq")
 class LanceDB(VectorEngine):
     """Vector, full-text or hybrid search in LanceDB.
 
-    Scores are cosines for vectors (for a target minus the distance), BM25 for text, and RRF for both. A filter is
-    applied before the search.
+    Scores are cosines for vectors (for a target minus the distance), BM25 for text, RRF for both. Filters apply first.
     """
 
     retriever = extra = "lancedb"
