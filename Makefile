@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(wildcard src/kernel/*)
 PYTEST := $(BIN)/python -m pytest
+LOWEST_PIP := $(BIN)/python -m pip --python .venv-lowest/bin/python
 # The tests start hundreds of processes: without bytecode, each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 # The tests use all cores: threads of their own would only wait for each other.
@@ -47,11 +48,10 @@ test-spark: $(VENV)/.tested-all
 	$(PYTEST) --doctest-modules src/steelyard/spark
 
 # The lowest versions that pyproject.toml allows, without the kernel and without the peers.
-test-lowest:
-	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
-	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest pytest-xdist hypothesis lz4 cbor2 zstandard
-	STEELYARD_PURE=1 .venv-lowest/bin/python -m pip install --quiet --no-deps .
+test-lowest: $(VENV)/bin/python
+	$(PYTHON) -m venv --without-pip .venv-lowest
+	$(LOWEST_PIP) install --quiet $$($(PYTHON) .ci/lowest.py) pytest pytest-xdist hypothesis lz4 cbor2 zstandard
+	STEELYARD_PURE=1 $(LOWEST_PIP) install --quiet --no-deps .
 	STEELYARD_LOWEST=1 .venv-lowest/bin/python -m pytest -n auto $(FAST) tests
 
 lint: $(VENV)/.tested

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.cli import run
 
 TEXTS = {"a": "the balance weighs gold and silver", "b": "the balance weighs gold and silver", "c": "a boat floats"}
@@ -44,6 +45,7 @@ def test_error_without_a_dataset_names_the_option(files, measure, capsys):
 
 
 def test_a_dataset_in_place_of_qrels_has_the_texts(files, tmp_path, capsys):
+    import_peer("jinja2")
     _, one, data = files
     page = tmp_path / "report.html"
     assert run(["compare", data, one, *options_for(MEASURES), "--format", "json"]) == 0

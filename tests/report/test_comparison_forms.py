@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
+from steelyard.report.summary import summary_text
 from steelyard.report.tables import PROSE, Table, fitted, latex, markdown, plain
 
 QRELS = {f"q{number}": {"a": 2, "b": 1} for number in range(40)}
@@ -202,6 +203,16 @@ def test_of_many_pairs_a_screen_shows_those_of_the_leader():
     assert "The pairs of the other runs are in Markdown, LaTeX, JSON and the report." in text
     assert len(re.findall(r"\| `?run1`? \| `?run2`? \|", found.to_markdown())) == 1
     assert len(sy.compare(QRELS, dict(list(runs.items())[:8]), ["nDCG@5"]).tested_pairs) < 40
+
+
+def test_long_names_stay_apart_in_the_short_table():
+    names = [f"experiment-2024-a-very-long-name-{word}-with-reranking-v1-final" for word in ("alpha", "beta")]
+    queries = {f"q{n}": {"a": 1} for n in range(20)}
+    runs = {names[0]: {key: ["a"] for key in queries}, names[1]: {key: ["b", "a"] for key in queries}}
+    verdict, _, head, one, other, *_ = summary_text(sy.compare(queries, runs, ["RR@5"]), 80).splitlines()
+    assert verdict.startswith("…alpha… (1.0000) leads …beta…")
+    assert head.endswith("vs …alpha…")
+    assert [line.split()[1] for line in (one, other)] == ["…alpha…", "…beta…"]
 
 
 NAMED = [f"exp-2024/bm25-{variant}-stemmed-and-lowercase" for variant in ("okapi", "plus", "l")]

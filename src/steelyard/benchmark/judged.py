@@ -55,8 +55,8 @@ class Forecast:
                 "simulated with the grades so far)."
             )
         return (
-            f"Even all {self.left:,} documents that are left would decide it in only {self.share * DRAWS:.0f} of {DRAWS} "
-            "simulations: more questions are needed."
+            f"Even all {self.left:,} documents that are left would decide it in only {self.share * DRAWS:.0f} "
+            f"of {DRAWS} simulations: more questions are needed."
         )
 
 

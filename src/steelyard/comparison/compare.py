@@ -314,8 +314,7 @@ def compare_scores(
 ) -> Comparison:
     """Compare runs by a table of values per query that another tool computed (CSV, Parquet or a frame).
 
-    `by` slices the queries by a column of `queries`, or of the table itself where `queries` is None. statistics: as in
-    `compare`.
+    `by` slices the queries by a column of `queries`, or of the table itself if None. statistics: as in `compare`.
     """
     check_names(statistics, compare_scores.__kwdefaults__ or (), STATISTICS)
     named = list(map(str, listed_measures(measures or ())))

@@ -72,8 +72,7 @@ class Claims:
 
     A pair is tested, its p-value is corrected for the pairs of its family, and a significant difference is checked for
     unjudged documents (`judged`). A family is the pairs of one measure that were asked for: every run with the baseline
-    or, without a baseline, every two runs. With a baseline, the other pairs of the measure are a second family, tested
-    when something shows them.
+    or, without a baseline, every two runs. With a baseline, the other pairs are a second family, tested if shown.
 
     orders: the runs of every table, best first. judged: the documents of the runs; None where they are unknown. rules:
     see `by_every_rule`.

@@ -1,5 +1,4 @@
-"""What is known of the documents that a comparison rests on: judged shares, bounds, and verdicts that depend on
-unjudged documents.
+"""What is known of the documents of a comparison: judged shares, bounds, verdicts that depend on unjudged ones.
 
 For a significant difference each convention for unjudged documents is computed: they are not relevant (the plain
 test), they are removed (condensed lists), they get estimated grades (`unjudged`), or any grades (bounds). The

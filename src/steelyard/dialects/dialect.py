@@ -84,8 +84,7 @@ class Dialect:
         """The measure that a text means in this dialect.
 
         The names of the tool come first, then Steelyard's names with the defaults of the dialect. A measure object of
-        another library is read by its text; a measure of ir_measures that this dialect does not have is read in the
-        dialect ir_measures.
+        another library is read by its text; one of ir_measures that is not in this dialect is read in ir_measures.
         """
         if isinstance(text, Measure):
             return text

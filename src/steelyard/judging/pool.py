@@ -159,8 +159,7 @@ def pool(
 
     runs: by name, or a list; each is anything that `Run.of` takes.
     qrels: the judgments so far.
-    depth: documents considered of every run, 10 by default. For `pair` at most the cutoff of the measure, which is the
-    default.
+    depth: documents considered of every run, 10 by default; for `pair` at most the cutoff of the measure, its default.
     budget: documents in the pool at most; all by default.
     strategy: `mtf` and `bandit` depend on judgments: judge the documents of a small budget, pool again. `sample`
     draws documents at random, for `sampled_scores`.

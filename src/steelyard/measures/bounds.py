@@ -17,8 +17,7 @@ best document  The value is the highest of the values that the relevant document
             document than the best of the run to be raised can only raise the other run. So the extremes are at
             one relevant document or none.
 monotone    A higher grade never lowers the value: the extremes are at all lowest and all highest grades. ERR: the
-            coefficient of a document's chance to satisfy is at least P (1 / rank - 1 / (rank + 1)), P the chance to
-            reach it.
+            factor of a document's chance to satisfy is at least P (1 / rank - 1 / (rank + 1)), P that of reaching it.
 counts      The value is a function of the numbers x (inside) and y (outside) of relevant documents that grows with x
             and falls with y, as (h + x) / (R + x + y) with h <= R: the extremes are at none or all of the inside with
             none or all of the outside. Two runs that divide by the same number have the difference

@@ -15,7 +15,7 @@ from steelyard.comparison.pairs import Pair
 from steelyard.comparison.scores import Column
 from steelyard.notes import Note, by_severity, in_short
 from steelyard.report.page.subject import comparison_subject
-from steelyard.report.tables import WIDTH, Cell, Table, plain
+from steelyard.report.tables import WIDTH, Cell, Table, plain, short_names
 from steelyard.wording import counted, notes_by_names, shortened_name
 
 MOST_ROWS = 20  # Runs that the table shows; --all shows the others.
@@ -78,7 +78,7 @@ def _headlines(verdict: Verdict) -> Iterable[str]:
         return
     longest = max(SHORTEST_NAME, *map(len, [*lead.leaders, lead.second]))
     for most in range(longest, SHORTEST_NAME - 1, -1):
-        *names, second = (shortened_name(name, most) for name in (*lead.leaders, lead.second))
+        *names, second = _short_names([*lead.leaders, lead.second], most)
         leaders = names[0] if len(names) == 1 else f"{_joined(names, 2)} (equal)"
         leads = f"{'leads' if len(names) == 1 else 'lead'} {second} by {lead.difference:.4f}"
         outcomes, measure = lead.outcomes[1:] or lead.outcomes, f" on {lead.measure}"
@@ -101,6 +101,12 @@ def _details(verdict: Verdict) -> Iterable[str]:
         lists = {what: _joined(names, most) if most else counted(len(names), "run") for what, names in shown.items()}
         text = "; ".join(f"{what}: {names}" for what, names in lists.items())
         yield f"{text[:1].upper()}{text[1:]}"
+
+
+def _short_names(names: Sequence[str], most: int) -> list[str]:
+    """The names; long ones without what they share, and without their middles."""
+    parts = short_names(names, max(map(len, names), default=0))
+    return [name if len(name) <= most else shortened_name(parts[name], most) for name in names]
 
 
 def _joined(names: Sequence[str], most: int) -> str:
@@ -145,7 +151,7 @@ def summary_table(comparison: ComparisonData, width: int) -> tuple[Table, list[s
     chosen: list[Column] = []
 
     def made(kept: Sequence[Column], longest: int, intervals: bool = True) -> Table:
-        cells = {"#": [row.rank for row in rows], "run": [shortened_name(name, longest) for name in names]}
+        cells = {"#": [row.rank for row in rows], "run": _short_names(names, longest)}
         cells |= fixed[intervals]
         failed = cells.pop(FAILED, None)
         for column in sorted(kept, key=lambda measure: (is_time(measure), others.index(measure))):
@@ -229,7 +235,7 @@ def _differences(
         row_pairs.append((one, 1) if one is not None else (reverse, -1) if reverse is not None else None)
     names = set(leaders.values())
     other = baseline or (next(iter(names)) if len(names) == 1 else "first")
-    return f"vs {shortened_name(other, 20)}", row_pairs
+    return f"vs {_short_names([other, *(row.run for row in rows)], 20)[0]}", row_pairs
 
 
 def _difference_cells(pairs: Sequence[tuple[Pair, int] | None], column: Column, intervals: bool) -> list[Cell]:

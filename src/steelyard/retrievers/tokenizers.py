@@ -188,8 +188,7 @@ def words(text: str) -> list[str]:
 
 
 def default(text: str) -> list[str]:
-    """As `words`; in scripts without spaces between words (Chinese, Japanese, Thai, ...) and in Korean, pairs of
-    adjacent characters.
+    """As `words`; in Korean and scripts without spaces (Chinese, Japanese, Thai, ...), pairs of adjacent characters.
 
     Wide and narrow forms of a character are the same (Unicode NFKC).
 
