@@ -25,15 +25,19 @@ FAULTS = ("429", "500", "truncated", "garbage", "no grade")
 
 
 class Playback:
-    """`labels` maps the text of a prompt to its grade. `faults` is the share of requests that fail, `kinds` are how."""
+    """`labels` maps the text of a prompt to its grade. `faults` is the share of requests that fail, `kinds` are how.
+
+    Whether the first, second ... request of a prompt fails depends on `seed` alone, not on the order of the prompts.
+    """
 
     def __init__(
         self, labels: Mapping[str, int], faults: float = 0.0, seed: int = 0, kinds: Sequence[str] = FAULTS
     ) -> None:
         self.labels, self.faults, self.kinds = labels, faults, kinds
-        self.random = random.Random(seed)
+        self.seed = seed
         self.lock = threading.Lock()
         self.requests = 0
+        self.asked: Counter[str] = Counter()
         self.arrived = threading.Condition(self.lock)
         self.answered: Counter[str] = Counter()
         self.keys: set[str] = set()
@@ -76,8 +80,10 @@ class Playback:
             self.requests += 1
             self.arrived.notify_all()
             self.keys.add(request.headers.get("Authorization", ""))
-            fault = self.random.choice(self.kinds) if self.random.random() < self.faults else ""
-            style = self.random.choice(CHATTY)
+            self.asked[prompt] += 1
+            draws = random.Random(f"{self.seed} {self.asked[prompt]} {prompt}")
+        fault = draws.choice(self.kinds) if draws.random() < self.faults else ""
+        style = draws.choice(CHATTY)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.answer(request, prompt, fault, style)
 
