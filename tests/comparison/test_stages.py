@@ -159,6 +159,7 @@ def test_every_fate_ceiling_and_loss_of_random_pipelines(shape, targets):
 MEASURES = [
     *("nDCG@3", "nDCG(gain=exp)@3", "nDCG(discount=reciprocal)@2", "AP", "AP@2", "RR", "P@2", "R@2", "Hit@2", "F@2"),
     *("RBP", "ERR@3", "Rprec", "bpref", "infAP", "P(rel=2)@2", "P(denominator=retrieved)@3", "nDCG(ideal=retrieved)@3"),
+    *("Utility", "nDCG(per=target)@2"),
     *("R(per=target)@2", "RR(per=target)@3", "DR@2", "Diversity@2", "AllTargets@2", "alpha_nDCG@3", "ERR_IA@3"),
 ]
 
@@ -179,8 +180,30 @@ def test_a_ceiling_is_the_best_of_all_orders(measure):
         qrels = sy.Qrels.from_rows(rows)
         orders = {"q": listed}
         values = [sy.evaluate(qrels, {"q": list(order)}, [measure])[measure] for order in set(permutations(listed))]
-        found = sy.stages(qrels, {"retrieve": orders}, measure).table["ceiling"][0]
-        assert found == pytest.approx(max(values), abs=1e-12), (rows, listed)
+        result = sy.stages(qrels, {"retrieve": orders}, measure)
+        assert result.table["ceiling"][0] == pytest.approx(max(values), abs=1e-12), (rows, listed)
+        assert (result.losses >= -1e-12).all()
+
+
+@pytest.mark.parametrize("measure", ["AP(per=target)", "AP_IA@4"])
+@pytest.mark.filterwarnings("ignore::steelyard.errors.SteelyardWarning")
+def test_the_ceiling_of_ap_over_targets_is_close_to_the_best_of_all_orders(measure):
+    rng, gaps = random.Random(measure), []
+    for _ in range(12):
+        rows = [("q", doc, 1, target) for target in "xyz" for doc in rng.sample(DOCS[:6], rng.randint(1, 3))]
+        qrels, listed = sy.Qrels.from_rows(rows), rng.sample(DOCS[:6], 4)
+        values = [sy.evaluate(qrels, {"q": list(order)}, [measure])[measure] for order in permutations(listed)]
+        result = sy.stages(qrels, {"retrieve": {"q": listed}}, measure)
+        gaps.append(max(values) - result.table["ceiling"][0])
+        assert (result.losses >= -1e-12).all()
+    assert min(gaps) >= -1e-12
+    assert max(gaps) < 0.06
+    assert sum(gap > 1e-12 for gap in gaps) <= 3
+
+
+def test_nothing_is_lost_by_a_perfect_list_with_a_judged_document_that_costs():
+    result = sy.stages({"q": {"a": 1, "b": 0, "c": -1}}, {"retrieve": {"q": ["a"]}}, "Utility")
+    assert (result.best.tolist(), result.value) == ([1.0], 1.0)
 
 
 def lists_of(path: Path) -> dict[str, list[str]]:
@@ -366,6 +389,7 @@ def test_slices_and_options():
         ({"measure": "Latency"}, MeasureError, "not a mean of which more is better"),
         ({"measure": "GMAP"}, MeasureError, "not a mean of which more is better"),
         ({"measure": "SpanR@5"}, MeasureError, "depends on the texts"),
+        ({"measure": "ARR"}, MeasureError, "another relevant document lowers it"),
         ({"measure": "R(budget=10)"}, MeasureError, "needs the length of each document"),
         ({"measure": "R(budget=10)", "stages": {"budget": {"q": ["a"]}}}, InputError, "give your stage another name"),
         ({"missing": "skip"}, PolicyError, "empty list"),

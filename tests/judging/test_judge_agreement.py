@@ -22,7 +22,7 @@ from steelyard.errors import InputError
 from steelyard.judging.agreement import Agreement, agreement, grades_verdict, ranking_verdict
 from steelyard.judgments import Judgments
 from steelyard.run import Run
-from steelyard.statistics.agreement import cohen_kappa, kappa_interval
+from steelyard.statistics.agreement import cohen_kappa, drops, kappa_interval, tau_ap
 
 DATA = SHARED / "dl2019"
 
@@ -304,6 +304,19 @@ def test_no_model_reverses_a_significant_difference_of_dl2019(dl2019: Agreement)
     assert chosen["significant_a"].unique().to_list() == [479]
     assert chosen["reversed"].sum() == 0
     assert dl2019.verdict.count("ranks the runs like human") == 7
+
+
+def test_where_less_is_better_the_best_run_has_the_lowest_value() -> None:
+    rng, docs = np.random.default_rng(0), [f"d{n}" for n in range(9)]
+    human, other = ({f"q{q}": {doc: int(rng.integers(-1, 2)) for doc in docs} for q in range(8)} for _ in range(2))
+    runs = {f"r{n}": {query: rng.permutation(docs).tolist() for query in human} for n in range(6)}
+    found = agreement({"human": human, "other": other}, runs, ["Confusion@3"])
+    means = [
+        [sy.evaluate(grades, run, ["Confusion@3"])["Confusion@3"] for run in runs.values()] for grades in (human, other)
+    ]
+    best_first = -np.array(means)[:, None]
+    assert found.systems["tau_ap"].item() == tau_ap(*best_first)[0] != tau_ap(*-best_first)[0]
+    assert found.systems["dropped"].item() == list(runs)[int(drops(*best_first)[0].argmax())]
 
 
 def test_two_runs_do_not_show_that_a_judge_ranks_alike() -> None:

@@ -178,6 +178,15 @@ def test_rank_agreement_of_equal_judges() -> None:
     assert found.bias.value == pytest.approx(0.25)
 
 
+def test_where_less_is_better_the_lowest_is_the_first() -> None:
+    costs = np.random.default_rng(7).random((2, 6, 20))
+    found, expected = ag.rank_agreement(*costs, less_is_better=True), ag.rank_agreement(*-costs)
+    assert (found.tau, found.tau_ap, found.rbo) == (expected.tau, expected.tau_ap, expected.rbo)
+    assert (found.drop, found.dropped) == (expected.drop, expected.dropped)
+    assert found.bias.value == -expected.bias.value
+    assert found.tau_ap != ag.rank_agreement(*costs).tau_ap
+
+
 def test_rank_agreement_values_are_those_of_the_means_and_the_seed_decides() -> None:
     rng = np.random.default_rng(2)
     a, b = rng.random((8, 30)), rng.random((8, 30))

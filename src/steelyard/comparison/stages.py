@@ -275,7 +275,8 @@ def stages(
     default the best one with stages, and the measure by default the bench's first one.
 
     The ceiling of a stage is the value of its documents in ideal order: by grade, best first. For measures that count
-    targets, each next document is the one with the most targets that are not found yet.
+    targets, each next document is the one with the most targets that are not found yet; for AP over targets it is the
+    one that adds most to the precisions, which is close to the best order.
 
     >>> lists = {"retrieve": {"q1": ["x", "a", "b"]}, "rerank": {"q1": ["a", "x"]}}
     >>> result = stages({"q1": ["a", "b", "c"]}, lists, "R@2")
@@ -343,7 +344,9 @@ def stages(
     states = [union(live) for _, live in plan.steps]
     unknown = np.full(len(judged.judged.query_ids), np.nan)
     values = [scores[step].values(key) if step in scores else unknown for step, _ in plan.steps]
-    best, ceilings = ceiling(judged_lists(states[0])), np.array([ceiling(state) for state in states])
+    # The list itself may be better than an order that is only close to ideal (`_turns`).
+    ceilings = np.fmax([ceiling(state) for state in states], values)
+    best = np.maximum(ceiling(relevant_lists(states[0], level_of(parsed))), ceilings.max(axis=0))
     first = plan.steps[0][1] if len(plan.steps[0][1]) > 1 else ()
     others = {name: ceiling(union([other for other in first if other != name])) for name in first}
     kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
@@ -431,6 +434,8 @@ def check_splits(key: str, measure: Measure) -> None:
         raise MeasureError(f"{key} cannot be split over stages: it is not a mean of which more is better.")
     if measure.definition.family == "spans" or measure.parameters.get("near", False) is not False:
         raise MeasureError(f"{key} cannot be split over stages: its best order depends on the texts of documents.")
+    if measure.name == "ARR":
+        raise MeasureError(f"{key} cannot be split over stages: another relevant document lowers it.")
 
 
 def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -486,7 +491,9 @@ def ideal_order(a: Alignment, measure: Measure) -> Alignment:
 
     For measures that count targets: documents with the most targets that were not found yet first.
     """
-    turn = _turns(a, level_of(measure)) if is_over_targets(measure) else np.zeros(len(a.query))
+    # nDCG(per=target) sums the gains of documents; its targets are in the ideal list.
+    by_targets = is_over_targets(measure) and measure.definition.family != "graded"
+    turn = _turns(a, measure) if by_targets else np.zeros(len(a.query))
     order = np.lexsort((-a.grade, turn, a.query))
     query = a.query[order]
     rank = np.arange(len(query)) - a.hit_starts[query] + 1
@@ -508,17 +515,20 @@ def ideal_order(a: Alignment, measure: Measure) -> Alignment:
     )
 
 
-def _turns(a: Alignment, level: float | None) -> Floats:
+def _turns(a: Alignment, measure: Measure) -> Floats:
     """When each hit is taken, the first at 0, if each next one has the most targets that are not found yet.
 
     A target that was found n times counts 0.5^n. Where every document has one target, the first documents of all
-    targets are taken at 0, the second ones at 1, and so on.
+    targets are taken at 0, the second ones at 1, and so on. For AP, a target with R documents counts (n + 1) / R.
     """
     hit, target, grade = a.hit_targets
+    level, of_precision = level_of(measure), measure.name in ("AP", "AP_IA")
+    sizes = np.bincount(a.targets.target[a.targets.grade >= (level or 0)], minlength=len(a.targets.name))
+    first_worth = 1 / np.maximum(sizes, 1) if of_precision else np.ones(len(sizes))
     chosen = grade > 0 if level is None else grade >= level
     hit, target, grade = hit[chosen], target[chosen], grade[chosen]
     turns = np.full(len(a.query), np.inf)
-    crowded = np.zeros(a.size, dtype=bool)
+    crowded = np.full(a.size, of_precision)
     crowded[a.query[hit[np.bincount(hit, minlength=len(turns))[hit] > 1]]] = True
     apart = np.flatnonzero(~crowded[a.query[hit]])
     apart = apart[np.lexsort((-grade[apart], target[apart]))]
@@ -529,25 +539,26 @@ def _turns(a: Alignment, level: float | None) -> Floats:
         if crowded[a.query[one]]:
             satisfied.setdefault(int(a.query[one]), {}).setdefault(one, []).append(its)
     for documents in satisfied.values():
-        worth = dict.fromkeys((its for targets in documents.values() for its in targets), 1.0)
+        worth = {its: first_worth[its] for targets in documents.values() for its in targets}
         for turn in range(len(documents)):
             best = max(documents, key=lambda one: (sum(worth[its] for its in documents[one]), a.grade[one]))
             turns[best] = turn
             for its in documents.pop(best):
-                worth[its] /= 2
+                worth[its] = worth[its] + first_worth[its] if of_precision else worth[its] / 2
     return turns
 
 
-def judged_lists(a: Alignment) -> Alignment:
-    """Lists of all judged documents of each query."""
-    number, query = np.arange(len(a.judged.query)), a.judged.query
+def relevant_lists(a: Alignment, level: float | None) -> Alignment:
+    """Lists of all relevant documents of each query."""
+    number = np.flatnonzero(a.judged.grade > 0 if level is None else a.judged.grade >= level)
+    query = a.judged.query[number]
     return replace(
         a,
         retrieved=np.bincount(query, minlength=a.size),
         answered=np.ones(a.size, dtype=bool),
         query=query,
-        rank=number,
-        grade=a.judged.grade,
+        rank=np.arange(len(query)),
+        grade=a.judged.grade[number],
         doc=number,
         repeats=Repeats(query[:0], query[:0]),
     )

@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from steelyard.checks import whole_number
+from steelyard.comparison.scores import column_named
 from steelyard.dialects import listed_measures
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evaluation import evaluate
@@ -195,7 +196,8 @@ class Agreement(Documented):
             one, other, queries = self.scores(a, b, measure)
             row = [a, b, measure, len(self.panel.runs), len(queries)]
             if queries:
-                stats = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed)
+                less = column_named(measure).better == "less"
+                stats = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed, less_is_better=less)
                 tested = statistics.significant_pairs(one, other)
                 row += (part for figure in (stats.tau, stats.tau_ap, stats.rbo, stats.drop) for part in astuple(figure))
                 row += [self.panel.runs[stats.dropped] if stats.drop.value > 0 else None, *astuple(stats.bias)]

@@ -398,23 +398,30 @@ class RankAgreement:
 
 
 def rank_agreement(
-    a: npt.ArrayLike, b: npt.ArrayLike, p: float = RBO_P, draws: int = 1000, seed: int = 0, level: float = 0.95
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    p: float = RBO_P,
+    draws: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    less_is_better: bool = False,
 ) -> RankAgreement:
     """Agreement of two rankings of runs, each from a matrix runs x queries, with intervals over queries.
 
-    `a` is the reference of tau_AP, of the drops and of the bias (mean of b - mean of a). Runs are ranked by
-    their means. The queries are resampled with replacement, the same ones for both judges and all runs.
+    `a` is the reference of tau_AP, of the drops and of the bias (mean of b - mean of a). Runs are ranked by means,
+    highest or lowest first. The queries are resampled with replacement, the same ones for both judges and all runs.
     Resampling adds noise, which lowers the agreement of rankings; so the percentiles of the resamples are
     shifted until their median is the estimate. `dropped` is the number of the run with the largest drop.
     """
     first, second = _score_matrices(a, b)
     counts = resample_counts(first.shape[1], draws, seed)
     means_a, means_b = resampled_means(first, counts), resampled_means(second, counts)
-    fallen = drops(means_a, means_b)
+    ranked = (-means_a, -means_b) if less_is_better else (means_a, means_b)
+    fallen = drops(*ranked)
     return RankAgreement(
-        tau=estimate(kendall_tau(means_a, means_b), level, (-1.0, 1.0)),
-        tau_ap=estimate(tau_ap(means_a, means_b), level, (-1.0, 1.0)),
-        rbo=estimate(rbo(means_a, means_b, p), level, (0.0, 1.0)),
+        tau=estimate(kendall_tau(*ranked), level, (-1.0, 1.0)),
+        tau_ap=estimate(tau_ap(*ranked), level, (-1.0, 1.0)),
+        rbo=estimate(rbo(*ranked, p), level, (0.0, 1.0)),
         drop=estimate(fallen.max(axis=1), level, (0.0, math.inf)),
         dropped=int(fallen[0].argmax()),
         bias=estimate((means_b - means_a).mean(axis=1), level),
