@@ -290,6 +290,17 @@ def test_every_format_has_every_run_and_every_dataset(many):
     assert float(rows[0]["macro"]) == many.table["macro"][0]
 
 
+@pytest.mark.parametrize("measure", ["Confusion", "nDCG"])
+def test_other_measures_are_shaded_where_higher_is_better(measure):
+    """Also with a cutoff in the label."""
+    judged = {f"q{n}": {"a": 1, "b": 0} for n in range(6)}
+    runs = {name: {query: list(name) for query in judged} for name in ("ab", "xa")}
+    results = {name: sy.compare(judged, runs, ["RR", measure], at=[1, 2]) for name in "xy"}
+    page = sy.across(results, "RR at 1").to_html()
+    part = page[page.index(f"<h3>{measure} at 2</h3>") :]
+    assert ('data-shade="column"' in part[: part.index("</table>")]) == (measure == "nDCG")
+
+
 def test_hostile_names_are_escaped():
     name = "<script>alert(1)</script>|&\\"
     data = {name: comparison(0, {"<b>": 0.1, "b": 0.0}), "y": comparison(1, {"<b>": 0.1, "b": 0.0})}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +12,10 @@ import pytest
 import steelyard as sy
 from steelyard.cli import run as steelyard
 from steelyard.comparison.history import History, Point
+from steelyard.comparison.scores import Column
 from steelyard.errors import InputError, MeasureError
+from steelyard.measures.grammar import parse
+from steelyard.statistics import t_test
 
 QUERIES = 150
 DROP, DIP, QRELS = 8, 5, 14
@@ -92,6 +97,102 @@ def test_a_definition_that_changed_breaks_the_line():
     assert steps[2].broken == ("definition",)
 
 
+def of_values(measure, rows, definition=None):
+    """A history of one measure: the values per query of every point, None where a query has none."""
+    column = Column(measure, measure=parse(definition or measure))
+    made = []
+    for line, row in zip(records(), rows, strict=False):
+        mean = column.mean(np.array(row, dtype=float))
+        line |= {"measures": {measure: definition or measure}, "queries": [f"q{n}" for n in range(len(row))]}
+        made.append(line | {"runs": {"bm25": {"means": {measure: mean}, "values": {measure: row}}}})
+    return History.of(made)
+
+
+@pytest.mark.parametrize(
+    ("measure", "definition"),
+    [
+        ("Confusion at 3", "Confusion@3"),
+        ("Confusion@3", "Confusion@3"),
+        ("Latency(stat=p95) at 3", "Latency(stat=p95)"),
+    ],
+)
+def test_the_best_is_the_lowest_where_lower_is_better(measure, definition):
+    found = of_values(measure, [[0.25] * 8, [0.125] * 8, [0.5] * 8], parse(definition).spelled)
+    (row,) = found.latest.to_dicts()
+    assert (row["best"], row["last"]) == (0.125, 0.5)
+
+
+def test_the_best_of_an_unknown_measure_at_a_cutoff_is_by_its_name():
+    lines = records()[:3]
+    for line, value in zip(lines, (0.25, 0.125, 0.5), strict=True):
+        line["measures"] = {"loss at 3": "a measure of the past"}
+        line["runs"]["bm25"] = {"means": {"loss at 3": value}, "values": {"loss at 3": [value] * QUERIES}}
+    (row,) = History.of(lines).latest.to_dicts()
+    assert row["best"] == 0.125
+
+
+@pytest.mark.parametrize("most_drawn", [1000, 2])
+def test_geometric_means_are_tested_by_their_logarithms(most_drawn, monkeypatch):
+    """Their intervals contain them, and the sign of a difference is that of the change of the mean."""
+    monkeypatch.setattr("steelyard.comparison.history.MOST_DRAWN", most_drawn)
+    rng = np.random.default_rng(1)
+    rows = [(rng.beta(1, 2, 30) * (rng.random(30) < share)).tolist() for share in (0.4, 0.9, 0.7, 0.3)]
+    rows[2][3] = None
+    steps = of_values("GMAP", rows).steps
+    assert all(0 <= step.low < step.mean < step.high <= 1 for step in steps)
+    logarithms = np.log(np.maximum(rows[:2], 1e-5))
+    assert steps[1].difference == pytest.approx(steps[1].mean - steps[0].mean, rel=1e-12)
+    assert steps[1].p_adjusted == pytest.approx(min(1, 3 * t_test(logarithms[1] - logarithms[0]).p))
+    both = [row[:3] + row[4:] for row in rows[1:3]]
+    before, after = (float(np.exp(np.log(np.maximum(row, 1e-5)).mean())) for row in both)
+    assert steps[2].difference == pytest.approx(after - before, rel=1e-12)
+
+
+def test_a_fall_of_a_geometric_mean_is_not_a_rise_of_the_mean():
+    """One value near 0 halves the geometric mean, while the other values rise."""
+    rows = [[0.5] * 8, [0.000_01, *[0.55] * 7]]
+    step = of_values("GMAP", rows).steps[1]
+    assert np.mean(rows[1]) < step.high
+    assert step.difference == pytest.approx(step.mean - 0.5)
+    assert step.difference < -0.2
+
+
+def test_geometric_means_compare_the_best_by_logarithms():
+    rng = np.random.default_rng(2)
+    level = rng.uniform(0.001, 0.9, 40)
+    rows = [level.tolist(), (level * rng.uniform(0.4, 0.6, 40)).tolist()]
+    (row,) = of_values("GMAP", rows).latest.to_dicts()
+    assert row["p_adjusted"] < 1e-9, "the ratio is the same on every query, the difference is not"
+
+
+@pytest.mark.parametrize("measure", ["NumRelRet", "Latency(stat=p95)", "Latency(stat=max)"])
+def test_sums_and_percentiles_have_differences_without_intervals_and_tests(measure):
+    rng = np.random.default_rng(3)
+    rows = [(rng.exponential(scale, 30)).tolist() for scale in (1.0, 9.0, 2.0)]
+    found = of_values(measure, rows)
+    assert [step.difference for step in found.steps[1:]] == pytest.approx(
+        [after.mean - before.mean for before, after in pairwise(found.steps)]
+    )
+    assert all(math.isnan(value) for step in found.steps for value in (step.low, step.high, step.p_adjusted))
+    assert {step.change for step in found.steps} == {""}
+    (row,) = found.latest.to_dicts()
+    assert (row["p_adjusted"], row["verdict"]) == (None, "")
+    assert found.to_html().count("<circle") == 3
+    assert f"{found.steps[-1].mean:.4f}" in found.to_text()
+
+
+def test_sums_without_a_common_query_have_no_difference():
+    found = of_values("NumRelRet", [[1.0, None, 2.0, None], [None, 3.0, None, 4.0]])
+    assert math.isnan(found.steps[1].difference)
+
+
+@pytest.mark.parametrize("most_drawn", [1000, 1])
+def test_intervals_are_within_the_range_of_the_measure(most_drawn, monkeypatch):
+    monkeypatch.setattr("steelyard.comparison.history.MOST_DRAWN", most_drawn)
+    steps = of_values("nDCG@10", [[0.1, 0.9], [0.2, 0.4]]).steps
+    assert [(step.low, step.high) for step in steps] == [(0, 1), (0, 1)]
+
+
 def test_queries_that_moved_between_any_two_points(found):
     moved = found.movers("05", "10")
     lines = records()
@@ -152,9 +253,6 @@ def test_a_broken_line_without_values_is_left_out():
 
 def test_the_tests_of_a_line_are_those_of_t_test():
     """All steps are tested together, with the p-values that one call per step gives, to the last bit."""
-    import numpy as np
-
-    from steelyard.statistics import t_test
     from steelyard.statistics.paired import t_tests
 
     rng = np.random.default_rng(5)

@@ -21,12 +21,13 @@ from steelyard.statistics import t_test
 pytestmark = pytest.mark.slow
 
 
-def bench(folder, k1, dataset="demo", measures=("nDCG@10", "RR@10")):
+def bench(folder, k1, dataset="demo", measures=("nDCG@10", "RR@10"), **more):
     settings = {
         "dataset": dataset,
         "retrievers": [{"bm25-okapi": {"name": "search", "k1": k1}}],
         "measures": list(measures),
         "history": str(folder / "h.jsonl"),
+        **more,
     }
     return sy.bench(settings, folder / "out")
 
@@ -81,6 +82,33 @@ def test_other_definitions_are_not_comparable(tmp_path):
     bench(tmp_path, 2.0)
     with pytest.raises(InputError, match="nothing to compare with"):
         sy.gate(tmp_path / "out", baseline="history:best")
+
+
+CHANGED = {
+    "weights": ({"composite": {"nDCG@10": 0.9, "RR@10": 0.1}}, {"composite": {"nDCG@10": 0.1, "RR@10": 0.9}}),
+    "weights at cutoffs": (
+        {"composite": {"nDCG": 0.9, "RR": 0.1}, "measures": ["nDCG", "RR"], "at": [3, 5]},
+        {"composite": {"nDCG": 0.1, "RR": 0.9}, "measures": ["nDCG", "RR"], "at": [3, 5]},
+    ),
+    "unjudged": ({"unjudged": "remove"}, {"unjudged": "keep"}),
+    "no_relevant": ({"no_relevant": "skip"}, {}),
+    "dialect": ({"dialect": "trec_eval-10", "measures": ["recip_rank"]}, {"measures": ["recip_rank"]}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+@pytest.mark.parametrize("point", ["last", "best"])
+def test_lines_that_were_measured_differently_are_not_compared(tmp_path, change, point):
+    """With one changed setting between two lines there is no baseline; an earlier line with the same one is used."""
+    other, same = CHANGED[change]
+    bench(tmp_path, 1.2, **other)
+    bench(tmp_path, 1.2, **same)
+    with pytest.raises(InputError, match=r"measured differently"):
+        sy.gate(tmp_path / "out", baseline=f"history:{point}")
+    assert "definition" in sy.history(tmp_path / "h.jsonl").steps[-1].broken or "weights" in change
+    bench(tmp_path, 1.2, **other)
+    (row, *_) = sy.gate(tmp_path / "out", baseline=f"history:{point}").rows
+    assert row.reference == row.value
 
 
 def test_a_bench_without_a_history_is_an_error(tmp_path):

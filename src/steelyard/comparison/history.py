@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.scores import column_named
+from steelyard.comparison.scores import Column, column_named
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.lazy import looked_up, special
 from steelyard.lazy import polars as pl
-from steelyard.measures.grammar import Measure
+from steelyard.measures.grammar import Measure, parse
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.statistics import adjust, best_of_p, fall_tests, mean_interval
@@ -85,6 +85,14 @@ class Point:
             return None
         return float(mean), values
 
+    def column(self, measure: str) -> Column:
+        """The column of a measure by its recorded definition; by its name if that is not one, as of a composite."""
+        try:
+            defined = parse(str(self.record["measures"].get(measure)))
+        except MeasureError:
+            return column_named(measure.partition(" at ")[0])
+        return Column(measure, defined.definition.better, defined)
+
     def breaks(self, other: Point, measure: str) -> list[str]:
         """What changed between two points so that their values cannot be compared."""
         mine, theirs = self.record, other.record
@@ -98,7 +106,8 @@ class LinePoint(NamedTuple):
     """A point of a line: its mean with the interval, what breaks the line before it, and the tested change.
 
     `change` is drop, rise, or empty; `p_adjusted` is corrected for all steps of the measure on the dataset, and NaN
-    where nothing was tested. `difference` is from the point before, on the queries of both.
+    where nothing was tested. `difference` is from the point before, on the queries of both. Measures that are not
+    averaged over queries, such as sums and percentiles, have no interval and are not tested.
     """
 
     point: Point
@@ -191,10 +200,10 @@ class HistoryData:
         p_values = []
         for (dataset, measure, run), line in self.lines.items():
             since = max((place for place, step in enumerate(line) if step.broken), default=0)
-            sign = -1.0 if column_named(measure).better == "less" else 1.0
-            last, best = line[-1], max(line[since:], key=lambda step: sign * step.mean)
-            points = [step.point for step in line[since:]]
-            p_values.append(math.nan if last is best else _best_p(points, best.point, sign, run, measure))
+            last, column = line[-1], line[-1].point.column(measure)
+            best = (min if column.better == "less" else max)(line[since:], key=lambda step: step.mean)
+            points, tested = [step.point for step in line[since:]], column.averaged and last is not best
+            p_values.append(_best_p(points, best.point, column, run, measure) if tested else math.nan)
             values = [last.mean, last.point.label, best.mean, best.point.label, last.mean - best.mean]
             rows.append([dataset, measure, run, *values])
         for row, p in zip(rows, adjust(p_values).tolist() if p_values else [], strict=True):
@@ -354,17 +363,30 @@ def _tested(series: _Series, run: str, measure: str) -> tuple[Floats, Floats, li
     broken: list[tuple[str, ...]] = [()] * len(points)
     changed = np.diff(np.array([series.kinds, list(map(len, series.values))]), axis=1).any(axis=0)
     for start, stop in pairwise([0, *(np.flatnonzero(changed) + 1).tolist(), len(points)]):
-        values = _matrix(series.values[start:stop])
-        low[start:stop], high[start:stop] = _intervals(values, drawn=len(points) <= MOST_DRAWN)
-        differences[start + 1 : stop], p_values[start + 1 : stop] = t_tests(np.diff(values, axis=0))
+        column, values = points[start].column(measure), _matrix(series.values[start:stop])
+        if column.averaged:
+            ends = np.array(_intervals(column.tested(values), drawn=len(points) <= MOST_DRAWN))
+            low[start:stop], high[start:stop] = np.clip(np.exp(ends) if column.geometric else ends, *column.range)
+        differences[start + 1 : stop], p_values[start + 1 : stop] = _changes(column, values)
         if start:
             before, after = points[start - 1], points[start]
             broken[start] = tuple(after.breaks(before, measure))
             if not broken[start]:
                 was, now = before.values(run, measure), after.values(run, measure)
-                gap = np.array([value - was[query] for query, value in now.items() if query in was])
-                differences[start], p_values[start] = np.ravel(t_tests(gap[None, :]))
+                both = np.array([(was[query], value) for query, value in now.items() if query in was]).reshape(-1, 2)
+                differences[start], p_values[start] = np.ravel(_changes(column, both.T))
     return low, high, broken, differences, p_values
+
+
+def _changes(column: Column, values: Floats) -> tuple[Floats, Floats]:
+    """The difference of every row from the one before, on the values that both have, and its p-value."""
+    gaps = np.diff(column.tested(values), axis=0)
+    differences, p_values = t_tests(gaps)
+    if column.geometric or not column.averaged:
+        for place in np.flatnonzero(~np.isnan(differences)):
+            before, after = map(column.mean, values[place : place + 2, ~np.isnan(gaps[place])])
+            differences[place] = after - before
+    return differences, p_values if column.averaged else np.full(len(gaps), math.nan)
 
 
 def _matrix(rows: Sequence[Sequence[float | None]]) -> Floats:
@@ -386,7 +408,7 @@ def _intervals(matrix: Floats, drawn: bool) -> tuple[Floats, Floats]:
     return means - margins, means + margins
 
 
-def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure: str) -> float:
+def _best_p(points: Sequence[Point], best: Point, column: Column, run: str, measure: str) -> float:
     """The p-value of a loss of the last point against the best of them, on the queries that all of them have."""
     first, earlier = points[0].record["queries"], len(points) - 1
     same = all(point.record["queries"] is first or point.record["queries"] == first for point in points)
@@ -399,11 +421,9 @@ def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure
         by_query = [point.values(run, measure) for point in points]
         shared = [query for query in by_query[-1] if all(query in scores for scores in by_query)]
         values = np.array([[scores[query] for query in shared] for scores in by_query]).reshape(len(points), -1)
-    gaps = sign * (values[:-1] - values[-1])
-    gap = gaps[points.index(best)]
-    if np.isnan(gap).all():
-        return math.nan
-    p = fall_tests(-gap[None, :])[0].p
+    worth = column.worth(column.tested(values))
+    gaps = worth[:-1] - worth[-1]
+    p = fall_tests(-gaps[[points.index(best)]])[0].p
     if earlier > MOST_DRAWN and not math.isnan(p):
         return min(1.0, p * earlier)  # Bonferroni's bound: drawing would take minutes in a long line.
     return p if math.isnan(p) else best_of_p(p, gaps)
@@ -412,7 +432,5 @@ def _best_p(points: Sequence[Point], best: Point, sign: float, run: str, measure
 _STEP = ("dataset", "measure", "run", "mean", "low", "high", "difference", "p_adjusted", "change")
 """The fields of a step that are columns of the table."""
 
-_SCHEMA: dict[str, Any] = {"time": str, "commit": str, "branch": str, "dirty": bool}
-_SCHEMA |= dict.fromkeys(("dataset", "measure", "run"), str)
-_SCHEMA |= dict.fromkeys(("mean", "low", "high", "difference", "p_adjusted"), float)
-_SCHEMA |= dict.fromkeys(("change", "broken"), str)
+_SCHEMA: dict[str, Any] = dict.fromkeys(("time", "commit", "branch", "dirty", *_STEP, "broken"), str)
+_SCHEMA |= {"dirty": bool} | dict.fromkeys(("mean", "low", "high", "difference", "p_adjusted"), float)

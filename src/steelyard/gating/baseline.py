@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from steelyard.benchmark.history import read_history
+from steelyard.benchmark.history import _digest, read_history
 from steelyard.comparison.history import Point
 from steelyard.comparison.rules import parse_rules
+from steelyard.comparison.scores import COMPOSITE
 from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.gating.inputs import GateInput, gate_input, with_ceilings
 from steelyard.gating.notes import JUDGMENTS_CHANGED, QUERIES_MISSING
@@ -19,7 +20,9 @@ from steelyard.gating.settings import option
 from steelyard.gating.unjudged import stored_lists
 from steelyard.io.files import write_file
 from steelyard.notes import Note, fill, note
+from steelyard.options import Options
 from steelyard.report.documents import plain_values
+from steelyard.scores import settings_of
 from steelyard.version import __version__
 
 CHANGES = ("queries", "judgments")
@@ -94,17 +97,14 @@ def _dumped(value: Any) -> str:
 
 def definition_notes(result: GateInput, baseline: GateInput, keys: Iterable[str]) -> list[Note]:
     """Raise if measures or policies differ from those of the baseline; notes on other differences."""
+    policies, others = result.policies or {}, baseline.policies or {}
+    compared = [(key, result.definitions[key], baseline.definitions[key]) for key in keys]
+    compared += [(name, value, others[name]) for name, value in policies.items() if name in others]
     problems = [
-        f"{key} is {result.definitions[key]} in {result.name} and {baseline.definitions[key]} in {baseline.name}"
-        for key in keys
-        if result.definitions[key] != baseline.definitions[key]
+        f"{name} is {value} in {result.name} and {other} in {baseline.name}"
+        for name, value, other in compared
+        if value != other
     ]
-    if result.policies is not None and baseline.policies is not None:
-        problems += [
-            f"{name} is {value} in {result.name} and {baseline.policies[name]} in {baseline.name}"
-            for name, value in result.policies.items()
-            if name in baseline.policies and baseline.policies[name] != value
-        ]
     if problems:
         headline = "the result and the baseline were measured differently, so their numbers cannot be compared:"
         advice = "write the baseline again from the old runs, or undo the change of settings."
@@ -175,7 +175,7 @@ PREFIX = "history:"  # Of a baseline that is one of a history.
 def history_baseline(baseline: str, result: GateInput) -> GateInput:
     """The values of a point of the history, or for `best` of the best point of every run by the first measure.
 
-    Only points with the same dataset and the same definitions as the result count. The line on the result itself,
+    Only points with the same dataset, definitions and settings as the result count. The line on the result itself,
     which its bench has just added, does not.
     """
     name = baseline.removeprefix(PREFIX)
@@ -218,22 +218,24 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
 
 
 def _comparable(points: Sequence[Point], result: GateInput) -> list[Point]:
-    """The points of the same dataset, with the same definitions, without that of the result itself."""
+    """The points of the same dataset that do not break the line of the result, without that of the result itself."""
     fingerprint = (result.dataset or {}).get("fingerprint")
+    settings = settings_of(result.dialect, Options(**(result.policies or {})))
     defined = {key: result.definitions[key] for key in result.keys if result.column(key).measure is not None}
-    comparable = [
-        point
-        for point in points
-        if point.record["fingerprints"].get("dataset") == fingerprint
-        and set(result.keys) <= set(map(str, point.record["measures"]))
-        and defined.items() <= point.record["measures"].items()
-    ]
+    defined |= {key: _digest(result.weights) for key in result.keys if key.partition(" at ")[0] == COMPOSITE}
+    comparable = []
+    for point in points:
+        measures = point.record["measures"]
+        line = Point({**point.record, "measures": {**measures, **defined}, "settings": settings})
+        same = set(result.keys) <= measures.keys() and not any(line.breaks(point, key) for key in result.keys)
+        if same and point.record["fingerprints"].get("dataset") == fingerprint:
+            comparable.append(point)
     if comparable and _is_result(comparable[-1], result):
         comparable = comparable[:-1]
     if not comparable:
         raise InputError(
             f"no earlier line of {result.history} has the dataset and the definitions of {result.name}, so there is "
-            "nothing to compare with. A change of the corpus, the queries, the qrels or a measure starts a new line."
+            "nothing to compare with. Lines with other data, measures, weights or settings were measured differently."
         )
     return comparable
 

@@ -151,7 +151,7 @@ def _values_html(result: AcrossData, folder: Path | None) -> str:
         for row in result.rows:
             means = [dataset.others.get(name, {}).get(row.run, math.nan) for dataset in result.datasets]
             rows.append([row.run, sum(means) / len(means), *means])
-        shade = "" if column_named(name).better == "less" else "column"
+        shade = "" if column_named(name.partition(" at ")[0]).better == "less" else "column"
         table = Table(["run", "macro mean", *result.names], rows, title=name, shade=shade)
         parts.append(f"<div>{table_part(table)}</div>")
     return f'{chooser if others else ""}<div id="values">{"".join(parts)}</div>'
