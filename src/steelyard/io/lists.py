@@ -93,15 +93,24 @@ def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[Row]:
             ids = text_ids(value, "document id", where)
             rows += zip(repeat(query), ids, _grades(ids, list(value.values()), where), repeat(None))
         elif isinstance(value, _LISTS):
-            if any(not isinstance(item, (str, int)) for item in value):
+            if value and all(map(_is_graded, value)):
+                ids = text_ids((doc for doc, _ in value), "document id", where)
+                rows += zip(repeat(query), ids, _grades(ids, [grade for _, grade in value], where), repeat(None))
+            elif any(not isinstance(item, (str, int)) for item in value):
                 rows += _rows_of_targets(query, value, where)
             else:
                 rows += [(query, doc, 1.0, None) for doc in text_ids(value, "document id", where)]
         else:
             problem = f"{where} are {kind_of(value)}; expected a mapping of document id to grade"
-            lists = "a list of relevant ids, a list of lists or of mappings to grades (targets)"
+            lists = "a list of relevant ids or of (id, grade) pairs, a list of lists or of mappings to grades (targets)"
             raise InputError(f"{problem}, {lists}, or lists under {', '.join(PARTS)}.")
     return rows
+
+
+def _is_graded(item: Any) -> bool:
+    """Whether an item of a list is (id, grade), and not a target of two ids: the id is text, the other a number."""
+    is_pair = isinstance(item, (list, tuple)) and len(item) == 2
+    return is_pair and isinstance(item[0], str) and isinstance(item[1], (int, float, np.number))
 
 
 def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row]:
