@@ -194,10 +194,15 @@ def run_of_lists(
     ids, own_notes = unique_ids(queries, "query_id")
     listed: dict[str, Any] = {}
     problems: list[str] = []
+    ignored: list[str] = []
     for row, (query, docs) in enumerate(zip(ids, documents, strict=True)):
         ranked = [] if docs is None else list_of(docs)
         if isinstance(ranked, list) and ranked and isinstance(ranked[0], Mapping):
-            ranked = _pairs(ranked, query)
+            # Scores in a list of their own are in the order of the records.
+            ranked, ranks = (
+                _pairs(ranked, query) if scores is None else ([_document(r, query)[0] for r in ranked], None)
+            )
+            ignored += [ranks] if ranks else []
         if scores is not None and (values := list_of(scores[row])) is not None:
             if len(values) == len(ranked):
                 ranked = list(zip(ranked, values, strict=True))
@@ -210,6 +215,8 @@ def run_of_lists(
         raise InputError.of_problems(headline, problems, "Expected one score per document.")
     run = run_of_mapping(listed, name)
     run.notes = (*notes, *own_notes)
+    if ignored:
+        run.notes += (note("ranks-ignored", column=ignored[0], queries=len(ignored)),)
     return run
 
 
@@ -311,20 +318,32 @@ def list_of(value: Any) -> Any:
     return parsed
 
 
-def _pairs(records: Iterable[Any], query: str) -> list[Any]:
-    """Ids, or (id, score) pairs where the records have scores."""
-    ids: list[Any] = []
-    scores: list[Any] = []
-    for record in records:
-        doc, names = _document(record, query)
-        ids.append(doc)
-        score = find_name(names, "score", required=False)
-        scores.append(record[score] if score else None)
-    if all(score is None for score in scores):
-        return ids
-    if any(score is None for score in scores):
-        raise InputError(f"query {query!r}: some of its documents have a score and some have none.")
-    return list(zip(ids, scores, strict=True))
+def _pairs(records: Sequence[Any], query: str) -> tuple[list[Any], str | None]:
+    """Ids, or (id, score) pairs where the records have scores, by rank; and the name of ranks that are not used.
+
+    As in a table, ranks called own_rank are used, and others where the records are not in the order of their scores.
+    """
+    ids = [_document(record, query)[0] for record in records]
+    scores, own = (_values(records, role, query) for role in ("score", "own_rank"))
+    listed = ids if scores is None else list(zip(ids, scores, strict=True))
+    by_score = own is None and scores is not None and not np.any(np.diff(_floats(scores)) > 0)
+    given = own or _values(records, "rank", None if by_score else query)
+    ranks = _floats(given or range(len(ids)))
+    if by_score:
+        return listed, find_name(list(records[0]), "rank", required=False) if np.any(np.diff(ranks) < 0) else None
+    if not np.all(np.isfinite(ranks)):
+        raise InputError(f"query {query!r}: its ranks are {shortened(str(given))}; expected numbers.")
+    return [listed[place] for place in np.argsort(ranks, kind="stable")], None
+
+
+def _values(records: Sequence[Mapping[str, Any]], role: str, query: str | None) -> list[Any] | None:
+    """The values of a role; None if no record has one. Only some of the records of a `query` is an error."""
+    found = {names: find_name(names, role, required=False) for names in set(map(tuple, records))}
+    values = [record[name] if (name := found[tuple(record)]) else None for record in records]
+    missing = values.count(None)
+    if missing and query is not None and missing < len(values):
+        raise InputError(f"query {query!r}: some of its documents have a {role} and some have none.")
+    return None if missing == len(values) else values
 
 
 def _rows(records: Iterable[Any], query: str) -> list[Row]:
