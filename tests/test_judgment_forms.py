@@ -162,3 +162,13 @@ def test_wrong_pairs_of_an_id_and_a_number_are_refused():
         sy.Qrels({"q1": [("d1", float("nan"))]})
     with pytest.raises(InputError, match="'d1'"):
         sy.Qrels({"q1": [("d1", 1), ("d1", 2)]})
+
+
+def test_targets_of_nested_judgments_are_text(tmp_path):
+    judgments = [{"doc_id": "a", "grade": 1, "target": 1}, {"doc_id": "b", "target": "1"}, {"doc_id": "c", "target": 0}]
+    qrels = sy.Qrels([{"query_id": "q1", "judgments": [*judgments, {"doc_id": "d", "target": None}]}])
+    assert qrels.frame["target"].to_list() == ["1", "1", "0", "d"]
+    qrels.write(tmp_path / "q.jsonl")
+    assert sy.Qrels.read(tmp_path / "q.jsonl") == qrels
+    with pytest.raises(InputError, match="the judgments of query 'q1': target 1.5 is a float"):
+        sy.Qrels([{"query_id": "q1", "judgments": [{"doc_id": "a", "target": 1.5}]}])

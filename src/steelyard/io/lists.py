@@ -352,11 +352,13 @@ def _rows(records: Iterable[Any], query: str) -> list[Row]:
         doc_id, names = _document(record, query)
         grade = find_name(names, "grade", required=False)
         target = find_name(names, "target", required=False)
-        (doc,) = text_ids([doc_id], "document id", f"the judgments of query {query!r}")
+        where = f"the judgments of query {query!r}"
+        (doc,) = text_ids([doc_id], "document id", where)
         value = 1.0 if grade is None else record[grade]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise InputError(f"query {query!r}, document {doc!r}: grade {value!r} is not a number.")
-        rows.append((query, doc, float(value), None if target is None else record[target]))
+        targets = [None] if target is None or record[target] is None else text_ids([record[target]], "target", where)
+        rows.append((query, doc, float(value), targets[0]))
     return rows
 
 
