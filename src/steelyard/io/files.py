@@ -58,7 +58,9 @@ def reading(path: Path) -> Iterator[None]:
 def no_such_file(path: Path, what: str = "file") -> InputError:
     """The error for a path that does not exist, with names like it in its folder."""
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    return InputError(f"there is no such {what}.{did_you_mean(path.name, names)}", path)
+    # A link that leads nowhere has the same name.
+    near = did_you_mean(path.name, [name for name in names if name != path.name])
+    return InputError(f"there is no such {what}.{near}", path)
 
 
 def find_file(folder: Path, name: str) -> Path | None:
@@ -327,7 +329,9 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     """
     import tempfile
 
-    path = path.resolve() if path.is_symlink() else path
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if path.is_symlink():
+        raise InputError("cannot be written: it is a link that leads to itself; name another file.", path)
     if path.is_file() and not path.stat().st_mode & 0o222:
         raise InputError("is read-only; name another file, or allow writing to it.", path)
     # The files of processes that were killed while they wrote this one: nobody holds them. One that was made just now
