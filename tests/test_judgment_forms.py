@@ -132,3 +132,43 @@ def test_scores_that_are_not_finite_numbers(score):
 def test_a_run_from_records():
     records = [{"qid": 7, "docno": "a", "score": 1}, {"qid": 7, "docno": "b", "score": 2.5}]
     assert sy.Run(records).frame.select("query_id", "doc_id", "rank").rows() == [("7", "b", 1), ("7", "a", 2)]
+
+
+PAIRS = {"q1": [["d1", 1], ["d2", 0], ["x", -1.0]], "q2": [("d1", 2.0)]}
+
+
+def test_pairs_of_an_id_and_a_number_are_grades(tmp_path):
+    expected = sy.Qrels({"q1": {"d1": 1, "d2": 0, "x": -1}, "q2": {"d1": 2}})
+    assert sy.Qrels(PAIRS) == expected
+    records = [{"query_id": query, "relevant": pairs} for query, pairs in PAIRS.items()]
+    for name, text in {
+        "q.json": json.dumps(PAIRS),
+        "records.json": json.dumps(records),
+        "q.jsonl": "\n".join(map(json.dumps, records)),
+        "q.csv": "query_id,relevant\nq1,\"[['d1', 1], ['d2', 0], ['x', -1]]\"\nq2,\"[['d1', 2]]\"\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+        assert sy.Qrels.read(tmp_path / name) == expected, name
+
+
+def test_pairs_of_numbers_and_of_texts_are_targets():
+    assert sy.Qrels({"q1": [[1, 2], [3]]}) == sy.Qrels({"q1": [["1", "2"], ["3"]]})
+    assert sy.Qrels({"q1": [["1", "2"], ["3", "4"]]}).has_targets
+    assert sy.Qrels({"q1": [["d1", 1], ["d2"]]}).has_targets
+
+
+def test_wrong_pairs_of_an_id_and_a_number_are_refused():
+    with pytest.raises(InputError, match="document 'd1': grade nan is not a finite number"):
+        sy.Qrels({"q1": [("d1", float("nan"))]})
+    with pytest.raises(InputError, match="'d1'"):
+        sy.Qrels({"q1": [("d1", 1), ("d1", 2)]})
+
+
+def test_targets_of_nested_judgments_are_text(tmp_path):
+    judgments = [{"doc_id": "a", "grade": 1, "target": 1}, {"doc_id": "b", "target": "1"}, {"doc_id": "c", "target": 0}]
+    qrels = sy.Qrels([{"query_id": "q1", "judgments": [*judgments, {"doc_id": "d", "target": None}]}])
+    assert qrels.frame["target"].to_list() == ["1", "1", "0", "d"]
+    qrels.write(tmp_path / "q.jsonl")
+    assert sy.Qrels.read(tmp_path / "q.jsonl") == qrels
+    with pytest.raises(InputError, match="the judgments of query 'q1': target 1.5 is a float"):
+        sy.Qrels([{"query_id": "q1", "judgments": [{"doc_id": "a", "target": 1.5}]}])

@@ -366,6 +366,7 @@ def append_line(path: str | Path, judgment: Judgment) -> None:
     An unfinished last line, left by a process that was killed, is closed first.
     """
     line = json.dumps(judgment.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
+    looked_up("steelyard.io.files:refuse_compressed")(Path(path))
     try:
         with open(path, "ab+") as file:
             if file.tell() > 0:

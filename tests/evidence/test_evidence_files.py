@@ -58,6 +58,18 @@ def test_rows_of_one_target_are_alternatives(tmp_path: Path) -> None:
     assert [len(target) for target in ev.targets["q"]] == [2, 1]
 
 
+@pytest.mark.parametrize("name", ["e.jsonl", "e.parquet", "e.csv"])
+def test_the_number_0_is_an_id_and_a_target(tmp_path: Path, name: str) -> None:
+    rows = [{"query_id": 0, "doc_id": "a", "start": 0, "end": 5, "target": target} for target in (0, 0, 1)]
+    if name.endswith("jsonl"):
+        written(tmp_path / name, "\n".join(map(json.dumps, rows)))
+    else:
+        frame = pl.DataFrame(rows)
+        frame.write_csv(tmp_path / name) if name.endswith("csv") else frame.write_parquet(tmp_path / name)
+    ev = sy.Evidence.read(tmp_path / name)
+    assert [len(target) for target in ev.targets["0"]] == [2, 1]
+
+
 def test_ragas_and_own_json(tmp_path: Path) -> None:
     samples = [{"user_input": "One?", "reference_contexts": ["A b.", "C d."]}]
     assert len(sy.Evidence.read(written(tmp_path / "ragas.json", samples))) == 2

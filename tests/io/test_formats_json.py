@@ -168,3 +168,53 @@ def test_a_repeated_document_cannot_be_written_as_an_object(file: Path) -> None:
     run = Run(pl.DataFrame({"qid": ["q", "q"], "docid": ["a", "a"], "score": [1.0, 2.0]}))
     with pytest.raises(InputError, match="occurs twice, and a JSON object holds one score"):
         run.write(file, "json")
+
+
+def nested(*results):
+    return [{"query_id": "q1", "results": [dict(zip(("doc_id", "rank", "score"), r, strict=False)) for r in results]}]
+
+
+@pytest.mark.parametrize(
+    ("results", "order"),
+    [
+        ([("d1", 2), ("d2", 1)], ["d2", "d1"]),
+        ([("d1", 2, 1.0), ("d2", 1, 2.0)], ["d2", "d1"]),  # The list has another order than its scores and ranks.
+        ([("d1", 1, 1.0), ("d2", 2, 2.0)], ["d1", "d2"]),  # Reranked, with the scores from before.
+        ([("d1", 1, 2.0), ("d2", 2, 1.0)], ["d1", "d2"]),
+    ],
+)
+def test_ranks_order_nested_records(tmp_path, results, order):
+    (tmp_path / "r.jsonl").write_text(json.dumps(nested(*results)[0]))
+    for run in (Run(nested(*results)), Run.read(tmp_path / "r.jsonl")):
+        assert run.frame["doc_id"].to_list() == order
+        assert not [note for note in run.notes if note.code == "ranks-ignored"]
+
+
+def test_ranks_do_not_move_records_away_from_their_list_of_scores():
+    (record,) = nested(("d1", 2), ("d2", 1))
+    assert Run([record | {"scores": [1.0, 2.0]}]) == Run({"q1": [("d1", 1.0), ("d2", 2.0)]})
+
+
+def test_ranks_that_contradict_the_scores_of_nested_records_are_noted():
+    records = nested(("d1", 2, 2.0), ("d2", 1, 1.0))
+    run = Run(records)
+    assert run.frame["doc_id"].to_list() == ["d1", "d2"]
+    (ignored,) = (note for note in run.notes if note.code == "ranks-ignored")
+    assert "the column 'rank' gives another order than the scores in 1 query" in str(ignored)
+    for record in records[0]["results"]:
+        record["own_rank"] = record.pop("rank")
+    run = Run(records)
+    assert run.frame["doc_id"].to_list() == ["d2", "d1"]
+    assert not run.notes
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ([("d1", 2), ("d2",)], "query 'q1': some of its documents have a rank and some have none"),
+        ([("d1", 2), ("d2", "b")], r"query 'q1': its ranks are \[2, 'b'\]; expected numbers"),
+    ],
+)
+def test_wrong_ranks_of_nested_records_are_refused(results, message):
+    with pytest.raises(InputError, match=message):
+        Run(nested(*results))

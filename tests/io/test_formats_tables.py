@@ -182,3 +182,14 @@ class TestParquet:
         pl.DataFrame({"doc_id": ["a"], "contents": ["text"]}).write_parquet(file)
         with pytest.raises(InputError, match="no columns hold query and document; the columns are doc_id, contents"):
             Qrels.read(file)
+
+
+@pytest.mark.parametrize("topic", ["topic", "topic_id"])
+def test_questions_of_one_topic_are_several_queries(tmp_path, topic):
+    header = f"{topic},question_id,doc_id"
+    (tmp_path / "r.csv").write_text(f"{header},score\nt1,q1,d1,2\nt1,q2,d1,1\n")
+    (tmp_path / "q.csv").write_text(f"{header},grade\nt1,q1,d1,1\nt1,q2,d2,1\n")
+    assert list(Run.read(tmp_path / "r.csv").queries) == ["q1", "q2"]
+    assert list(Qrels.read(tmp_path / "q.csv").queries) == ["q1", "q2"]
+    listed = {topic: "t1", "question_id": "q1", "results": ["d1"]}
+    assert list(Run([listed, listed | {"question_id": "q2"}]).queries) == ["q1", "q2"]

@@ -93,3 +93,15 @@ def test_the_format_is_seen_in_the_head(tmp_path, monkeypatch):
     path.write_text("\n".join(PLAIN) + "\n")
     monkeypatch.setattr(Source, "jsonl", property(lambda source: pytest.fail("the whole file was parsed")))
     assert len(sy.Run.read(path)) == 2
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
+def test_one_query_of_more_than_the_head_is_read_again(tmp_path, suffix):
+    documents = [f"document-{number:06}" for number in range(20_000)]
+    for of in (sy.Run({"q1": documents}), sy.Run({"q1": dict.fromkeys(documents, 1.0)}), sy.Qrels({"q1": documents})):
+        path = tmp_path / f"{type(of).__name__}{suffix}"
+        of.write(path)
+        assert type(of).read(path) == of
+    one_line = tmp_path / "run.json"
+    one_line.write_text(json.dumps({"q1": dict.fromkeys(documents, 1.0), "q2": {"d": 1.0}}))
+    assert len(sy.Run.read(one_line).queries) == 2

@@ -54,6 +54,22 @@ def test_a_link_stays_and_its_file_is_written(tmp_path):
     assert (tmp_path / "shared.jsonl").read_text() == "new"
 
 
+def test_a_link_to_itself_is_an_error_and_stays(tmp_path):
+    link = tmp_path / "loop"
+    link.symlink_to(link)
+    with pytest.raises(InputError, match="it is a link that leads to itself"):
+        write_file(link, b"text")
+    assert link.is_symlink()
+
+
+def test_a_link_that_leads_nowhere_is_not_suggested_for_itself(tmp_path):
+    link = tmp_path / "bm25.run"
+    link.symlink_to(tmp_path / "nowhere")
+    (tmp_path / "bm26.run").touch()
+    with pytest.raises(InputError, match=r"no such file. Did you mean bm26.run\?$"):
+        files.read_bytes(link)
+
+
 def test_a_read_only_file_is_not_replaced(tmp_path):
     (tmp_path / "kept.txt").write_text("old")
     (tmp_path / "kept.txt").chmod(0o444)

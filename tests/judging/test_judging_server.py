@@ -436,6 +436,8 @@ def test_wrong_input_is_refused_at_the_start(demo: sy.Dataset, demo_pool: Pool, 
         Session(pairs, demo, tmp_path / "no" / "j.jsonl", "ann", DEFAULT)
     with pytest.raises(InputError, match="expected a name"):
         Session(pairs, demo, tmp_path / "j.jsonl", " ", DEFAULT)
+    with pytest.raises(InputError, match="decompress it first"):
+        Session(pairs, demo, tmp_path / "j.jsonl.gz", "ann", DEFAULT)
     (tmp_path / "qrels.txt").write_text("q1 0 d1 1\n")
     with pytest.raises(InputError, match="wrong line"):
         Session(pairs, demo, tmp_path / "qrels.txt", "ann", DEFAULT)

@@ -13,7 +13,8 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.errors import InputError, PolicyError
-from steelyard.io.judgments import is_judgments_file
+from steelyard.io.files import compress
+from steelyard.io.judgments import is_judgments_file, open_judgments
 from steelyard.io.validate import validate_file
 from steelyard.judgments import Judgment, Judgments, resolved
 from steelyard.notes import note
@@ -57,6 +58,32 @@ def test_append_writes_one_line_and_reads_back(tmp_path: Path) -> None:
     assert again.frame["spans"].to_list() == [None, '[{"start": 1, "end": 4}]']
     assert grades(again.qrels()) == {"a": 2}
     assert repr(again) == "Judgments: 1 judge, 2 judgments of 2 documents, 1 without a grade"
+
+
+@pytest.mark.parametrize("name", ["new.jsonl.gz", "old.jsonl.gz", "old.jsonl.zst", "packed", "plain.jsonl.GZ"])
+def test_nothing_is_appended_to_a_compressed_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    before = json.dumps(record("a", 2)).encode() + b"\n"
+    if not name.startswith("new"):
+        path.write_bytes(before if name.startswith("plain") else compress(before, "zstd" if "zst" in name else "gzip"))
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="decompress it first"):
+            Judgments.read(path).append("q1", "b", 1, "ann")
+        assert path.read_bytes() == before
+    with pytest.raises(InputError, match="decompress it first"):
+        open_judgments(path)
+    assert path.exists() != name.startswith("new")
+
+
+def test_an_output_does_not_replace_judgments(tmp_path: Path) -> None:
+    path = written(tmp_path / "judgments.jsonl", record("a", 2))
+    before = path.read_bytes()
+    for output in (sy.pool({"bm25": {"q1": ["a"]}}), sy.Qrels({"q1": ["a"]})):
+        with pytest.raises(InputError, match=r"judgments\.jsonl: holds judgments"):
+            output.write(path)
+    assert path.read_bytes() == before
+    for _ in range(2):  # Qrels are replaced.
+        sy.Qrels({"q1": ["a"]}).write(tmp_path / "qrels.jsonl")
 
 
 def test_an_undo_withdraws_the_last_line_of_the_judge(tmp_path: Path) -> None:

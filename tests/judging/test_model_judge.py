@@ -118,6 +118,14 @@ def test_nothing_is_asked_twice(dataset, small, tmp_path):
         assert server.requests == 2 * asked
 
 
+def test_a_compressed_file_is_refused_before_anything_is_asked(dataset, small, tmp_path):
+    output = tmp_path / "judgments.jsonl.gz"
+    with Playback(labels_of(small, dataset)) as server, pytest.raises(InputError, match="decompress it first"):
+        judge(small, dataset, endpoint=server.url, model="m", cache=tmp_path / "c.sqlite", output=output)
+    assert server.requests == 0
+    assert not output.exists()
+
+
 def test_a_full_disk_is_an_error_that_keeps_the_answers(dataset, small, tmp_path):
     with Playback(labels_of(small, dataset)) as server:
         made = ModelJudge(Endpoint(server.url, "m"), cache=tmp_path / "c.sqlite", concurrency=1)

@@ -233,7 +233,7 @@ def share_of(text: str) -> float:
 
 def _judge_by_model(model_judge: ModelJudge, pool: Pool, dataset: Dataset, output: Path, plan: bool) -> None:
     """Ask the model what is not answered yet, and report what it took."""
-    from steelyard.judging.model import open_judgments
+    from steelyard.io.judgments import open_judgments
 
     questions = model_judge.questions(pool, dataset)
     print_message(f"{model_judge.plan(questions)}.")

@@ -10,7 +10,7 @@ from steelyard.errors import FixedColumnsError, InputError, did_you_mean
 TableKind: TypeAlias = Literal["run", "qrels", "either"]
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "query_id": (*("query_id", "qid", "q_id", "query-id", "queryid"), *("topic", "topic_id", "question_id", "query")),
+    "query_id": (*("query_id", "qid", "q_id", "query-id", "queryid"), *("question_id", "topic_id", "topic", "query")),
     "doc_id": (
         *("doc_id", "docid", "docno", "corpus-id", "corpus_id", "document_id", "pid", "passage_id"),
         *("chunk_id", "doc-id", "did", "doc"),

@@ -13,6 +13,7 @@ from steelyard.checks import unknown_name
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.conditions import Alternative
 from steelyard.evidence.evidence import Evidence
+from steelyard.ids import text_ids
 from steelyard.io.autorag import corpus_chunks
 from steelyard.io.files import bare_name, errors_name, reading, streams_read_once, write_file
 from steelyard.io.formats import EvidenceReader, Format, every_format
@@ -131,9 +132,10 @@ def _read_rows(records: Sequence[Record], doc_id: str | None = None) -> Evidence
     null: set[str] = set()
     for number, record in enumerate(records, start=1):
         where = f"row {number:,}"
-        query = str(_first(record, _QUERIES) or "")
-        if not query:
+        named, target = _first(record, _QUERIES), _first(record, ("target",))
+        if named is None:
             raise InputError(f"{where} names no query; expected query_id, and the conditions in the other columns.")
+        (query,) = text_ids([named], "query id", where)
         by_target = targets.setdefault(query, {})
         if _flag(record, "null", where):
             null.add(query)
@@ -143,7 +145,7 @@ def _read_rows(records: Sequence[Record], doc_id: str | None = None) -> Evidence
         if condition.get("distractor") or (isinstance(grade, (int, float)) and grade < 0):
             distractors.setdefault(query, []).append(condition)
         else:
-            by_target.setdefault(str(_first(record, ("target",)) or where), []).append(condition)
+            by_target.setdefault(where if target is None else str(target), []).append(condition)
     evidence: dict[str, Any] = {}
     for query, by_target in targets.items():
         needed = list(by_target.values()) or (None if query in null else [])

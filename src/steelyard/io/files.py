@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from steelyard.errors import InputError, SteelyardError, did_you_mean
 from steelyard.io.unpacking import check_unpacked
+from steelyard.lazy import looked_up
 from steelyard.safe_text import error_text
 
 CHUNK = 1 << 22
@@ -57,7 +58,9 @@ def reading(path: Path) -> Iterator[None]:
 def no_such_file(path: Path, what: str = "file") -> InputError:
     """The error for a path that does not exist, with names like it in its folder."""
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    return InputError(f"there is no such {what}.{did_you_mean(path.name, names)}", path)
+    # A link that leads nowhere has the same name.
+    near = did_you_mean(path.name, [name for name in names if name != path.name])
+    return InputError(f"there is no such {what}.{near}", path)
 
 
 def find_file(folder: Path, name: str) -> Path | None:
@@ -302,10 +305,13 @@ def compress(data: bytes, kind: str | None) -> bytes:
 def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     """Write a file atomically, compressed as its suffix asks (.gz, .zst, .lz4) unless `packed` already.
 
-    A pipe or a device must not be replaced by a file: it is written to. So is what /dev/stdout stands for.
+    A pipe or a device must not be replaced by a file: it is written to. So is what /dev/stdout stands for. Nor must
+    judgments, which are work: their files are appended to, and never written by this function.
     """
     content = data if packed else compress(data, _SUFFIXES.get(path.suffix.lower()))
     is_device = path.exists() and not path.is_dir() and (is_descriptor(path) or not path.is_file())
+    if not is_device and path.is_file() and looked_up("steelyard.io.judgments:is_judgments_file")(path):
+        raise InputError("holds judgments, which this output would replace; name another file, or remove it.", path)
     try:
         with path.open("ab") if is_device else written_atomically(path) as file:
             file.write(content)
@@ -323,7 +329,9 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     """
     import tempfile
 
-    path = path.resolve() if path.is_symlink() else path
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if path.is_symlink():
+        raise InputError("cannot be written: it is a link that leads to itself; name another file.", path)
     if path.is_file() and not path.stat().st_mode & 0o222:
         raise InputError("is read-only; name another file, or allow writing to it.", path)
     # The files of processes that were killed while they wrote this one: nobody holds them. One that was made just now
@@ -386,6 +394,17 @@ def bare_name(path: Path) -> Path:
     'bm25.trec'
     """
     return path.with_suffix("") if path.suffix.lower() in _SUFFIXES else path
+
+
+def refuse_compressed(path: Path) -> None:
+    """An error for a file that lines cannot be appended to: a compressed one, or one with the name of such a file."""
+    is_packed = bare_name(path) != path
+    if path.is_file() and not is_packed:
+        with _open(path) as file:
+            is_packed = _compression(file) is not None
+    if is_packed:
+        problem = "judgments cannot be appended to a compressed file"
+        raise InputError(f"{problem}; decompress it first, and name the file without .gz, .zst or .lz4.", path)
 
 
 def run_name(path: Path) -> str:

@@ -192,14 +192,14 @@ def _detect(shape: Shape) -> Detected | None:
     """{query: ...}: objects of whole numbers, and lists of lists or of grades, are likely qrels, others a run."""
     if shape.form != "object":
         return _detect_records(shape, "json") if shape.form == "json" else None
-    run, qrels = Detected("run", "json", "run"), Detected("qrels", "json", "qrels")
+    qrels = Detected("qrels", "json", "qrels")
     values = [value for value in object_of_queries(shape.source.json).values() if value]
     if any(isinstance(value, dict) and list in set(map(type, value.values())) for value in values):
         return qrels
     items = [item for value in values if isinstance(value, list) for item in value]
     if any(isinstance(item, list) for item in items):
         pairs = all(isinstance(item, list) and len(item) == 2 and isinstance(item[1], (int, float)) for item in items)
-        return run if pairs else qrels
+        return Detected("either", "json", "run") if pairs else qrels
     if any(isinstance(item, Mapping) for item in items):
         if not any(isinstance(item, Mapping) and is_record(item) for item in items):
             return qrels

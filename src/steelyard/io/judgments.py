@@ -9,7 +9,7 @@ from pathlib import Path
 
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
-from steelyard.io.files import read_bytes, reading, streams_read_once
+from steelyard.io.files import read_bytes, reading, refuse_compressed, streams_read_once
 from steelyard.io.formats import Detected, Format
 from steelyard.io.reading import read_qrels as read_any_qrels
 from steelyard.io.shapes import Shape
@@ -31,6 +31,14 @@ def read_judgments(path: Path, judge: str | None = None) -> Judgments:
     judgments.lines, judges, conflicts = _in_time(lines)
     if conflicts:
         judgments.notes += (note("exports-joined", file=path.name, judges=judges, conflicts=conflicts),)
+    return judgments
+
+
+def open_judgments(path: Path) -> Judgments:
+    """The judgments of a file to append to; a new file where there is none."""
+    refuse_compressed(path)
+    judgments = read_judgments(path) if path.exists() else Judgments()
+    judgments.path = path
     return judgments
 
 

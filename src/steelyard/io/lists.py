@@ -93,15 +93,24 @@ def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[Row]:
             ids = text_ids(value, "document id", where)
             rows += zip(repeat(query), ids, _grades(ids, list(value.values()), where), repeat(None))
         elif isinstance(value, _LISTS):
-            if any(not isinstance(item, (str, int)) for item in value):
+            if value and all(map(_is_graded, value)):
+                ids = text_ids((doc for doc, _ in value), "document id", where)
+                rows += zip(repeat(query), ids, _grades(ids, [grade for _, grade in value], where), repeat(None))
+            elif any(not isinstance(item, (str, int)) for item in value):
                 rows += _rows_of_targets(query, value, where)
             else:
                 rows += [(query, doc, 1.0, None) for doc in text_ids(value, "document id", where)]
         else:
             problem = f"{where} are {kind_of(value)}; expected a mapping of document id to grade"
-            lists = "a list of relevant ids, a list of lists or of mappings to grades (targets)"
+            lists = "a list of relevant ids or of (id, grade) pairs, a list of lists or of mappings to grades (targets)"
             raise InputError(f"{problem}, {lists}, or lists under {', '.join(PARTS)}.")
     return rows
+
+
+def _is_graded(item: Any) -> bool:
+    """Whether an item of a list is (id, grade), and not a target of two ids: the id is text, the other a number."""
+    is_pair = isinstance(item, (list, tuple)) and len(item) == 2
+    return is_pair and isinstance(item[0], str) and isinstance(item[1], (int, float, np.number))
 
 
 def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row]:
@@ -185,10 +194,15 @@ def run_of_lists(
     ids, own_notes = unique_ids(queries, "query_id")
     listed: dict[str, Any] = {}
     problems: list[str] = []
+    ignored: list[str] = []
     for row, (query, docs) in enumerate(zip(ids, documents, strict=True)):
         ranked = [] if docs is None else list_of(docs)
         if isinstance(ranked, list) and ranked and isinstance(ranked[0], Mapping):
-            ranked = _pairs(ranked, query)
+            # Scores in a list of their own are in the order of the records.
+            ranked, ranks = (
+                _pairs(ranked, query) if scores is None else ([_document(r, query)[0] for r in ranked], None)
+            )
+            ignored += [ranks] if ranks else []
         if scores is not None and (values := list_of(scores[row])) is not None:
             if len(values) == len(ranked):
                 ranked = list(zip(ranked, values, strict=True))
@@ -201,6 +215,8 @@ def run_of_lists(
         raise InputError.of_problems(headline, problems, "Expected one score per document.")
     run = run_of_mapping(listed, name)
     run.notes = (*notes, *own_notes)
+    if ignored:
+        run.notes += (note("ranks-ignored", column=ignored[0], queries=len(ignored)),)
     return run
 
 
@@ -302,20 +318,32 @@ def list_of(value: Any) -> Any:
     return parsed
 
 
-def _pairs(records: Iterable[Any], query: str) -> list[Any]:
-    """Ids, or (id, score) pairs where the records have scores."""
-    ids: list[Any] = []
-    scores: list[Any] = []
-    for record in records:
-        doc, names = _document(record, query)
-        ids.append(doc)
-        score = find_name(names, "score", required=False)
-        scores.append(record[score] if score else None)
-    if all(score is None for score in scores):
-        return ids
-    if any(score is None for score in scores):
-        raise InputError(f"query {query!r}: some of its documents have a score and some have none.")
-    return list(zip(ids, scores, strict=True))
+def _pairs(records: Sequence[Any], query: str) -> tuple[list[Any], str | None]:
+    """Ids, or (id, score) pairs where the records have scores, by rank; and the name of ranks that are not used.
+
+    As in a table, ranks called own_rank are used, and others where the records are not in the order of their scores.
+    """
+    ids = [_document(record, query)[0] for record in records]
+    scores, own = (_values(records, role, query) for role in ("score", "own_rank"))
+    listed = ids if scores is None else list(zip(ids, scores, strict=True))
+    by_score = own is None and scores is not None and not np.any(np.diff(_floats(scores)) > 0)
+    given = own or _values(records, "rank", None if by_score else query)
+    ranks = _floats(given or range(len(ids)))
+    if by_score:
+        return listed, find_name(list(records[0]), "rank", required=False) if np.any(np.diff(ranks) < 0) else None
+    if not np.all(np.isfinite(ranks)):
+        raise InputError(f"query {query!r}: its ranks are {shortened(str(given))}; expected numbers.")
+    return [listed[place] for place in np.argsort(ranks, kind="stable")], None
+
+
+def _values(records: Sequence[Mapping[str, Any]], role: str, query: str | None) -> list[Any] | None:
+    """The values of a role; None if no record has one. Only some of the records of a `query` is an error."""
+    found = {names: find_name(names, role, required=False) for names in set(map(tuple, records))}
+    values = [record[name] if (name := found[tuple(record)]) else None for record in records]
+    missing = values.count(None)
+    if missing and query is not None and missing < len(values):
+        raise InputError(f"query {query!r}: some of its documents have a {role} and some have none.")
+    return None if missing == len(values) else values
 
 
 def _rows(records: Iterable[Any], query: str) -> list[Row]:
@@ -324,11 +352,13 @@ def _rows(records: Iterable[Any], query: str) -> list[Row]:
         doc_id, names = _document(record, query)
         grade = find_name(names, "grade", required=False)
         target = find_name(names, "target", required=False)
-        (doc,) = text_ids([doc_id], "document id", f"the judgments of query {query!r}")
+        where = f"the judgments of query {query!r}"
+        (doc,) = text_ids([doc_id], "document id", where)
         value = 1.0 if grade is None else record[grade]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise InputError(f"query {query!r}, document {doc!r}: grade {value!r} is not a number.")
-        rows.append((query, doc, float(value), None if target is None else record[target]))
+        targets = [None] if target is None or record[target] is None else text_ids([record[target]], "target", where)
+        rows.append((query, doc, float(value), targets[0]))
     return rows
 
 

@@ -134,13 +134,15 @@ def _line_shape(fields: list[bytes]) -> str:
 def _is_json_lines(source: Source) -> bool:
     """Whether the first line is a whole object, and another follows or it is itself the record of a query."""
     head = source.head
-    if not source.whole_head and b"\n" not in head.strip():
+    is_long = not source.whole_head and b"\n" not in head.strip()
+    if is_long:
         # One line longer than the head: another object may follow it.
         end = source.data.find(b"\n", len(head))
-        return end >= 0 and source.data[end : end + 100].lstrip().startswith(b"{")
+        if end >= 0 and (following := source.data[end : end + 100].lstrip()):
+            return following.startswith(b"{")
     lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 3) if line.strip()]
     try:
-        first: Any = json.loads(lines[0])
+        first: Any = source.json if is_long else json.loads(lines[0])
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         return False
     # A whole dataset in one line, as LlamaIndex writes it, has an object of queries; a record is of one query.

@@ -10,6 +10,7 @@ from typing import Any
 from steelyard.checks import text_value, whole_number
 from steelyard.datasets import Dataset
 from steelyard.errors import PolicyError
+from steelyard.io.judgments import open_judgments
 from steelyard.judging.client import Answer, AnswerCache, ChatError, Client, Endpoint, Question, RequestPlan
 from steelyard.judging.pool import Pool, check_texts
 from steelyard.judging.prompts import Prompt, speaks_to_judges
@@ -131,7 +132,7 @@ def judge(
     dataset = Dataset.read(dataset, judged=False) if isinstance(dataset, (str, Path)) else dataset
     server = Endpoint(endpoint, model, os.environ.get(api_key_env, ""), timeout)
     model_judge = ModelJudge(server, prompt, judge, cache, max_requests, max_tokens, concurrency, repeat, retry)
-    judgments = open_judgments(output)
+    judgments = Judgments() if output is None else open_judgments(Path(output))
     try:
         stopped = model_judge.judge(model_judge.questions(pool, dataset), judgments, progress)
     finally:
@@ -141,13 +142,4 @@ def judge(
     return judgments
 
 
-def open_judgments(path: str | Path | None) -> Judgments:
-    """The judgments of a file to append to; a new file where there is none; in memory without a path."""
-    if path is not None and Path(path).exists():
-        return Judgments.read(path)
-    judgments = Judgments()
-    judgments.path = None if path is None else Path(path)
-    return judgments
-
-
-__all__ = ["AnswerCache", "ChatError", "Endpoint", "ModelJudge", "Prompt", "RequestPlan", "judge", "open_judgments"]
+__all__ = ["AnswerCache", "ChatError", "Endpoint", "ModelJudge", "Prompt", "RequestPlan", "judge"]

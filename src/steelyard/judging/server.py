@@ -34,6 +34,7 @@ from urllib.parse import parse_qs, urlsplit
 from steelyard.checks import is_number
 from steelyard.datasets import Dataset
 from steelyard.errors import InputError, SteelyardError
+from steelyard.io.judgments import open_judgments
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judging.page import page_data, page_text, policy
 from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_texts
@@ -148,8 +149,7 @@ class Session:
         self.guidelines, self.then, path = guidelines, then, Path(output)
         if path.is_dir() or not path.parent.is_dir():
             raise InputError(f"{path} cannot be written; name a file in a folder that exists.")
-        self.judgments = Judgments.read(path) if path.exists() else Judgments()
-        self.judgments.path = path
+        self.judgments = open_judgments(path)
         self._places = set(self.pairs)
         grades = guidelines.values
         wrong = [line for line in self._own_lines() if line.grade is not None and line.grade not in grades]
