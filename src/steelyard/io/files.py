@@ -57,10 +57,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def no_such_file(path: Path, what: str = "file") -> InputError:
     """The error for a path that does not exist, with names like it in its folder."""
-    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    # A link that leads nowhere has the same name.
-    near = did_you_mean(path.name, [name for name in names if name != path.name])
-    return InputError(f"there is no such {what}.{near}", path)
+    names = [entry.name for entry in path.parent.iterdir() if entry.name != path.name] if path.parent.is_dir() else []
+    return InputError(f"there is no such {what}.{did_you_mean(path.name, names)}", path)
 
 
 def find_file(folder: Path, name: str) -> Path | None:
@@ -398,13 +396,10 @@ def bare_name(path: Path) -> Path:
 
 def refuse_compressed(path: Path) -> None:
     """An error for a file that lines cannot be appended to: a compressed one, or one with the name of such a file."""
-    is_packed = bare_name(path) != path
-    if path.is_file() and not is_packed:
-        with _open(path) as file:
-            is_packed = _compression(file) is not None
-    if is_packed:
-        problem = "judgments cannot be appended to a compressed file"
-        raise InputError(f"{problem}; decompress it first, and name the file without .gz, .zst or .lz4.", path)
+    with _open(path) if path.is_file() else io.BytesIO() as file:
+        if bare_name(path) != path or _compression(file) is not None:
+            problem = "judgments cannot be appended to a compressed file"
+            raise InputError(f"{problem}; decompress it first, and name the file without .gz, .zst or .lz4.", path)
 
 
 def run_name(path: Path) -> str:
