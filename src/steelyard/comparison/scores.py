@@ -43,8 +43,7 @@ def label(key: str, k: int | None) -> str:
 class Column:
     """One measure of a score table: its key, whether more or less is better, and its definition if it has one.
 
-    `limits` are the lowest and the highest value, where they are not those of the definition: UNLIMITED for values
-    of another tool, whose scale and unit are unknown.
+    `limits` are the lowest and highest value if not the definition's; UNLIMITED for values of an unknown scale or unit.
     """
 
     key: str
@@ -227,10 +226,7 @@ def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
 
 
 def column_named(key: str) -> Column:
-    """A column by name alone: with the direction and summary of the measure of that name; otherwise more is better.
-
-    The values may be of another scale, such as percentages, so the range of the measure does not apply.
-    """
+    """A column by name alone: of any scale, with the direction and summary of the measure of that name, if any."""
     try:
         measure = parse(key)
     except MeasureError:

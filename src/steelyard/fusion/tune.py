@@ -188,8 +188,7 @@ def tune(
     >>> tuned.settings["weights"], tuned.held_out, tuned.optimism, tuned.stability
     ([4.0, 1.0], 1.0, 0.0, 1.0)
     """
-    runs, qrels = read_runs(runs), Qrels.of(qrels)
-    dialect, _, named = prepare([measure], "steelyard", {"rel": rel})
+    runs, qrels, (dialect, _, named) = read_runs(runs), Qrels.of(qrels), prepare([measure], "steelyard", {"rel": rel})
     measure = next(iter(on_scale(named, qrels, dialect).values()))
     if measure.definition.better == "neither":
         raise MeasureError(

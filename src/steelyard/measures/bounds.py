@@ -180,8 +180,8 @@ def bounds_of(case: Case) -> Bounds:
 def _by_method(case: Case) -> Bounds:
     measure = case.measure
     if measure.name == "Composite":
-        parts = [replace(case, measure=part) for part, _ in measure.parts]
-        return _composed(measure, [bounds_of(part) for part in parts], difference=len(case.runs) == 2)
+        parts = [bounds_of(replace(case, measure=part)) for part, _ in measure.parts]
+        return _composed(measure, parts, difference=len(case.runs) == 2)
     if measure.name == "Counted":
         return _counted(case)
     if not _can_be_graded(measure, case.runs[0]):

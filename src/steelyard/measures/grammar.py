@@ -69,8 +69,7 @@ class Measure:
     @property
     def parts(self) -> tuple[tuple[Measure, float], ...]:
         """The measures of a composite with their weights; for any other measure, itself."""
-        parts: tuple[tuple[Measure, float], ...] = self.parameters.get("weights", ((self, 1.0),))
-        return parts
+        return tuple(self.parameters.get("weights", ((self, 1.0),)))
 
     @property
     def range(self) -> tuple[float, float]:
@@ -130,7 +129,7 @@ def parse(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
-    name, parameters, cutoff = split(text)
+    name, parameters, cutoff = split(str(text))
     definition, implied, suffix = find(name, text)
     if suffix is not None and cutoff is not None:
         raise MeasureError(f"{text!r} has two cutoffs, {suffix} and {cutoff}; keep one.")
@@ -250,10 +249,7 @@ def _value(name: str, parameter: Parameter, value: Any) -> Any:
             return word
         raise MeasureError(f"{where}: expected {_expected(parameter)}.{did_you_mean(word, parameter.choices)}")
     elif parameter.kind == "weights":
-        table = _mapping(value, where)
-        return tuple(
-            (key if isinstance(key, Measure) else parse(str(key)), _as_number(item, where)) for key, item in table
-        )
+        return tuple((parse(key), _as_number(item, where)) for key, item in _mapping(value, where))
     elif parameter.kind == "gain":
         pairs = ((_as_number(key, where), _as_number(item, where)) for key, item in _mapping(value, where))
         return tuple(sorted(pairs))
