@@ -314,6 +314,9 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
 
 def level_of(measure: Measure, graded: float | None = None) -> float | None:
     """The lowest grade that is relevant to a measure; `graded`, or any above 0 (None), to one that has no level."""
+    if "weights" in measure.parameters:
+        levels = [level_of(part) for part, _ in measure.parts if part.definition.needs_relevant]
+        return max((level for level in levels if level is not None), default=graded)
     level = measure.parameters.get("rel")
     if "of" in measure.parameters:
         inner = parse(measure.parameters["of"])

@@ -201,8 +201,9 @@ def query_values(
 def measure_values(measure: Measure, a: Alignment, options: Options) -> Floats:
     """A measure's value for every query of an alignment; NaN where the options leave a query out."""
     per_query: Floats = values(measure, a, expected=options.ties == "expected")
-    if options.no_relevant == "skip" and measure.definition.needs_relevant:
-        per_query = np.where(without_relevant(a, level_of(measure)), np.nan, per_query)
+    for part, _ in measure.parts if options.no_relevant == "skip" else ():
+        if part.definition.needs_relevant:
+            per_query = np.where(without_relevant(a, level_of(part)), np.nan, per_query)
     return per_query
 
 

@@ -122,8 +122,9 @@ class Scores(Documented):
     def labels(self) -> dict[str, str]:
         """The name that reproduces each measure's number: with the `rel` of the call."""
         rel = self.coverage.policies.rel
-        stated = {key for key, m in self.measures.items() if rel is not None and dict(m.given).get("rel") == rel}
-        return {key: str(m) if key in stated and "rel=" not in key else key for key, m in self.measures.items()}
+        parts = ((key, part) for key, m in self.measures.items() if rel is not None for part, _ in m.parts)
+        stated = {key for key, part in parts if dict(part.given).get("rel") == rel and "rel=" not in key}
+        return {key: str(m) if key in stated else key for key, m in self.measures.items()}
 
     @property
     def notes(self) -> list[Note]:

@@ -666,3 +666,17 @@ def test_intervals_of_a_composite_are_within_its_range():
 def test_labels_and_weights():
     assert (label("nDCG", 3), label("nDCG@10", None)) == ("nDCG at 3", "nDCG@10")
     assert read_weights({"nDCG@10": 1, "RR@10": 3}) == {"nDCG@10": 1.0, "RR@10": 3.0}
+
+
+def test_complexity_counts_what_is_relevant():
+    qrels = sy.Qrels({"q1": {**{f"d{i}": 1 for i in range(8)}, "e": 2}, "q2": {"a": 2, "b": 2}})
+    runs = {"x": {"q1": ["e", "d1"], "q2": ["a"]}, "y": {"q1": ["d1", "e"], "q2": ["b", "a"]}}
+
+    def sizes(**options):
+        return [(cut.value, cut.queries) for cut in sy.compare(qrels, runs, ["R@5"], by="complexity", **options).slices]
+
+    assert sizes() == [("simple", 1), ("complex", 1)]
+    assert sizes(rel=2) == [("simple", 2)]
+    qrels.relevant_from = 2.0
+    assert sizes() == [("simple", 2)]
+    assert sizes(rel=1) == [("simple", 1), ("complex", 1)]

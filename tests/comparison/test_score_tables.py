@@ -169,3 +169,34 @@ def test_a_column_of_the_table_slices_it():
         sy.compare_scores(frame, ["MRR"], by="knd")
     numbers = frame.with_columns(size=pl.Series([3, 5, 3] * 2))
     assert sy.compare_scores(numbers, by="size").keys == ["MRR"]
+
+
+@pytest.mark.parametrize("absent", [None, float("nan")])
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+def test_a_repetition_without_a_value_does_not_count(absent, missing):
+    values = [0.8, absent, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5]
+    query, seed = ["q1", "q1", "q2", "q2"] * 2, [1, 2] * 4
+    frame = pl.DataFrame({"run": ["a"] * 4 + ["b"] * 4, "query": query, "seed": seed, "m": values})
+    board = sy.compare_scores(frame, ["m"], missing=missing).leaderboard
+    assert dict(board.select("run", "m").rows()) == pytest.approx({"a": 0.7, "b": 0.5})
+
+
+def test_an_unknown_policy_is_an_error():
+    frame = pl.DataFrame({"run": ["a", "b"], "query": ["q", "q"], "m": [0.5, 0.4]})
+    with pytest.raises(PolicyError, match="missing='skp' is not a policy; expected one of zero, skip, error"):
+        sy.compare_scores(frame, missing="skp")
+
+
+def test_columns_have_the_summary_of_the_measure_and_keep_the_scale_of_the_table():
+    columns = {"run": ["a", "a", "b", "b"], "query": ["q1", "q2"] * 2, "GMAP": [50.0, 2.0, 20.0, 20.0]}
+    columns |= {"NumRelRet": [1.0, 2.0, 3.0, 4.0], "nDCG@10": [45.3, 55.1, 40.2, 41.0]}
+    latency = "Latency(stat=max)"
+    found = sy.compare_scores(pl.DataFrame({**columns, latency: [120.0, 80.0, 90.0, 200.0]}))
+    means = {row.run: row.means for row in found.leaderboard_rows}
+    assert means["a"] == pytest.approx({"GMAP": 10.0, "NumRelRet": 3.0, "nDCG@10": 50.2, latency: 120.0})
+    assert means["b"] == pytest.approx({"GMAP": 20.0, "NumRelRet": 7.0, "nDCG@10": 40.6, latency: 200.0})
+    assert found.leaderboard_rows[0].intervals["GMAP"] == pytest.approx((20, 20))
+    differences = {pair.measure: abs(pair.difference) for pair in found.tested_pairs}
+    assert differences["nDCG@10"] == pytest.approx(9.6)
+    assert latency in differences
+    assert f"{latency} ms" not in str(found)

@@ -294,3 +294,33 @@ def test_the_alignment_of_a_pool_equals_the_alignment_of_the_fused_run(method):
     for name in ("retrieved", "answered", "query", "rank", "grade", "doc", "tie_first", "tie_size"):
         assert np.array_equal(getattr(short, name), getattr(long, name)), name
     assert np.array_equal(short.top_score, long.top_score, equal_nan=True)
+
+
+def graded_collection():
+    """Two runs, and qrels with grades 0 to 3, of which 2 and 3 are relevant."""
+    random = np.random.default_rng(0)
+    qrels = sy.Qrels({f"q{i}": {doc: int(random.integers(0, 4)) for doc in "abcdef"} for i in range(12)})
+    qrels.relevant_from = 2.0
+    lists = {f"q{i}": random.permutation(list("abcdef")).tolist() for i in range(12)}
+    one = {query: {doc: float(6 - rank) for rank, doc in enumerate(docs)} for query, docs in lists.items()}
+    other = {query: {doc: -score for doc, score in scores.items()} for query, scores in one.items()}
+    return qrels, {"one": one, "other": other}
+
+
+@pytest.mark.parametrize("measure", ["P@2", "Composite(weights={P@2: 1})"])
+def test_fused_runs_and_single_runs_have_the_scale_of_the_qrels(measure):
+    qrels, runs = graded_collection()
+    tuned = sy.tune(qrels, runs, "wsum", measure, grid={"weights": [(1, 0)]})
+    assert tuned.held_out == tuned.scores["one"] == sy.evaluate(qrels, runs["one"], measure)[measure]
+    stated = sy.tune(qrels, runs, "wsum", "P@2", grid={"weights": [(1, 0)]}, rel=1)
+    assert stated.held_out == stated.scores["one"] == sy.evaluate(qrels, runs["one"], "P@2", rel=1)["P@2"]
+    assert stated.held_out > tuned.held_out
+    at_level = sy.tune(qrels, runs, "wsum", sy.measures.P(rel=1) @ 2, grid={"weights": [(1, 0)]})
+    assert at_level.held_out == at_level.scores["one"] == stated.held_out
+
+
+def test_geometric_means_are_compared_as_geometric_means():
+    qrels, runs = graded_collection()
+    tuned = sy.tune(qrels, runs, "rrf", "GMAP", rel=1)
+    means = dict(tuned.comparison.leaderboard.select("run", "GMAP").rows())
+    assert means == pytest.approx(dict(tuned.scores))

@@ -300,3 +300,17 @@ def test_pipes_are_read_once(tmp_path, capsys):
     thread.start()
     assert check(named, "AP >= 0.5").passed
     thread.join()
+
+
+@pytest.mark.parametrize("scaled", [True, False], ids=["relevant_from", "rel"])
+def test_complexity_counts_what_is_relevant_to_the_bench(tmp_path, scaled):
+    corpus, queries = {f"d{i}": f"word{i} shared" for i in range(9)}, {"q0": "word0 shared", "q1": "word1"}
+    grades = sy.Qrels({"q0": {f"d{i}": 2 if i == 0 else 1 for i in range(9)}, "q1": {"d1": 2}})
+    grades.relevant_from = 2.0 if scaled else None
+    options = {"measures": ["RR"], "by": "complexity"} | ({} if scaled else {"rel": 2})
+    result = sy.bench(
+        {"dataset": sy.Dataset.of(corpus, queries, grades), "retrievers": ["bm25-okapi"], **options},
+        output=tmp_path / "result",
+    )
+    assert [(cut.value, cut.queries) for cut in result.comparison.slices] == [("simple", 2)]
+    assert check(tmp_path / "result", "RR[complexity=simple] >= 0").rows[0].queries == 2

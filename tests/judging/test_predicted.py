@@ -365,3 +365,21 @@ def test_the_command_line_reports_estimates_and_both_values(data, tmp_path, caps
     assert "predicted by gpt" in capsys.readouterr().err
     assert steelyard([*command, "--set", f"pool={paths['pool.jsonl']}"]) == 2
     assert "--set predicted=FILE" in capsys.readouterr().err
+
+
+def test_predictions_are_read_on_the_scale_of_the_people():
+    random = np.random.default_rng(0)
+    docs = [f"d{i}" for i in range(10)]
+    grades = {f"q{i}": {doc: int(random.integers(0, 4)) for doc in docs} for i in range(60)}
+    human = sy.Qrels({query: grades[query] for query in list(grades)[:15]})
+    human.relevant_from = 2.0
+    noise = {query: {doc: int(random.choice([-1, 0, 0, 1])) for doc in docs} for query in grades}
+    predicted = {
+        query: {doc: min(max(grade + noise[query][doc], 0), 3) for doc, grade in of.items()}
+        for query, of in grades.items()
+    }
+    run = {query: random.permutation(docs).tolist() for query in grades}
+    scores = sy.evaluate(human, run, ["P@3"], predicted=predicted)
+    (row,) = sy.compare(human, {"run": run}, ["P@3"], predicted=predicted).leaderboard_rows
+    assert row.means["P@3"] == pytest.approx(scores.means["P@3"])
+    assert row.intervals["P@3"] == pytest.approx(scores.interval("P@3"))

@@ -76,8 +76,8 @@ def compare_runs(
         notes = (note("chunkings-have-own-qrels"),)
     else:
         evaluated = evaluate_runs(qrels, runs, measures, **options)
-    by, judged = chosen.get("by"), evaluated.source.qrels
-    sliced = None if by is None else (by, slice_values(columns if by in columns else None, None, by, judged))
+    by, judged, rel = chosen.get("by"), evaluated.source.qrels, chosen.get("rel")
+    sliced = None if by is None else (by, slice_values(columns if by in columns else None, None, by, judged, rel))
     return compare_evaluated(evaluated, ComparisonPlan(**tested).checked(), chosen.get("baseline"), sliced, notes)
 
 

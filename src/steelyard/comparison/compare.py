@@ -156,13 +156,13 @@ def compare(
     shared: dict[str, Any] = {"composite": composite, "at": at, "dialect": dialect, **options}
     evaluated = evaluate_runs(qrels, runs, measures, unmatched=unmatched, **shared)
     judged, tables = evaluated.source.qrels, evaluated.tables
-    sliced = None if by is None else (by, slice_values(queries, qrels, by, judged))
+    sliced = None if by is None else (by, slice_values(queries, qrels, by, judged, options.get("rel")))
     predictions = None
     if predicted is not None:
         from steelyard.comparison.predicted import Predictions
         from steelyard.predicted import judge_of
 
-        other = evaluate_runs(predicted, runs, measures, unmatched="note", **shared)
+        other = evaluate_runs(predicted, runs, measures, unmatched="note", scale=judged, **shared)
         judge = judge_of(predicted)
         predictions = Predictions.of(judged, tables, other.tables, judge, pool, plan, these_queries)
         evaluated = replace(
@@ -238,11 +238,13 @@ def evaluate_runs(
     unmatched: Literal["error", "note"] = "error",
     unmeasured: Mapping[str, str] | None = None,
     sessions: Mapping[str, str] | None = None,
+    scale: Qrels | None = None,
     **options: Any,
 ) -> EvaluatedRuns:
     """Evaluate runs that are to be compared; the parameters are those of `compare`.
 
-    unmeasured: runs that are known not to be measured, with the reason. sessions: as in ScoreTable.
+    unmeasured: runs that are known not to be measured, with the reason. sessions: as in ScoreTable. scale: the qrels
+    whose scale says what is relevant, if not `qrels`.
     """
     dialect = dialect_of(dialect)
     chosen = resolve(dialect.policies, options)
@@ -259,7 +261,7 @@ def evaluate_runs(
         for key in dict.fromkeys([*shown, *(weights or {})])
     }
     judged = judged_qrels(qrels)
-    parsed = on_scale(parsed, judged, dialect)
+    parsed = on_scale(parsed, judged if scale is None else scale, dialect)
     evaluated = list(_evaluated(judged, runs, parsed, dialect, chosen))
     if not evaluated:
         raise InputError("no run to compare; expected at least one.")
@@ -370,14 +372,14 @@ def measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool
         return measure
 
 
-def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, object]:
+def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels, rel: float | None = None) -> dict[str, object]:
     """The column to slice by; complexity is derived from the qrels where the queries do not have it."""
     if queries is None and isinstance(qrels, (str, Path)):
         queries = queries_beside(Path(qrels))
     elif queries is None and isinstance(qrels, Dataset):
         columns = qrels.queries.columns
         queries = {query: {name: values.get(query) for name, values in columns.items()} for query in qrels.queries}
-    derived: dict[str, object] | None = {**complexity(judged)} if by == COMPLEXITY else None
+    derived: dict[str, object] | None = {**complexity(judged, rel)} if by == COMPLEXITY else None
     if queries is not None:
         return column_values(queries, by, derived)
     if derived is None:

@@ -25,10 +25,12 @@ from steelyard.lazy import polars as pl
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import LARGEST, Measure, parse, range_of_composite
 from steelyard.notes import Note, note
+from steelyard.options import resolve
 from steelyard.safe_text import CSV_QUOTED
 from steelyard.wording import counted, in_words
 
 COMPOSITE = "composite"
+UNLIMITED = (-math.inf, math.inf)
 _LARGEST_EXPONENT = 700.0  # exp of a larger number is not finite.
 
 
@@ -41,24 +43,24 @@ def label(key: str, k: int | None) -> str:
 class Column:
     """One measure of a score table: its key, whether more or less is better, and its definition if it has one.
 
-    `limits` are the lowest and the highest value of a column without a definition, where they are known.
+    `limits` are the lowest and highest value if not the definition's; UNLIMITED for values of an unknown scale or unit.
     """
 
     key: str
     better: str = "more"
     measure: Measure | None = None
     of_times: bool = False
-    limits: tuple[float, float] = (-math.inf, math.inf)
+    limits: tuple[float, float] | None = None
 
     @property
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value; infinite where they are not known."""
-        return self.limits if self.measure is None else self.measure.range
+        return self.limits or (UNLIMITED if self.measure is None else self.measure.range)
 
     @property
     def timed(self) -> bool:
         """Whether the values are times, or a composite with times in it."""
-        return self.of_times or (self.measure is not None and self.measure.name == "Latency")
+        return self.of_times or (self.limits is None and self.measure is not None and self.measure.name == "Latency")
 
     def mean(self, values: Floats) -> float:
         """The summary of the values over queries; NaN where there are none."""
@@ -224,12 +226,13 @@ def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
 
 
 def column_named(key: str) -> Column:
-    """A column by name alone: in the direction of the measure of that name, otherwise more is better."""
+    """A column by name alone: of any scale, with the direction and summary of the measure of that name, if any."""
     try:
         measure = parse(key)
     except MeasureError:
         return Column(key, "less" if key.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more")
-    return Column(key, measure.definition.better if measure.definition.better == "less" else "more")
+    better = "less" if measure.definition.better == "less" else "more"
+    return Column(key, better, None if averaged(measure) else measure, limits=UNLIMITED)
 
 
 DEFAULT_WEIGHTS = {"recall": 0.05, "precision": 0.05, "f1": 0.4, "mrr": 0.05, "hit_rate": 0.3, "ndcg": 0.05}
@@ -308,6 +311,7 @@ def read_score_table(
     if isinstance(source, (str, Path)):
         with reading(Path(source)):
             return read_score_table(_read_frame(Path(source)), measures, options, missing)
+    missing = resolve({}, {"missing": missing}).missing
     frame = as_polars(source)
     run = _column(frame, options.run_column, RUN_NAMES, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
@@ -319,7 +323,7 @@ def read_score_table(
         averaged = options.repeats == "average"
         notes.append(note("repetitions", count=frame[repeat].n_unique(), column=repeat, averaged=averaged))
         if averaged:
-            frame = frame.group_by([run, query], maintain_order=True).agg(pl.col(keys).mean())
+            frame = frame.group_by([run, query], maintain_order=True).agg(pl.col(keys).fill_nan(None).mean())
         else:
             block = pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)])
             frame = frame.with_columns(block.alias(BLOCK))

@@ -61,13 +61,15 @@ class Slice:
         return {**asdict(self), "means": plain}
 
 
-def complexity(qrels: Qrels) -> dict[str, str]:
-    """Each query's complexity, from its number of relevant documents.
+def complexity(qrels: Qrels, rel: float | None = None) -> dict[str, str]:
+    """Each query's complexity, from its number of relevant documents: by `rel`, the scale of the qrels, or above 0.
 
     >>> complexity(Qrels({"q1": ["a"], "q2": list("abcd"), "q3": list("abcdefg")}))
     {'q1': 'simple', 'q2': 'medium', 'q3': 'complex'}
     """
-    counts = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(qrels.judged.query_ids))
+    level = qrels.relevant_from if rel is None else rel
+    relevant = qrels.grades > 0 if level is None else qrels.grades >= level
+    counts = np.bincount(qrels.doc_query[relevant], minlength=len(qrels.judged.query_ids))
     names = np.where(counts <= 3, "simple", np.where(counts <= 6, "medium", "complex"))
     return dict(zip(qrels.judged.query_ids, names.tolist(), strict=True))
 

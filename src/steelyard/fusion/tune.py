@@ -15,13 +15,13 @@ import polars as pl
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, MeasureError, did_you_mean
-from steelyard.evaluation import evaluate
+from steelyard.evaluation import evaluate, on_scale, prepare
 from steelyard.fusion.candidates import CandidatePool, JudgedPool, judged_pool, pool_runs
 from steelyard.fusion.fuse import fused_name, fused_run, read_runs
 from steelyard.fusion.methods import NORMS, Method, Recipe, method_named, normalise, recipe
 from steelyard.measures.compute import summary
 from steelyard.measures.compute import values as values_of_measure
-from steelyard.measures.grammar import Measure, parse, with_rel
+from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, note, shown_otherwise
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -188,7 +188,8 @@ def tune(
     >>> tuned.settings["weights"], tuned.held_out, tuned.optimism, tuned.stability
     ([4.0, 1.0], 1.0, 0.0, 1.0)
     """
-    runs, qrels, measure = read_runs(runs), Qrels.of(qrels), with_rel(parse(str(measure)), rel)
+    runs, qrels, (dialect, _, named) = read_runs(runs), Qrels.of(qrels), prepare([measure], "steelyard", {"rel": rel})
+    measure = next(iter(on_scale(named, qrels, dialect).values()))
     if measure.definition.better == "neither":
         raise MeasureError(
             f"{measure} is better neither higher nor lower, so it cannot be tuned for; use another, such as nDCG@10."

@@ -245,9 +245,10 @@ def _selected(now: GateInput, rule: Rule, queries: Any) -> Bools | None:
     elif rule.column in now.columns:
         values = now.columns[rule.column]
     elif rule.column == COMPLEXITY and now.folder is not None:
-        from steelyard.benchmark.folder import read_qrels
+        from steelyard.benchmark.folder import read_qrels, read_record
 
-        values = complexity(read_qrels(now.folder, {}))
+        settings = read_record(now.folder)["settings"]
+        values = complexity(read_qrels(now.folder, settings), settings.get("rel"))
     else:
         columns = f"it has {', '.join(names)}" if names else "it has none"
         raise InputError(

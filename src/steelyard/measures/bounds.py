@@ -180,8 +180,8 @@ def bounds_of(case: Case) -> Bounds:
 def _by_method(case: Case) -> Bounds:
     measure = case.measure
     if measure.name == "Composite":
-        parts = [replace(case, measure=parse(text)) for text, _ in measure.parameters["weights"]]
-        return _composed(measure, [bounds_of(part) for part in parts], difference=len(case.runs) == 2)
+        parts = [bounds_of(replace(case, measure=part)) for part, _ in measure.parts]
+        return _composed(measure, parts, difference=len(case.runs) == 2)
     if measure.name == "Counted":
         return _counted(case)
     if not _can_be_graded(measure, case.runs[0]):
@@ -442,8 +442,8 @@ def _composed(measure: Measure, parts: list[Bounds], difference: bool) -> Bounds
 
     They are exact if no more than one part varies. A `difference` of two runs has no `1 - value`, only -value.
     """
-    weights = [weight for _, weight in measure.parameters["weights"]]
-    flipped = [parse(text).definition.better == "less" for text, _ in measure.parameters["weights"]]
+    weights = [weight for _, weight in measure.parts]
+    flipped = [part.definition.better == "less" for part, _ in measure.parts]
     one = 0.0 if difference else 1.0
     lows = [one - part.high if less else part.low for part, less in zip(parts, flipped, strict=True)]
     highs = [one - part.low if less else part.high for part, less in zip(parts, flipped, strict=True)]
@@ -520,7 +520,7 @@ def _counted_measure(measure: Measure) -> Measure:
 def _parts(measure: Measure) -> list[Measure]:
     """The measures that a Composite or Counted is made of; of any other measure, itself."""
     if measure.name == "Composite":
-        return [part for text, _ in measure.parameters["weights"] for part in _parts(parse(text))]
+        return [inner for part, _ in measure.parts for inner in _parts(part)]
     return _parts(_counted_measure(measure)) if measure.name == "Counted" else [measure]
 
 

@@ -213,8 +213,7 @@ def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Flo
 
 def _mean_composite(a: Alignment, weights: Weights) -> Floats:
     """The composite of the means, as it is linear."""
-    parts = [(parse(text), weight) for text, weight in weights]
-    return weighed([(part.definition.better, values(part, a, expected=True), weight) for part, weight in parts])
+    return weighed([(part.definition.better, values(part, a, expected=True), weight) for part, weight in weights])
 
 
 @measure(
@@ -227,7 +226,7 @@ def composite(a: Alignment, weights: Weights = ()) -> Floats:
 
     weights: a table of measure and weight, as in {nDCG@10: 0.5, Confusion@3: 0.1}; no weight below 0, not all 0.
     """
-    return weighed([(parse(text).definition.better, values(parse(text), a), weight) for text, weight in weights])
+    return weighed([(part.definition.better, values(part, a), weight) for part, weight in weights])
 
 
 def weighed(parts: list[tuple[str, Floats, float]]) -> Floats:

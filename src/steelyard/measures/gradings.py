@@ -319,6 +319,6 @@ def _value(measure: Measure, a: Alignment, before: Alignment, query: Ints) -> Fl
     if measure.name == "Composite":
         from steelyard.measures.counts import weighed
 
-        parts = [(parse(text), weight) for text, weight in measure.parameters["weights"]]
-        return weighed([(part.definition.better, _value(part, a, before, query), weight) for part, weight in parts])
+        parts = ((part.definition.better, _value(part, a, before, query), weight) for part, weight in measure.parts)
+        return weighed(list(parts))
     return values(measure, a)

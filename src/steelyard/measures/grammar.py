@@ -67,6 +67,11 @@ class Measure:
         return {p.name: given.get(p.name, p.default) for p in self.definition.parameters}
 
     @property
+    def parts(self) -> tuple[tuple[Measure, float], ...]:
+        """The measures of a composite with their weights; for any other measure, itself."""
+        return tuple(self.parameters.get("weights", ((self, 1.0),)))
+
+    @property
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value; the grades themselves as gains have no highest."""
         given = self.parameters
@@ -74,8 +79,7 @@ class Measure:
             low, high = parse(given["of"]).range
             return min(low, 0.0), max(high, 1.0)
         if "weights" in given:
-            parts = ((parse(text), weight) for text, weight in given["weights"])
-            return range_of_composite((part.definition.better, part.range, weight) for part, weight in parts)
+            return range_of_composite((part.definition.better, part.range, weight) for part, weight in self.parts)
         return self.definition.low, inf if given.get("gain") == "grade" else self.definition.high
 
     @property
@@ -125,7 +129,7 @@ def parse(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
-    name, parameters, cutoff = split(text)
+    name, parameters, cutoff = split(str(text))
     definition, implied, suffix = find(name, text)
     if suffix is not None and cutoff is not None:
         raise MeasureError(f"{text!r} has two cutoffs, {suffix} and {cutoff}; keep one.")
@@ -245,7 +249,7 @@ def _value(name: str, parameter: Parameter, value: Any) -> Any:
             return word
         raise MeasureError(f"{where}: expected {_expected(parameter)}.{did_you_mean(word, parameter.choices)}")
     elif parameter.kind == "weights":
-        return tuple((str(parse(str(key))), _as_number(item, where)) for key, item in _mapping(value, where))
+        return tuple((parse(key), _as_number(item, where)) for key, item in _mapping(value, where))
     elif parameter.kind == "gain":
         pairs = ((_as_number(key, where), _as_number(item, where)) for key, item in _mapping(value, where))
         return tuple(sorted(pairs))
@@ -296,7 +300,9 @@ def _as_number(value: Any, where: str) -> int | float:
 
 
 def with_rel(measure: Measure, rel: float | None) -> Measure:
-    """The measure at another relevance level, where it has one and does not state it."""
+    """The measure, or each part of a composite, at another relevance level, where it has one and does not state it."""
+    if rel is not None and "weights" in measure.parameters:
+        return measure(weights=tuple((with_rel(part, rel), weight) for part, weight in measure.parts))
     parameter = measure.definition.parameter("rel")
     if rel is None or parameter is None or parameter.default is None or "rel" in measure.stated:
         return measure

@@ -26,7 +26,7 @@ Bounded: TypeAlias = (
 )
 """How the gradings of unjudged documents with the lowest and the highest value are found: see `bounds`."""
 GainTable: TypeAlias = tuple[tuple[float, float], ...]
-Weights: TypeAlias = tuple[tuple[str, float], ...]
+Weights: TypeAlias = tuple[tuple[Any, float], ...]  # Each measure with its weight.
 
 SHARED_CLAUSES = """
 rel: the lowest grade that counts as relevant.

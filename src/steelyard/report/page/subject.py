@@ -71,8 +71,8 @@ class Subject:
             for name, column in self.columns.items()
             if 1 < len({str(value) for value in column.values()}) <= SLICE_VALUES
         }
-        source = self.comparison.source
-        sizes = complexity(source.qrels) if source is not None and not source.chunked else {}
+        source, rel = self.comparison.source, (self.comparison.policies or {}).get("rel")
+        sizes = complexity(source.qrels, rel) if source is not None and not source.chunked else {}
         if COMPLEXITY not in columns and len(set(sizes.values())) > 1:
             columns[COMPLEXITY] = sizes
         return columns
