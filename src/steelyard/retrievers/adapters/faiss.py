@@ -62,8 +62,8 @@ class Faiss(VectorEngine):
             if self.ids is not None:
                 path = self._path("file of ids", self.ids)
                 with reading(path):
-                    lines = read_bytes(path).decode().rstrip("\r\n").split("\n")
-                self._name_rows([line.removesuffix("\r") for line in lines])
+                    text = read_bytes(path).decode().rstrip("\r\n")
+                self._name_rows([line.removesuffix("\r") for line in text.split("\n") if text])
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index the corpus; for an existing index, its rows are in the order of the corpus unless it has `ids`."""

@@ -54,10 +54,10 @@ class Tantivy(Engine):
             self._client = self._package.Index.open(str(folder))
             self._folder = folder
             schema = json.loads((folder / "meta.json").read_text("utf-8"))["schema"]
-            texts = {field["name"]: field["options"] for field in schema if field["type"] == "text"}
-            self._tokenizers = {
-                name: (options.get("indexing") or {}).get("tokenizer") for name, options in texts.items()
-            }
+            texts = [
+                (field["name"], field["options"].get("indexing") or {}) for field in schema if field["type"] == "text"
+            ]
+            self._tokenizers = {name: indexing.get("tokenizer") for name, indexing in texts}
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
