@@ -76,10 +76,8 @@ class Faiss(VectorEngine):
         """Name the rows of an existing index; ids that it has itself are in the order of its rows."""
         faiss, index = self._package, self._index
         if index.ntotal != len(ids):
-            raise RetrieverError(
-                f"{self.label}: the index has {counted(index.ntotal, 'vector')} for {counted(len(ids), 'id')}; "
-                "expected one each. Set `ids` to a file with one id per line."
-            )
+            problem = f"{self.label}: the index has {counted(index.ntotal, 'vector')} for {counted(len(ids), 'id')};"
+            raise RetrieverError(f"{problem} expected one each. Set `ids` to a file with one id per line.")
         while isinstance(index, faiss.IndexPreTransform):
             index = faiss.downcast_index(index.index)
         if hasattr(index, "id_map"):

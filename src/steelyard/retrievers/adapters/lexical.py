@@ -57,7 +57,7 @@ class Tantivy(Engine):
             texts = [
                 (field["name"], field["options"].get("indexing") or {}) for field in schema if field["type"] == "text"
             ]
-            self._tokenizers = {name: indexing.get("tokenizer") for name, indexing in texts}
+            self._tokenizers = {name: str(indexing.get("tokenizer")) for name, indexing in texts}
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
