@@ -127,6 +127,15 @@ def test_a_column_name_that_a_frame_has_twice():
         sy.Run(frame)
 
 
+@pytest.mark.parametrize("read", [sy.Run, sy.Qrels, lambda series: sy.evaluate(QRELS, series), sy.Judgments])
+def test_a_series_is_not_a_frame(read):
+    series = import_peer("pandas").Series({"d1": 1.0})
+    with pytest.raises(
+        InputError, match=r"a Series cannot be read; expected .* Make it a frame, as by reset_index\(\)"
+    ):
+        read(series)
+
+
 @pytest.mark.parametrize("frame", ["pandas.DataFrame", "polars.DataFrame", "pyarrow.table"])
 def test_a_frame_of_several_runs(frame: str) -> None:
     package, _, name = frame.partition(".")

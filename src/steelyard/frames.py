@@ -22,19 +22,20 @@ def as_polars(source: Any) -> pl.DataFrame:
         return source.collect()
     if isinstance(source, list) and source and all(isinstance(record, Mapping) for record in source):
         return pl.DataFrame(list(map(dict, source)), infer_schema_length=None, strict=False)
-    package = type(source).__module__.partition(".")[0]
+    package = type(source).__module__.partition(".")[0] if hasattr(source, "columns") else ""
     if package == "pandas":
         if not source.columns.is_unique:
             repeated = source.columns[source.columns.duplicated()][0]
             raise InputError(f"the frame has more than one column {repeated!r}; rename or drop the others.")
         return pl.DataFrame({str(name): _pandas_column(source[name]) for name in source.columns}, strict=False)
     if package == "pyarrow":
-        table = pl.from_arrow(source)
-        assert isinstance(table, pl.DataFrame)
-        return table
-    swapped = " Are the qrels and the run swapped?" if type(source).__name__ in ("Qrels", "Run") else ""
-    problem = f"a {type(source).__name__} cannot be read"
-    raise InputError(f"{problem}; expected a mapping, a path, records, or a polars, pandas or pyarrow frame.{swapped}")
+        return pl.DataFrame(pl.from_arrow(source))
+    kind, swapped = type(source).__name__, " Are the qrels and the run swapped?"
+    advice = {"Qrels": swapped, "Run": swapped, "Series": " Make it a frame, as by reset_index() of pandas."}.get(
+        kind, ""
+    )
+    expected = "a mapping, a path, records, or a polars, pandas or pyarrow frame"
+    raise InputError(f"a {kind} cannot be read; expected {expected}.{advice}")
 
 
 def _pandas_column(series: Any) -> Any:

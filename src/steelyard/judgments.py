@@ -22,6 +22,7 @@ from typing import Any, Literal, get_args
 
 from steelyard.checks import is_number
 from steelyard.errors import InputError, PolicyError, did_you_mean
+from steelyard.frames import as_polars, is_frame
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, Texts, declare, note
@@ -385,9 +386,9 @@ def _lines_of(source: Any, judge: str | None) -> Iterable[Judgment]:
         return source.lines
     if isinstance(source, (list, tuple)):
         return [record if isinstance(record, Judgment) else judgment_of(record, judge) for record in source]
-    if hasattr(source, "columns") and "judge" in list(source.columns):
-        # Fields that are missing in a row are left out; polars reads NaN of pandas as missing.
-        rows = (source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)).to_dicts()
+    if is_frame(source) and "judge" in (frame := as_polars(source)).columns:
+        # Fields that are missing in a row are left out, as NaN of pandas is.
+        rows = (frame if type(source).__module__.startswith("polars") else frame.fill_nan(None)).to_dicts()
         return [judgment_of({k: v for k, v in row.items() if v is not None or k == "grade"}, judge) for row in rows]
     documents = Qrels.of(source).frame.drop_nulls("doc_id").group_by("query_id", "doc_id", maintain_order=True)
     best = documents.agg(pl.col("grade").max()).iter_rows()

@@ -38,7 +38,23 @@ def test_first_keeps_an_order_that_scores_do_not_have() -> None:
     run = sy.Run({"q": [("b1", 1.0), ("a1", 9.0), ("b2", 10.0)]})
     assert roll_up(run, CHUNKS, "first").frame["doc_id"].to_list() == ["b", "a"]
     assert roll_up(run, CHUNKS, "best").frame["doc_id"].to_list() == ["b", "a"]
-    assert roll_up(run, CHUNKS, "best").frame["score"].to_list() == [10.0, 9.0]
+    assert roll_up(run, CHUNKS, "best").frame["score"].to_list() == [1.0, 9.0]
+
+
+def test_distances_keep_their_order() -> None:
+    run = sy.Run({"q": [("b2", 0.1), ("a1", 0.5), ("b1", 0.9)], "p": [("a2", 0.2), ("b1", 0.3)]}, "dist")
+    assert roll_up(run, CHUNKS).frame.select("doc_id", "score").rows() == [
+        ("b", 0.1),
+        ("a", 0.5),
+        ("a", 0.2),
+        ("b", 0.3),
+    ]
+    with pytest.raises(
+        InputError, match="run 'dist' has distances, which are not summed up; use how='best' or 'first'"
+    ):
+        roll_up(run, CHUNKS, "sum")
+    mixed = sy.Run({"q": [("b2", 0.1), ("a1", 0.5), ("b1", 0.4)]})
+    assert roll_up(mixed, CHUNKS, "sum").frame.select("doc_id", "score").rows() == [("b", 0.5), ("a", 0.5)]
 
 
 def test_ranked_ids_without_scores() -> None:

@@ -85,6 +85,37 @@ def test_scores_that_increase_with_the_rank_are_reported():
     assert fused.frame["doc_id"].to_list() == ["a", "b"]
 
 
+@pytest.mark.parametrize("native", ["0", "1"])
+@pytest.mark.parametrize(
+    ("norm", "by_hand"),
+    [  # Negated: -1, -2, -4, of mean -7/3 and deviation (14/9) ** 0.5.
+        ("min-max", [1.0, 2 / 3, 0.0]),
+        ("sum", [3 / 5, 2 / 5, 0.0]),
+        ("z", [4 / 14**0.5, 1 / 14**0.5, -5 / 14**0.5]),
+        ("rank", [1.0, 2 / 3, 1 / 3]),
+        ("none", [-1.0, -2.0, -4.0]),
+    ],
+)
+def test_methods_on_scores_negate_distances(monkeypatch, native, norm, by_hand):
+    monkeypatch.setenv("STEELYARD_NATIVE", native)
+    distances = [("x", 1.0), ("y", 2.0), ("z", 4.0)]
+    reversed_once, other = [("x", 9.0), ("y", 5.0), ("z", 6.0)], {"w": 5.0, "v": 1.0}
+    mine = sy.Run({"q": distances, "p": reversed_once}, "dist")
+    fused = sy.fuse([mine, sy.Run({"q": other})], "combsum", norm)
+    assert [s for doc, s in sorted(lists_of(fused)["q"]) if doc in "xyz"] == pytest.approx(by_hand)
+    assert [doc for doc, _ in lists_of(fused)["p"]] == (["x", "y", "z"] if norm == "rank" else ["x", "z", "y"])
+    code = "fused-increasing-scores" if norm == "rank" else "fused-distances"
+    assert note(code, run="run 'dist'") in fused.notes
+    assert dict(fuse_lists([distances, list(other.items())], "combsum", norm)) == pytest.approx(
+        dict(lists_of(fused)["q"])
+    )
+
+
+def test_the_best_score_of_distances_is_not_positive():
+    with pytest.raises(sy.InputError, match=r"norm=max divides by the best score of a list, which is -0\.1"):
+        sy.fuse([sy.Run({"q": [("x", 0.1), ("y", 0.5)]}), {"q": {"w": 5.0}}], "combsum", "max")
+
+
 def test_ranked_ids_are_fused_by_rank():
     ranked = sy.Run({"q1": ["x", "y"]}, "ranked")
     assert lists_of(sy.fuse([ranked, ranked], "borda"))["q1"] == [("x", 4.0), ("y", 2.0)]

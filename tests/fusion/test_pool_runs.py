@@ -77,6 +77,10 @@ def test_the_kernel_gives_the_same_pool(made, grouped):
     found = pool_runs(runs, scores=False)
     with portable():
         same(found, pool_runs(runs, scores=False))
+    if not any(run.table["score"].null_count() for run in runs):
+        found = pool_runs(runs, scores=True)
+        with portable():
+            same(found, pool_runs(runs, scores=True))
 
 
 @needs_kernel

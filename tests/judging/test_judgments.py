@@ -320,3 +320,16 @@ def test_missing_values_of_a_pandas_frame_are_no_grade_and_no_field():
     }
     lines = Judgments(pandas.DataFrame(columns)).lines
     assert [(line.grade, line.more) for line in lines] == [(1.0, {"seconds": 2.0}), (None, {})]
+
+
+@pytest.mark.parametrize("form", ["pandas", "pyarrow", "pyarrow batch", "polars", "lazy"])
+def test_frames_keep_their_judges(form):
+    frame = pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["d"] * 2, "grade": [1, None], "judge": ["me", "you"]})
+    made = {
+        "pandas": frame.to_pandas,
+        "pyarrow": frame.to_arrow,
+        "pyarrow batch": lambda: frame.to_arrow().to_batches()[0],
+        "polars": frame.clone,
+        "lazy": frame.lazy,
+    }
+    assert [(line.judge, line.grade) for line in Judgments(made[form]()).lines] == [("me", 1), ("you", None)]

@@ -232,8 +232,9 @@ def roll_up(
 
     `parents` is a mapping of chunk id to parent, a function, or the chunks as `Evidence.judge` takes
     them, of which `level` names the column: doc_id, parent, or page (as document#page). how='best'
-    scores a document by its best chunk, 'sum' by the sum over its retrieved chunks, 'first' keeps the
-    place of its first chunk. Documents with equal scores are in the order of their first chunks.
+    scores a document by its best chunk (the first one, if the run has an order of its own), 'sum' by the sum
+    over its retrieved chunks, 'first' keeps the place of its first chunk. Documents with equal scores are in
+    the order of their first chunks.
     Seconds are kept; token counts and texts, which belong to the chunks, are not.
 
     >>> run = Run({"q": [("a#1", 5.0), ("b#1", 4.0), ("b#2", 3.0)]})
@@ -249,9 +250,13 @@ def roll_up(
     scored = frame.height > 0 and frame["score"].null_count() == 0
     if how == "sum" and frame.height and not scored:
         raise InputError(f"run {chunk_run.name!r} has no scores to sum up; use how='best' or 'first'.")
+    change = frame.select(pl.col("score").diff().over("query_id"))["score"]
+    if how == "sum" and chunk_run.ordered and (change > 0).any() and not (change < 0).any():
+        raise InputError(f"run {chunk_run.name!r} has distances, which are not summed up; use how='best' or 'first'.")
     parent_of = _parents_of(frame["doc_id"].unique(maintain_order=True).to_list(), parents, level)
     placed = frame.with_columns(parent=pl.col("doc_id").replace_strict(parent_of, return_dtype=pl.String))
     score = pl.col("score")
+    how = "first" if how == "best" and chunk_run.ordered else how  # Its scores may be distances.
     value = {"sum": score.sum(), "best": score.max(), "first": score.first()}[how]
     rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(score=value, first=pl.col("rank").min())
     if scored and how != "first":

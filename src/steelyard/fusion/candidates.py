@@ -113,7 +113,8 @@ class CandidatePool:
 def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[str], CandidatePool]:
     """The documents of one query and their pool, from lists of (document id, score), best first.
 
-    A repeated document counts at its first rank, and the ranks below it move up.
+    A repeated document counts at its first rank, and the ranks below it move up. Distances are negated: the scores of a
+    list in which some increase with the rank and none decreases.
 
     >>> documents, pool = pool_of_lists([[("a", 2.0), ("b", 1.0)], [("b", 0.5)]])
     >>> documents, pool.rank.tolist()
@@ -130,7 +131,9 @@ def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[st
     for column, first in enumerate(firsts):
         positions = [number[doc] for doc in first]
         rank[column, positions] = np.arange(1, len(positions) + 1)
-        value[column, positions] = list(first.values())
+        value[column, positions] = values = list(first.values())
+        if values != sorted(values, reverse=True):
+            negate_distances(value[column], rank[column], np.zeros(len(documents), dtype=np.int64))
     return documents, CandidatePool(np.zeros(1, dtype=np.int64), rank, value)
 
 
@@ -155,7 +158,7 @@ class PooledRuns:
 
 
 def pool_runs(runs: Sequence[Run], scores: bool) -> PooledRuns:
-    """The pool of several runs. With `scores`, a run without scores is an error.
+    """The pool of several runs. With `scores`, a run without scores is an error, and distances are negated.
 
     A repeated document counts at its best rank, and the ranks below it move up.
     """
@@ -166,10 +169,10 @@ def pool_runs(runs: Sequence[Run], scores: bool) -> PooledRuns:
                 f"{label(runs, column)} has ranked ids without scores, and this method needs scores. Use a method on "
                 "ranks (rrf, borda, isr, rbc, condorcet), or norm='rank', which scores a document by its rank."
             )
-    return _pool_native(runs, tables) or _pool(runs, tables)
+    return _pool_native(runs, tables, scores) or _pool(runs, tables, scores)
 
 
-def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns | None:
+def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame], scores: bool) -> PooledRuns | None:
     """The pool by the kernel; None without it, and where the rows of a query of a run are not together."""
     native = kernel()
     total = sum(table.height for table in tables)
@@ -187,7 +190,7 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
     notes = []
     for column, repeated in enumerate(np.frombuffer(repeats, np.int64).tolist()):
         if increases[column]:
-            notes.append(note("fused-increasing-scores", run=label(runs, column)))
+            notes.append(_increasing(pool, column, runs, scores))
         if repeated:
             notes.append(note("fused-repeats", run=label(runs, column), count=repeated))
     in_pool = set(queries)
@@ -198,7 +201,7 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
     return PooledRuns(queries, pl.concat([table["doc_id"] for table in tables]), rows[:size], pool, empty, tuple(notes))
 
 
-def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
+def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame], scores: bool) -> PooledRuns:
     """The pool without the kernel."""
     stacked = pl.concat(tables)
     every_query = list(dict.fromkeys(query for run in runs for query in run.queries))
@@ -229,18 +232,34 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
             order = order[np.sort(np.unique(rows[order], return_index=True)[1])]
             placed = rows[order]
             value[placed] = score[order]
-            if np.any((np.diff(pool.query[placed]) == 0) & (np.diff(value[placed]) > 0)):
-                notes.append(note("fused-increasing-scores", run=label(runs, column)))
         else:
             np.fmax.at(value, rows, score)
             placed = pool.best_first(value)
         pool.rank[column, placed] = pool.ranks(placed)
+        if np.any((np.diff(pool.query[placed]) == 0) & (np.diff(value[placed]) > 0)):
+            notes.append(_increasing(pool, column, runs, scores))
         if len(placed) < table.height:
             notes.append(note("fused-repeats", run=label(runs, column), count=table.height - len(placed)))
     answered = set(queries.to_list())
     empty = [query_id for query_id in every_query if query_id not in answered]
     notes += _missing_notes(runs, [len(run.queries) for run in runs], len(every_query))
     return PooledRuns(queries.to_list(), stacked["doc_id"], row_of, pool, empty, tuple(notes))
+
+
+def _increasing(pool: CandidatePool, column: int, runs: Sequence[Run], scores: bool) -> Note:
+    """The note on a run whose scores increase with the rank; for a method on scores, its distances are negated."""
+    if scores:
+        negate_distances(pool.value[column], pool.rank[column], pool.query)
+    return note("fused-distances" if scores else "fused-increasing-scores", run=label(runs, column))
+
+
+def negate_distances(value: Floats, rank: Ints, query: Ints) -> None:
+    """Negate the scores of every list in which some increase with the rank and none decreases."""
+    placed = np.lexsort((rank, query))
+    placed = placed[rank[placed] > 0]
+    change = np.diff(value[placed]) * (np.diff(query[placed]) == 0)
+    rising = np.setdiff1d(query[placed[1:]][change > 0], query[placed[1:]][change < 0])
+    value[placed[np.isin(query[placed], rising)]] *= -1
 
 
 def _missing_notes(runs: Sequence[Run], answered: Sequence[int], queries: int) -> list[Note]:

@@ -173,10 +173,8 @@ class Rerank:
                 f"{self.label}: the scorer returned {kind_of(scores)} for {query[:60]!r}; expected one number per text."
             ) from None
         if len(numbers) != expected:
-            raise RetrieverError(
-                f"{self.label}: the scorer returned {counted(len(numbers), 'score')} for "
-                f"{counted(expected, 'text')}, for {query[:60]!r}."
-            )
+            problem = f"{self.label}: the scorer returned {counted(len(numbers), 'score')} for"
+            raise RetrieverError(f"{problem} {counted(expected, 'text')}, for {query[:60]!r}.")
         if not all(map(math.isfinite, numbers)):
             raise RetrieverError(
                 f"{self.label}: the scorer returned a score that is not a finite number for {query[:60]!r}."
@@ -195,7 +193,5 @@ def _scorer(score: Any, label: str) -> Scorer:
         return lambda query, texts: score.predict([(query, text) for text in texts])
     if callable(score):
         return cast("Scorer", score)
-    raise RetrieverError(
-        f"{label}: the scorer is {kind_of(score)}; expected a callable (query, texts) -> scores, a cross-encoder, "
-        "or `package.module:function`."
-    )
+    problem = f"{label}: the scorer is {kind_of(score)}; expected a callable (query, texts) ->"
+    raise RetrieverError(f"{problem} scores, a cross-encoder, or `package.module:function`.")

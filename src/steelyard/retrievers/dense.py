@@ -67,10 +67,8 @@ def passing(
         wanted = {field: value if isinstance(value, list) else [value] for field, value in given.items()}
         kept = np.array([all(metadata[doc].get(field) in allowed for field, allowed in wanted.items()) for doc in ids])
     else:
-        raise RetrieverError(
-            f"{label}: the corpus has no metadata to filter by; expected a dataset whose documents have the fields "
-            f"{', '.join(map(str, given))}."
-        )
+        problem = f"{label}: the corpus has no metadata to filter by; expected a dataset whose"
+        raise RetrieverError(f"{problem} documents have the fields {', '.join(map(str, given))}.")
     if not kept.any():
         hint = _fields(metadata, given) if isinstance(given, Mapping) and isinstance(metadata, Mapping) else ""
         raise RetrieverError(f"{label}: no document passes the filter {given!r}.{hint}")
@@ -284,10 +282,8 @@ def read_vectors(path: Path, key: str, label: str) -> Any:
         raise RetrieverError(f"{label}: {path} cannot be read: {error}") from None
     missing = [column for column in (key, "vector") if column not in frame.columns]
     if missing:
-        raise RetrieverError(
-            f"{label}: {path} has no column {missing[0]!r}; it has {', '.join(frame.columns)}. Expected the columns "
-            f"{key} and vector."
-        )
+        problem = f"{label}: {path} has no column {missing[0]!r}; it has {', '.join(frame.columns)}."
+        raise RetrieverError(f"{problem} Expected the columns {key} and vector.")
     return dict(zip(map(str, frame[key].to_list()), frame["vector"].to_list(), strict=True))
 
 
@@ -307,10 +303,8 @@ def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, f
         return look_up
     if callable(model):
         return model
-    raise RetrieverError(
-        f"{label}: the model is {kind_of(model)}; expected a name, a callable from texts to vectors, "
-        "or a mapping of text to vector."
-    )
+    problem = f"{label}: the model is {kind_of(model)}; expected a name, a callable from"
+    raise RetrieverError(f"{problem} texts to vectors, or a mapping of text to vector.")
 
 
 def _matrix(vectors: Any, rows: int, label: str, what: str = "text") -> npt.NDArray[np.floating[Any]]:
@@ -337,10 +331,8 @@ def _matrix(vectors: Any, rows: int, label: str, what: str = "text") -> npt.NDAr
 
 def _check_width(vectors: npt.NDArray[Any], width: int, what: str, others: str, label: str) -> None:
     if vectors.shape[1] != width:
-        raise RetrieverError(
-            f"{label}: the vectors of {what} have {counted(vectors.shape[1], 'dimension')} and those of {others} have "
-            f"{width}; both must come from the same model."
-        )
+        problem = f"{label}: the vectors of {what} have {counted(vectors.shape[1], 'dimension')} and those"
+        raise RetrieverError(f"{problem} of {others} have {width}; both must come from the same model.")
 
 
 def _row_blocks(matrix: npt.NDArray[Any]) -> Iterator[tuple[int, npt.NDArray[Any]]]:

@@ -263,16 +263,12 @@ class Declared(_Fields):
             if name not in given:
                 continue
             if entry.kinds and self.kind not in entry.kinds:
-                raise RetrieverError(
-                    f"{self.label}: an index of kind {self.kind} has no `{name}`; that is a parameter of "
-                    f"{' and '.join(entry.kinds)}."
-                )
+                problem = f"{self.label}: an index of kind {self.kind} has no `{name}`;"
+                raise RetrieverError(f"{problem} that is a parameter of {' and '.join(entry.kinds)}.")
             if entry.only == "corpus" and self._existing:
                 instead = "; use `where`" if name == "filter" else ""
-                raise RetrieverError(
-                    f"{self.label}: `{name}` applies to the corpus, and `{self.existing_by}` is an existing "
-                    f"collection{instead}."
-                )
+                problem = f"{self.label}: `{name}` applies to the corpus, and `{self.existing_by}`"
+                raise RetrieverError(f"{problem} is an existing collection{instead}.")
             if entry.only == "target" and not self._existing:
                 raise RetrieverError(
                     f"{self.label}: `{name}` applies to an existing collection, which needs `{self.existing_by}`."

@@ -129,15 +129,11 @@ def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns)
     elif isinstance(runs, Mapping) and runs:
         tables = {str(name): columns.run_table(frame) for name, frame in runs.items()}
     else:
-        raise InputError(
-            f"the runs are a {type(runs).__name__}; expected a Spark frame with a column that names the run of each "
-            "row, or a mapping of name to Spark frame."
-        )
+        problem = f"the runs are a {type(runs).__name__}; expected a Spark frame with a column that"
+        raise InputError(f"{problem} names the run of each row, or a mapping of name to Spark frame.")
     judged = driver_qrels(source)
     if judged is None:
-        raise InputError(
-            f"the qrels have more than {MOST_JUDGMENTS:,} judgments; evaluate the runs one by one, with "
-            "steelyard.spark.evaluate."
-        )
+        problem = f"the qrels have more than {MOST_JUDGMENTS:,} judgments;"
+        raise InputError(f"{problem} evaluate the runs one by one, with steelyard.spark.evaluate.")
     judged, ranked = judged_qrels(judged), columns.given["rank"] is not None
     return [RunScan(spark, judged, table, name, rank_named=ranked) for name, table in tables.items()]

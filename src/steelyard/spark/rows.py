@@ -302,10 +302,8 @@ def run_frame(run: Any) -> Any:
     """A run that is a Spark frame; anything else is an error."""
     if is_spark_frame(run):
         return run
-    raise InputError(
-        f"the run is a {type(run).__name__}; expected a Spark frame. "
-        "To evaluate data on this machine, use steelyard.evaluate(qrels, run, measures)."
-    )
+    problem = f"the run is a {type(run).__name__}; expected a Spark frame."
+    raise InputError(f"{problem} To evaluate data on this machine, use steelyard.evaluate(qrels, run, measures).")
 
 
 def run_column(frame: Any, named: str | None) -> str:
@@ -313,8 +311,6 @@ def run_column(frame: Any, named: str | None) -> str:
     names = {str(name).lower().strip(): str(name) for name in frame.columns}
     column = named or next((names[name] for name in RUN_NAMES if name in names), None)
     if column is None or column not in frame.columns:
-        raise InputError(
-            f"no column of the frame names the run of each row: it has {', '.join(frame.columns)}. Name one with "
-            "run=..., or give a mapping of name to frame."
-        )
+        problem = f"no column of the frame names the run of each row: it has {', '.join(frame.columns)}."
+        raise InputError(f"{problem} Name one with run=..., or give a mapping of name to frame.")
     return column

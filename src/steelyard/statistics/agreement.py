@@ -44,10 +44,8 @@ def paired_grades(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
     """
     first, second = (np.asarray(grades, dtype=np.float64) for grades in (a, b))
     if first.shape != second.shape or first.ndim != 1:
-        raise InputError(
-            f"Expected two lists of grades of the same length, got shapes {first.shape} and {second.shape}. "
-            "Join them by item first, with NaN where a judge gave no grade."
-        )
+        problem = f"Expected two lists of grades of the same length, got shapes {first.shape} and {second.shape}."
+        raise InputError(f"{problem} Join them by item first, with NaN where a judge gave no grade.")
     both = ~(np.isnan(first) | np.isnan(second))
     return first[both], second[both]
 

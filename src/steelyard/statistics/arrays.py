@@ -28,10 +28,8 @@ def one_series(values: npt.ArrayLike) -> Array:
     """The values as one float64 array, one number per query."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        raise InputError(
-            f"Expected one number per query, got an array of {array.ndim} dimensions (shape {array.shape}). "
-            "Give a flat list or array."
-        )
+        problem = f"Expected one number per query, got an array of {array.ndim} dimensions (shape {array.shape})."
+        raise InputError(f"{problem} Give a flat list or array.")
     return checked_finite(array)
 
 
@@ -46,10 +44,8 @@ def many_series(values: npt.ArrayLike) -> Array:
     """The values as a float64 matrix, series x queries."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2:
-        raise InputError(
-            f"Expected a matrix of series x queries, got {array.ndim} dimensions (shape {array.shape}). "
-            "Give one row per run or measure, one column per query."
-        )
+        problem = f"Expected a matrix of series x queries, got {array.ndim} dimensions (shape {array.shape})."
+        raise InputError(f"{problem} Give one row per run or measure, one column per query.")
     return checked_finite(array)
 
 
@@ -79,10 +75,8 @@ def differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
     """
     first, second = one_series(a), one_series(b)
     if len(first) != len(second):
-        raise InputError(
-            f"Paired series must cover the same queries, got {len(first):,} and {len(second):,} values. "
-            "Join them by query id first, with NaN where one has no value."
-        )
+        problem = f"Paired series must cover the same queries, got {len(first):,} and {len(second):,} values."
+        raise InputError(f"{problem} Join them by query id first, with NaN where one has no value.")
     return snapped(first - second)
 
 
@@ -107,10 +101,8 @@ def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[Pair]:
     """The pairs as a list, or an error for the first that is not two different rows."""
     for i, j in pairs:
         if not (0 <= i < rows and 0 <= j < rows and i != j):
-            raise InputError(
-                f"The pair ({i}, {j}) does not name two of the {rows} rows: expected two different "
-                f"numbers from 0 to {rows - 1}."
-            )
+            problem = f"The pair ({i}, {j}) does not name two of the {rows} rows:"
+            raise InputError(f"{problem} expected two different numbers from 0 to {rows - 1}.")
     return list(pairs)
 
 

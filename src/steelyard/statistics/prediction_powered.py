@@ -165,10 +165,8 @@ def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:
 def _matrices(human: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Array, Array]:
     y, f = (np.asarray(values, dtype=np.float64) for values in (human, predicted))
     if y.ndim != 2 or y.shape != f.shape:
-        raise InputError(
-            "Expected human and predicted values as two matrices series x queries of the same shape, "
-            f"got {y.shape} and {f.shape}. Use NaN where a query has no human value."
-        )
+        problem = "Expected human and predicted values as two matrices series x queries of the same shape,"
+        raise InputError(f"{problem} got {y.shape} and {f.shape}. Use NaN where a query has no human value.")
     if np.isinf(y).any() or np.isinf(f).any():
         raise InputError("Values must be finite; use NaN where a query has no value.")
     return y, f

@@ -245,10 +245,8 @@ def composite_parts(
     if np.isnan(values).any():
         raise InputError("A run without a mean for every measure has no composite: found NaN among the means.")
     if not (given >= 0.0).all() or given.sum() == 0.0:
-        raise InputError(
-            f"Weights must be at least 0 and not all 0, got {given.tolist()}. "
-            "Mark a measure where lower is better as inverted instead of giving it a negative weight."
-        )
+        problem = f"Weights must be at least 0 and not all 0, got {given.tolist()}. Mark a measure where"
+        raise InputError(f"{problem} lower is better as inverted instead of giving it a negative weight.")
     if inverted is not None:
         flags = np.asarray(inverted, dtype=bool)
         if len(flags) != measures:

@@ -60,10 +60,8 @@ class SampledPool:
         ranks, strata = np.asarray(rank, dtype=np.int64), np.asarray(stratum, dtype=np.int64)
         grades = np.asarray(grade, dtype=np.float64)
         if ranks.ndim != 1 or ranks.shape != strata.shape or grades.shape[-1:] != ranks.shape:
-            raise InputError(
-                "rank, stratum and grade must have one entry per document of the pool; got the shapes "
-                f"{ranks.shape}, {strata.shape} and {grades.shape}."
-            )
+            problem = "rank, stratum and grade must have one entry per document of the pool;"
+            raise InputError(f"{problem} got the shapes {ranks.shape}, {strata.shape} and {grades.shape}.")
         if len(ranks) and (ranks.min() < 0 or strata.min() < 0):
             raise InputError("Ranks start at 1 (0: not in the list) and strata at 0; got a negative number.")
         listed = ranks[ranks > 0]

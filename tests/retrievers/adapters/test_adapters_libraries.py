@@ -329,6 +329,41 @@ class TestTantivy:
         with pytest.raises(RetrieverError, match="there is no tantivy index in"):
             Tantivy(tmp_path / "elsewhere")
 
+    @pytest.mark.parametrize(
+        ("tokenizer", "query", "wanted"),
+        [
+            ("whitespace", "Red", ["a"]),
+            ("whitespace", "the Red fox", ["a"]),
+            ("whitespace", "C++ (x", ["c"]),
+            ("whitespace", "state-of-the-art red AND fox OR", ["b"]),
+            ("whitespace", "a\u00a0word", ["d"]),
+            ("whitespace", " \n", []),
+            ("raw", "The Red Fox", ["a"]),
+            ("raw", 'C++ "\\ (x\n*', ["c"]),
+            ("raw", "Red", []),
+            ("raw", "", []),
+        ],
+    )
+    @pytest.mark.parametrize("existing", [False, True])
+    def test_tokenizers_that_keep_capitals(self, library, tmp_path, tokenizer, query, wanted, existing):
+        tantivy = library("tantivy")
+        corpus = {"a": "The Red Fox", "b": "state-of-the-art OR-gate", "c": 'C++ "\\ (x\n*', "d": "a\u00a0word"}
+        adapter = Tantivy(tokenizer=tokenizer)
+        if existing:
+            schema = tantivy.SchemaBuilder().add_text_field("id", stored=True, tokenizer_name="raw")
+            schema.add_text_field("text", tokenizer_name=tokenizer).add_text_field("title").add_text_field(
+                "no", stored=True
+            )
+            index = tantivy.Index(schema.build(), path=str(tmp_path))
+            writer = index.writer(15_000_000, 1)
+            for doc, text in corpus.items():
+                writer.add_document(tantivy.Document(id=doc, text=text, title="Owls"))
+            writer.commit()
+            writer.wait_merging_threads()
+            adapter = Tantivy(tmp_path, fields="text title")
+            assert len(adapter.retrieve([f"OWLS {query}"])[0]) == 4
+        assert ids(adapter.index(corpus).retrieve([query])[0]) == wanted
+
     def test_bad_use(self, library, corpus):
         library("tantivy")
         with pytest.raises(RetrieverError, match="nothing is indexed"):

@@ -224,6 +224,41 @@ class TestExistingCollections:
             retriever("faiss", settings).index({"other": "text"})
         assert (tmp_path / "my.index").read_bytes() == before
 
+    @pytest.mark.parametrize("kind", ["IDMap,Flat", "IDMap2,Flat", "PCA8,IDMap,Flat", "IVF2,Flat", "IDMap,IVF2,Flat"])
+    @pytest.mark.parametrize("numbers", [range(1, 9), range(-40, 40, 10)])
+    def test_faiss_with_ids_of_its_own(self, library, tmp_path, kind, numbers):
+        faiss = library("faiss")
+        index, rows = faiss.index_factory(8, kind, faiss.METRIC_INNER_PRODUCT), np.eye(8, dtype=np.float32)
+        index.train(rows)
+        index.add_with_ids(rows, np.array(numbers))
+        faiss.write_index(index, str(tmp_path / "my.index"))
+        (tmp_path / "ids.txt").write_text("\n".join("abcdefgh"))
+        settings = {"target": "my.index", "model": lambda texts: rows[list(map(int, texts))], "folder": tmp_path}
+        by_corpus = retriever("faiss", settings).index(dict.fromkeys("abcdefgh", "text"))
+        for mine in (by_corpus, retriever("faiss", {**settings, "ids": "ids.txt"})):
+            found = mine.retrieve(list("01234567"), 1)
+            assert [doc for each in found for doc, _ in each] == list("abcdefgh")
+
+    def test_faiss_with_ids_in_no_order(self, library, tmp_path):
+        faiss = library("faiss")
+        index = faiss.IndexIDMap(faiss.IndexFlatIP(3))
+        index.add_with_ids(np.eye(3, dtype=np.float32), np.array([2, 0, 1]))
+        faiss.write_index(index, str(tmp_path / "my.index"))
+        mine = retriever("faiss", {"target": tmp_path / "my.index", "model": vectors_of})
+        with pytest.raises(
+            RetrieverError, match="do not ascend .* unknown which document each one is. Add the vectors"
+        ):
+            mine.index(dict.fromkeys("abc", "text"))
+
+    def test_faiss_distances_are_negated(self, library, tmp_path):
+        faiss = library("faiss")
+        index = faiss.IndexFlatL2(2)
+        index.add(np.array([[3, 0], [0, 1], [0, 0]], dtype=np.float32))
+        faiss.write_index(index, str(tmp_path / "my.index"))
+        settings = {"target": tmp_path / "my.index", "model": lambda texts: np.array([[0, 1]] * len(texts), np.float32)}
+        mine = retriever("faiss", settings).index(dict.fromkeys("abc", "text"))
+        assert mine.retrieve(["text"], 3) == [[("b", 0), ("c", -1), ("a", -10)]]
+
     def test_sqlite_fts(self, corpus, tmp_path):
         path = tmp_path / "my.db"
         with sqlite3.connect(path) as connection:

@@ -239,10 +239,8 @@ class LibraryRetriever(Called):
         loaded = load_target(self.target, library, self.folder)
         self._object = called(loaded, library, self.arguments) if isinstance(loaded, (type, FunctionType)) else loaded
         if not any(hasattr(self._object, method) for method in self.methods):
-            raise RetrieverError(
-                f"{library}: {self.target!r} is {kind_of(self._object)} without {' or '.join(self.methods)}, so it "
-                "does not belong to that library; use `python` for any other callable."
-            )
+            problem = f"{library}: {self.target!r} is {kind_of(self._object)} without {' or '.join(self.methods)}, so"
+            raise RetrieverError(f"{problem} it does not belong to that library; use `python` for any other callable.")
         self._ids = DocIds(self.id, self.label, self.text)
         self._identity = identity_of(self.target, self.version, self.arguments)
 

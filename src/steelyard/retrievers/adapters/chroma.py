@@ -83,10 +83,8 @@ class Chroma(VectorEngine):
             return client.get_collection(self.collection, embedding_function=None)
         collection = client.get_collection(self.collection)
         if collection.configuration.get("embedding_function") is None:
-            raise RetrieverError(
-                f"{self.label}: the collection has no embedding function of its own; set `model`, the model that made "
-                "its vectors."
-            )
+            problem = f"{self.label}: the collection has no embedding function of its own;"
+            raise RetrieverError(f"{problem} set `model`, the model that made its vectors.")
         return collection
 
     def _target_client(self) -> Any:

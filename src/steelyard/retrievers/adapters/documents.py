@@ -42,10 +42,8 @@ def steps_of(path: str, label: str) -> list[str | int]:
     while rest:
         match = _STEP.match(rest)
         if match is None:
-            raise RetrieverError(
-                f"{label}: the path {path!r} is not valid at {rest!r}; "
-                "expected keys and positions, as in hits[*].id or metadata.source."
-            )
+            problem = f"{label}: the path {path!r} is not valid at {rest!r};"
+            raise RetrieverError(f"{problem} expected keys and positions, as in hits[*].id or metadata.source.")
         key, position, quoted = match.groups()
         steps.append(key or quoted or (EVERY if position == EVERY else int(position)))
         rest = rest[match.end() :]
@@ -178,10 +176,8 @@ class DocIds:
         if self.setting == HASH:
             text = self._text_of(document)
             if text is None and self._by_text is not None:
-                raise RetrieverError(
-                    f"{self._label}: `id: hash` needs the text of {where}, but it has {keys_of(document)}; "
-                    "set `text` to the path of its text."
-                )
+                problem = f"{self._label}: `id: hash` needs the text of {where}, but it has {keys_of(document)};"
+                raise RetrieverError(f"{problem} set `text` to the path of its text.")
             return self.of_text(text, where)
         if len(self._seen) < SEEN:
             self._seen.append(document)
@@ -195,10 +191,8 @@ class DocIds:
         text = self._text_of(document) if self._makes_ids and self.setting == "id" else None
         if text is not None:
             return made_id(text)
-        raise RetrieverError(
-            f"{self._label}: {where} has no {self.setting!r}; it has {keys_of(document)}. "
-            "Set `id` to the path of its id, as in `id: metadata.source`, or to `hash` to find it by its text."
-        )
+        problem = f"{self._label}: {where} has no {self.setting!r}; it has {keys_of(document)}. Set `id` to the path"
+        raise RetrieverError(f"{problem} of its id, as in `id: metadata.source`, or to `hash` to find it by its text.")
 
     def elsewhere(self, corpus: Mapping[str, str]) -> str | None:
         """Another value of `id` with which most of the first documents are in the corpus; None if there is none.
@@ -466,10 +460,8 @@ def _items(answer: Any, label: str, where: str) -> Iterable[Any]:
         return list(answer.to_dict("records"))
     if not isinstance(answer, (str, bytes)) and isinstance(answer, Iterable):
         return answer
-    raise RetrieverError(
-        f"{label}: {where} is {kind_of(answer)}; expected a list of ids, of (id, score) pairs or of documents, "
-        "a mapping of id to score, or None."
-    )
+    problem = f"{label}: {where} is {kind_of(answer)}; expected a list of ids, of (id, score)"
+    raise RetrieverError(f"{problem} pairs or of documents, a mapping of id to score, or None.")
 
 
 def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iterable[Any]:
@@ -499,10 +491,8 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
     for name in LIST_NAMES:
         if _is_list(answer.get(name)):
             return list(answer[name])
-    raise RetrieverError(
-        f"{label}: {where} is a mapping, but neither of id to score nor with a list under a usual name "
-        f"({', '.join(('ids', *LIST_NAMES))}); it has {keys_of(answer)}."
-    )
+    problem = f"{label}: {where} is a mapping, but neither of id to score nor with a list under a usual"
+    raise RetrieverError(f"{problem} name ({', '.join(('ids', *LIST_NAMES))}); it has {keys_of(answer)}.")
 
 
 def _records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:

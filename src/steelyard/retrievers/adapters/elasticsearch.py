@@ -66,10 +66,8 @@ class Elasticsearch(Wrapped):
         else:
             client = instantiated(load_target(self.target, self.retriever, self.folder), label)
             if not hasattr(client, "search"):
-                raise RetrieverError(
-                    f"{label}: {kind_of(client)} has no `search`; expected a URL, or a client of Elasticsearch or "
-                    "OpenSearch."
-                )
+                problem = f"{label}: {kind_of(client)} has no `search`;"
+                raise RetrieverError(f"{problem} expected a URL, or a client of Elasticsearch or OpenSearch.")
             if index is None:
                 raise RetrieverError(f"{label}: a client needs `index`, the name of the index to search.")
             sent = from_environment(body, label, RetrieverError)

@@ -22,8 +22,8 @@ _HNSW, _IVF = ("hnsw",), ("ivf",)
 class Faiss(VectorEngine):
     """Nearest neighbours in FAISS: exact (flat) or approximate (hnsw, ivf).
 
-    Scores are cosines. The index is built by one thread, so that the same corpus gives the same index. With a filter,
-    the index has all documents, and the search skips those that do not pass.
+    Scores are cosines; those of a target are of its metric, and distances (L2) are negated. The index is built by one
+    thread, so that the same corpus gives the same index. With a filter, the search skips documents that do not pass.
     """
 
     retriever = extra = "faiss"
@@ -52,6 +52,7 @@ class Faiss(VectorEngine):
         super()._set_up()
         self._index: Any = None
         self._selector: Any = None
+        self._own_ids: Any = None
         if self._existing:
             path = self._path("file of an index")
             try:
@@ -61,20 +62,36 @@ class Faiss(VectorEngine):
             if self.ids is not None:
                 path = self._path("file of ids", self.ids)
                 with reading(path):
-                    lines = read_bytes(path).decode().rstrip("\r\n").split("\n")
-                self._row_ids = [line.removesuffix("\r") for line in lines]
+                    text = read_bytes(path).decode().rstrip("\r\n")
+                self._name_rows([line.removesuffix("\r") for line in text.split("\n") if text])
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index the corpus; for an existing index, its rows are in the order of the corpus unless it has `ids`."""
         super().index(corpus)
         if self._row_ids is None:
-            self._row_ids = list(map(str, corpus))
-        if self._index.ntotal != len(self._row_ids):
-            raise RetrieverError(
-                f"{self.label}: the index has {counted(self._index.ntotal, 'vector')} for "
-                f"{counted(len(self._row_ids), 'id')}; expected one each. Set `ids` to a file with one id per line."
-            )
+            self._name_rows(list(map(str, corpus)))
         return self
+
+    def _name_rows(self, ids: list[str]) -> None:
+        """Name the rows of an existing index; ids that it has itself are in the order of its rows."""
+        faiss, index = self._package, self._index
+        if index.ntotal != len(ids):
+            problem = f"{self.label}: the index has {counted(index.ntotal, 'vector')} for {counted(len(ids), 'id')};"
+            raise RetrieverError(f"{problem} expected one each. Set `ids` to a file with one id per line.")
+        while isinstance(index, faiss.IndexPreTransform):
+            index = faiss.downcast_index(index.index)
+        if hasattr(index, "id_map"):
+            self._own_ids = faiss.vector_to_array(index.id_map)
+        elif isinstance(index, faiss.IndexIVF) and ids:  # Its lists do not keep the order of the rows.
+            sizes = map(index.invlists.list_size, range(index.nlist))
+            lists = [faiss.rev_swig_ptr(index.invlists.get_ids(n), size) for n, size in enumerate(sizes) if size]
+            self._own_ids = np.sort(np.concatenate(lists))
+        if self._own_ids is not None and np.any(np.diff(self._own_ids) <= 0):
+            raise RetrieverError(
+                f"{self.label}: the numbers that the index has as ids do not ascend from vector to vector, so that it "
+                "is unknown which document each one is. Add the vectors again with ascending ids, or without."
+            )
+        self._row_ids = ids
 
     def size_in_bytes(self) -> int:
         """The size of the index as a file."""
@@ -126,8 +143,10 @@ class Faiss(VectorEngine):
                 f"{self.label}: the vector of the query has {counted(vector.shape[0], 'dimension')} and those of the "
                 f"index have {self._index.d}; both must come from the same model."
             ) from None
-        pairs = zip(positions[0].tolist(), scores[0].tolist(), strict=True)
-        return [(position, score) for position, score in pairs if position >= 0]
+        rows = positions if self._own_ids is None else np.searchsorted(self._own_ids, positions)
+        values = scores if self._package.is_similarity_metric(self._index.metric_type) else 0.0 - scores
+        found = positions != -1
+        return list(zip(rows[found].tolist(), values[found].tolist(), strict=True))
 
     def _search_parameters(self) -> Any:
         faiss, given = self._package, {} if self._selector is None else {"sel": self._selector}

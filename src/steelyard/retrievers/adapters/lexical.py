@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,13 +18,15 @@ from steelyard.retrievers.settings import Declared, setting
 from steelyard.temporary import temporary_folder
 
 _HEAP = 128_000_000
+# The terms of a query for the tokenizers that keep capitals and punctuation.
+_TERMS = {"raw": re.compile(r"(?s).+"), "whitespace": re.compile(r"[^ \t\n\f\r]+")}
 
 
 class Tantivy(Engine):
     """BM25 of tantivy (with its fixed k1 1.2 and b 0.75).
 
-    A query is searched as plain words, without tantivy's query language. The corpus is indexed by one thread, so
-    that the same corpus gives the same lists. Documents without any of the words are left out.
+    A query is searched as plain words (with `raw`, as one term), without tantivy's query language. The corpus is
+    indexed by one thread, so that the same corpus gives the same lists. Documents without a word are left out.
     """
 
     retriever = extra = "tantivy"
@@ -42,12 +46,18 @@ class Tantivy(Engine):
     def _set_up(self) -> None:
         super()._set_up()
         self._fields = self.fields.split()
+        self._tokenizers = {"text": self.tokenizer}
         if self._existing:
             folder = Path(self.folder or ".") / str(self.target)
             if not folder.is_dir() or not self._package.Index.exists(str(folder)):
                 raise RetrieverError(f"{self.label}: there is no tantivy index in {folder}.")
             self._client = self._package.Index.open(str(folder))
             self._folder = folder
+            schema = json.loads((folder / "meta.json").read_text("utf-8"))["schema"]
+            texts = [
+                (field["name"], field["options"].get("indexing") or {}) for field in schema if field["type"] == "text"
+            ]
+            self._tokenizers = {name: str(indexing.get("tokenizer")) for name, indexing in texts}
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on, as far as it is known."""
@@ -71,12 +81,18 @@ class Tantivy(Engine):
         self._client = index
 
     def _search(self, query: str, vector: Vectors, k: int) -> Any:
-        words = " ".join(WORD.findall(query.lower()))
-        if not words:
+        index, queries, kinds = self._client, self._package.Query, self._tokenizers
+        exact = [field for field in self._fields if kinds.get(field) in _TERMS]
+        terms = [(field, term) for field in exact for term in _TERMS[kinds[field]].findall(query)]
+        parts = [queries.term_query(index.schema, *term) for term in terms]
+        words, others = " ".join(WORD.findall(query.lower())), [field for field in self._fields if field not in exact]
+        if words and others:
+            parts.append(index.parse_query(words, others))
+        if not parts:
             return []
-        index = self._client
-        searcher = index.searcher()
-        hits = searcher.search(index.parse_query(words, self._fields), k).hits
+        searcher, should = index.searcher(), self._package.Occur.Should
+        whole = parts[0] if len(parts) == 1 else queries.boolean_query([(should, part) for part in parts])
+        hits = searcher.search(whole, k).hits
         scored = [(searcher.doc(address).to_dict(), score) for score, address in hits]
         records = [({key: values[0] for key, values in fields.items() if values}, score) for fields, score in scored]
         return records if self._existing else [(int(record["id"]), score) for record, score in records]

@@ -161,10 +161,8 @@ class Haystack(LibraryRetriever):
         sockets = self._object.inputs()
         inputs = {part: filled for part, open_inputs in sockets.items() if (filled := self._filled(open_inputs))}
         if not any(set(_QUERY_INPUTS) & set(filled) for filled in inputs.values()):
-            raise RetrieverError(
-                f"{self.label}: no component of the pipeline has an open input named query or text; "
-                f"set `inputs`. The open inputs are {keys_of(sockets)}."
-            )
+            problem = f"{self.label}: no component of the pipeline has an open input named query or text;"
+            raise RetrieverError(f"{problem} set `inputs`. The open inputs are {keys_of(sockets)}.")
         return inputs
 
     def _filled(self, names: Mapping[str, Any]) -> dict[str, str]:
@@ -211,10 +209,8 @@ class PyTerrier(LibraryRetriever):
         frame = self._object.transform(pandas.DataFrame({"qid": numbers, "query": queries}))
         missing = [column for column in ("qid", self.id) if column not in frame.columns]
         if missing:
-            raise RetrieverError(
-                f"{self.label}: its frame has no column {' and no '.join(map(repr, missing))}; "
-                f"it has {', '.join(map(str, frame.columns))}."
-            )
+            problem = f"{self.label}: its frame has no column {' and no '.join(map(repr, missing))};"
+            raise RetrieverError(f"{problem} it has {', '.join(map(str, frame.columns))}.")
         order = {"rank": True, "score": False}
         by = next((column for column in order if column in frame.columns), None)
         if by is not None:

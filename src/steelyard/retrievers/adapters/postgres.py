@@ -243,10 +243,8 @@ class PgVector(_Postgres, VectorEngine):
         if self._address is None:
             self._run("create extension if not exists vector")
         elif self._run("select 1 from pg_extension where extname = 'vector'").fetchone() is None:
-            raise RetrieverError(
-                f"{self.label}: the database does not have the extension pgvector, which Steelyard does not install: "
-                "run `create extension vector` in it."
-            )
+            problem = f"{self.label}: the database does not have the extension pgvector, which Steelyard"
+            raise RetrieverError(f"{problem} does not install: run `create extension vector` in it.")
         for key, variable in {"ef_search": "hnsw.ef_search", "probes": "ivfflat.probes"}.items():
             if key in self._parameters:
                 self._run("select '[1]'::vector")  # Loads pgvector, which knows these variables.

@@ -145,10 +145,8 @@ class Caller:
             if listed and len(results) == len(queries):
                 return list(results)
             returned = counted(len(results), "result") if listed else kind_of(results)
-            raise RetrieverError(
-                f"{self._label}: a batch of {len(queries)} returned {returned}; expected a list with one result per "
-                "query. Set `batch: false` if it takes one query at a time."
-            )
+            problem = f"{self._label}: a batch of {len(queries)} returned {returned}; expected a list with one"
+            raise RetrieverError(f"{problem} result per query. Set `batch: false` if it takes one query at a time.")
         threads = 1 if inspect.iscoroutinefunction(self._function) else self._concurrency
         return self._finished(ask_each(lambda query: self._call(query, k), queries, threads))
 
@@ -191,14 +189,10 @@ def method_of(found: Any, label: str) -> Callable[..., Any]:
         if callable(method):
             return cast("Callable[..., Any]", method)
     if callable(getattr(found, "index", None)):
-        raise RetrieverError(
-            f"{label}: {kind_of(found)} has index but none of {', '.join(_METHODS)}; "
-            "expected retrieve(queries, k) beside index(corpus)."
-        )
-    raise RetrieverError(
-        f"{label}: {kind_of(found)} cannot be called and has none of {', '.join(_METHODS)}; "
-        "expected a function, a class, or an object with one of them."
-    )
+        problem = f"{label}: {kind_of(found)} has index but none of {', '.join(_METHODS)};"
+        raise RetrieverError(f"{problem} expected retrieve(queries, k) beside index(corpus).")
+    problem = f"{label}: {kind_of(found)} cannot be called and has none of {', '.join(_METHODS)};"
+    raise RetrieverError(f"{problem} expected a function, a class, or an object with one of them.")
 
 
 def index_method(found: Any, label: str) -> Callable[[Mapping[str, str]], Any] | None:

@@ -31,10 +31,8 @@ def package(module: str, extra: str, label: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name != name:
-            raise RetrieverError(
-                f"{label}: the package {name} is installed, but {error.name}, which it needs, is not: "
-                f"pip install --upgrade 'steelyard[{extra}]'"
-            ) from None
+            problem = f"{label}: the package {name} is installed, but {error.name}, which it needs, is not:"
+            raise RetrieverError(f"{problem} pip install --upgrade 'steelyard[{extra}]'") from None
         raise RetrieverError(f"{label} needs the package {name}: pip install 'steelyard[{extra}]'") from None
 
 
@@ -167,10 +165,8 @@ def _module(name: str, label: str, folder: Path) -> ModuleType:
             raise RetrieverError(f"{label}: loading module {name!r} failed with {failure}.") from error
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise RetrieverError(f"{label}: module {name!r} needs {error.name!r}, which is not installed.") from None
-        raise RetrieverError(
-            f"{label}: there is no module {error.name!r} in {folder}, the working directory or the installed packages."
-            f"{did_you_mean(error.name, _modules(error.name, folder))}"
-        ) from None
+        problem = f"{label}: there is no module {error.name!r} in {folder}, the working directory or the installed"
+        raise RetrieverError(f"{problem} packages.{did_you_mean(error.name, _modules(error.name, folder))}") from None
 
 
 def _modules(name: str, folder: Path) -> list[str]:
