@@ -57,6 +57,7 @@ def questions(
     is not asked again.
     """
     from steelyard.benchmark.folder import command_of
+    from steelyard.judging.approval import by_checks
     from steelyard.judging.drafting import Drafting, client
     from steelyard.judging.drafts import check_folder
 
@@ -79,7 +80,10 @@ def questions(
     print_message(drafts.verdict)
     print_tables(drafts.document().tables)
     print_messages(drafts.notes)
-    print_message(f"Written to {output}. Next: {command_of('judge', output)} (a person approves the questions)")
+    following = "No draft was accepted, so there is nothing to approve: drafts.jsonl has the reasons."
+    if any(map(by_checks, drafts.drafts)):
+        following = f"Next: {command_of('judge', output)} (a person approves the questions)"
+    print_message(f"Written to {output}. {following}")
 
 
 def shares_of(parts: list[str] | None) -> dict[str, float] | None:
