@@ -77,10 +77,8 @@ def pool(
     new_pool.write(output)
     print_message(f"{new_pool}. Written to {output}.")
     if strategy == "depth" and budget is not None and len(new_pool.settings.runs) == 2:
-        print_message(
-            "The first documents of both runs come first. `--strategy pair` chooses those that can decide between the "
-            "two."
-        )
+        more = "`--strategy pair` chooses those that can decide between the two."
+        print_message(f"The first documents of both runs come first. {more}")
 
 
 def agreement(

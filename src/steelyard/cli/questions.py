@@ -80,10 +80,9 @@ def questions(
     print_message(drafts.verdict)
     print_tables(drafts.document().tables)
     print_messages(drafts.notes)
-    following = "No draft was accepted, so there is nothing to approve: drafts.jsonl has the reasons."
-    if any(map(by_checks, drafts.drafts)):
-        following = f"Next: {command_of('judge', output)} (a person approves the questions)"
-    print_message(f"Written to {output}. {following}")
+    to_approve = f"Next: {command_of('judge', output)} (a person approves the questions)"
+    accepted = any(map(by_checks, drafts.drafts))
+    print_message(f"Written to {output}. {to_approve if accepted else 'No draft was accepted: nothing to approve.'}")
 
 
 def shares_of(parts: list[str] | None) -> dict[str, float] | None:

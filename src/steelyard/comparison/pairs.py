@@ -351,15 +351,11 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
     disagreeing.sort(key=lambda pair: (pair.p_adjusted < plan.alpha, labels.index(pair.label)))
     several = sum(pair.label == tested[0].label for pair in tested) > 1
     correction = plan.corrected_by if several or plan.test in FAMILY_TESTS else "none"
-    pairs = [
-        (pair.run, pair.baseline, pair.label, shown_p(pair.p_adjusted), pair.p_adjusted < plan.alpha)
-        for pair in disagreeing
-    ]
+    pairs = [(p.run, p.baseline, p.label, shown_p(p.p_adjusted), p.p_adjusted < plan.alpha) for p in disagreeing]
     alike = not plan.interval_kind(several) and plan.test not in (*RANK_TESTS, *FAMILY_TESTS)
-    how = {"test": plan.test, "correction": correction, "alpha": plan.alpha}
+    how = {"test": plan.test, "correction": correction, "alpha": plan.alpha, "alike": alike}
     code = "uncertain-difference" if alike else "interval-and-p-disagree"
-    intervals = plan.intervals_are(several, interval_method(disagreeing))
-    return [note(code, pairs=pairs, **how, intervals=intervals, alike=alike)]
+    return [note(code, pairs=pairs, **how, intervals=plan.intervals_are(several, interval_method(disagreeing)))]
 
 
 def interval_method(pairs: Iterable[Pair]) -> str:
