@@ -429,6 +429,20 @@ def test_missed_documents_are_above_the_lists(shown, size, width):
         assert tab.locator("dialog").evaluate("dialog => dialog.scrollWidth <= innerWidth")
 
 
+def test_grades_below_the_relevant_one_are_labelled_with_their_grade(opened, tmp_path):
+    judged = {"full": 3, "half": 1, "none": 0}
+    lists = {"a": ["full", "half", "none", "new"], "b": ["half", "full"]}
+    runs = {name: sy.Run(dict.fromkeys(("q1", "q2"), docs)) for name, docs in lists.items()}
+    compared = sy.compare({"q1": judged, "q2": judged}, runs, ["nDCG@10", "RR"], rel=2)
+    compared.to_html(tmp_path / "page.html")
+    with opened(tmp_path / "page.html", "#query=q1&lists=0") as tab:
+        labels = tab.locator("dialog .label").all_inner_texts()
+        assert labels == ["◆ relevant 3", "◐ partly relevant 1", "○ not relevant", "? unjudged"]
+        assert "measures that read grades count it" in tab.locator("dialog .label.partly").get_attribute("title")
+        every = "Every relevant document (grade 2 or higher) is in every list shown."
+        assert tab.locator("#query-body .note").all_inner_texts() == [every]
+
+
 @every_view
 @pytest.mark.parametrize("size", [8, 20])
 def test_a_cell_of_the_matrix_shows_one_answer_for_its_pair(shown, size, width):

@@ -1,10 +1,12 @@
 """Named columns on the command line, queries without documents, and datasets with options."""
 
 import json
+import re
 
 import polars as pl
 import pytest
 
+import steelyard as sy
 from steelyard.cli import run
 from steelyard.run import Run
 
@@ -172,3 +174,28 @@ def test_qrels_format(tmp_path, capsys):
     assert (plain, means(capsys)[0]) == ([{"R(per=target)@2": 2 / 3}], [{"R(per=target)@2": 0.5}])
     assert run([*command, "--qrels-format", "trec-diversity"]) == 2
     assert "Use `steelyard convert QRELS qrels.jsonl --from FORMAT` first" in capsys.readouterr().err
+
+
+def test_a_pool_of_runs_with_named_columns(files, tmp_path, capsys):
+    pool = tmp_path / "pool.jsonl"
+    assert run(["pool", files[1], files[2], *NAMED, "-o", str(pool)]) == 0
+    assert [json.loads(line)["doc_id"] for line in pool.read_text().splitlines()[1:]] == ["a", "c", "b"]
+    assert run(["pool", files[1], files[2], *NAMED, *NAMED_QRELS, "--qrels", files[0], "-o", str(pool)]) == 0
+    assert [json.loads(line)["doc_id"] for line in pool.read_text().splitlines()[1:]] == ["b"]
+    capsys.readouterr()
+    assert run(["pool", files[1], files[2], *NAMED, *NAMED_QRELS, "-o", str(pool)]) == 2
+    assert "--set columns=qrels... is for --qrels; add --qrels FILE." in capsys.readouterr().err
+
+
+def test_the_advice_on_columns_is_of_what_has_them():
+    frame = pl.DataFrame({"question": ["q1"], "passage": ["d1"], "near": [1.0]})
+    with pytest.raises(sy.InputError, match=re.escape('(query_id="..." in sy.Run, sy.Qrels or steelyard.spark)')):
+        sy.evaluate({"q1": ["d1"]}, frame, "RR")
+    named = sy.Run(frame, query_id="question", doc_id="passage", score="near")
+    assert sy.evaluate({"q1": ["d1"]}, named, "RR").means == {"RR": 1.0}
+
+
+def test_the_result_of_a_bench_in_the_place_of_qrels(files, tmp_path, capsys):
+    (tmp_path / "result.json").write_text("{}")
+    assert run(["compare", str(tmp_path), "-m", "AP"]) == 2
+    assert "is the result of a bench: use its qrels.parquet and runs/*.parquet" in capsys.readouterr().err

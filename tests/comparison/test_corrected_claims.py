@@ -12,6 +12,7 @@ import pytest
 import steelyard as sy
 from steelyard.comparison.compare import compare_scores
 from steelyard.statistics import max_t, power_analysis, tukey
+from steelyard.statistics.corrections import student_margin
 
 
 def table(values, measure="nDCG@10"):
@@ -121,6 +122,15 @@ def test_tukey_warns_of_unequal_spread_and_names_max_t():
     assert "unequal-spread" not in [each.code for each in compare_scores(table(equal, "x"), test="tukey").notes]
 
 
+def test_intervals_by_false_coverage_rate_are_students_where_all_pairs_are_significant():
+    values = np.random.default_rng(5).beta(2, 3, (3, 40)) * 0.3 + np.array([[0.0], [0.3], [0.6]])
+    found = compare_scores(table(values, "x"), correction="bh")
+    assert found.intervals_are.startswith("Student's intervals by false coverage rate")
+    for pair in found.tested_pairs:
+        gaps = values[int(pair.run[1:])] - values[int(pair.baseline[1:])]
+        assert (pair.high - pair.low) / 2 == pytest.approx(student_margin(gaps, 0.05))
+
+
 def test_mostly_tied_pairs_are_reported():
     base = np.full(50, 0.5)
     moved = base.copy()
@@ -128,5 +138,14 @@ def test_mostly_tied_pairs_are_reported():
     result = compare_scores(table([base, moved], "RR"))
     (note,) = [each for each in result.notes if each.code == "mostly-tied"]
     assert "(46 of 50)" in str(note)
+    (pair,) = result.tested_pairs
+    assert (pair.high - pair.low) / 2 == pytest.approx(student_margin(moved - base, 0.05))
+    assert result.intervals_are == "Student's intervals of each pair alone"
+    both = table([base, moved], "RR").with_columns(P=np.concatenate([base, np.linspace(0, 1, 50)]))
+    many = "bootstrap or, with under 5 queries or 80% ties, Student's intervals of each pair alone"
+    assert compare_scores(both).intervals_are == many
+    assert compare_scores(both.select("run", "query_id", "P")).intervals_are == "bootstrap intervals of each pair alone"
+    few = compare_scores(both.select("run", "query_id", "P").filter(pl.col("query_id").is_in(["q1", "q2", "q9"])))
+    assert few.intervals_are == "Student's intervals of each pair alone"
     moved[:20] = np.linspace(0.1, 0.9, 20)
     assert "mostly-tied" not in [each.code for each in compare_scores(table([base, moved], "RR")).notes]

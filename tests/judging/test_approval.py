@@ -118,6 +118,47 @@ def test_drafts_that_are_written_again_keep_what_a_person_decided(folder: Path) 
     assert bad[0] in queries(folder.parent / "elsewhere"), "nobody decided there"
 
 
+def test_questions_that_a_person_rejected_are_in_no_measured_number(folder: Path, capsys) -> None:
+    with Author() as server:
+        made = ["--endpoint", server.url, "--model", "m", "-n", "28", "--set", "kinds=fact=1", "-o", str(folder)]
+        made += ["--set", f"cache={folder.parent / 'c.sqlite'}"]
+        command = ["questions", str(_corpus_file(folder)), *made]
+        assert run(command) == 0
+        before = _measured(capsys.readouterr().out)
+        session = Approval(folder, "ann")
+        with serving(session) as client:
+            for pair in client.page_data()["pairs"][:3]:
+                client.judge(pair, 0)
+        session.finish()
+        assert run(command) == 0
+    assert _measured(capsys.readouterr().out) == before - 3 == len(queries(folder))
+
+
+def _corpus_file(folder: Path) -> Path:
+    place = folder.parent / "corpus.jsonl"
+    place.write_text("".join(json.dumps({"_id": doc, "text": text}) + "\n" for doc, text in corpus().items()))
+    return place
+
+
+def _measured(said: str) -> int:
+    """The questions of the table by words in the source."""
+    table = said.partition("words in the source")[2].splitlines()
+    return sum(int(line.split()[1]) for line in table if line.split()[:1] in (["low"], ["middle"], ["high"]))
+
+
+def test_no_next_command_without_an_accepted_draft(folder: Path, capsys, monkeypatch) -> None:
+    target = folder.parent / "none"
+    monkeypatch.setattr("author.drafted", lambda _: json.dumps({"question": "What is it?", "quote": "not there"}))
+    with Author() as server:
+        command = ["questions", str(_corpus_file(folder)), "--endpoint", server.url, "--model", "m", "-n", "4"]
+        run([*command, "-o", str(target), "--set", f"cache={folder.parent / 'faults.sqlite'}"])
+    output = capsys.readouterr()
+    said = output.out + output.err
+    assert "0 of 4 drafts accepted" in said
+    assert "Next:" not in said
+    assert "No draft was accepted" in said
+
+
 def test_a_sample_is_random_and_estimates_the_share_of_bad_questions(folder: Path) -> None:
     session = Approval(folder, "ann", sample=6, seed=1)
     ids = [pair[0] for pair in session.pairs]

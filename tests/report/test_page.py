@@ -430,3 +430,17 @@ def test_a_page_from_the_command_line_gives_advice_for_the_command_line(tmp_path
     assert "<code>--set dataset=DIR</code> shows their texts." in page
     assert f'<pre class="command">steelyard {" ".join(command)}</pre>' in page
     assert "comparison.to_html" not in page
+
+
+def test_the_shaded_band_is_explained_only_where_there_is_one(tmp_path):
+    qrels = {f"q{n}": {"d": 1} for n in range(40)}
+    lists = {query: [*(f"x{n}" for n in range(number % 3)), "d"] for number, query in enumerate(qrels)}
+    worse = {query: ["x", "y", "z", *docs] for query, docs in lists.items()}
+    for runs, tied in (({"a": lists, "b": worse}, 0), ({"a": lists, "same": lists}, 2)):
+        sy.compare(qrels, {name: sy.Run(run) for name, run in runs.items()}, ["RR"]).to_html(tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text()
+        rows = re.findall(r'<tr data-run="[0-9]+" data-rank="[0-9]+" class="([^"]*)"', page)
+        assert len(rows) == 2
+        assert sum("tied" in row for row in rows) == tied
+        assert not any("band" in row for row in rows)
+        assert ("shaded band" in page) == bool(tied)

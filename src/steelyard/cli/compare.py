@@ -129,6 +129,8 @@ def compare(
         used |= {name: value for name, value in options.items() if value is not None}
         return print_lists(compare_runs(None, _read_runs(given, names, None), measure, **used), format, output)
     if dataset is None and qrels is not None and qrels.is_dir():
+        if (qrels / "result.json").is_file():
+            raise InputError("is the result of a bench: use its qrels.parquet and runs/*.parquet in its place.", qrels)
         dataset = str(qrels)
     loaded_dataset = None if dataset is None else dataset_named(dataset, judged=False)
     if scores is not None:

@@ -10,7 +10,7 @@ from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
 from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables, with_progress
 from steelyard.errors import InputError
-from steelyard.run import Run
+from steelyard.qrels import Qrels
 
 if TYPE_CHECKING:
     from steelyard.judging.agreement import Agreement
@@ -29,6 +29,7 @@ def pool(
     pair: Annotated[
         list[str] | None, Setting("pair: the two runs to compare, of more.", "NAME,NAME", commas=True)
     ] = None,
+    columns: args.Columns = None,
     queries: Annotated[int | None, Setting("Draw this many queries at random and pool only these.", "N")] = None,
     rel: args.Rel = None,
     seed: args.Seed = 0,
@@ -49,13 +50,16 @@ def pool(
     """
     from steelyard.judging.pool import pool as pooled
 
-    read = [Run.of(run.path) for run in with_progress(runs, lambda run: run.path.name)]
+    run_columns, qrels_columns = args.column_names(columns)
+    if qrels_columns and qrels is None:
+        raise UsageError("--set columns=qrels... is for --qrels; add --qrels FILE.")
+    read = [args.read_run(run.path, run_columns, len(runs)) for run in with_progress(runs, lambda run: run.path.name)]
     names = args.run_names([run.name for run in read], runs)
     if pair is not None and len(pair) != 2:
         raise UsageError(f"--set pair is {','.join(pair)!r}; expected two names, as in bm25,dense.")
     new_pool = pooled(
         dict(zip(names, read, strict=True)),
-        qrels,
+        Qrels.read(qrels, **qrels_columns) if qrels is not None and qrels_columns else qrels,
         depth=depth,
         budget=budget,
         strategy=strategy,  # type: ignore[arg-type]
@@ -73,10 +77,8 @@ def pool(
     new_pool.write(output)
     print_message(f"{new_pool}. Written to {output}.")
     if strategy == "depth" and budget is not None and len(new_pool.settings.runs) == 2:
-        print_message(
-            "The first documents of both runs come first. `--strategy pair` chooses those that can decide between the "
-            "two."
-        )
+        more = "`--strategy pair` chooses those that can decide between the two."
+        print_message(f"The first documents of both runs come first. {more}")
 
 
 def agreement(

@@ -57,6 +57,7 @@ def questions(
     is not asked again.
     """
     from steelyard.benchmark.folder import command_of
+    from steelyard.judging.approval import by_checks
     from steelyard.judging.drafting import Drafting, client
     from steelyard.judging.drafts import check_folder
 
@@ -79,7 +80,9 @@ def questions(
     print_message(drafts.verdict)
     print_tables(drafts.document().tables)
     print_messages(drafts.notes)
-    print_message(f"Written to {output}. Next: {command_of('judge', output)} (a person approves the questions)")
+    to_approve = f"Next: {command_of('judge', output)} (a person approves the questions)"
+    accepted = any(map(by_checks, drafts.drafts))
+    print_message(f"Written to {output}. {to_approve if accepted else 'No draft was accepted: nothing to approve.'}")
 
 
 def shares_of(parts: list[str] | None) -> dict[str, float] | None:

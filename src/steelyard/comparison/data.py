@@ -20,7 +20,7 @@ from steelyard.comparison.judged import JudgedDocuments, PartsOf, RowJudged, jud
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, verdict_of
 from steelyard.comparison.movers import Mover, Moves, RunMovers, document_moves, movers, movers_by_run
 from steelyard.comparison.overlap import Rules, by_every_rule
-from steelyard.comparison.pairs import Pair, PairTest, tested_pairs
+from steelyard.comparison.pairs import Pair, PairTest, interval_method, tested_pairs
 from steelyard.comparison.predicted import Predictions
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.slices import Slice
@@ -194,7 +194,8 @@ class ComparisonData:
     @property
     def intervals_are(self) -> str:
         """What the intervals of the pairs are, as a part of a sentence."""
-        return self.plan.intervals_are(self.several_pairs, bool(self.predicted_by))
+        how = "prediction-powered" if self.predicted_by else interval_method(self.tested_pairs)
+        return self.plan.intervals_are(self.several_pairs, how)
 
     @property
     def several_pairs(self) -> bool:

@@ -165,7 +165,7 @@ INFO: Texts = {
     "from the value of the other run",
     "mostly-tied": "most queries are tied in {pairs:,} {pairs:difference|differences}, the most in {run} vs {baseline} "
     "on {measure} ({ties:,} of {queries:,}): so few queries decide that a 95% interval may hold the true difference in "
-    "75 to 94% of cases only, although it is Student's, which holds it more often than a bootstrap interval",
+    "75 to 94% of cases only, a bootstrap interval even less often than Student's",
     "interval-and-p-disagree": _interval_and_p_disagree,
     "ranking-differs-in-slices": _ranking_differs_in_slices,
     "repetitions": "{count:,} {count:repetition|repetitions} of each query (column {column!r}): "

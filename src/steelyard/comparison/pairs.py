@@ -33,6 +33,7 @@ from steelyard.statistics import (
 )
 from steelyard.statistics.arrays import ROUNDING, snapped
 from steelyard.statistics.corrections import Correction, interval_level, margin_level, student_margin
+from steelyard.statistics.intervals import BOOTSTRAP_FROM
 from steelyard.statistics.paired import PairedTest
 
 NOT_TOGETHER = "the times were not measured together, by turns in one bench, so the load of the machine may differ"
@@ -194,7 +195,7 @@ class _Outcome(NamedTuple):
     """What a test found: p, corrected p, why there is none, and how intervals and power take the correction.
 
     `level` is the level of a test of this pair alone that the correction leaves. `margin` is the half-width of the
-    corrected interval; None where nothing is corrected.
+    corrected interval, or of Student's; None where neither is used.
     """
 
     p: float
@@ -226,7 +227,8 @@ def _outcomes(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcome]
             counts = tally(gaps[number])
             # Where few queries decide, Student's interval is the better one, by simulation.
             tied = counts.ties >= MOSTLY_TIED * (counts.wins + counts.ties + counts.losses)
-            margin = None if level == plan.alpha and not tied else student_margin(gaps[number], level)
+            alone = correction == "none" or len(numbers) == 1
+            margin = None if alone and not tied else student_margin(gaps[number], level)
             outcomes[number] = _Outcome(p, q, reason, level, margin)
     return [outcomes[number] for number in range(len(tests))]
 
@@ -349,14 +351,19 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
     disagreeing.sort(key=lambda pair: (pair.p_adjusted < plan.alpha, labels.index(pair.label)))
     several = sum(pair.label == tested[0].label for pair in tested) > 1
     correction = plan.corrected_by if several or plan.test in FAMILY_TESTS else "none"
-    pairs = [
-        (pair.run, pair.baseline, pair.label, shown_p(pair.p_adjusted), pair.p_adjusted < plan.alpha)
-        for pair in disagreeing
-    ]
+    pairs = [(p.run, p.baseline, p.label, shown_p(p.p_adjusted), p.p_adjusted < plan.alpha) for p in disagreeing]
     alike = not plan.interval_kind(several) and plan.test not in (*RANK_TESTS, *FAMILY_TESTS)
-    how = {"test": plan.test, "correction": correction, "alpha": plan.alpha}
+    how = {"test": plan.test, "correction": correction, "alpha": plan.alpha, "alike": alike}
     code = "uncertain-difference" if alike else "interval-and-p-disagree"
-    return [note(code, pairs=pairs, **how, intervals=plan.intervals_are(several), alike=alike)]
+    return [note(code, pairs=pairs, **how, intervals=plan.intervals_are(several, interval_method(disagreeing)))]
+
+
+def interval_method(pairs: Iterable[Pair]) -> str:
+    """What the intervals of pairs alone are: Student's where few queries decide, otherwise from the bootstrap."""
+    student = {p.queries < BOOTSTRAP_FROM or p.ties >= MOSTLY_TIED * p.queries for p in pairs if not isnan(p.low)}
+    if student == {True, False}:
+        return f"bootstrap or, with under {BOOTSTRAP_FROM} queries or {MOSTLY_TIED:.0%} ties, Student's"
+    return "Student's" if True in student else "bootstrap"
 
 
 MOST_RATIO = 1.5

@@ -85,10 +85,10 @@ class ComparisonPlan(Testing):
         """How the intervals of pairs are corrected: empty for intervals of each pair alone, as with one pair."""
         return INTERVAL_KINDS.get(self.corrected_by, "") if several else ""
 
-    def intervals_are(self, several: bool, predicted: bool = False) -> str:
-        """What the intervals of differences are, as a part of a sentence."""
+    def intervals_are(self, several: bool, how: str) -> str:
+        """What the intervals of differences are, as a part of a sentence; `how`: those of each pair alone."""
         kind = self.interval_kind(several)
-        how = "prediction-powered" if predicted else "Student's" if kind in ("Bonferroni", "FCR") else "bootstrap"
+        how = "Student's" if kind in ("Bonferroni", "FCR") and how != "prediction-powered" else how
         if kind == "Bonferroni":
             return f"{how} intervals at the Bonferroni level: simultaneous for the pairs of a measure"
         if kind == "FCR":

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from steelyard.errors import FixedColumnsError, InputError, did_you_mean
+from steelyard.wording import in_words
 
 TableKind: TypeAlias = Literal["run", "qrels", "either"]
 
@@ -65,7 +66,8 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
     column = first_named(columns, NAMES[role])
     if column is None and required:
         problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
-        raise InputError(f"{problem}. Name one of them ({role}=...), or call it {NAMES[role][0]}.")
+        how = in_words(f'{role}="..." in sy.Run, sy.Qrels or steelyard.spark', f"--set columns={role}=NAME")
+        raise InputError(f"{problem}. Name one of them ({how}), or call it {NAMES[role][0]}.")
     return column
 
 

@@ -16,7 +16,7 @@ from steelyard.io.dataset_files import read_corpus, read_queries
 from steelyard.judging import draft_checks as checks
 from steelyard.judging.client import Answer, Client, Endpoint, Question, RequestPlan
 from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.passages import MOST_DOCUMENTS, Lists, Passage, Sampler, favours, others, search
+from steelyard.judging.passages import MOST_DOCUMENTS, Lists, Passage, Sampler, others, search
 from steelyard.judging.prompts import PAIR, Prompt, digest, filled, instructions, read_prompt, stated_objects
 from steelyard.notes import Note, note, sentence
 
@@ -182,13 +182,12 @@ class Drafting:
         lists = search(self.corpus, drafts, searching)
         if stopped is None and self.critic is not None:
             drafts, stopped = self._compared(drafts, lists, progress)
-        favour = favours(drafts, lists)
         notes: list[Note] = [*self.notes, *self.client.notes(), note("only-source-relevant")]
         if len(self.corpus) > MOST_DOCUMENTS:
             notes.append(note("corpus-not-searched", documents=len(self.corpus), most=MOST_DOCUMENTS))
         notes += [note("drafting-stopped", reason=stopped)] if stopped else []
-        sentences = (*([favour.sentence] if favour and favour.sentence else []), *map(sentence, notes))
-        return Drafts(tuple(drafts), self.corpus, dict(self.passed_over), self.like, sentences, favour)
+        remarks = tuple(map(sentence, notes))
+        return Drafts(tuple(drafts), self.corpus, dict(self.passed_over), self.like, remarks, lists)
 
     def _asked(self, questions: Sequence[Question], progress: Progress | None) -> tuple[dict[str, Answer], str | None]:
         answers: dict[str, Answer] = {}

@@ -125,8 +125,19 @@ class Drafts(Documented):
     corpus: Corpus
     passed_over: Mapping[str, int] = field(default_factory=dict)
     like: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    favours: Favours | None = None
+    remarks: tuple[str, ...] = ()
+    lists: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def favours(self) -> Favours | None:
+        """nDCG@10 of two retrievers on the accepted questions, without those that a person rejected."""
+        found: Favours | None = looked_up("steelyard.judging.passages:favours")(self.drafts, self.lists)
+        return found
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about the drafts, as sentences."""
+        return (*([self.favours.sentence] if self.favours and self.favours.sentence else []), *self.remarks)
 
     @cached_property
     def accepted(self) -> pl.DataFrame:

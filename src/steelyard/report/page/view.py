@@ -267,7 +267,7 @@ def shown(column: Column, value: float | None) -> str:
 
 
 def _rows(subject: Subject, scores: ScoreTable, further: Sequence[BoardColumn]) -> list[dict[str, Any]]:
-    """The rows of one score table, best first. Runs of one band are not separated by the groups."""
+    """The rows of one score table, best first; a row opens a group that shares no letter with the rows above it."""
     comparison = subject.comparison
     rows = [row for row in comparison.leaderboard_rows if row.k == scores.k]
     base = comparison.plan.baseline
@@ -287,7 +287,6 @@ def _rows(subject: Subject, scores: ScoreTable, further: Sequence[BoardColumn]) 
             "ranks": str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low} to {row.rank_high}",
             "group": row.group,
             "opens": place in opens,
-            "band": sum(start <= place for start in opens) % 2,
             "tied": len(tied) > 1 and row.run in tied,
             "control": row.run not in subject.candidates,
             "baseline": row.run == base,

@@ -19,6 +19,7 @@ export const LABELS = Object.freeze({
   again: ["◇", "relevant"],
   distractor: ["✖", "distractor"],
   repeat: ["↻", "duplicate"],
+  partly: ["◐", "partly relevant"],
   judged: ["○", "not relevant"],
   unjudged: ["?", "unjudged"],
 });
@@ -65,7 +66,7 @@ export function labelled(entry, rows) {
     seen.set(doc, rank);
     if (!known) return item;
     if (known.grade < 0) return { ...item, kind: "distractor" };
-    if (!relevant(known.grade, entry)) return { ...item, kind: "judged" };
+    if (!relevant(known.grade, entry)) return { ...item, kind: known.grade > 0 ? "partly" : "judged" };
     const before = known.targets.map((target) => found.get(target));
     for (const target of known.targets) if (!found.has(target)) found.set(target, rank);
     const again = known.targets.length > 0 && before.every((earlier) => earlier !== undefined);
@@ -76,6 +77,11 @@ export function labelled(entry, rows) {
 // Whether a grade is relevant: above 0, and not below the lowest relevant grade of the scale.
 function relevant(grade, entry) {
   return grade > 0 && grade >= (entry.level ?? 0);
+}
+
+// Which grades are relevant, where not every grade above 0 is.
+export function relevantGrades(entry) {
+  return entry.level > 0 && entry.level !== 1 ? ` (grade ${entry.level} or higher)` : "";
 }
 
 // The relevant documents that are missing from some of the columns, with their rank in each.

@@ -2,7 +2,7 @@
 
 import { chosenPair, failureWords, foundText, measureNamed } from "./data.js";
 import { append, byId, make, nameOf, whenParsed } from "./dom.js";
-import { LABELS, documentAt, labelled, listsOf, missing, runColumns, stageColumns } from "./lists.js";
+import { LABELS, documentAt, labelled, listsOf, missing, relevantGrades, runColumns, stageColumns } from "./lists.js";
 import { drawMoves } from "./moves.js";
 import { savePool, unjudgedOf } from "./pool.js";
 import { sliceOf } from "./selection.js";
@@ -243,13 +243,14 @@ function reveal(button, items) {
 function card(item, queryTerms, before, cutoff) {
   const { id, title, text, cut } = documentAt(item.doc);
   const [shape, word] = LABELS[item.kind];
-  const grade = item.kind === "relevant" || item.kind === "again" ? ` ${item.grade}` : "";
+  const grade = item.grade > 0 && item.kind !== "repeat" ? ` ${item.grade}` : "";
+  const about = item.kind === "partly" ? "below the lowest relevant grade; measures that read grades count it" : null;
   const since = item.since ? `, repeats rank ${item.since}` : "";
   const head = make(
     "div",
     { class: "head" },
     make("span", { class: "place" }, item.rank),
-    make("span", { class: `label ${item.kind}` }, `${shape} ${word}${grade}${since}`),
+    make("span", { class: `label ${item.kind}`, title: about }, `${shape} ${word}${grade}${since}`),
     moved(item, before),
     item.score === undefined ? null : make("span", { class: "score", title: "score" }, item.score),
   );
@@ -299,8 +300,9 @@ function moved(item, before) {
 function missed(entry, columns) {
   const depth = Math.max(0, ...columns.map(({ rows }) => rows?.length ?? 0));
   const rows = missing(entry, columns, depth);
-  if (!entry.relevant) return make("p", { class: "note" }, "No document is judged relevant to this query.");
-  if (!rows.length) return make("p", { class: "note" }, "Every relevant document is in every list shown.");
+  const which = relevantGrades(entry);
+  if (!entry.relevant) return make("p", { class: "note" }, `No document is judged relevant${which} to this query.`);
+  if (!rows.length) return make("p", { class: "note" }, `Every relevant document${which} is in every list shown.`);
   const head = ["Relevant document", "Grade", ...columns.map(({ name }) => name)];
   const table = make(
     "table",
@@ -325,7 +327,7 @@ function missed(entry, columns) {
     ),
   );
   const hidden = entry.hidden ? make("p", { class: "note" }, `… and ${entry.hidden.toLocaleString("en")} more.`) : null;
-  const title = make("h3", {}, "Relevant documents that a list misses, and their ranks");
+  const title = make("h3", {}, `Relevant documents${which} that a list misses, and their ranks`);
   return make("section", { class: "misses" }, title, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Missed relevant documents" }, table), hidden);
 }
 
