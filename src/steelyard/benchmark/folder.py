@@ -222,8 +222,11 @@ def folder_of(source: Any) -> Any:
     return next((folder for folder in folders if folder is not None), source)
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """The checked content of result.json, which is written last: without it the bench did not finish."""
+def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
+    """The checked content of result.json, which is written last: without it the bench did not finish.
+
+    A result is an error if a later bench did not finish, unless it is to be read as the `earlier` one.
+    """
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise InputError(
@@ -240,6 +243,8 @@ def read_record(path: Path) -> dict[str, Any]:
             f"{path} has no result.json: it is not a result folder, or its bench was stopped before the end. "
             "Run the bench again; it continues where it stopped."
         )
+    if not earlier:
+        _check_finished(path, file)
     try:
         record = json.loads(file.read_text("utf-8"))
     except (ValueError, OSError, RecursionError) as error:
@@ -251,6 +256,23 @@ def read_record(path: Path) -> dict[str, Any]:
             "Install that version or a later one to read it: pip install --upgrade steelyard."
         )
     return record
+
+
+def _check_finished(path: Path, file: Path) -> None:
+    """Raise if a bench in the folder, or over several datasets in the one above, began after result.json was written.
+
+    Every dataset that is finished before the others has a newer result.json.
+    """
+    for lock in (path / LOCK, path.parent / LOCK):
+        holder, above = "", lock.parent != path
+        with suppress(OSError):
+            if not above or ((path.parent / ACROSS_FILE).is_file() and lock.stat().st_mtime > file.stat().st_mtime):
+                holder = lock.read_text("utf-8", "replace").strip()
+        if holder:
+            raise InputError(
+                f"{path} has an earlier result: the last bench ({holder}) is running, or was stopped before the end. "
+                f"Run the bench again; it continues where it stopped. Without {lock}, the earlier result is read."
+            )
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -420,7 +442,7 @@ def check_own_folder(folder: Path, cache: str, inputs: Collection[Path], several
     own = [folder / LOCK, *(folder / name / "result.json" for name in several)]
     if there and not any(map(Path.exists, own)) and not any(map(is_cache_file, (folder / cache).glob("*.jsonl"))):
         try:
-            read_record(folder)
+            read_record(folder, earlier=True)
         except InputError:
             problem = "is not of a bench, and a bench would replace it; name another folder (-o, output=)."
             raise InputError(problem, there[0]) from None
