@@ -47,6 +47,7 @@ EVALUATION_FILES = (
 """The files that a result without qrels does not have."""
 
 DOCUMENTS = "documents.parquet"  # The documents with their texts: doc_id, text, title, metadata.
+ABOUT_TEXTS = ("texts-differ", "different-texts-same-id", "same-texts-different-ids")  # Notes that the page shows.
 ACROSS_FILE = "across.json"  # What a bench over several datasets writes beside the folders of its datasets.
 ACROSS_PAGE = "../report.html"  # The page over all datasets, from that of one of them.
 
@@ -82,6 +83,7 @@ class ResultFolder:
     def subject(self) -> Subject:
         """The subject of the report page."""
         record, comparison, folder = self.record, self.comparison, self.path
+        about_texts = [note_from_dict(raw) for raw in record.get("notes", ()) if raw.get("code") in ABOUT_TEXTS]
         dataset, machine, rows, plan = record["dataset"], record["machine"], record["runs"], comparison.plan
         return Subject(
             comparison=comparison,
@@ -111,7 +113,7 @@ class ResultFolder:
             command=f"{command_of('report', folder)} -o report.html",
             whole=f"{command_of('report', folder)} -o report.html --full",
             controls=tuple(row["run"] for row in rows if row["settings"].get("retriever") == RANDOM),
-            absent=tuple(map(sentence, self.notes)),
+            absent=tuple(map(sentence, [*self.notes, *about_texts])),
         )
 
     def to_html(
@@ -223,10 +225,7 @@ def folder_of(source: Any) -> Any:
 
 
 def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
-    """The checked content of result.json, which is written last: without it the bench did not finish.
-
-    A result is an error if a later bench did not finish, unless it is to be read as the `earlier` one.
-    """
+    """The checked content of result.json, which is written last; `earlier`: also if a later bench did not finish."""
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise InputError(
@@ -259,14 +258,11 @@ def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
 
 
 def _check_finished(path: Path, file: Path) -> None:
-    """Raise if a bench in the folder, or over several datasets in the one above, began after result.json was written.
-
-    Every dataset that is finished before the others has a newer result.json.
-    """
+    """Raise if a bench in the folder, or over several datasets in the one above, did not finish after result.json."""
     for lock in (path / LOCK, path.parent / LOCK):
-        holder, above = "", lock.parent != path
+        holder, several = "", (path.parent / ACROSS_FILE).is_file()
         with suppress(OSError):
-            if not above or ((path.parent / ACROSS_FILE).is_file() and lock.stat().st_mtime > file.stat().st_mtime):
+            if lock.parent == path or (several and lock.stat().st_mtime > file.stat().st_mtime):
                 holder = lock.read_text("utf-8", "replace").strip()
         if holder:
             raise InputError(

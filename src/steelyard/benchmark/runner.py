@@ -149,10 +149,7 @@ def _bench(
     name: str | None = None,
     whole: ExitStack | None = None,
 ) -> BenchResult:
-    """A bench over one dataset; `name` is the one given to it in `datasets`, if there are several.
-
-    The first of several also locks the folder over all of them, until the end of `whole`.
-    """
+    """A bench over one dataset; of several, `name` is its name. Until `whole` ends, the folder over all is locked."""
     beside = path.parent if path else Path()
     parts: list[Any] = [config.queries, config.corpus, config.qrels]
     read = [part.get("path") if isinstance(part, Mapping) else part for part in parts]
@@ -213,7 +210,8 @@ def _input_notes(
 ) -> list[Note]:
     """The notes on the questions, on the judgments, and on the texts that came back and their ids."""
     codes = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
-    notes = [note for note in dataset.notes if config.queries is not None or note.code in codes] + texts.notes()
+    notes = [note for note in dataset.notes if config.queries is not None or note.code in codes]
+    notes += texts.notes({row.answers: row.run for row in rows if row.answers})
     if len(dataset.corpus):
         return notes
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}
@@ -314,6 +312,8 @@ def _retrieve(
             if fresh and saved is not None:
                 saved.clear()
             answers = store.read()
+            if not answers.lists:
+                texts.forget(store.path.name)
             if answers.unfinished is not None:
                 LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
             own_id = str if chunking.label is None else chunking.chunk_id
