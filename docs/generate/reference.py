@@ -344,6 +344,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "dataset-error": {"kind": "unknown-document"},
     "datasets-merged": {"column": "dataset"},
     "documents-address-judge": {"documents": ("d12", "d40")},
+    "different-texts-same-id": {"documents": ("d12", "d40")},
     "texts-differ": {"documents": ("d12", "d40")},
     "few-documents-drawn": {"documents": 12, "enough": 16},
     "fewer-passages": {"drawn": 12, "wanted": 200},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -124,3 +125,50 @@ def test_vectors_of_others_stay_in_the_cache(tmp_path):
     (tmp_path / "cache" / "vectors" / "mine.npz").write_text("mine")
     sy.bench({**BENCH, "retrievers": ["dense"]}, output=tmp_path, fresh=True)
     assert (tmp_path / "cache" / "vectors" / "mine.npz").read_text() == "mine"
+
+
+def stopping(at):
+    def watch(step, done, total):
+        if step.startswith(at):
+            raise KeyboardInterrupt
+
+    return watch
+
+
+def test_an_earlier_result_is_not_read_after_a_bench_that_was_stopped(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sy.bench(BENCH, "out")
+    before = sy.load_result("out").record
+    with pytest.raises(InputError, match="depth"):
+        sy.bench({**BENCH, "depth": -1}, "out")
+    assert sy.load_result("out").record == before, "a bench that did not begin changes nothing"
+    with pytest.raises(KeyboardInterrupt):
+        sy.bench({**BENCH, "retrievers": ["bm25-plus"]}, "out", watch=stopping("evaluating"))
+    for verb, *options in (["gate", "--rule", "RR >= 0"], ["report"], ["judge"], ["check"], ["stages"]):
+        assert command([verb, "out", *options]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert f"out has an earlier result: the last bench (process {os.getpid()} on " in told
+        assert "was stopped before the end. Run the bench again" in told
+    sy.bench(BENCH, "out")
+    assert command(["gate", "out", "--rule", "RR >= 0"]) == 0
+
+
+def test_no_result_is_read_as_new_after_a_bench_over_several_datasets_that_was_stopped(tmp_path):
+    datasets = dict.fromkeys(("one", "two", "three"), "demo")
+    several = {"datasets": datasets, "retrievers": ["bm25-okapi"], "measures": ["RR"]}
+    sy.bench(several, tmp_path)
+    with pytest.raises(InputError, match="none"):
+        sy.bench({**several, "datasets": {**datasets, "one": str(tmp_path / "none")}}, tmp_path)
+    assert len(sy.across(tmp_path).datasets) == 3, "a bench that did not begin changes nothing"
+    for name in datasets:
+        os.utime(tmp_path / name / "result.json", (0, 0))
+    with pytest.raises(KeyboardInterrupt):
+        sy.bench(several, tmp_path, watch=stopping("two (dataset 2 of 3): evaluating"))
+    assert sy.load_result(tmp_path / "one").runs
+    for read in (partial(sy.load_result, tmp_path / "two"), partial(sy.gate, tmp_path / "three", "RR >= 0")):
+        with pytest.raises(InputError, match="has an earlier result"):
+            read()
+    with pytest.raises(InputError, match="has an earlier result"):
+        sy.across(tmp_path)
+    sy.bench(several, tmp_path)
+    assert len(sy.across(tmp_path).datasets) == 3

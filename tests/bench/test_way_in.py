@@ -292,6 +292,38 @@ def test_ids_are_made_from_texts_and_one_text_is_kept_per_id(folder: Path) -> No
     assert dict(result.documents.select("doc_id", "text").iter_rows())["same"] == "text number 1"
 
 
+def test_one_id_with_different_texts_in_two_retrievers_is_a_warning_of_every_bench(folder: Path, capsys: Any) -> None:
+    def large(query: str, k: int) -> list[dict[str, str]]:
+        return [{"id": doc, "text": DOCUMENTS[doc]} for doc in ranked(query)[:k]]
+
+    def small(query: str, k: int) -> list[dict[str, str]]:
+        return [{"id": doc, "text": DOCUMENTS[doc][:9]} for doc in ranked(query)[:k]]
+
+    def python(target: Any, **settings: Any) -> dict[str, Any]:
+        return {"python": {"target": target, "version": "1", **settings}}
+
+    bench = {"queries": "questions.csv", "depth": 3, "retrievers": {"small": python(small), "large": python(large)}}
+    # The last bench but one has a new retriever beside cached answers.
+    added = {**bench, "retrievers": {"old": python(small, version="0"), **bench["retrievers"]}}
+    for config, pairs in (
+        (bench, {("small", "large")}),
+        (bench, {("small", "large")}),
+        (added, {("small", "large"), ("old", "large")}),
+    ):
+        notes = [note for note in sy.bench(config, "out").notes if "texts" in note.code]
+        assert {(note.code, note["run"], note["other"]) for note in notes} == {
+            ("different-texts-same-id", *pair) for pair in pairs
+        }
+        assert {note.severity for note in notes} == {"warning"}
+    assert "judgments of one text count for the other" in str(notes[0])
+    Path("judgments.jsonl").write_text(f'{{"query_id": "q1", "doc_id": "{ranked("a")[0]}", "grade": 1}}\n')
+    judged = sy.bench({**bench, "qrels": "judgments.jsonl"}, "out")
+    assert judged.evaluated is not None
+    assert "judgments of one text count for the other" in Path("out/report.html").read_text()
+    hashed = {"small": python(small, id="hash"), "large": python(large, id="hash")}
+    assert not [note for note in sy.bench({**bench, "retrievers": hashed}, "out").notes if "texts" in note.code]
+
+
 def test_retrievers_that_index_a_corpus_are_named(folder: Path, capsys: Any) -> None:
     assert command(["init", "--queries", "questions.csv", "--retriever", "bm25-okap"]) == 2
     assert "Did you mean bm25-okapi" in capsys.readouterr().err

@@ -227,7 +227,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a result folder; an error that names the other process if another bench holds it.
 
     The lock is that of the operating system on a file in the folder: it ends with the process, however that ends. Where
-    there are no such locks, nothing is held.
+    there are no such locks, nothing is held. The file goes only at the end: it tells that the result is an earlier one.
     """
     path = folder / LOCK
     with _lock_file(path) as file:
@@ -242,11 +242,10 @@ def locked(folder: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}, since {datetime.now():%Y-%m-%d %H:%M:%S}")
         file.flush()
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                path.unlink()
+        yield
+        file.truncate(0)  # Where an open file cannot be removed, it is empty.
+        with suppress(OSError):
+            path.unlink()
 
 
 def _lock_file(path: Path) -> IO[str]:

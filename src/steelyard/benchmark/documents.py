@@ -6,11 +6,11 @@ import json
 import os
 import sqlite3
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import combinations, islice
+from itertools import combinations, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -45,43 +45,40 @@ class ReturnedTexts:
         self._session = uuid4().hex
         self._known = array("q")
         self._database: sqlite3.Connection | None = None
-        self._different: dict[str, Counter[str]] = {}
         if fresh:
             for suffix in ("", "-wal", "-shm"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
-    def keeper(self, run: str) -> Keep:
-        """A function that keeps the texts that one retriever returns."""
+    def keeper(self, answers: str) -> Keep:
+        """A function that keeps the texts that one retriever returns, whose answers are in this file of the cache."""
 
         # A place for each hash, which a later one takes: 32 megabytes, however many documents there are.
         hashes = self._known = self._known or array("q", [0]) * _KNOWN
 
         def keep(doc: str, text: str, document: Any) -> None:
-            both = hash((doc, text))
-            if hashes[both % _KNOWN] != both and doc not in self._corpus and self._add(run, doc, text, document):
-                hashes[both % _KNOWN] = both
+            seen = hash((answers, doc, text))
+            if hashes[seen % _KNOWN] != seen and doc not in self._corpus:
+                self._add(answers, doc, text, document)
+                hashes[seen % _KNOWN] = seen
 
         return keep
 
-    def _add(self, run: str, doc: str, text: str, document: Any) -> bool:
-        """Whether the file has this text of the document now; the first text of a bench stays."""
+    def _add(self, answers: str, doc: str, text: str, document: Any) -> None:
+        """Add a text of a document to the file, and that it is in these answers; the first text of a bench stays."""
         raw, key = utf8(text), utf8(doc).decode()
         digest = blake2b(raw.strip(), digest_size=12).digest()
         title, metadata = title_and_metadata(document)
         shown = utf8(json.dumps(metadata, ensure_ascii=False, default=str)).decode() if metadata else ""
         values = (key, digest, raw.decode(), utf8(title).decode(), shown, self._session)
-        statement = "insert into documents values (?, ?, ?, ?, ?, ?) on conflict (doc_id) do nothing"
-        if self._execute(statement, values).rowcount:
-            return True
-        old_digest, session = self._execute("select digest, session from documents where doc_id = ?", (key,)).fetchone()
-        if old_digest != digest and session == self._session:
-            self._different.setdefault(run, Counter())[doc] += 1
-            return False
-        if old_digest != digest:
-            self._execute("insert or replace into documents values (?, ?, ?, ?, ?, ?)", values)
-        elif session != self._session:
-            self._execute("update documents set session = ? where doc_id = ?", (self._session, key))
-        return True
+        new = ", ".join(f"{name} = excluded.{name}" for name in ("digest", "text", "title", "metadata", "session"))
+        update = f"on conflict (doc_id) do update set {new} where session != excluded.session"
+        self._execute(f"insert into documents values (?, ?, ?, ?, ?, ?) {update}", values)
+        self._execute("insert or ignore into returned values (?, ?, ?)", (key, answers, digest))
+
+    def forget(self, answers: str) -> None:
+        """Forget which texts are in a file of answers: all of them are asked for again."""
+        if self.path.exists():
+            self._execute("delete from returned where answers = ?", (answers,))
 
     def flush(self) -> None:
         """Write what was added, so that it is there if the process ends."""
@@ -112,6 +109,8 @@ class ReturnedTexts:
             "create table if not exists documents (doc_id text primary key, digest blob, text text, "
             "title text, metadata text, session text)"
         )
+        columns = "doc_id text, answers text, digest blob, primary key (doc_id, answers, digest)"
+        database.execute(f"create table if not exists returned ({columns}) without rowid")
         return database
 
     def _file_error(self, error: sqlite3.DatabaseError) -> Exception:
@@ -140,12 +139,36 @@ class ReturnedTexts:
             except sqlite3.DatabaseError as error:
                 raise self._file_error(error) from None
 
-    def notes(self) -> list[Note]:
-        """Documents whose texts changed while the bench ran."""
-        return [
-            note("texts-differ", run=run, count=len(docs), documents=[doc for doc, _ in docs.most_common(_EXAMPLES)])
-            for run, docs in self._different.items()
+    def notes(self, runs: Mapping[str, str]) -> list[Note]:
+        """Documents with different texts in one retriever; those with none in common in two, if there is no corpus.
+
+        runs: the retriever of each file of answers.
+        """
+        if not self.path.exists():
+            return []
+        of_runs = f"from returned where answers in ({', '.join('?' * len(runs))})"
+        several = f"select doc_id {of_runs} group by doc_id having min(digest) < max(digest)"
+        statement = f"select doc_id, answers, digest {of_runs} and doc_id in ({several}) order by doc_id"
+        one: dict[str, list[str]] = {}
+        two: dict[tuple[str, str], list[str]] = {}
+        for doc, rows in groupby(self._execute(statement, [*runs, *runs]), itemgetter(0)):
+            texts: dict[str, set[bytes]] = {}
+            for _, answers, digest in rows:
+                texts.setdefault(answers, set()).add(digest)
+            found = [(name, texts[answers]) for answers, name in runs.items() if answers in texts]
+            for name in (name for name, own in found if len(own) > 1):
+                one.setdefault(name, []).append(doc)
+            for (name, own), (other, theirs) in combinations([] if self._corpus else found, 2):
+                if own.isdisjoint(theirs):
+                    two.setdefault((name, other), []).append(doc)
+        differ = [
+            note("texts-differ", run=run, count=len(docs), documents=docs[:_EXAMPLES]) for run, docs in one.items()
         ]
+        for (run, other), docs in two.items():
+            differ.append(
+                note("different-texts-same-id", run=run, other=other, count=len(docs), documents=docs[:_EXAMPLES])
+            )
+        return differ
 
 
 def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str, Any]) -> None:

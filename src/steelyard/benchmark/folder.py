@@ -47,6 +47,7 @@ EVALUATION_FILES = (
 """The files that a result without qrels does not have."""
 
 DOCUMENTS = "documents.parquet"  # The documents with their texts: doc_id, text, title, metadata.
+ABOUT_TEXTS = ("texts-differ", "different-texts-same-id", "same-texts-different-ids")  # Notes that the page shows.
 ACROSS_FILE = "across.json"  # What a bench over several datasets writes beside the folders of its datasets.
 ACROSS_PAGE = "../report.html"  # The page over all datasets, from that of one of them.
 
@@ -82,6 +83,7 @@ class ResultFolder:
     def subject(self) -> Subject:
         """The subject of the report page."""
         record, comparison, folder = self.record, self.comparison, self.path
+        about_texts = [note_from_dict(raw) for raw in record.get("notes", ()) if raw.get("code") in ABOUT_TEXTS]
         dataset, machine, rows, plan = record["dataset"], record["machine"], record["runs"], comparison.plan
         return Subject(
             comparison=comparison,
@@ -111,7 +113,7 @@ class ResultFolder:
             command=f"{command_of('report', folder)} -o report.html",
             whole=f"{command_of('report', folder)} -o report.html --full",
             controls=tuple(row["run"] for row in rows if row["settings"].get("retriever") == RANDOM),
-            absent=tuple(map(sentence, self.notes)),
+            absent=tuple(map(sentence, [*self.notes, *about_texts])),
         )
 
     def to_html(
@@ -222,8 +224,8 @@ def folder_of(source: Any) -> Any:
     return next((folder for folder in folders if folder is not None), source)
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """The checked content of result.json, which is written last: without it the bench did not finish."""
+def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
+    """The checked content of result.json, which is written last; `earlier`: also if a later bench did not finish."""
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise InputError(
@@ -240,6 +242,8 @@ def read_record(path: Path) -> dict[str, Any]:
             f"{path} has no result.json: it is not a result folder, or its bench was stopped before the end. "
             "Run the bench again; it continues where it stopped."
         )
+    if not earlier:
+        _check_finished(path, file)
     try:
         record = json.loads(file.read_text("utf-8"))
     except (ValueError, OSError, RecursionError) as error:
@@ -251,6 +255,20 @@ def read_record(path: Path) -> dict[str, Any]:
             "Install that version or a later one to read it: pip install --upgrade steelyard."
         )
     return record
+
+
+def _check_finished(path: Path, file: Path) -> None:
+    """Raise if a bench in the folder, or over several datasets in the one above, did not finish after result.json."""
+    for lock in (path / LOCK, path.parent / LOCK):
+        holder, several = "", (path.parent / ACROSS_FILE).is_file()
+        with suppress(OSError):
+            if lock.parent == path or (several and lock.stat().st_mtime > file.stat().st_mtime):
+                holder = lock.read_text("utf-8", "replace").strip()
+        if holder:
+            raise InputError(
+                f"{path} has an earlier result: the last bench ({holder}) is running, or was stopped before the end. "
+                f"Run the bench again; it continues where it stopped. Without {lock}, the earlier result is read."
+            )
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -420,7 +438,7 @@ def check_own_folder(folder: Path, cache: str, inputs: Collection[Path], several
     own = [folder / LOCK, *(folder / name / "result.json" for name in several)]
     if there and not any(map(Path.exists, own)) and not any(map(is_cache_file, (folder / cache).glob("*.jsonl"))):
         try:
-            read_record(folder)
+            read_record(folder, earlier=True)
         except InputError:
             problem = "is not of a bench, and a bench would replace it; name another folder (-o, output=)."
             raise InputError(problem, there[0]) from None

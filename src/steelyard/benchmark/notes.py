@@ -29,6 +29,9 @@ WARNINGS: Texts = {
     "agreement are reported. `{command}` judges what they returned, and gives a first verdict",
     "texts-differ": "retriever {run} returned different texts under one id for {count:,} {count:document|documents} "
     "({documents!r:examples}); the first text is kept",
+    "different-texts-same-id": "{count:,} {count:id has|ids have} different texts in retrievers {run} and {other} "
+    "({documents!r:examples}), and judgments of one text count for the other: unless these are the same passages, set "
+    "`id: hash` for both, and judge again",
     "same-texts-different-ids": "retrievers {run} and {other} return the same texts under different ids ({count:,} "
     "{count:text|texts}, the first is {ids!r:joined}), so that they seem to find different documents: set `id: hash` "
     "for both, or `id` to the same field",

@@ -108,7 +108,7 @@ def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, wa
     session = uuid4().hex[:12]
     for job in jobs:
         if isinstance(job.retriever, Wrapped):
-            job.retriever.keep_texts(job.texts.keeper(job.spec.label))
+            job.retriever.keep_texts(job.texts.keeper(job.store.path.name))
         if job.failure is not None:
             job.answers.errors |= dict.fromkeys(job.open_queries(list(queries)), job.failure)
     jobs = [job for job in jobs if job.failure is None]
@@ -168,8 +168,8 @@ def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, floa
     The query is stored before it is run: the retriever may end the process.
     """
     job.store.add({"query": query, "started": True})
-    label = job.spec.label
-    return run_user_code(partial(answered, job.retriever, text, depth, label, job.texts.keeper(label)))
+    keep = job.texts.keeper(job.store.path.name)
+    return run_user_code(partial(answered, job.retriever, text, depth, job.spec.label, keep))
 
 
 def answered(retriever: Retriever, text: str, depth: int, label: str, keep: Keep) -> tuple[Ranked, float]:

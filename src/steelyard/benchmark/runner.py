@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,13 +107,15 @@ def bench(
         _remember(record, result, beside, store)
         return result
     check_own_folder(folder, CACHE, (), config.datasets)
-    results = {}
-    for number, (name, dataset) in enumerate(config.datasets.items(), 1):
-        single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
-        named = _named_progress(f"{name} (dataset {number} of {len(config.datasets)})", progress)
-        results[name] = _bench(single, specs, path, folder / name, fresh, strict, named, name)
-    many = BenchAcross.of(config, results, folder)
-    many.write()
+    results: dict[str, BenchResult] = {}
+    with ExitStack() as stack:
+        for number, (name, dataset) in enumerate(config.datasets.items(), 1):
+            single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
+            named = _named_progress(f"{name} (dataset {number} of {len(config.datasets)})", progress)
+            whole = None if results else stack
+            results[name] = _bench(single, specs, path, folder / name, fresh, strict, named, name, whole)
+        many = BenchAcross.of(config, results, folder)
+        many.write()
     _remember(record, many, beside, store)
     LOG.info("The result over all datasets is in %s.", folder)
     return many
@@ -145,8 +147,9 @@ def _bench(
     strict: bool,
     progress: Progress,
     name: str | None = None,
+    whole: ExitStack | None = None,
 ) -> BenchResult:
-    """A bench over one dataset; `name` is the one given to it in `datasets`, if there are several."""
+    """A bench over one dataset; of several, `name` is its name. Until `whole` ends, the folder over all is locked."""
     beside = path.parent if path else Path()
     parts: list[Any] = [config.queries, config.corpus, config.qrels]
     read = [part.get("path") if isinstance(part, Mapping) else part for part in parts]
@@ -161,6 +164,8 @@ def _bench(
     comparison: Comparison | None = None
     notes: tuple[Note, ...] = ()
     approximation: tuple[Approximation, ...] = ()
+    if whole is not None:
+        whole.enter_context(locked(folder.parent))
     with locked(folder), closing(ReturnedTexts(folder / CACHE, dataset.corpus, fresh)) as texts:
         jobs, cached = _retrieve(specs, chunkings, queries, config, folder / CACHE, fresh, texts, progress)
         progress("evaluating", 0, 1)
@@ -190,7 +195,7 @@ def _bench(
         remove_files(other_indexes(folder / CACHE, kept))
         earlier: Mapping[str, Any] = {}
         with suppress(InputError):
-            earlier = read_record(folder)
+            earlier = read_record(folder, earlier=True)
         answers, inputs = {row.answers for row in rows if row.answers}, [spec.run for spec in specs if spec.run]
         leftovers = leftover_files(folder, CACHE, earlier, list(runs), answers, inputs)
         result = replace(result, removed=tuple(result.write(leftovers, texts, comparing.stage_rows(jobs))))
@@ -205,7 +210,8 @@ def _input_notes(
 ) -> list[Note]:
     """The notes on the questions, on the judgments, and on the texts that came back and their ids."""
     codes = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
-    notes = [note for note in dataset.notes if config.queries is not None or note.code in codes] + texts.notes()
+    notes = [note for note in dataset.notes if config.queries is not None or note.code in codes]
+    notes += texts.notes({row.answers: row.run for row in rows if row.answers})
     if len(dataset.corpus):
         return notes
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}
@@ -306,6 +312,8 @@ def _retrieve(
             if fresh and saved is not None:
                 saved.clear()
             answers = store.read()
+            if not answers.lists:
+                texts.forget(store.path.name)
             if answers.unfinished is not None:
                 LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
             own_id = str if chunking.label is None else chunking.chunk_id
