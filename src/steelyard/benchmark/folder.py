@@ -238,10 +238,8 @@ def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
             f"`{command_of('across', path)}` for all of them."
         )
     if not file.is_file():
-        raise InputError(
-            f"{path} has no result.json: it is not a result folder, or its bench was stopped before the end. "
-            "Run the bench again; it continues where it stopped."
-        )
+        problem = f"{path} has no result.json: it is not a result folder, or its bench was stopped before the end."
+        raise InputError(f"{problem} Run the bench again; it continues where it stopped.")
     if not earlier:
         _check_finished(path, file)
     try:

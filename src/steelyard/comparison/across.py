@@ -75,10 +75,8 @@ class DatasetValues:
         """The dataset with the published means of more runs."""
         twice = sorted(self.means.keys() & means.keys())
         if twice:
-            raise InputError(
-                f"{self.name}: {listed(twice, SHOWN_NAMES)} has a value of its own and a published one; "
-                "give one of them another name."
-            )
+            problem = f"{self.name}: {listed(twice, SHOWN_NAMES)} has a value of its own and a published one;"
+            raise InputError(f"{problem} give one of them another name.")
         return replace(self, means={**self.means, **means})
 
 
@@ -487,10 +485,8 @@ class AcrossData:
         ranked = [row for row in self.rows if not math.isnan(row.macro)]
         over = f"{self.measure} over {len(self.datasets)} datasets"
         if not ranked:
-            return Verdict(
-                f"No run was measured on all of the {len(self.datasets)} datasets, so no mean is given; "
-                "missing=skip (--set missing=skip) averages over the datasets that each run has."
-            )
+            problem = f"No run was measured on all of the {len(self.datasets)} datasets, so no mean is given;"
+            return Verdict(f"{problem} missing=skip (--set missing=skip) averages over the datasets that each run has.")
         top = ranked[0]
         if len(ranked) == 1:
             return Verdict(f"{top.run} scores {top.macro:.4f} on {over} (macro mean); no other run to compare with.")

@@ -350,10 +350,8 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
     if repeated.height:
         name = repeated[query][0]
         several = ", ".join(map(repr, repeated.filter(pl.col(query) == name)[column].to_list()))
-        raise InputError(
-            f"query {name!r} has more than one value in column {column!r} of the score table ({several}); "
-            "expected one value per query, the same for every run."
-        )
+        problem = f"query {name!r} has more than one value in column {column!r} of the score table ({several});"
+        raise InputError(f"{problem} expected one value per query, the same for every run.")
     return dict(values.rows())
 
 
@@ -405,10 +403,8 @@ def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: 
     lower = {column.lower(): column for column in frame.columns}
     if matches := [lower[name] for name in usual if name in lower]:
         return matches[0]
-    raise InputError(
-        f"no column of the score table is known to name the {what}; its columns are {', '.join(frame.columns)}. "
-        f"Name it with {option}."
-    )
+    problem = f"no column of the score table is known to name the {what}; its columns are {', '.join(frame.columns)}."
+    raise InputError(f"{problem} Name it with {option}.")
 
 
 def _wide(

@@ -225,10 +225,8 @@ def _check_comparable(now: GateInput, before: GateInput | None, rule: Rule, key:
     if before is None:
         raise InputError(f"the rule needs a baseline; give one with {option('baseline', 'baseline.json')}.")
     if key not in before.keys:
-        raise InputError(
-            f"{key!r} is not measured in the baseline {before.name}, which has {', '.join(before.keys)}. "
-            "Write the baseline again."
-        )
+        problem = f"{key!r} is not measured in the baseline {before.name}, which has {', '.join(before.keys)}."
+        raise InputError(f"{problem} Write the baseline again.")
     if (rule.kind, now.column(key).better) in (("drop", "less"), ("rise", "more")):
         right, direction = ("rise", "lower") if rule.kind == "drop" else ("drop", "higher")
         raise InputError(f"a {direction} {key} is better; write `no significant {right} in {key}`.")

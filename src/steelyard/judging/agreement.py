@@ -104,10 +104,8 @@ def agreement(
     whole_number("seed", seed)
     given, notes = _labels(judges, resolve)
     if len(given) < 2:
-        raise InputError(
-            f"Agreement needs at least two judges, found {', '.join(given) or 'none'}. "
-            "Name one file or object per judge, as in human=qrels.txt gpt=judgments.jsonl."
-        )
+        problem = f"Agreement needs at least two judges, found {', '.join(given) or 'none'}."
+        raise InputError(f"{problem} Name one file or object per judge, as in human=qrels.txt gpt=judgments.jsonl.")
     wanted = tuple(map(str, listed_measures(measures)))
     read = runs_by_name(runs)
     scored = {name: _scored(qrels, read, wanted) for name, qrels in given.items()}

@@ -75,10 +75,8 @@ def marked(line: Judgment) -> list[Span]:
     """The spans of one judgment as they are in its file."""
     given = line.more.get("spans") or []
     if not isinstance(given, list) or not all(map(_is_span, given)):
-        raise InputError(
-            f"query {line.query_id!r}, document {line.doc_id!r}, judge {line.judge!r}: spans are {given!r:.60}; "
-            "expected a list of objects with start and end."
-        )
+        problem = f"query {line.query_id!r}, document {line.doc_id!r}, judge {line.judge!r}: spans are {given!r:.60};"
+        raise InputError(f"{problem} expected a list of objects with start and end.")
     return given
 
 

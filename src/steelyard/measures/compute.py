@@ -45,10 +45,8 @@ def values(measure: Measure, a: Alignment, expected: bool = False) -> Floats:
         how = measure.definition.expected
         if how is None:
             able = sorted(d.name for d in definitions().values() if d.expected not in (None, "same"))
-            raise MeasureError(
-                f"ties=expected is not defined for {measure.name}; it is defined for {', '.join(able)}. "
-                "Choose ties=docid-desc, docid-asc or stable."
-            )
+            problem = f"ties=expected is not defined for {measure.name}; it is defined for {', '.join(able)}."
+            raise MeasureError(f"{problem} Choose ties=docid-desc, docid-asc or stable.")
         if how == "linear":
             a = over_orders(a)
         elif callable(how):

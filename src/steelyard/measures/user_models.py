@@ -268,10 +268,8 @@ def highest_grade(a: Alignment) -> float:
     if a.judged.highest is None:
         return float(a.judged.grade.max(initial=0.0))
     if np.isnan(a.judged.highest):
-        raise MeasureError(
-            "the highest grade of the retrieved documents is unknown if the run is read in parts, as on Spark; "
-            "state the highest grade of the scale, as in ERR(max_grade=3)."
-        )
+        problem = "the highest grade of the retrieved documents is unknown if the run is read in parts, as on Spark;"
+        raise MeasureError(f"{problem} state the highest grade of the scale, as in ERR(max_grade=3).")
     return max(a.judged.highest, 0.0)
 
 
