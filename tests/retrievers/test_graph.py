@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import SteelyardError
-from steelyard.retrievers.graph import GraphFlow, document_graph, from_links, from_neighbours
+from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.graph import GraphFlow, from_links, from_neighbours
 
 LINKS = {"a": ["b", "c", "b", "a", "gone"], "b": ["d"], "d": ["a"]}
 
@@ -77,18 +78,21 @@ def test_the_subgraph_is_every_edge_between_its_documents(data):
 
 
 def test_auto_uses_links_if_the_corpus_has_any():
-    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    embedding = Dense(model={"x": [1.0, 0.0], "y": [0.0, 1.0], "z": [0.6, 0.8]})
     linked = Corpus.of({"a": {"text": "x", "links": ["b"]}, "b": "y", "c": "z"})
     bare = {"a": "x", "b": "y", "c": "z"}
-    ids = ["a", "b", "c"]
-    assert as_sets(document_graph(ids, linked, vectors, "auto", 1, False, "graph-flow")) == [{1}, set(), set()]
-    assert as_sets(document_graph(ids, bare, vectors, "auto", 1, False, "graph-flow")) == [{2}, {2}, {1}]
-    assert as_sets(document_graph(ids, linked, vectors, "neighbours", 1, False, "graph-flow")) == [{2}, {2}, {1}]
+
+    def graph(source, corpus):
+        return as_sets(GraphFlow(graph=source, embedding=embedding, neighbours=1).index(corpus)._index[1])
+
+    assert graph("auto", linked) == [{1}, set(), set()]
+    assert graph("auto", bare) == [{2}, {2}, {1}]
+    assert graph("neighbours", linked) == [{2}, {2}, {1}]
 
 
 def test_links_of_a_corpus_without_links_are_an_error():
     with pytest.raises(SteelyardError, match="no links.*set graph to 'neighbours'"):
-        document_graph(["a"], {"a": "x"}, np.ones((1, 1)), "links", 1, False, "graph-flow")
+        GraphFlow(graph="links").index({"a": "x"})
 
 
 def test_an_unknown_graph_suggests_the_nearest_name():

@@ -278,7 +278,6 @@ def _add_option(parser: Parser, group: Any, param: VerbParameter, about: Option,
 
 
 def _shown_default(value: Any) -> str:
-    """A default, as the help shows it."""
     return "" if value in (None, "") else f" [{'yes' if value is True else value}]"
 
 

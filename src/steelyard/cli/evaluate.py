@@ -122,7 +122,6 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: b
 
 
 def _with_intervals(scores: Scores) -> list[Cell]:
-    """Each mean with its interval."""
     cells: list[Cell] = []
     for key, interval in scores.intervals().items():
         mean = _count(scores.means[key], scores.measures[key])

@@ -8,16 +8,16 @@ were made from the run that the difference favours (`provenance`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import compress
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment
-from steelyard.alignment.hits import Bools, Floats
+from steelyard.alignment.hits import Bools, Floats, Remembers
 from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import Pair, PairTest
@@ -149,7 +149,7 @@ class GradedLists:
 
 
 @dataclass(eq=False)
-class JudgedDocuments:
+class JudgedDocuments(Remembers):
     """The alignments and lists of the runs of a comparison, and what follows from their unjudged documents.
 
     `source` gives a run by its name. `test` is the test of the pairs. `bounded` counts the documents that bounds of
@@ -165,7 +165,6 @@ class JudgedDocuments:
     bounded: int = 0
     without_bounds: int = 0
     _pairs: dict[tuple[str, str], GradedLists] = field(default_factory=dict, repr=False)
-    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @property
     def level(self) -> float:
@@ -233,7 +232,7 @@ class JudgedDocuments:
         if not graded_parts:
             return None
         a, deepest = self.alignments[run], max(graded_parts, key=lambda part: rank_cutoff(part.measure) or ABSENT)
-        shares = self._once(("share", run, deepest.measure), lambda: judged_share(deepest.measure, a))
+        shares = self.once(("share", run, deepest.measure), lambda: judged_share(deepest.measure, a))
         answered = a.answered & (a.retrieved > 0)
         answered = answered if kept is None else answered & kept
         return float(shares[answered].mean()) if answered.any() else None
@@ -316,17 +315,11 @@ class JudgedDocuments:
 
         def measured(measure: Measure, run: str) -> Floats:
             a = self.alignments[run]
-            lists = self._once(("condensed", run), lambda: a if a.judged_only else a.without_unjudged())
-            return self._once(("condensed", run, measure), lambda: values(measure, lists))
+            lists = self.once(("condensed", run), lambda: a if a.judged_only else a.without_unjudged())
+            return self.once(("condensed", run, measure), lambda: values(measure, lists))
 
         sides = (_combined(parts, [measured(part.measure, name) for part in parts]) for name in (run, baseline))
         return _tested(parts, [side[None, kept] for side in sides], self.test)
-
-    def _once(self, key: Hashable, compute: Callable[[], Result]) -> Result:
-        """What `compute` returns, computed once per key: runs are in many pairs."""
-        if key not in self._known:
-            self._known[key] = compute()
-        return cast(Result, self._known[key])
 
     def _imputed(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, drawn: GradedLists, depth: int, kept: Bools
@@ -359,7 +352,7 @@ class JudgedDocuments:
             depth = self.options.depth
             return RunLists.of(rows if depth is None else rows.filter(pl.col("rank") <= depth), self.qrels)
 
-        return self._once(("lists", run), read)
+        return self.once(("lists", run), read)
 
     def _lists_of(self, run: str, baseline: str) -> GradedLists:
         if (run, baseline) not in self._pairs:
@@ -367,7 +360,7 @@ class JudgedDocuments:
             self._pairs.clear()
             size = len(self.qrels.judged.query_ids)
             joined = join_lists(self._top(run), self._top(baseline), size)
-            noise = self._once("noise", lambda: Noise(DRAWS, size, self.seed))
+            noise = self.once("noise", lambda: Noise(DRAWS, size, self.seed))
             self._pairs[run, baseline] = GradedLists(joined, noise)
         return self._pairs[run, baseline]
 

@@ -136,7 +136,5 @@ def _weight(move: DocumentMove) -> tuple[float, int]:
 
 def _ranks(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[tuple[str, str], int]:
     rows = ranked_rows(run, ordering).filter(pl.col("query_id").is_in(list(queries)))
-    ranks: dict[tuple[str, str], int] = {}
-    for query, doc, rank in rows.select("query_id", "doc_id", "rank").iter_rows():
-        ranks.setdefault((query, doc), rank)
-    return ranks
+    first = rows.unique(["query_id", "doc_id"], keep="first").select("query_id", "doc_id", "rank")
+    return {(query, doc): rank for query, doc, rank in first.iter_rows()}

@@ -37,6 +37,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.alignment.alignment import sums
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.lazy import special
 from steelyard.statistics import paired_tests, sign_test
@@ -222,9 +223,9 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> tuple[F
         weight = np.maximum(mean * (1 - mean), 1e-6)
         error = outcome - mean
         gradient = features.T @ error - penalty * coefficients
-        query_gradient = _sums(query, error, queries) - effects / QUERY_VARIANCE
-        query_precision = _sums(query, weight, queries) + 1 / QUERY_VARIANCE
-        cross = np.column_stack([_sums(query, weight * column, queries) for column in features.T])
+        query_gradient = sums(query, error, queries) - effects / QUERY_VARIANCE
+        query_precision = sums(query, weight, queries) + 1 / QUERY_VARIANCE
+        cross = np.column_stack([sums(query, weight * column, queries) for column in features.T])
         precision = (features * weight[:, None]).T @ features + np.diag(penalty)
         # The query effects are eliminated, so that a step costs one pass over the documents.
         precision -= cross.T @ (cross / query_precision[:, None])
@@ -236,11 +237,6 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> tuple[F
         if size < 1e-6:
             break
     return coefficients, effects, precision, cross, query_precision
-
-
-def _sums(query: Ints, numbers: Floats, queries: int) -> Floats:
-    """The sum of the numbers of each query."""
-    return np.bincount(query, numbers, queries).astype(np.float64, copy=False)
 
 
 def combined_test(differences: Floats) -> DifferenceTest:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
-from steelyard.alignment.hits import Bools, Ordering
+from steelyard.alignment.hits import Ordering, Remembers
 from steelyard.coverage import Levels, coverage_of, level_of, refuse_unmatched, tie_sensitive, without_relevant
 from steelyard.dialects.candidates import check_known, measure_rank, measures_of, other_parameters, tool_rank
 from steelyard.dialects.dialect import Dialect
@@ -57,7 +57,7 @@ def printed_as(value: str | float) -> list[Printed]:
     return [plain, share] if 1 < number <= 100 else [plain]
 
 
-class Means:
+class Means(Remembers):
     """The mean of the run under any reading. The run is joined with the qrels once per ordering that can matter.
 
     `grades` are the grades above 1 in the qrels: possible values of `rel`. `refusals` has why the run cannot be
@@ -68,10 +68,7 @@ class Means:
         self._qrels, self._run = qrels, run
         self._aligned: dict[Ordering, Aligned | None] = {}
         self._lists: dict[tuple[Ordering, str, bool], Alignment] = {}
-        self._without: dict[tuple[Ordering, str, float | None], Bools] = {}
-        self._means: dict[tuple[Ordering, str, Measure], dict[tuple[str, str], float]] = {}
         self.refusals: dict[str, None] = {}
-        self._tie_shares: dict[float, float] = {}
         first = align(qrels, run, Ordering(single=True))
         a = self._first = first.alignment
         coverage = coverage_of(first, a, Options(), Levels(), np.inf)
@@ -88,10 +85,8 @@ class Means:
         """The value of a reading over all queries; None if it cannot be computed."""
         options = reading.options
         key = (self._ordering(options), options.unjudged if self._unjudged else "keep", reading.measure)
-        if key not in self._means:
-            self._means[key] = self._under_each_policy(*key)
-        missing = "zero" if options.missing == "error" else options.missing
-        value = self._means[key].get((missing, options.no_relevant))
+        means = self.once(("means", *key), lambda: self._under_each_policy(*key))
+        value = means.get(("zero" if options.missing == "error" else options.missing, options.no_relevant))
         return value if value is not None and np.isfinite(value) else None
 
     def other_policies(self, reading: Reading) -> Iterator[tuple[Reading, str]]:
@@ -115,9 +110,8 @@ class Means:
         if skips or definition.summary != "mean" or measure.name in ("Counted", "Composite") or reads_zeros(measure):
             return np.inf
         deepest = measure.cutoff if definition.cutoff_kind == "rank" and measure.cutoff else np.inf
-        if deepest not in self._tie_shares:
-            self._tie_shares[deepest] = tie_sensitive(self._first, deepest) / max(1, self._first.size)
-        return self._tie_shares[deepest] * (measure.range[1] - measure.range[0])
+        share = self.once(("ties", deepest), lambda: tie_sensitive(self._first, deepest) / max(1, self._first.size))
+        return share * (measure.range[1] - measure.range[0])
 
     def _ordering(self, options: Options) -> Ordering:
         """The ordering, with policies that do not matter to this run at their defaults."""
@@ -138,10 +132,9 @@ class Means:
             return {}
         skipping = row
         if measure.definition.needs_relevant:
-            key = (ordering, unjudged, level_of(measure))
-            if key not in self._without:
-                self._without[key] = without_relevant(a, key[2])
-            skipping = np.where(self._without[key], np.nan, row)
+            level = level_of(measure)
+            without = self.once(("without", ordering, unjudged, level), lambda: without_relevant(a, level))
+            skipping = np.where(without, np.nan, row)
         return {
             ("zero", "zero"): summary(measure, row),
             ("zero", "skip"): summary(measure, skipping),

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.alignment import Aligned, align
-from steelyard.alignment.hits import Floats, Ordering
+from steelyard.alignment.alignment import align
+from steelyard.alignment.hits import Floats, Remembers
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import MeasureError
@@ -152,12 +152,11 @@ def reconcile(
     return Reconciliation(table.run.name, readings, values, tuple(disagreements))
 
 
-class _RunValues:
+class _RunValues(Remembers):
     """The values of the run under any reading; it is joined with the qrels once per ordering."""
 
     def __init__(self, qrels: Qrels, run: Run) -> None:
         self.qrels, self.run = qrels, run
-        self._aligned: dict[Ordering, Aligned] = {}
 
     def values(self, reading: Reading) -> Floats:
         """One value per judged query; NaN if the reading leaves the query out."""
@@ -172,10 +171,8 @@ class _RunValues:
 
     def _scores(self, reading: Reading) -> Scores:
         ordering = reading.options.ordering
-        if ordering not in self._aligned:
-            self._aligned[ordering] = align(self.qrels, self.run, ordering)
-        neutral = Dialect(reading.dialect, "")
-        return scores_of(self._aligned[ordering], {"value": reading.measure}, neutral, reading.options)
+        aligned = self.once(ordering, lambda: align(self.qrels, self.run, ordering))
+        return scores_of(aligned, {"value": reading.measure}, Dialect(reading.dialect, ""), reading.options)
 
 
 def _disagreement(metric: str, left: Reading, right: Reading, table: _RunValues, most: int) -> Disagreement | None:

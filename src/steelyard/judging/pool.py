@@ -124,7 +124,15 @@ class Pool:
                 path,
             )
         records = source.jsonl
-        settings, design = _parsed_header(records[0]["pool"], path)
+        header = records[0]["pool"]
+        try:
+            values = {name: header[name] for name in Settings.__dataclass_fields__}
+            sampled, strata = values["sampled_queries"], header["strata"]
+            values |= {"runs": tuple(values["runs"]), "sampled_queries": None if sampled is None else tuple(sampled)}
+            settings = Settings(**values)
+            design = None if strata is None else Design(strata["strata"], strata["drawn"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None
         wrong = [place for place, row in enumerate(records[1:], start=2) if not SCHEMA.keys() <= row.keys()]
         if wrong:
             raise InputError(f"{path}, line {wrong[0]}: expected the fields {', '.join(SCHEMA)}.")
@@ -214,16 +222,6 @@ def pool(
         drawn = (None, None) if design is None else design.of(query, doc)
         rows.append((query, doc, priority, [retrieved.names[run] for run in by], list(by.values()), *drawn, strategy))
     return Pool(pl.DataFrame(rows, schema=SCHEMA, orient="row"), settings, design)
-
-
-def _parsed_header(header: dict[str, Any], path: str | Path) -> tuple[Settings, Design | None]:
-    try:
-        values = {name: header[name] for name in Settings.__dataclass_fields__}
-        sampled, strata = values["sampled_queries"], header["strata"]
-        values |= {"runs": tuple(values["runs"]), "sampled_queries": None if sampled is None else tuple(sampled)}
-        return Settings(**values), None if strata is None else Design(strata["strata"], strata["drawn"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None
 
 
 def assigned(

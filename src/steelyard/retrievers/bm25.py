@@ -24,12 +24,11 @@ from steelyard.errors import InputError
 from steelyard.io.files import required_file
 from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_corpus, checked_index, checked_queries
 from steelyard.retrievers.index_file import IndexFile, SavedIndex, write_index
-from steelyard.retrievers.postings import Postings, SparseIndex, file_postings, search, text_postings
+from steelyard.retrievers.postings import Floats, Postings, SparseIndex, file_postings, search, text_postings
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.retrievers.tokenizers import describe_tokenizer, tokenizer_of
 from steelyard.wording import counted
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int32]
 _LARGEST = 1e6  # of a constant: scores stay far from what a float can hold
 VariantName: TypeAlias = Literal["okapi", "plus", "l", "lucene", "robertson", "atire"]

@@ -27,9 +27,8 @@ from steelyard.io.files import written_atomically
 from steelyard.lazy import special
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError, unknown
-from steelyard.retrievers.postings import postings
+from steelyard.retrievers.postings import Floats, postings
 
-Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 
 MODELS = ("lsa", "wordllama", "minilm", "sentence-transformers:FOLDER")

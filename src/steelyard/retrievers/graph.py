@@ -180,24 +180,6 @@ def from_neighbours(vectors: Floats, k: int) -> DocumentGraph:
     return _of_edges(np.stack([origin, nearest(vectors, most).ravel()], axis=1), documents)
 
 
-def document_graph(
-    ids: Sequence[str],
-    corpus: Mapping[str, str],
-    vectors: Floats,
-    source: GraphSource,
-    neighbours: int,
-    both_ways: bool,
-    label: str,
-) -> DocumentGraph:
-    """The graph from a source: `auto` uses the links of the corpus, or nearest neighbours if it has none."""
-    links = getattr(corpus, "links", None)
-    if source == "links" and not links:
-        raise RetrieverError(f"{label}: the corpus has no links; use one that has, or set graph to 'neighbours'.")
-    if source == "neighbours" or not links:
-        return from_neighbours(vectors, neighbours)
-    return from_links(ids, links, both_ways)
-
-
 def _of_edges(edges: Integers, documents: int) -> DocumentGraph:
     numbers = np.unique(edges[:, 0] * documents + edges[:, 1])
     counts = np.bincount(numbers // documents, minlength=documents)
@@ -236,8 +218,14 @@ class GraphRetriever(Declared):
         """Embed a corpus and build its graph; a second call replaces the first index."""
         documents = base.checked_corpus(corpus, self.label)
         vectors = self._dense.index(corpus).vectors
-        graph = document_graph(documents.ids, corpus, vectors, self.graph, self.neighbours, self.both_ways, self.label)
-        self._index = documents, graph
+        links = getattr(corpus, "links", None)
+        if self.graph == "links" and not links:
+            problem = "the corpus has no links; use one that has, or set graph to 'neighbours'"
+            raise RetrieverError(f"{self.label}: {problem}.")
+        if self.graph == "neighbours" or not links:
+            self._index = documents, from_neighbours(vectors, self.neighbours)
+        else:
+            self._index = documents, from_links(documents.ids, links, self.both_ways)
         return self
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:

@@ -43,11 +43,10 @@ def check_correction(name: str) -> None:
 def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
     """Adjusted p-values, in the order given; compare each with alpha.
 
-    With m tests, p sorted ascending: `bonferroni` m p; `holm` the running maximum of (m - i) p_(i),
-    i from 0, which controls the family-wise error rate as Bonferroni does and is never less
-    powerful; `bh` (Benjamini-Hochberg) the running minimum from the largest down of
-    m p_(i) / (i + 1), which controls the false discovery rate. All are capped at 1.
-    NaN (no test was possible) stays NaN and is not counted in m.
+    With m tests, p sorted ascending: `bonferroni` m p; `holm` the running maximum of (m - i) p_(i), i from 0, which
+    controls the family-wise error rate as Bonferroni does and is never less powerful; `bh` (Benjamini-Hochberg) the
+    running minimum from the largest down of m p_(i) / (i + 1), which controls the false discovery rate. All are capped
+    at 1. NaN (no test was possible) stays NaN and is not counted in m.
 
     >>> adjust([0.01, 0.04, 0.03], "holm")
     array([0.03, 0.06, 0.06])

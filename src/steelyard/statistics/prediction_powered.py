@@ -21,6 +21,7 @@ from steelyard.errors import InputError
 from steelyard.lazy import special
 from steelyard.statistics.arrays import ROUNDING, Array, checked_level, row_differences
 from steelyard.statistics.effect import rounding, same_sign_p
+from steelyard.wording import counted
 
 Bools = npt.NDArray[np.bool_]
 
@@ -68,15 +69,12 @@ class PredictionPowered:
         >>> prediction_powered([[0.1, 0.9, 0.4, 0.6, 0.5]], [[0.2, 0.8, 0.4, 0.7, 0.5]])[0].summary()
         'No query has a predicted value only: this is the estimate from 5 human-judged queries.'
         """
+        human = counted(self.n, "human-judged query", "human-judged queries")
         if self.N == 0:
-            return f"No query has a predicted value only: this is the estimate from {_queries(self.n)}."
+            return f"No query has a predicted value only: this is the estimate from {human}."
         if not self.helped:
-            return f"The predictions do not help: this is the estimate from {_queries(self.n)}."
-        return f"{_queries(self.n)} with predictions count like {self.effective_n:.0f} without."
-
-
-def _queries(n: int) -> str:
-    return f"{n:,} human-judged {'query' if n == 1 else 'queries'}"
+            return f"The predictions do not help: this is the estimate from {human}."
+        return f"{human} with predictions count like {self.effective_n:.0f} without."
 
 
 def prediction_powered(
