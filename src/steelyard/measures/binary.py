@@ -8,20 +8,8 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, starts_of, sums
 from steelyard.alignment.hits import Floats
+from steelyard.measures import tie_groups
 from steelyard.measures.registry import measure
-from steelyard.measures.tie_groups import (
-    Groups,
-    chance_of,
-    chance_of_none,
-    contents,
-    groups_of,
-    mean_first,
-    mean_precisions,
-    mean_targets_found,
-    over_orders,
-    refuse_tied_budget,
-    row_by_row,
-)
 
 _KENT = "Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955"
 _RIJSBERGEN = "van Rijsbergen, Information Retrieval, 1979"
@@ -67,11 +55,11 @@ def mean_recall(
 ) -> Floats:
     """The mean number of relevant documents, or of targets, in the first k, over the same denominator."""
     if budget is not None:
-        refuse_tied_budget(a, a.grade >= rel, budget)
+        tie_groups.refuse_tied_budget(a, a.grade >= rel, budget)
         return recall(a, k, rel, per, cap, budget)
     if per == "target":
-        return share(mean_targets_found(a, k, rel), capped(a.target_counts(rel), k, cap))
-    return recall(over_orders(a), k, rel, per, cap)
+        return share(tie_groups.mean_targets_found(a, k, rel), capped(a.target_counts(rel), k, cap))
+    return recall(tie_groups.over_orders(a), k, rel, per, cap)
 
 
 @measure(
@@ -114,8 +102,8 @@ def _mean_f(
     Per target it is averaged over the possible contents of the first ranks of the split group.
     """
     if per == "document":
-        return f_measure(over_orders(a), k, beta, rel, denominator, per, cap)
-    states = contents(a, k, rel)
+        return f_measure(tie_groups.over_orders(a), k, beta, rel, denominator, per, cap)
+    states = tie_groups.contents(a, k, rel)
     whole = capped(a.target_counts(rel), k, cap)
     out_of = np.full(a.size, float(k)) if denominator == "k" and k is not None else a.returned(k)
     p = share(states.documents, out_of[states.query])
@@ -153,11 +141,11 @@ def _mean_reciprocal_rank(a: Alignment, k: int | None, rel: float, per: Per) -> 
     if per == "target":
         alone, owner = a.by_target(rel)
         return a.mean_over_targets(_mean_reciprocal_rank(alone, k, rel, "document"), owner)
-    g = groups_of(a, a.grade >= rel, k)
+    g = tie_groups.groups_of(a, a.grade >= rel, k)
     leading = (g.chosen > 0) & (g.before == 0)
     result = np.zeros(a.size)
     columns = (g.first[leading], g.size[leading], g.inside[leading], g.chosen[leading])
-    result[g.query[leading]] = row_by_row(mean_first, *columns)
+    result[g.query[leading]] = tie_groups.row_by_row(tie_groups.mean_first, *columns)
     return result
 
 
@@ -191,26 +179,26 @@ def mean_average_precision(
     if per == "target":
         alone, owner = a.by_target(rel)
         return a.mean_over_targets(mean_average_precision(alone, k, rel, denominator), owner)
-    g = groups_of(a, a.grade >= rel, k)
+    g = tie_groups.groups_of(a, a.grade >= rel, k)
     if denominator == "found":
         return _mean_precision_over_found(g, a.size)
-    total = sums(g.query, mean_precisions(g.first, g.size, g.inside, g.chosen, g.before), a.size)
+    total = sums(g.query, tie_groups.mean_precisions(g.first, g.size, g.inside, g.chosen, g.before), a.size)
     return share(total, capped(a.relevant(rel), k, denominator == "min"))
 
 
-def _mean_precision_over_found(g: Groups, size: int) -> Floats:
+def _mean_precision_over_found(g: tie_groups.Groups, size: int) -> Floats:
     """The mean of the sum of precisions over the number found."""
     some = g.chosen > 0
     whole = some & (g.inside == g.size)
-    above = np.where(whole, mean_precisions(g.first, g.size, g.inside, g.chosen, g.before), 0.0)
+    above = np.where(whole, tie_groups.mean_precisions(g.first, g.size, g.inside, g.chosen, g.before), 0.0)
     total = sums(g.query, above, size)
     result = share(total, sums(g.query[whole], g.chosen[whole], size))
     split = some & g.split
     most = np.minimum(g.chosen[split], g.inside[split])
     of = np.repeat(np.flatnonzero(split), most + 1)
     taken = np.arange(len(of)) - np.repeat(np.cumsum(most + 1) - most - 1, most + 1)
-    chance = row_by_row(chance_of, taken, g.size[of], g.inside[of], g.chosen[of])
-    here = mean_precisions(g.first[of], g.inside[of], g.inside[of], taken, g.before[of])
+    chance = tie_groups.row_by_row(tie_groups.chance_of, taken, g.size[of], g.inside[of], g.chosen[of])
+    here = tie_groups.mean_precisions(g.first[of], g.inside[of], g.inside[of], taken, g.before[of])
     over_found = share(total[g.query[of]] + here, (g.before[of] + taken).astype(np.float64))
     result[g.query[split]] = 0.0
     np.add.at(result, g.query[of], chance * over_found)
@@ -281,9 +269,9 @@ def _mean_hit(a: Alignment, k: int | None, rel: float, budget: int | None) -> Fl
     """The probability that a relevant document is in the first k."""
     relevant = a.grade >= rel
     if budget is not None:
-        refuse_tied_budget(a, relevant, budget)
+        tie_groups.refuse_tied_budget(a, relevant, budget)
         return hit(a, k, rel, budget)
-    return 1 - chance_of_none(a, relevant, k)
+    return 1 - tie_groups.chance_of_none(a, relevant, k)
 
 
 @measure(

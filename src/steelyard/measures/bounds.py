@@ -52,6 +52,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.measures import gradings
 from steelyard.measures.binary import capped, share
 from steelyard.measures.bound_formulas import (
     average_precision_difference,
@@ -61,19 +62,6 @@ from steelyard.measures.bound_formulas import (
     same_ideal,
 )
 from steelyard.measures.compute import averaged, has_named_targets, is_over_targets, summary, values
-from steelyard.measures.gradings import (
-    ABSENT,
-    Grade,
-    Unjudged,
-    affordable,
-    alone,
-    extremes,
-    grade_levels,
-    in_first,
-    is_fixed,
-    unjudged,
-    zero_counts,
-)
 from steelyard.measures.grammar import Measure, parse, with_rel
 from steelyard.measures.registry import definitions
 
@@ -118,7 +106,7 @@ class Case:
 
     measure: Measure
     runs: Sequence[Alignment]
-    docs: Unjudged
+    docs: gradings.Unjudged
     levels: Floats
 
     @property
@@ -132,7 +120,7 @@ class Case:
 
     def inside(self) -> list[Bools]:
         """For each run, which documents are in its first k."""
-        return [in_first(rank, rank_cutoff(self.measure)) for rank in self.docs.ranks]
+        return [gradings.in_first(rank, rank_cutoff(self.measure)) for rank in self.docs.ranks]
 
     def of_run(self, number: int) -> Case:
         """One of the runs, with the same documents to be graded."""
@@ -147,7 +135,7 @@ def bounds(measure: Measure, a: Alignment, levels: Sequence[float] | Floats | No
     The value itself lies within its bounds, except if a measure passes over unjudged documents instead of
     counting them as not relevant: Bpref, infAP, condensed lists inside Counted.
     """
-    return bounds_of(Case(measure, [a], unjudged(a), grade_levels(a, levels)))
+    return bounds_of(Case(measure, [a], gradings.unjudged(a), gradings.grade_levels(a, levels)))
 
 
 def judged_share(measure: Measure, a: Alignment) -> Floats:
@@ -171,8 +159,8 @@ def bounds_of(case: Case) -> Bounds:
     """The bounds of every query: by the method that the measure declares, or by trying all gradings if few."""
     now = case.now()
     still = Bounds(now, now, np.ones(case.size, dtype=bool), np.zeros(case.size, dtype=bool))
-    no_choice = len(case.levels) == 1 and not zero_counts(case.measure)
-    if is_fixed(case.measure) or not len(case.docs.query) or no_choice:
+    no_choice = len(case.levels) == 1 and not gradings.zero_counts(case.measure)
+    if gradings.is_fixed(case.measure) or not len(case.docs.query) or no_choice:
         return still
     return _with_all_tried(_chosen(case.docs.counts == 0, still, _by_method(case)), case)
 
@@ -226,7 +214,7 @@ def _with_all_tried(bounds: Bounds, case: Case) -> Bounds:
     if measure.definition.bounded in (*BINARY, "monotone"):
         levels = levels[[0, -1]]
     number = float(len(levels)) ** np.minimum(docs.counts, 99)
-    few = ~bounds.exact & (number <= MOST_GRADINGS) & affordable(case.runs, docs, number)
+    few = ~bounds.exact & (number <= MOST_GRADINGS) & gradings.affordable(case.runs, docs, number)
     if not np.any(few):
         return bounds
     counts = np.where(few, np.minimum(number, MOST_GRADINGS), 0).astype(np.int64)
@@ -236,13 +224,15 @@ def _with_all_tried(bounds: Bounds, case: Case) -> Bounds:
         # Grading number n gives document i the i-th digit of n, written in base len(levels).
         return np.asarray(levels[number // digit[doc] % len(levels)])
 
-    low, high, undefined = extremes(measure, case.runs, docs, counts, grade)
+    low, high, undefined = gradings.extremes(measure, case.runs, docs, counts, grade)
     return _chosen(few, Bounds(low, high, few, undefined), bounds)
 
 
-def _evaluated(case: Case, counts: Ints | int, grade: Grade) -> Bounds:
+def _evaluated(case: Case, counts: Ints | int, grade: gradings.Grade) -> Bounds:
     """The extremes over some gradings, among which are those of all gradings."""
-    low, high, undefined = extremes(case.measure, case.runs, case.docs, np.broadcast_to(counts, case.size), grade)
+    low, high, undefined = gradings.extremes(
+        case.measure, case.runs, case.docs, np.broadcast_to(counts, case.size), grade
+    )
     return Bounds(low, high, np.ones(case.size, dtype=bool), undefined)
 
 
@@ -255,7 +245,7 @@ def _monotone(case: Case) -> Bounds | None:
 
 def _additive(case: Case) -> Bounds:
     everyone, first = np.arange(case.size), np.ones(case.size, dtype=np.int64)
-    gains = [alone(case.measure, case.runs[0], everyone, first, level).sum() for level in case.levels]
+    gains = [gradings.alone(case.measure, case.runs[0], everyone, first, level).sum() for level in case.levels]
     # The grade that adds least and the one that adds most: a table of gains may order them otherwise.
     ends = [int(np.argmin(gains)), int(np.argmax(gains))]
     least, most = case.levels[ends if ends[0] != ends[1] else [0, -1]]
@@ -263,7 +253,8 @@ def _additive(case: Case) -> Bounds:
     lists = list(zip(case.runs, case.docs.ranks, strict=True))
     # The value, or the difference, of each document if no other is judged.
     low, high = (
-        _difference([alone(case.measure, a, query, rank[read], level) for a, rank in lists]) for level in (least, most)
+        _difference([gradings.alone(case.measure, a, query, rank[read], level) for a, rank in lists])
+        for level in (least, most)
     )
     more = np.zeros(len(case.docs.query))
     more[read] = high - low
@@ -286,7 +277,7 @@ def _best_document(case: Case) -> Bounds:
     (read, query), top = _inside_some_list(case), float(case.levels[-1])
     now = [values(case.measure, a) for a in case.runs]
     with_one = [
-        np.maximum(value[query], alone(case.measure, a, query, rank[read], top))
+        np.maximum(value[query], gradings.alone(case.measure, a, query, rank[read], top))
         for value, a, rank in zip(now, case.runs, case.docs.ranks, strict=True)
     ]
     low, high = _difference(now).copy(), _difference(now).copy()
@@ -315,12 +306,12 @@ def _ranks(case: Case) -> Bounds | None:
     """For all m the first m of the inside and none of the outside, the last m of the inside and all the outside."""
     docs = case.docs
     # Judged documents that are not in the list count if zeros do: then fewer of them may be better.
-    if len(case.runs) == 2 or (case.measure.definition.zeros and np.any(docs.ranks[0] == ABSENT)):
+    if len(case.runs) == 2 or (case.measure.definition.zeros and np.any(docs.ranks[0] == gradings.ABSENT)):
         return None
     (inside,) = case.inside()
     number_inside = docs.per_query(inside)
     counts = 2 * (number_inside + 1)
-    able = affordable(case.runs, docs, counts.astype(np.float64))
+    able = gradings.affordable(case.runs, docs, counts.astype(np.float64))
 
     def grade(doc: Ints, number: Ints) -> Floats:
         most = number_inside[docs.query[doc]]
@@ -390,7 +381,7 @@ def _where(same: Bools, bounds: Bounds, case: Case) -> Bounds:
 
 def _formula(case: Case, low: Floats, high: Floats) -> Bounds:
     """Exact bounds from a formula; rounding does not put the value itself outside of them."""
-    if not zero_counts(case.measure):
+    if not gradings.zero_counts(case.measure):
         low, high = np.minimum(low, case.now()), np.maximum(high, case.now())
     return Bounds(low, high, np.ones(case.size, dtype=bool), np.zeros(case.size, dtype=bool))
 
@@ -485,7 +476,7 @@ def _within_budget(case: Case) -> Bounds | None:
     return Bounds(low, np.minimum(high, 1.0), exact, never)
 
 
-def _budgeted(a: Alignment, docs: Unjudged, budget: int, inside: Bools) -> tuple[Ints, Ints]:
+def _budgeted(a: Alignment, docs: gradings.Unjudged, budget: int, inside: Bools) -> tuple[Ints, Ints]:
     """How many of the documents of each query are within a budget surely, and how many may be."""
     assert a.tokens_through is not None
     step = int(max(a.rank.max(initial=0), docs.ranks[0][inside].max(initial=0))) + 1

@@ -15,18 +15,8 @@ from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
 from steelyard.native import kernel
-from steelyard.statistics.arrays import (
-    Array,
-    Pair,
-    checked_count,
-    checked_pairs,
-    checked_seed,
-    in_threads,
-    many_series,
-    one_series,
-    present,
-    whole_numbers,
-)
+from steelyard.statistics import arrays
+from steelyard.statistics.arrays import Array, Pair
 from steelyard.statistics.effect import cohens_d, mean_and_deviation
 from steelyard.statistics.resampling import SIGNED_BITS, Counts, SignVectors, random_positions, tally_signed_sums
 
@@ -52,7 +42,7 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
     array([0.03, 0.06, 0.06])
     """
     check_correction(correction)
-    values = one_series(p_values)
+    values = arrays.one_series(p_values)
     adjusted: Array = values.copy()
     tested = ~np.isnan(values)
     p = values[tested]
@@ -81,7 +71,7 @@ def interval_level(adjusted: npt.ArrayLike, correction: Correction, alpha: float
     >>> interval_level([0.01, 0.02, 0.3, 0.4], "bh"), interval_level([0.01, 0.02, 0.3, 0.4], "holm")
     (0.5, 0.25)
     """
-    tested = one_series(adjusted)
+    tested = arrays.one_series(adjusted)
     tested = tested[~np.isnan(tested)]
     if correction == "none" or not len(tested):
         return 1.0
@@ -91,7 +81,7 @@ def interval_level(adjusted: npt.ArrayLike, correction: Correction, alpha: float
 
 def student_margin(differences: npt.ArrayLike, alpha: float) -> float:
     """The half-width of Student's interval of a mean difference, at a level of 1 - alpha; NaN for one query."""
-    values, _ = present(differences)
+    values, _ = arrays.present(differences)
     n = len(values)
     if n < 2:
         return math.nan
@@ -100,7 +90,7 @@ def student_margin(differences: npt.ArrayLike, alpha: float) -> float:
 
 def margin_level(differences: npt.ArrayLike, margin: float, otherwise: float) -> float:
     """The alpha at which Student's interval has this half-width; `otherwise` where it has none."""
-    values, _ = present(differences)
+    values, _ = arrays.present(differences)
     n = len(values)
     deviation = mean_and_deviation(values)[1] if n > 1 else 0.0
     if not deviation or not margin > 0.0:
@@ -159,12 +149,12 @@ def tukey(
     (((0, 1), (0, 2), (1, 2)), [True, True, False])
     """
     scores, chosen, left_out = complete_queries(matrix, pairs)
-    draws = checked_count(draws, "draws")
+    draws = arrays.checked_count(draws, "draws")
     runs, n = scores.shape
     if (result := untested(chosen, runs, n, left_out)) is not None:
         return result
-    whole, shift = whole_numbers(scores.T, n)
-    ranges = np.sort(shuffled_ranges(whole, draws, checked_seed(seed)))
+    whole, shift = arrays.whole_numbers(scores.T, n)
+    ranges = np.sort(shuffled_ranges(whole, draws, arrays.checked_seed(seed)))
     totals = whole.sum(axis=0)
     gaps = np.array([totals[i] - totals[j] for i, j in chosen])
     # Two sums of n rounded values on either side: an equal range may be up to 2n units smaller.
@@ -207,7 +197,7 @@ def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
             add(scores, orders, random_positions(len(orders) * runs, len(scores), len(sums), generator), sums)
         return np.asarray(np.ptp(sums, axis=1))
 
-    return np.concatenate(in_threads(one_batch, range(0, draws, DRAWS_PER_BATCH)))
+    return np.concatenate(arrays.in_threads(one_batch, range(0, draws, DRAWS_PER_BATCH)))
 
 
 def add_shuffled(scores: Array, orders: Orders, picked: npt.NDArray[np.int64], sums: Array) -> None:
@@ -252,11 +242,11 @@ def max_t(
     (0.03125, 0.03125, 1.0)
     """
     scores, chosen, left_out = complete_queries(matrix, pairs)
-    permutations = checked_count(permutations, "permutations")
+    permutations = arrays.checked_count(permutations, "permutations")
     runs, n = scores.shape
     if (result := untested(chosen, runs, n, left_out)) is not None:
         return result
-    whole, _ = whole_numbers(scores.T, n, SIGNED_BITS)
+    whole, _ = arrays.whole_numbers(scores.T, n, SIGNED_BITS)
     first, second = (np.array(side, dtype=np.int64) for side in zip(*chosen, strict=True))
     gaps = whole[:, first] - whole[:, second]
     # The sum of squares does not change with the signs, so |sum| / root(squares) orders as |t| does.
@@ -268,7 +258,7 @@ def max_t(
     reached = (ratios - 2 * n * scale)[order]
     first, second, ordered_scale = first[order], second[order], scale[order]
     exact = n <= EXACT_QUERIES
-    vectors = SignVectors(n, 2**n, None) if exact else SignVectors(n, permutations, checked_seed(seed))
+    vectors = SignVectors(n, 2**n, None) if exact else SignVectors(n, permutations, arrays.checked_seed(seed))
 
     maxima: list[Array] = []
 
@@ -306,14 +296,14 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     >>> best_of_p(0.01, [[0.3, 0.1, 0.2, -0.1, 0.2, 0.1]])
     0.01
     """
-    rows = many_series(gaps)
+    rows = arrays.many_series(gaps)
     rows = np.unique(rows[:, ~np.isnan(rows).any(axis=0)], axis=0)
     rows = rows[rows.any(axis=1)]
     n = rows.shape[1]
     if len(rows) < 2 or n < 2 or not 0.0 < p < 0.5:
         return p
-    permutations = checked_count(permutations, "permutations")
-    whole, _ = whole_numbers(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
+    permutations = arrays.checked_count(permutations, "permutations")
+    whole, _ = arrays.whole_numbers(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
     roots = np.sqrt((whole * whole).sum(axis=0))
     scale = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
     t = float(special.stdtrit(n - 1, 1.0 - p))
@@ -322,16 +312,16 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     def reaching(sums: Array) -> Counts:
         return np.asarray(np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0))
 
-    vectors = SignVectors(n, permutations, checked_seed(seed))
+    vectors = SignVectors(n, permutations, arrays.checked_seed(seed))
     hits = int(tally_signed_sums(whole, vectors, reaching)[0])
     return max(p, (hits + 1.0) / (permutations + 1.0))
 
 
 def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tuple[Array, list[Pair], int]:
     """The scores of the queries that every run has, the pairs, and the number of queries left out."""
-    scores = many_series(matrix)
+    scores = arrays.many_series(matrix)
     runs = len(scores)
-    chosen = list(itertools.combinations(range(runs), 2)) if pairs is None else checked_pairs(pairs, runs)
+    chosen = list(itertools.combinations(range(runs), 2)) if pairs is None else arrays.checked_pairs(pairs, runs)
     holes = np.isnan(scores).any(axis=0)
     return scores[:, ~holes], chosen, int(holes.sum())
 

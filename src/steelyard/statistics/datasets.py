@@ -19,17 +19,8 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError, PolicyError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import (
-    ROUNDING,
-    Array,
-    Pair,
-    checked_count,
-    checked_level,
-    checked_seed,
-    many_series,
-    row_differences,
-    whole_numbers,
-)
+from steelyard.statistics import arrays
+from steelyard.statistics.arrays import Array, Pair
 from steelyard.statistics.corrections import max_t
 from steelyard.statistics.intervals import mean_intervals
 from steelyard.statistics.paired import mean_ranks
@@ -81,15 +72,15 @@ def these_datasets(
     >>> round(found.differences[0], 2), found.p[0] < 0.001
     (0.14, True)
     """
-    matrices = [many_series(dataset) for dataset in datasets]
-    draws, seed, level = checked_count(draws, "draws"), checked_seed(seed), checked_level(level)
+    matrices = [arrays.many_series(dataset) for dataset in datasets]
+    draws, seed, level = arrays.checked_count(draws, "draws"), arrays.checked_seed(seed), arrays.checked_level(level)
     if not matrices or len({len(matrix) for matrix in matrices}) != 1:
         raise InputError("Expected one matrix runs x queries per dataset, each with the same runs.")
     if any(np.isnan(matrix).any() for matrix in matrices):
         raise InputError("Expected a value for every run and query; leave out queries without one.")
     runs = len(matrices[0])
     pairs = tuple(itertools.combinations(range(runs), 2))
-    gaps = [row_differences(matrix, pairs) for matrix in matrices]
+    gaps = [arrays.row_differences(matrix, pairs) for matrix in matrices]
     differences = tuple(np.mean([gap.mean(axis=1) for gap in gaps], axis=0).tolist()) if pairs else ()
     if any(matrix.shape[1] < 2 for matrix in matrices):
         reason = "a dataset has one query only, so its variance cannot be estimated"
@@ -143,7 +134,7 @@ class _Resampled(NamedTuple):
 def _ratio(size: Array, variance: Array) -> Array:
     """size / sqrt(variance), infinite where only the variance is 0."""
     root = np.sqrt(np.maximum(variance, 0.0))
-    return np.divide(size, root, out=np.where(size >= ROUNDING, np.inf, 0.0), where=root > ROUNDING)
+    return np.divide(size, root, out=np.where(size >= arrays.ROUNDING, np.inf, 0.0), where=root > arrays.ROUNDING)
 
 
 def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
@@ -151,8 +142,8 @@ def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
     n = values.shape[1]
     mean = values.mean(axis=1)
     centred = values - mean[:, None]
-    whole, shift = whole_numbers(centred.T, n)
-    squares, square_shift = whole_numbers(centred.T**2, n)
+    whole, shift = arrays.whole_numbers(centred.T, n)
+    squares, square_shift = arrays.whole_numbers(centred.T**2, n)
     sums = resampled_sums(np.hstack([whole, squares]), draws, seed)
     rows = len(values)
     drawn = np.ldexp(sums[:, :rows], -shift) / n
@@ -184,10 +175,10 @@ def datasets_like_these(means: npt.ArrayLike, level: float = 0.95, seed: int = 0
     >>> found.p
     (0.03125,)
     """
-    table = many_series(means)
+    table = arrays.many_series(means)
     runs, count = table.shape
     pairs = tuple(itertools.combinations(range(runs), 2))
-    gaps = row_differences(table, pairs)
+    gaps = arrays.row_differences(table, pairs)
     differences = tuple(gaps.mean(axis=1).tolist()) if pairs else ()
     if count < 2:
         return _untested(pairs, differences, runs, "one dataset only")
@@ -224,7 +215,7 @@ def dataset_ranks(values: npt.ArrayLike) -> Array:
            [1.5, nan],
            [3. , 1. ]])
     """
-    table = many_series(values)
+    table = arrays.many_series(values)
     ranks = np.full(table.shape, np.nan)
     for place, column in enumerate(table.T):
         measured = ~np.isnan(column)
@@ -252,7 +243,7 @@ def borda(values: npt.ArrayLike, rule: BordaRule = "complete") -> Array:
     """
     if rule not in BORDA_RULES:
         raise PolicyError(unknown_name("Borda rule", rule, BORDA_RULES))
-    table = many_series(values)
+    table = arrays.many_series(values)
     measured = ~np.isnan(table)
     if rule == "measured":
         points = np.zeros(table.shape)

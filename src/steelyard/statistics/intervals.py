@@ -18,19 +18,8 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import (
-    Array,
-    checked_count,
-    checked_level,
-    checked_seed,
-    differences,
-    many_series,
-    normal_cdf,
-    normal_quantile,
-    one_series,
-    student_quantile,
-    whole_columns,
-)
+from steelyard.statistics import arrays
+from steelyard.statistics.arrays import Array
 from steelyard.statistics.effect import mean_and_deviation, rounding
 
 IntervalMethod = Literal["percentile", "bca", "t"]
@@ -58,7 +47,7 @@ def mean_interval(
     >>> round(low, 3), round(high, 3)
     (0.288, 0.75)
     """
-    return mean_intervals(one_series(values)[None, :], level, draws, seed, method)[0]
+    return mean_intervals(arrays.one_series(values)[None, :], level, draws, seed, method)[0]
 
 
 def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
@@ -68,7 +57,7 @@ def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
     >>> round(low, 4), round(high, 4)
     (0.0125, 0.1655)
     """
-    tail = (1.0 - checked_level(level)) / 2.0
+    tail = (1.0 - arrays.checked_level(level)) / 2.0
     low = float(special.betaincinv(count, n - count + 1, tail)) if count else 0.0
     high = float(special.betaincinv(count + 1, n - count, 1.0 - tail)) if count < n else 1.0
     return low, high
@@ -87,7 +76,7 @@ def difference_interval(
     >>> difference_interval([0.5, 0.75, 1.0], [0.25, 0.5, 0.75])
     (0.25, 0.25)
     """
-    return mean_interval(differences(a, b), level, draws, seed, method)
+    return mean_interval(arrays.differences(a, b), level, draws, seed, method)
 
 
 def mean_intervals(
@@ -113,11 +102,11 @@ def mean_intervals(
     """
     if method not in INTERVAL_METHODS:
         raise PolicyError(unknown_name("interval method", method, INTERVAL_METHODS))
-    data = many_series(matrix)
-    checked_level(level)
-    seed = checked_seed(seed)
+    data = arrays.many_series(matrix)
+    arrays.checked_level(level)
+    seed = arrays.checked_seed(seed)
     if draws is not None:
-        draws = checked_count(draws, "draws")
+        draws = arrays.checked_count(draws, "draws")
     missing = np.isnan(data)
     by_queries: dict[bytes, list[int]] = {}
     for row, gone in enumerate(missing):
@@ -140,20 +129,20 @@ def complete_intervals(
         return [(math.nan, math.nan)] * len(data)
     if method == "t" or (method == "percentile" and draws is None and n < BOOTSTRAP_FROM):
         upper = 0.5 + level / 2.0
-        t = float(special.stdtrit(n - 1, upper)) if method == "t" else student_quantile(upper, n - 1)
+        t = float(special.stdtrit(n - 1, upper)) if method == "t" else arrays.student_quantile(upper, n - 1)
         margins = [(mean, t * deviation / math.sqrt(n)) for mean, deviation in map(mean_and_deviation, data)]
         return [(mean - margin, mean + margin) for mean, margin in margins]
     if method == "percentile" and draws is None and n >= CLOSED_FORM_FROM:
         return closed_form_intervals(data, level)
     from steelyard.statistics.resampling import resampled_sums
 
-    whole, shifts = whole_columns(np.ascontiguousarray(data.T), n)
+    whole, shifts = arrays.whole_columns(np.ascontiguousarray(data.T), n)
     means = np.ldexp(resampled_sums(whole, draws or DRAWS, seed), -shifts) / n
     if method == "bca":
         levels = [bca_levels(row, drawn, level) for row, drawn in zip(data, means.T, strict=True)]
     else:
         z = widened_normal(level, n)
-        levels = [(normal_cdf(-z), normal_cdf(z))] * len(data)
+        levels = [(arrays.normal_cdf(-z), arrays.normal_cdf(z))] * len(data)
     ends = (np.quantile(drawn, both) for drawn, both in zip(means.T, levels, strict=True))
     # Rounding to whole units may leave the range of the data by half a unit.
     clipped = (np.clip(both, row.min(), row.max()).tolist() for row, both in zip(data, ends, strict=True))
@@ -162,7 +151,7 @@ def complete_intervals(
 
 def widened_normal(level: float, n: int) -> float:
     """t sqrt(n / (n - 1)): the normal deviate whose bootstrap quantile matches the t interval."""
-    return student_quantile(0.5 + level / 2.0, n - 1) * math.sqrt(n / (n - 1))
+    return arrays.student_quantile(0.5 + level / 2.0, n - 1) * math.sqrt(n / (n - 1))
 
 
 def closed_form_intervals(data: Array, level: float) -> list[Interval]:
@@ -209,8 +198,8 @@ def bca_levels(values: Array, drawn: Array, level: float) -> tuple[float, float]
     tolerance = 1e-9 * math.sqrt(spread)
     below = np.count_nonzero(drawn < mean - tolerance) + np.count_nonzero(drawn <= mean + tolerance)
     share = min(max(below / (2.0 * len(drawn)), 0.5 / len(drawn)), 1.0 - 0.5 / len(drawn))
-    bias = normal_quantile(share)
+    bias = arrays.normal_quantile(share)
     acceleration = float((centred**3).sum()) / (6.0 * spread**1.5)
-    z = normal_quantile(0.5 + level / 2.0)
-    low, high = (normal_cdf(bias + (bias + x) / (1.0 - acceleration * (bias + x))) for x in (-z, z))
+    z = arrays.normal_quantile(0.5 + level / 2.0)
+    low, high = (arrays.normal_cdf(bias + (bias + x) / (1.0 - acceleration * (bias + x))) for x in (-z, z))
     return low, high

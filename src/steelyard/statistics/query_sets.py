@@ -12,17 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
-from steelyard.statistics.agreement import (
-    Array,
-    Estimate,
-    SignificantPairs,
-    estimate,
-    kendall_tau,
-    resample_counts,
-    resampled_means,
-    sign_agreement,
-    significant_signs,
-)
+from steelyard.statistics import agreement
 
 SPLITS = 2000  # Random splits of the reference.
 
@@ -37,21 +27,21 @@ class QuerySetAgreement:
     means, significant or not, prefer the other run.
     """
 
-    tau: Estimate
-    bias: Estimate
+    tau: agreement.Estimate
+    bias: agreement.Estimate
     split_queries: int
-    splits: Array
-    tested: SignificantPairs
+    splits: agreement.Array
+    tested: agreement.SignificantPairs
     opposite: int
 
     @property
-    def split(self) -> Estimate:
+    def split(self) -> agreement.Estimate:
         """The mean of the splits' tau, and the range of the middle 95% of them."""
         kept = self.splits[~np.isnan(self.splits)]
         if not len(kept):
-            return Estimate(float("nan"), float("nan"), float("nan"))
+            return agreement.Estimate(float("nan"), float("nan"), float("nan"))
         low, high = np.quantile(kept, [0.025, 0.975])
-        return Estimate(float(kept.mean()), float(low), float(high))
+        return agreement.Estimate(float(kept.mean()), float(low), float(high))
 
 
 def query_set_agreement(
@@ -67,17 +57,17 @@ def query_set_agreement(
         raise InputError(
             f"Expected two matrices runs x queries of the same runs, at least two, got {a.shape}, {b.shape}."
         )
-    means_a = resampled_means(a, resample_counts(a.shape[1], draws, seed))
-    means_b = resampled_means(b, resample_counts(b.shape[1], draws, (seed, 1)))
-    signs_a, signs_b = significant_signs(a), significant_signs(b)
-    opposite = signs_a * significant_signs(b, np.inf) < 0
+    means_a = agreement.resampled_means(a, agreement.resample_counts(a.shape[1], draws, seed))
+    means_b = agreement.resampled_means(b, agreement.resample_counts(b.shape[1], draws, (seed, 1)))
+    signs_a, signs_b = agreement.significant_signs(a), agreement.significant_signs(b)
+    opposite = signs_a * agreement.significant_signs(b, np.inf) < 0
     size = split_size(a.shape[1], b.shape[1])
     return QuerySetAgreement(
-        tau=estimate(kendall_tau(means_a, means_b), 0.95, (-1.0, 1.0)),
-        bias=estimate(means_b.mean(axis=1) - means_a.mean(axis=1), 0.95),
+        tau=agreement.estimate(agreement.kendall_tau(means_a, means_b), 0.95, (-1.0, 1.0)),
+        bias=agreement.estimate(means_b.mean(axis=1) - means_a.mean(axis=1), 0.95),
         split_queries=size,
         splits=split_taus(a, size, splits, seed),
-        tested=sign_agreement(signs_a, signs_b),
+        tested=agreement.sign_agreement(signs_a, signs_b),
         opposite=int(np.count_nonzero(opposite)),
     )
 
@@ -91,7 +81,7 @@ def split_size(reference: int, other: int) -> int:
     return other if other < reference else reference // 2
 
 
-def split_taus(scores: Array, size: int, splits: int = SPLITS, seed: int = 0) -> Array:
+def split_taus(scores: agreement.Array, size: int, splits: int = SPLITS, seed: int = 0) -> agreement.Array:
     """tau-b between the means of `size` random queries and of all others, one value per split; none without queries."""
     queries = scores.shape[1]
     if not 0 < size < queries:
@@ -100,4 +90,6 @@ def split_taus(scores: Array, size: int, splits: int = SPLITS, seed: int = 0) ->
     order = generator.permuted(np.tile(np.arange(queries), (splits, 1)), axis=1)
     chosen = np.zeros((splits, queries))
     np.put_along_axis(chosen, order[:, :size], 1.0, axis=1)
-    return kendall_tau(resampled_means(scores, chosen), resampled_means(scores, 1.0 - chosen))
+    return agreement.kendall_tau(
+        agreement.resampled_means(scores, chosen), agreement.resampled_means(scores, 1.0 - chosen)
+    )

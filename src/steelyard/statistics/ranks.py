@@ -11,15 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
-from steelyard.statistics.arrays import (
-    Array,
-    checked_count,
-    checked_level,
-    checked_seed,
-    many_series,
-    one_series,
-    whole_numbers,
-)
+from steelyard.statistics import arrays
+from steelyard.statistics.arrays import Array
 from steelyard.statistics.corrections import Correction, adjust
 from steelyard.statistics.paired import PairedTest, paired_tests
 from steelyard.statistics.resampling import resampled_sums
@@ -39,13 +32,13 @@ def rank_intervals(
     >>> rank_intervals([[0.9, 0.8, 0.9, 0.7], [0.1, 0.2, 0.1, 0.1], [0.1, 0.2, 0.1, 0.1]])
     [(1, 1), (2, 3), (2, 3)]
     """
-    scores = many_series(matrix)
-    checked_level(level)
-    draws = checked_count(draws, "draws")
+    scores = arrays.many_series(matrix)
+    arrays.checked_level(level)
+    draws = arrays.checked_count(draws, "draws")
     runs, n = scores.shape
     if n < 2:
         return [(1, runs)] * runs
-    means = resampled_means(scores, draws, checked_seed(seed))
+    means = resampled_means(scores, draws, arrays.checked_seed(seed))
     best = np.reshape([1 + np.count_nonzero(means > run[:, None], axis=1) for run in means.T], (runs, draws)).T
     worst = np.reshape([np.count_nonzero(means >= run[:, None], axis=1) for run in means.T], (runs, draws)).T
     tail = (1.0 - level) / 2.0
@@ -61,7 +54,7 @@ def resampled_means(scores: Array, draws: int, seed: int) -> Array:
     """
     runs, n = scores.shape
     there = ~np.isnan(scores)
-    whole, _ = whole_numbers(np.where(there, scores, 0.0).T, n)
+    whole, _ = arrays.whole_numbers(np.where(there, scores, 0.0).T, n)
     sums = resampled_sums(np.hstack([whole, there.T.astype(np.float64)]), draws, seed)
     counts = sums[:, runs:]
     return np.asarray(np.divide(sums[:, :runs], counts, out=np.full((draws, runs), -np.inf), where=counts > 0))
@@ -77,7 +70,7 @@ def tie_groups(
     >>> tie_groups([[0.9, 0.8, 0.9, 0.7], [0.1, 0.2, 0.1, 0.2], [0.2, 0.1, 0.1, 0.2]])
     ['a', 'b', 'b']
     """
-    scores = many_series(matrix)
+    scores = arrays.many_series(matrix)
     runs = len(scores)
     p_values = np.ones((runs, runs))
     pairs = list(itertools.combinations(range(runs), 2))
@@ -102,7 +95,7 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
     ['a', 'ab', 'b']
     """
     mean = np.asarray(means, dtype=np.float64)
-    p = many_series(p_values)
+    p = arrays.many_series(p_values)
     runs = len(mean)
     if p.shape != (runs, runs):
         raise InputError(f"Expected p-values of all pairs of {runs} runs, {runs} x {runs}; got {p.shape}.")
@@ -178,12 +171,12 @@ def rank_stability(
     ((0, 1), 0, 0.4167, 1)
     """
     values, shares = composite_parts(means, weights, inverted)
-    draws = checked_count(draws, "draws")
+    draws = arrays.checked_count(draws, "draws")
     if concentration <= 0.0:
         raise InputError(f"The concentration of the weights must be above 0, got {concentration}.")
     order = np.argsort(-(values @ shares), kind="stable")
     positive = shares > 0.0
-    generator = np.random.Generator(np.random.PCG64(checked_seed(seed)))
+    generator = np.random.Generator(np.random.PCG64(arrays.checked_seed(seed)))
     drawn = generator.dirichlet(concentration * shares[positive], size=draws)
     composites = drawn @ values[:, positive].T
     ordered = composites[:, order]
@@ -234,7 +227,7 @@ def composite_parts(
     means: npt.ArrayLike, weights: npt.ArrayLike, inverted: Sequence[bool] | None
 ) -> tuple[Array, Array]:
     """The values with lower-is-better measures inverted, and the weights scaled to sum to 1."""
-    values, given = many_series(means), one_series(weights)
+    values, given = arrays.many_series(means), arrays.one_series(weights)
     runs, measures = values.shape
     if len(given) != measures:
         raise InputError(

@@ -15,20 +15,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.statistics.arrays import (
-    Array,
-    Pair,
-    checked_count,
-    checked_seed,
-    in_threads,
-    many_series,
-    one_series,
-    product,
-    row_differences,
-    snapped,
-    whole_columns,
-    whole_numbers,
-)
+from steelyard.statistics import arrays
+from steelyard.statistics.arrays import Array, Pair
 from steelyard.statistics.effect import mean_and_deviation, same_sign_p
 
 # 1,024 sign vectors x 64 bytes of signs as float32 are 2 MB, which fits in a core's cache.
@@ -69,7 +57,7 @@ def trivial_result(values: Array, left_out: int) -> TestResult | None:
     if n < 2:
         reason = "one query only: the variance cannot be estimated" if n else "no query has a value in both runs"
         return TestResult(math.nan, math.nan, n, left_out, "none", reason)
-    if not snapped(values).any():
+    if not arrays.snapped(values).any():
         return TestResult(0.0, 1.0, n, left_out, "exact", "the runs score the same on every query")
     return None
 
@@ -108,7 +96,7 @@ def tally_signed_sums(columns: Array, vectors: SignVectors, tally: Callable[[Arr
     def one_block(start: int) -> Counts:
         return tally(signed_sums(halves, vectors.bits(start, min(start + VECTORS_PER_BLOCK, vectors.count))))
 
-    counts = in_threads(one_block, range(0, vectors.count, VECTORS_PER_BLOCK))
+    counts = arrays.in_threads(one_block, range(0, vectors.count, VECTORS_PER_BLOCK))
     return np.asarray(np.sum(counts, axis=0))
 
 
@@ -125,7 +113,7 @@ def signed_sums(halves: npt.NDArray[np.float32], bits: Bits) -> Array:
         signs = buffer[: tile.size * 8].reshape(rows, tile.shape[1], 8)
         # mode="wrap" lets numpy write directly into the buffer; a byte is never out of range.
         np.take(signs_of_byte, tile, axis=0, out=signs, mode="wrap")
-        sums += product(signs.reshape(rows, -1)[:, : len(part)], part)
+        sums += arrays.product(signs.reshape(rows, -1)[:, : len(part)], part)
     upper, lower = np.hsplit(sums, 2)
     return upper * HALF + lower
 
@@ -150,9 +138,9 @@ def resampled_sums(columns: Array, draws: int, seed: int) -> Array:
     block = max(1, RESAMPLED_PER_BLOCK // queries)
 
     def one_block(start: int) -> Array:
-        return product(_resamples(queries, start, min(block, draws - start), seed), columns)
+        return arrays.product(_resamples(queries, start, min(block, draws - start), seed), columns)
 
-    return np.concatenate(in_threads(one_block, range(0, draws, block)))
+    return np.concatenate(arrays.in_threads(one_block, range(0, draws, block)))
 
 
 @lru_cache(maxsize=2)
@@ -172,7 +160,7 @@ def bootstrap_test(differences: npt.ArrayLike, draws: int = 10_000, seed: int = 
     >>> bootstrap_test([0.1, 0.3, 0.0, 0.2, 0.1] * 4).p < 0.001
     True
     """
-    return bootstrap_tests(one_series(differences)[None, :], draws, seed)[0]
+    return bootstrap_tests(arrays.one_series(differences)[None, :], draws, seed)[0]
 
 
 def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int = 0) -> list[TestResult]:
@@ -183,9 +171,9 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
     which has no t, is counted in b. If all differences are equal, p is that of `t_test`, 2 / 2**n, and not below
     1 / (m + 1). Rows with the same queries share the resamples. The statistic is t.
     """
-    matrix = many_series(differences)
-    draws = checked_count(draws, "draws")
-    seed = checked_seed(seed)
+    matrix = arrays.many_series(differences)
+    draws = arrays.checked_count(draws, "draws")
+    seed = arrays.checked_seed(seed)
     missing = np.isnan(matrix)
     results: dict[int, TestResult] = {}
     by_queries: dict[bytes, list[int]] = {}
@@ -216,8 +204,8 @@ def studentised(values: Array, draws: int, seed: int) -> list[tuple[float, float
     mean, deviation = np.array([mean_and_deviation(np.ascontiguousarray(row)) for row in values]).T
     # Standardised values have one unit for all rows, and squares of a known size.
     standard = (values - mean[:, None]) / deviation[:, None]
-    columns, shift = whole_numbers(standard.T, n)
-    squares, square_shift = whole_numbers(standard.T**2, n)
+    columns, shift = arrays.whole_numbers(standard.T, n)
+    squares, square_shift = arrays.whole_numbers(standard.T**2, n)
     sums = resampled_sums(np.hstack([columns, squares]), draws, seed)
     means = np.ldexp(sums[:, :tests], -shift) / n
     variances = (np.ldexp(sums[:, tests:], -square_shift) - n * means**2) / (n - 1)
@@ -234,7 +222,7 @@ def permutation_test(differences: npt.ArrayLike, permutations: int = 100_000, se
     >>> permutation_test([0.1, 0.3, 0.0, 0.2, 0.1]).p
     0.125
     """
-    return permutation_tests(one_series(differences)[None, :], permutations, seed)[0]
+    return permutation_tests(arrays.one_series(differences)[None, :], permutations, seed)[0]
 
 
 def permutation_tests(
@@ -249,18 +237,18 @@ def permutation_tests(
     reach the observed mean and p = (b + 1) / (m + 1), which is never 0 and keeps the level. All tests share the sign
     vectors. A mean that equals the observed one up to rounding reaches it. The statistic is the mean difference.
     """
-    rows = many_series(matrix)
-    permutations = checked_count(permutations, "permutations")
-    seed = checked_seed(seed)
+    rows = arrays.many_series(matrix)
+    permutations = arrays.checked_count(permutations, "permutations")
+    seed = arrays.checked_seed(seed)
     chosen = list(pairs or ())
-    differences = rows if pairs is None else row_differences(rows, chosen)
+    differences = rows if pairs is None else arrays.row_differences(rows, chosen)
     missing = np.isnan(differences)
     results: dict[int, TestResult] = {}
     for test, (row, absent) in enumerate(zip(differences, missing, strict=True)):
         values, left_out = row[~absent], int(absent.sum())
         result = trivial_result(values, left_out)
         if result is None and np.count_nonzero(values) <= EXACT_DIFFERENCES:
-            whole, _ = whole_numbers(values, len(values))
+            whole, _ = arrays.whole_numbers(values, len(values))
             p = exact_p(whole[whole != 0.0], slack=len(values))
             result = TestResult(float(values.mean()), p, len(values), left_out, "exact")
         if result is not None:
@@ -308,7 +296,7 @@ def all_signed_sums(whole: Array) -> Array:
 def monte_carlo_p(rows: Array, pairs: Sequence[Pair] | None, permutations: int, seed: int) -> Array:
     """(b + 1) / (m + 1) for the difference of every pair of rows, or for every row itself."""
     n = rows.shape[1]
-    whole, shifts = whole_columns(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
+    whole, shifts = arrays.whole_columns(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
     # Rounding to whole units may move each side by half a unit per query.
     units = np.ldexp(float(n), -shifts)
     first, second = zip(*pairs, strict=True) if pairs is not None else (range(len(rows)), ())
