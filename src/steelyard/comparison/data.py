@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from steelyard.alignment.alignment import Alignment
-from steelyard.alignment.hits import Floats
+from steelyard.alignment.hits import Floats, Remembers
 from steelyard.alignment.scans import ScannedRun
 from steelyard.checks import is_whole, unknown_name
 from steelyard.comparison.judged import JudgedDocuments, PartsOf, RowJudged, judged_rows, with_conventions
@@ -39,7 +39,7 @@ QUICK_TESTS = ("t", "wilcoxon", "sign", "tukey")  # Tests without random draws.
 
 
 @dataclass(frozen=True)
-class ComparedRuns:
+class ComparedRuns(Remembers):
     """The inputs of a comparison, kept to show single queries and documents.
 
     `alignments` are the runs joined with the qrels. Where runs have different chunkings, `chunked` is set, each run
@@ -50,7 +50,6 @@ class ComparedRuns:
     runs: Mapping[str, Any]
     alignments: Mapping[str, Alignment]
     chunked: bool = False
-    _read: dict[str, Run] = field(default_factory=dict, repr=False)
 
     @property
     def scanned(self) -> bool:
@@ -59,11 +58,9 @@ class ComparedRuns:
 
     def run(self, name: str) -> Run:
         """A run; one that is a file is read the first time."""
-        if name not in self._read:
-            source = self.runs[name]
-            scanned = source.lists() if isinstance(source, ScannedRun) and source.lists is not None else source
-            self._read[name] = Run.of(scanned, name=name)
-        return self._read[name]
+        source = self.runs[name]
+        lists = source.lists if isinstance(source, ScannedRun) else None
+        return self.once(name, lambda: Run.of(source if lists is None else lists(), name=name))
 
 
 @dataclass(eq=False)
