@@ -25,20 +25,9 @@ from steelyard.measures.grammar import parse
 from steelyard.notes import Note, note
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
+from steelyard.statistics import datasets as over_datasets
 from steelyard.statistics import groups_of
 from steelyard.statistics.arrays import ROUNDING
-from steelyard.statistics.datasets import (
-    FRIEDMAN_FROM,
-    BordaRule,
-    FriedmanResult,
-    MacroTests,
-    borda,
-    dataset_ranks,
-    datasets_like_these,
-    friedman,
-    smallest_dataset_p,
-    these_datasets,
-)
 from steelyard.version import __version__
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
@@ -187,7 +176,7 @@ class AcrossData:
     measure: str
     better: str = "more"
     missing: Missing = "refuse"
-    borda_rule: BordaRule = "complete"
+    borda_rule: over_datasets.BordaRule = "complete"
     alpha: float = 0.05
     seed: int = 0
     input_notes: tuple[Note, ...] = ()
@@ -246,35 +235,35 @@ class AcrossData:
         return tuple(run for run in runs if all(self.runs[run] in self.datasets[place].per_query for place in places))
 
     @cached_property
-    def these(self) -> MacroTests | None:
+    def these(self) -> over_datasets.MacroTests | None:
         """The test 'on these datasets' of the runs in `_tested_by_query`; None where there is no value per query."""
         places = self.compared[1]
         runs = self._tested_by_query
         if not runs or not places or any(self.datasets[place].timed_apart for place in places):
             return None
         matrices = [np.array([self.datasets[place].per_query[self.runs[run]] for run in runs]) for place in places]
-        return these_datasets(matrices, seed=self.seed)
+        return over_datasets.these_datasets(matrices, seed=self.seed)
 
     @cached_property
-    def like_these(self) -> MacroTests | None:
+    def like_these(self) -> over_datasets.MacroTests | None:
         """The test 'on datasets like these' of the compared runs; None with fewer than two datasets."""
         runs, places = self.compared
         if not runs or len(places) < 2 or any(self.datasets[place].timed_apart for place in places):
             return None
-        return datasets_like_these(self.values[np.ix_(runs, places)], seed=self.seed)
+        return over_datasets.datasets_like_these(self.values[np.ix_(runs, places)], seed=self.seed)
 
     @property
-    def _tests(self) -> dict[str, tuple[MacroTests | None, tuple[int, ...]]]:
+    def _tests(self) -> dict[str, tuple[over_datasets.MacroTests | None, tuple[int, ...]]]:
         """Both tests by their questions, each with the runs that it tested."""
         return {THESE: (self.these, self._tested_by_query), LIKE_THESE: (self.like_these, self.compared[0])}
 
     @cached_property
-    def friedman(self) -> FriedmanResult | None:
+    def friedman(self) -> over_datasets.FriedmanResult | None:
         """Friedman's and Nemenyi's tests of the compared runs; None with fewer than five datasets."""
         runs, places = self.compared
-        if len(runs) < 2 or len(places) < FRIEDMAN_FROM:
+        if len(runs) < 2 or len(places) < over_datasets.FRIEDMAN_FROM:
             return None
-        return friedman(self._sign * self.values[np.ix_(runs, places)], self.alpha)
+        return over_datasets.friedman(self._sign * self.values[np.ix_(runs, places)], self.alpha)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -286,10 +275,10 @@ class AcrossData:
     def rows(self) -> tuple[AcrossRow, ...]:
         """One row per run, best first."""
         worth = self._sign * self.values
-        ranks = dataset_ranks(worth)
+        ranks = over_datasets.dataset_ranks(worth)
         by_name = sorted(range(len(self.runs)), key=lambda run: self.runs[run])
         counts = np.empty(len(self.runs))
-        counts[by_name] = borda(worth[by_name], self.borda_rule)
+        counts[by_name] = over_datasets.borda(worth[by_name], self.borda_rule)
         wins = (worth > np.nanmax(worth, axis=0) - ROUNDING).sum(axis=1)
         nothing = (math.nan, math.nan)
         # An interval over the shared datasets is not one of a mean over more of them.
@@ -326,7 +315,7 @@ class AcrossData:
             )
         return tuple(rows)
 
-    def _letters(self, tests: MacroTests | None, members: Sequence[int]) -> list[str]:
+    def _letters(self, tests: over_datasets.MacroTests | None, members: Sequence[int]) -> list[str]:
         """Letters: runs that share one are not significantly different; empty for runs that were not tested."""
         if tests is None or len(members) < 2:
             return [""] * len(self.runs)
@@ -459,7 +448,7 @@ class AcrossData:
         if absent and skipped:
             shared = [self.names[place] for place in places]
             notes.append(note("across-shared-datasets", shared=shared, datasets=len(self.datasets)))
-        if self.like_these is not None and smallest_dataset_p(len(places)) * 2 >= self.alpha:
+        if self.like_these is not None and over_datasets.smallest_dataset_p(len(places)) * 2 >= self.alpha:
             notes.append(note("across-few-datasets", datasets=len(places), alpha=self.alpha))
         tied = {row.run for row in self.rows if set(row.group) & set(self.rows[0].group)}
         others = [(name, run) for name, run in self.leaders_without.items() if run not in tied]

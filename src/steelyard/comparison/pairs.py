@@ -10,27 +10,13 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from steelyard import statistics
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.comparison.unjudged import RANK_TESTS as RANK_TESTS
 from steelyard.notes import Note, note
-from steelyard.statistics import (
-    FAMILY_TESTS,
-    PowerResult,
-    adjust,
-    cohens_d,
-    max_t,
-    mean_intervals,
-    paired_tests,
-    power_analysis,
-    relative_change,
-    shown_p,
-    stars,
-    tally,
-    tukey,
-)
 from steelyard.statistics.arrays import ROUNDING, snapped
 from steelyard.statistics.corrections import Correction, interval_level, margin_level, student_margin
 from steelyard.statistics.intervals import BOOTSTRAP_FROM
@@ -120,11 +106,11 @@ class Pair:
             return f"Not tested: {self.reason}."
         return self.power(scale).sentence
 
-    def power(self, scale: float = 1.0) -> PowerResult:
+    def power(self, scale: float = 1.0) -> statistics.PowerResult:
         """What so many queries can detect, with the differences multiplied by a factor."""
         significant = self.verdict not in NOT_SIGNIFICANT if self.queries > 1 else None
         difference, smallest = self.difference * scale, self.smallest * scale
-        return PowerResult(self.queries, difference, math.nan, smallest, self.needed, significant)
+        return statistics.PowerResult(self.queries, difference, math.nan, smallest, self.needed, significant)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; numbers that are not finite, which JSON cannot hold, as None."""
@@ -138,7 +124,7 @@ def tested_pairs(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[Pair]:
     outcomes = _outcomes(tests, plan)
     alone = [number for number, outcome in enumerate(outcomes) if outcome.margin is None]
     gaps = np.array([test.tested_gap for test in tests])
-    intervals = dict(zip(alone, mean_intervals(gaps[alone], 1 - plan.alpha, seed=plan.seed), strict=True))
+    intervals = dict(zip(alone, statistics.mean_intervals(gaps[alone], 1 - plan.alpha, seed=plan.seed), strict=True))
     for number, (gap, outcome) in enumerate(zip(gaps, outcomes, strict=True)):
         if outcome.margin is not None:
             mean = math.nan if isnan(outcome.margin) else float(np.nanmean(gap))
@@ -211,20 +197,20 @@ def _outcomes(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcome]
     for number, test in enumerate(tests):
         families.setdefault((test.table.k, test.column.key), []).append(number)
     outcomes: dict[int, _Outcome] = {}
-    if plan.test in FAMILY_TESTS:
+    if plan.test in statistics.FAMILY_TESTS:
         for numbers in families.values():
             outcomes |= zip(numbers, _joint_test([tests[number] for number in numbers], plan), strict=True)
         return [outcomes[number] for number in range(len(tests))]
     gaps = np.array([test.tested_gap for test in tests])
     draws, correction = plan.permutations_used or 1, cast(Correction, plan.correction)
-    results = paired_tests(gaps, cast(PairedTest, plan.test), draws, draws, plan.seed)
+    results = statistics.paired_tests(gaps, cast(PairedTest, plan.test), draws, draws, plan.seed)
     for numbers in families.values():
         p_values = np.array([results[number].p for number in numbers])
-        adjusted = adjust(p_values, correction)
+        adjusted = statistics.adjust(p_values, correction)
         level = plan.alpha * interval_level(adjusted, correction, plan.alpha)
         for number, p, q in zip(numbers, p_values.tolist(), adjusted.tolist(), strict=True):
             reason = results[number].reason if tests[number].comparable else NOT_TOGETHER
-            counts = tally(gaps[number])
+            counts = statistics.tally(gaps[number])
             # Where few queries decide, Student's interval is the better one, by simulation.
             tied = counts.ties >= MOSTLY_TIED * (counts.wins + counts.ties + counts.losses)
             alone = correction == "none" or len(numbers) == 1
@@ -239,7 +225,7 @@ def _joint_test(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[_Outcom
         return [_Outcome(math.nan, math.nan, NOT_TOGETHER, plan.alpha, math.nan)] * len(tests)
     values = tests[0].column.tested(tests[0].table.compared(tests[0].column.key))
     couples = [(test.run, test.baseline) for test in tests]
-    joint_test = tukey if plan.test == "tukey" else max_t
+    joint_test = statistics.tukey if plan.test == "tukey" else statistics.max_t
     result = joint_test(values, plan.permutations_used or 1, plan.seed, couples, plan.alpha)
     return [
         _Outcome(p, p, result.reason, margin_level(test.gap, margin, plan.alpha), margin)
@@ -252,12 +238,12 @@ def _pair(test: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
     paired = ~np.isnan(gap)
     mine, theirs = (column.mean(values[paired]) for values in test.values)
     mine = theirs if abs(mine - theirs) < ROUNDING else mine
-    counts = tally(column.worth(gap))
+    counts = statistics.tally(column.worth(gap))
     ends = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
     low, high = map(column.within_range, ends)
     significant = bool(outcome.adjusted < plan.alpha)
     own_p = outcome.p if plan.test in RANK_TESTS else None
-    power = power_analysis(test.tested_gap, alpha=outcome.level, significant=significant, p=own_p)
+    power = statistics.power_analysis(test.tested_gap, alpha=outcome.level, significant=significant, p=own_p)
     difference, smallest = column.change(power.difference, theirs), column.change(power.smallest, theirs)
     power = replace(power, difference=difference, smallest=smallest)
     return Pair(
@@ -266,13 +252,13 @@ def _pair(test: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
         measure=column.key,
         k=table.k,
         difference=mine - theirs,
-        relative=relative_change(mine, theirs),
+        relative=statistics.relative_change(mine, theirs),
         p=outcome.p,
         p_adjusted=outcome.adjusted,
-        stars=stars(outcome.adjusted),
+        stars=statistics.stars(outcome.adjusted),
         low=low,
         high=high,
-        effect=cohens_d(test.tested_gap),
+        effect=statistics.cohens_d(test.tested_gap),
         wins=counts.wins,
         ties=counts.ties,
         losses=counts.losses,
@@ -350,9 +336,11 @@ def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Not
     labels = list(dict.fromkeys(pair.label for pair in tested))
     disagreeing.sort(key=lambda pair: (pair.p_adjusted < plan.alpha, labels.index(pair.label)))
     several = sum(pair.label == tested[0].label for pair in tested) > 1
-    correction = plan.corrected_by if several or plan.test in FAMILY_TESTS else "none"
-    pairs = [(p.run, p.baseline, p.label, shown_p(p.p_adjusted), p.p_adjusted < plan.alpha) for p in disagreeing]
-    alike = not plan.interval_kind(several) and plan.test not in (*RANK_TESTS, *FAMILY_TESTS)
+    correction = plan.corrected_by if several or plan.test in statistics.FAMILY_TESTS else "none"
+    pairs = [
+        (p.run, p.baseline, p.label, statistics.shown_p(p.p_adjusted), p.p_adjusted < plan.alpha) for p in disagreeing
+    ]
+    alike = not plan.interval_kind(several) and plan.test not in (*RANK_TESTS, *statistics.FAMILY_TESTS)
     how = {"test": plan.test, "correction": correction, "alpha": plan.alpha, "alike": alike}
     code = "uncertain-difference" if alike else "interval-and-p-disagree"
     return [note(code, pairs=pairs, **how, intervals=plan.intervals_are(several, interval_method(disagreeing)))]

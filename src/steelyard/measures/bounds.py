@@ -52,15 +52,8 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints
-from steelyard.measures import gradings
+from steelyard.measures import bound_formulas, gradings
 from steelyard.measures.binary import capped, share
-from steelyard.measures.bound_formulas import (
-    average_precision_difference,
-    average_precision_limits,
-    ndcg_limits,
-    r_precision_limits,
-    same_ideal,
-)
 from steelyard.measures.compute import averaged, has_named_targets, is_over_targets, summary, values
 from steelyard.measures.grammar import Measure, parse, with_rel
 from steelyard.measures.registry import definitions
@@ -337,18 +330,20 @@ def _scaled_grades(case: Case) -> Bounds | None:
 
 
 def _gain_ratio(case: Case) -> Bounds | None:
-    same = same_ideal(case.measure, case.runs)
-    limits = ndcg_limits(case.measure, case.runs, case.docs, case.levels) if np.any(same) else None
+    same = bound_formulas.same_ideal(case.measure, case.runs)
+    limits = bound_formulas.ndcg_limits(case.measure, case.runs, case.docs, case.levels) if np.any(same) else None
     return None if limits is None else _where(same, _formula(case, *limits), case)
 
 
 def _precision_sums(case: Case) -> Bounds | None:
     measure, docs, k = case.measure, case.docs, rank_cutoff(case.measure)
     if len(case.runs) == 1:
-        return _formula(case, *average_precision_limits(measure, case.runs[0], docs, k))
+        return _formula(case, *bound_formulas.average_precision_limits(measure, case.runs[0], docs, k))
     if measure.name == "Yaap" or measure.parameters.get("denominator") == "found":
         return None
-    (low, high), exact = average_precision_difference(measure, case.runs, docs, k, float(case.levels[-1]))
+    (low, high), exact = bound_formulas.average_precision_difference(
+        measure, case.runs, docs, k, float(case.levels[-1])
+    )
     apart = _fallback(case)
     return replace(apart, low=np.maximum(apart.low, low), high=np.minimum(apart.high, high), exact=apart.exact | exact)
 
@@ -356,7 +351,7 @@ def _precision_sums(case: Case) -> Bounds | None:
 def _r_precision(case: Case) -> Bounds | None:
     if len(case.runs) == 2:
         return None
-    return _formula(case, *r_precision_limits(case.measure, case.runs[0], case.docs))
+    return _formula(case, *bound_formulas.r_precision_limits(case.measure, case.runs[0], case.docs))
 
 
 METHODS: dict[str, Callable[[Case], Bounds | None]] = {

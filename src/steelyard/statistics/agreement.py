@@ -396,13 +396,7 @@ class RankAgreement:
 
 
 def rank_agreement(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    p: float = RBO_P,
-    draws: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-    less_is_better: bool = False,
+    a: npt.ArrayLike, b: npt.ArrayLike, p: float = RBO_P, draws: int = 1000, seed: int = 0, less_is_better: bool = False
 ) -> RankAgreement:
     """Agreement of two rankings of runs, each from a matrix runs x queries, with intervals over queries.
 
@@ -417,12 +411,12 @@ def rank_agreement(
     ranked = (-means_a, -means_b) if less_is_better else (means_a, means_b)
     fallen = drops(*ranked)
     return RankAgreement(
-        tau=estimate(kendall_tau(*ranked), level, (-1.0, 1.0)),
-        tau_ap=estimate(tau_ap(*ranked), level, (-1.0, 1.0)),
-        rbo=estimate(rbo(*ranked, p), level, (0.0, 1.0)),
-        drop=estimate(fallen.max(axis=1), level, (0.0, math.inf)),
+        tau=estimate(kendall_tau(*ranked), 0.95, (-1.0, 1.0)),
+        tau_ap=estimate(tau_ap(*ranked), 0.95, (-1.0, 1.0)),
+        rbo=estimate(rbo(*ranked, p), 0.95, (0.0, 1.0)),
+        drop=estimate(fallen.max(axis=1), 0.95, (0.0, math.inf)),
         dropped=int(fallen[0].argmax()),
-        bias=estimate((means_b - means_a).mean(axis=1), level),
+        bias=estimate((means_b - means_a).mean(axis=1), 0.95),
     )
 
 
