@@ -364,7 +364,7 @@ def stages(
             name: (float(ceiling(lists[name])[kept].mean()), float((ceilings[0] - others[name])[kept].mean()))
             for name in first
         },
-        sliced=None if by is None else (by, slice_values(queries, qrels, by, judged)),
+        sliced=None if by is None else (by, slice_values(queries, qrels, by, judged, chosen.rel)),
         notes=[*read, *warned],
         alpha=alpha,
         unit="target" if judged.has_targets else "relevant document",

@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+import steelyard.measures.tie_groups as tie_groups
 from steelyard.alignment.alignment import Alignment, starts_of, sums
 from steelyard.alignment.hits import Floats
-from steelyard.measures import tie_groups
 from steelyard.measures.registry import measure
 
 _KENT = "Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955"

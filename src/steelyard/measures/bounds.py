@@ -50,9 +50,10 @@ from math import inf
 
 import numpy as np
 
+import steelyard.measures.bound_formulas as bound_formulas
+import steelyard.measures.gradings as gradings
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints
-from steelyard.measures import bound_formulas, gradings
 from steelyard.measures.binary import capped, share
 from steelyard.measures.compute import averaged, has_named_targets, is_over_targets, summary, values
 from steelyard.measures.grammar import Measure, parse, with_rel
