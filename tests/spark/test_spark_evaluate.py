@@ -262,6 +262,20 @@ def test_qrels_on_the_driver(spark, tmp_path):
         assert result.coverage == expected.coverage
 
 
+def test_the_scale_of_the_qrels_and_composites_as_measures(spark):
+    qrels = sy.Qrels({"q1": {"a": 1, "b": 2}, "q2": {"c": 1}})
+    qrels.relevant_from = 2.0
+    listed = pl.DataFrame({"query_id": ["q1", "q1", "q2"], "doc_id": ["a", "b", "c"], "score": [2.0, 1.0, 1.0]})
+    measures = ["P@1", "RR", "nDCG@2", "Composite(weights={P@2: 1, RR: 3})"]
+    for chosen in ({}, {"rel": 1}, {"no_relevant": "skip"}):
+        expected = sy.evaluate(qrels, listed, measures, **chosen)
+        found = steelyard.spark.evaluate(spark, qrels, in_spark(spark, listed), measures, **chosen)
+        (of_runs,) = steelyard.spark.evaluate_runs(
+            spark, qrels, {"one": in_spark(spark, listed)}, measures, **chosen
+        ).values()
+        assert repr(found.means) == repr(of_runs.means) == repr(expected.means)
+
+
 def test_repr_before_and_after_the_computation(spark):
     result = steelyard.spark.evaluate(
         spark, in_spark(spark, judgments(1)), in_spark(spark, run(2)), ["nDCG@10", "RR"], name="bm25"

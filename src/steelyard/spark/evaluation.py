@@ -12,7 +12,7 @@ from steelyard.comparison.result import Comparison
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
-from steelyard.evaluation import judged_qrels, prepare, query_values
+from steelyard.evaluation import judged_qrels, on_scale, prepare, query_values
 from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
 from steelyard.notes import warn_of
@@ -56,6 +56,7 @@ def evaluate(
     dialect, chosen, named = prepare(measures, dialect, policies)
     columns.check(qrels, run_frame(run))
     judgments, table, ranked = qrels_source(qrels, columns), columns.run_table(run), columns.given["rank"] is not None
+    named = on_scale(named, judgments, dialect) if isinstance(judgments, Qrels) else named
     plan = Plan(spark, judgments, table, named, dialect, chosen, name or "run", rank_named=ranked)
     _check_measures(plan)
     return SparkScores(plan)
@@ -89,7 +90,7 @@ def evaluate_runs(
     chosen_dialect, chosen, named = prepare(measures, dialect, policies)
     by_run: dict[str, Scores] = {}
     for scan in _scans(spark, qrels, runs, run, columns):
-        by_run |= scan.scores(named, chosen_dialect, chosen)
+        by_run |= scan.scores(on_scale(named, scan.qrels, chosen_dialect), chosen_dialect, chosen)
     warn_of({name: scores.notes for name, scores in by_run.items()})
     return by_run
 
