@@ -40,7 +40,7 @@ test-fast: $(VENV)/.tested
 
 test-all: $(VENV)/.tested-all
 	STEELYARD_NATIVE=0 $(PYTEST) -n auto tests/alignment tests/retrievers/test_bm25.py
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 60 -m "slow or browser or adapters"
+	$(PYTEST) -n 3 --dist loadfile --durations 25 -m "slow or browser or adapters"
 	$(MAKE) --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-spark fuzz wheel test-lowest docs
 
 test-spark: $(VENV)/.tested-all
