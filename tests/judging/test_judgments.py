@@ -324,6 +324,8 @@ def test_missing_values_of_a_pandas_frame_are_no_grade_and_no_field():
 
 @pytest.mark.parametrize("form", ["pandas", "pyarrow", "pyarrow batch", "polars", "lazy"])
 def test_frames_keep_their_judges(form):
+    for package in {"pandas": ("pandas", "pyarrow"), "polars": (), "lazy": ()}.get(form, ("pyarrow",)):
+        import_peer(package)
     frame = pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["d"] * 2, "grade": [1, None], "judge": ["me", "you"]})
     made = {
         "pandas": frame.to_pandas,
