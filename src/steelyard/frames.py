@@ -31,11 +31,9 @@ def as_polars(source: Any) -> pl.DataFrame:
     if package == "pyarrow":
         return pl.DataFrame(pl.from_arrow(source))
     kind, swapped = type(source).__name__, " Are the qrels and the run swapped?"
-    advice = {"Qrels": swapped, "Run": swapped, "Series": " Make it a frame, as by reset_index() of pandas."}.get(
-        kind, ""
-    )
+    advice = {"Qrels": swapped, "Run": swapped, "Series": " Make it a frame, as by reset_index() of pandas."}
     expected = "a mapping, a path, records, or a polars, pandas or pyarrow frame"
-    raise InputError(f"a {kind} cannot be read; expected {expected}.{advice}")
+    raise InputError(f"a {kind} cannot be read; expected {expected}.{advice.get(kind, '')}")
 
 
 def _pandas_column(series: Any) -> Any:

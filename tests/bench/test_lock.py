@@ -172,3 +172,17 @@ def test_no_result_is_read_as_new_after_a_bench_over_several_datasets_that_was_s
         sy.across(tmp_path)
     sy.bench(several, tmp_path)
     assert len(sy.across(tmp_path).datasets) == 3
+
+
+def test_a_file_of_the_user_with_the_name_of_the_lock_stays(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / ".lock").write_text("mine", "utf-8")
+    with pytest.raises(InputError, match="is not a lock of Steelyard; move it"):
+        sy.bench(BENCH, folder)
+    assert (folder / ".lock").read_text("utf-8") == "mine"
+    assert sorted(path.name for path in folder.iterdir()) == [".lock"]
+    (folder / ".lock").unlink()
+    sy.bench(BENCH, folder)
+    (folder / ".lock").write_text("mine", "utf-8")
+    assert sy.load_result(folder).comparison.runs

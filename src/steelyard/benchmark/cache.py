@@ -219,7 +219,7 @@ def other_indexes(folder: Path, kept: Collection[str]) -> list[Path]:
     ]
 
 
-LOCK = ".lock"
+LOCK, HELD_BY = ".lock", "process "  # The lock file of a result folder, and how its content begins.
 
 
 @contextmanager
@@ -240,7 +240,7 @@ def locked(folder: Path) -> Iterator[None]:
                 folder,
             )
         file.truncate(0)
-        file.write(f"process {os.getpid()} on {platform.node()}, since {datetime.now():%Y-%m-%d %H:%M:%S}")
+        file.write(f"{HELD_BY}{os.getpid()} on {platform.node()}, since {datetime.now():%Y-%m-%d %H:%M:%S}")
         file.flush()
         yield
         file.truncate(0)  # Where an open file cannot be removed, it is empty.
@@ -249,14 +249,18 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> IO[str]:
-    """A lock file, opened; its folder is made."""
+    """A lock file, opened; its folder is made. A file of that name with another content is the user's."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a+", encoding="utf-8")
+        file = path.open("a+", encoding="utf-8", errors="replace")
     except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror}); name a folder that you may write to.", path.parent
-        ) from None
+        problem = f"cannot be written ({error.strerror}); name a folder that you may write to."
+        raise InputError(problem, path.parent) from None
+    file.seek(0)
+    if file.read(len(HELD_BY)) not in ("", HELD_BY):
+        file.close()
+        raise InputError("is not a lock of Steelyard; move it, or name another folder (-o, output=).", path)
+    return file
 
 
 def _is_at(file: IO[str], path: Path) -> bool:

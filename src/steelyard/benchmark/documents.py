@@ -149,26 +149,21 @@ class ReturnedTexts:
         of_runs = f"from returned where answers in ({', '.join('?' * len(runs))})"
         several = f"select doc_id {of_runs} group by doc_id having min(digest) < max(digest)"
         statement = f"select doc_id, answers, digest {of_runs} and doc_id in ({several}) order by doc_id"
-        one: dict[str, list[str]] = {}
-        two: dict[tuple[str, str], list[str]] = {}
+        in_one: dict[str, list[str]] = {}
+        in_two: dict[tuple[str, str], list[str]] = {}
         for doc, rows in groupby(self._execute(statement, [*runs, *runs]), itemgetter(0)):
             texts: dict[str, set[bytes]] = {}
             for _, answers, digest in rows:
                 texts.setdefault(answers, set()).add(digest)
             found = [(name, texts[answers]) for answers, name in runs.items() if answers in texts]
             for name in (name for name, own in found if len(own) > 1):
-                one.setdefault(name, []).append(doc)
+                in_one.setdefault(name, []).append(doc)
             for (name, own), (other, theirs) in combinations([] if self._corpus else found, 2):
                 if own.isdisjoint(theirs):
-                    two.setdefault((name, other), []).append(doc)
-        differ = [
-            note("texts-differ", run=run, count=len(docs), documents=docs[:_EXAMPLES]) for run, docs in one.items()
-        ]
-        for (run, other), docs in two.items():
-            differ.append(
-                note("different-texts-same-id", run=run, other=other, count=len(docs), documents=docs[:_EXAMPLES])
-            )
-        return differ
+                    in_two.setdefault((name, other), []).append(doc)
+        differ = [("texts-differ", {"run": run}, docs) for run, docs in in_one.items()]
+        differ += [("different-texts-same-id", {"run": a, "other": b}, docs) for (a, b), docs in in_two.items()]
+        return [note(code, **names, count=len(docs), documents=docs[:_EXAMPLES]) for code, names, docs in differ]
 
 
 def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark import comparison as comparing
-from steelyard.benchmark.cache import LOCK, is_cache_file
+from steelyard.benchmark.cache import HELD_BY, LOCK, is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
 from steelyard.benchmark.comparison import STAGES_FILE
 from steelyard.benchmark.record import checked_record
@@ -262,10 +262,10 @@ def _check_finished(path: Path, file: Path) -> None:
         with suppress(OSError):
             if lock.parent == path or (several and lock.stat().st_mtime > file.stat().st_mtime):
                 holder = lock.read_text("utf-8", "replace").strip()
-        if holder:
+        if holder.startswith(HELD_BY):
             raise InputError(
                 f"{path} has an earlier result: the last bench ({holder}) is running, or was stopped before the end. "
-                f"Run the bench again; it continues where it stopped. Without {lock}, the earlier result is read."
+                f"Run the bench again; it continues where it stopped. Or remove {lock} to read the earlier result."
             )
 
 

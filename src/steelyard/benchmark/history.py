@@ -78,7 +78,7 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
         "dataset": result.dataset.name,
         "fingerprints": fingerprints_of(result),
         "measures": {
-            key: column.measure.spelled if column.measure is not None else _digest(comparison.weights)
+            key: column.measure.spelled if column.measure is not None else digest(comparison.weights)
             for key, (_, _, column) in zip(keys, columns, strict=True)
         },
         "settings": comparison.settings,
@@ -98,7 +98,7 @@ def fingerprints_of(result: BenchResult) -> dict[str, str]:
         "corpus": result.dataset.corpus.fingerprint,
         "queries": result.dataset.queries.fingerprint,
         "qrels": result.dataset.qrels.fingerprint,
-        "settings": _digest([settings, result.bench.depth]),
+        "settings": digest([settings, result.bench.depth]),
     }
 
 
@@ -125,7 +125,8 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """What stands for settings or weights in a line of the history."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 

@@ -84,7 +84,7 @@ def pool(
 def agreement(
     judges: Annotated[
         list[str] | None,
-        Argument("FILE", "Two or more judges: FILE or NAME=FILE; or a file of several. The first is the reference."),
+        Argument("FILE", "FILE or NAME=FILE of each judge, or a file of several. The first is the reference."),
     ] = None,
     runs: Annotated[list[Path] | None, Option("Runs to rank by each judge.", "RUN", files=True)] = None,
     measure: args.Measures = None,

@@ -90,7 +90,7 @@ class Point:
         try:
             defined = parse(str(self.record["measures"].get(measure)))
         except MeasureError:
-            return column_named(measure.partition(" at ")[0])
+            return column_named(measure)
         return Column(measure, defined.definition.better, defined)
 
     def breaks(self, other: Point, measure: str) -> list[str]:

@@ -227,10 +227,13 @@ def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
 
 def column_named(key: str) -> Column:
     """A column by name alone: of any scale, with the direction and summary of the measure of that name, if any."""
+    name = key.partition(" at ")[0]  # A `label` has the cutoff of its row.
     try:
-        measure = parse(key)
+        measure = parse(name)
     except MeasureError:
-        return Column(key, "less" if key.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more")
+        return Column(
+            key, "less" if name.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more"
+        )
     better = "less" if measure.definition.better == "less" else "more"
     return Column(key, better, None if averaged(measure) else measure, limits=UNLIMITED)
 

@@ -250,9 +250,11 @@ def roll_up(
     scored = frame.height > 0 and frame["score"].null_count() == 0
     if how == "sum" and frame.height and not scored:
         raise InputError(f"run {chunk_run.name!r} has no scores to sum up; use how='best' or 'first'.")
-    change = frame.select(pl.col("score").diff().over("query_id"))["score"]
-    if how == "sum" and chunk_run.ordered and (change > 0).any() and not (change < 0).any():
-        raise InputError(f"run {chunk_run.name!r} has distances, which are not summed up; use how='best' or 'first'.")
+    if how == "sum" and chunk_run.ordered:
+        change = frame.select(pl.col("score").diff().over("query_id"))["score"]
+        if (change > 0).any() and not (change < 0).any():
+            problem = f"run {chunk_run.name!r} has distances, which are not summed up"
+            raise InputError(f"{problem}; use how='best' or 'first'.")
     parent_of = _parents_of(frame["doc_id"].unique(maintain_order=True).to_list(), parents, level)
     placed = frame.with_columns(parent=pl.col("doc_id").replace_strict(parent_of, return_dtype=pl.String))
     score = pl.col("score")

@@ -10,8 +10,8 @@ WARNINGS: Texts = {
     "fused-repeats": "{run} repeats {count:,} {count:document|documents} in a list; the best rank of each counts",
     "fused-increasing-scores": "{run} has scores that increase with the rank, as distances do; the order of its "
     "lists is used",
-    "fused-distances": "{run} has scores that increase with the rank, as distances do; they are negated in every list "
-    "where none decreases",
+    "fused-distances": "{run} has scores that increase with the rank, as distances do; lists in which no score "
+    "decreases are negated",
 }
 INFO: Texts = {
     "fused-weight-0": "{run} has weight 0 and is not used",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from steelyard.benchmark.history import _digest, read_history
+from steelyard.benchmark.history import digest, read_history
 from steelyard.comparison.history import Point
 from steelyard.comparison.rules import parse_rules
 from steelyard.comparison.scores import COMPOSITE
@@ -222,7 +222,7 @@ def _comparable(points: Sequence[Point], result: GateInput) -> list[Point]:
     fingerprint = (result.dataset or {}).get("fingerprint")
     settings = settings_of(result.dialect, Options(**(result.policies or {})))
     defined = {key: result.definitions[key] for key in result.keys if result.column(key).measure is not None}
-    defined |= {key: _digest(result.weights) for key in result.keys if key.partition(" at ")[0] == COMPOSITE}
+    defined |= {key: digest(result.weights) for key in result.keys if key.partition(" at ")[0] == COMPOSITE}
     comparable = []
     for point in points:
         measures = point.record["measures"]

@@ -11,7 +11,7 @@ def _mteb_selected(**levels: str) -> str:
 
 WARNINGS: Texts = {
     "ranks-ignored": "the column {column!r} gives another order than the scores in {queries:,} "
-    "{queries:query|queries}: the scores were used (rank={column}, or own_rank as its name, uses the ranks)",
+    "{queries:query|queries}: the scores were used (rank={column}, or the name own_rank, uses the ranks)",
     "beir-header-with-fractions": "the header is that of BEIR qrels, but the scores are not whole numbers",
     "relevant-not-in-corpus": "{count:,} {count:relevant document is|relevant documents are} not in the file's "
     "corpus (as {document!r})",
