@@ -6,25 +6,27 @@ import ast
 import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
+from parsed import PACKAGE, modules, nodes
 from steelyard.lazy import looked_up
 
-ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "src" / "steelyard"
 SURFACE = "__init__.py"
 """The public surface: it names modules of every layer and loads them when they are used."""
 
 
 def layers() -> dict[str, int]:
     """Every entry of the table, a module or a package, and the number of its layer; 0 is the lowest."""
-    section = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("\n## Layers\n")[2].partition("\n## ")[0]
+    section = (
+        (PACKAGE.parent.parent / "CONTRIBUTING.md")
+        .read_text("utf-8")
+        .partition("\n## Layers\n")[2]
+        .partition("\n## ")[0]
+    )
     rows = [row.split("|")[2] for row in section.splitlines() if row.startswith("| ")][1:]
     return {entry: layer for layer, entries in enumerate(rows) for entry in re.findall(r"`([^`]+)`", entries)}
 
 
 LAYERS = layers()
-MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
 
 
 def entry_of(file: str) -> str:
@@ -41,29 +43,25 @@ def file_of(module: str) -> str | None:
     if not module.startswith("steelyard."):
         return None
     inside = module.removeprefix("steelyard.").replace(".", "/")
-    return next((file for file in (f"{inside}.py", f"{inside}/__init__.py") if file in MODULES), None)
+    return next((file for file in (f"{inside}.py", f"{inside}/__init__.py") if file in modules()), None)
 
 
-def nodes(tree: ast.AST, *, at_load: bool) -> Iterator[ast.AST]:
-    """The nodes of a module; with `at_load`, those that are executed when it is imported."""
+def nodes_at_load(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a module that are executed when it is imported."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         yield node
         for child in ast.iter_child_nodes(node):
             deferred = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            type_checking = isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING")
-            if not (at_load and (deferred or type_checking)):
+            if not deferred and not (isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING")):
                 waiting.append(child)
-
-
-NODES = {file: list(nodes(tree, at_load=False)) for file, tree in MODULES.items()}
 
 
 def imports(file: str, *, at_load: bool = False) -> set[str]:
     """The modules of the package that a module imports."""
     names: list[str] = []
-    for node in nodes(MODULES[file], at_load=True) if at_load else NODES[file]:
+    for node in nodes_at_load(modules()[file]) if at_load else nodes()[file]:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -74,7 +72,7 @@ def imports(file: str, *, at_load: bool = False) -> set[str]:
 
 
 def test_every_module_has_a_layer_and_every_entry_exists():
-    assert [file for file in MODULES if file != SURFACE and not entry_of(file)] == [], (
+    assert [file for file in modules() if file != SURFACE and not entry_of(file)] == [], (
         "add it to the table 'Layers' of CONTRIBUTING.md"
     )
     assert [entry for entry in LAYERS if not (PACKAGE / entry).exists()] == []
@@ -83,7 +81,7 @@ def test_every_module_has_a_layer_and_every_entry_exists():
 def test_no_import_goes_up():
     up = [
         f"{file} imports {other}, which is in a higher layer"
-        for file in sorted(MODULES.keys() - {SURFACE})
+        for file in sorted(modules().keys() - {SURFACE})
         for other in sorted(imports(file))
         if layer_of(other) > layer_of(file)
     ]
@@ -93,8 +91,8 @@ def test_no_import_goes_up():
 def test_no_module_imports_the_public_surface():
     wrong = [
         f"{file}:{node.lineno} imports {alias.name} from steelyard; import it from its own module"
-        for file in sorted(MODULES.keys() - {SURFACE})
-        for node in NODES[file]
+        for file in sorted(modules().keys() - {SURFACE})
+        for node in nodes()[file]
         if isinstance(node, ast.ImportFrom) and node.module == "steelyard"
         for alias in node.names
         if not file_of(f"steelyard.{alias.name}") and alias.name != "_kernel"
@@ -103,7 +101,7 @@ def test_no_module_imports_the_public_surface():
 
 
 def test_no_import_at_load_is_circular():
-    graph = {file: imports(file, at_load=True) - {file} for file in MODULES}
+    graph = {file: imports(file, at_load=True) - {file} for file in modules()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -112,7 +110,7 @@ def test_no_import_at_load_is_circular():
 
 def circles() -> list[frozenset[str]]:
     """The groups of modules that import each other; imports inside functions and under TYPE_CHECKING count."""
-    graph = {file: imports(file) - {file} for file in MODULES if file != SURFACE}
+    graph = {file: imports(file) - {file} for file in modules() if file != SURFACE}
 
     def reached(start: str) -> set[str]:
         seen: set[str] = set()
@@ -137,7 +135,7 @@ def test_only_a_few_pairs_of_modules_import_each_other():
 def test_functions_of_higher_layers_that_are_looked_up_by_name_exist():
     names = {
         node.args[0].value
-        for all_nodes in NODES.values()
+        for all_nodes in nodes().values()
         for node in all_nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -152,7 +150,7 @@ def test_the_report_does_not_import_the_results_that_it_shows():
     results = {"Comparison", "History", "Across", "Scores", "ListComparison"}
     wrong = [
         f"{file} imports {alias.name}"
-        for file, all_nodes in NODES.items()
+        for file, all_nodes in nodes().items()
         if entry_of(file).startswith("report/")
         for node in all_nodes
         if isinstance(node, ast.ImportFrom)
@@ -163,13 +161,13 @@ def test_the_report_does_not_import_the_results_that_it_shows():
 
 
 def test_statistics_know_nothing_of_retrieval():
-    used = {other for file in MODULES if entry_of(file) == "statistics/" for other in imports(file)}
+    used = {other for file in modules() if entry_of(file) == "statistics/" for other in imports(file)}
     other = {file for file in used if entry_of(file) != "statistics/"}
     assert other <= {"errors.py", "wording.py", "checks.py", "notes.py", "lazy.py", "native.py", "version.py"}
 
 
 def test_measures_know_nothing_of_files():
-    used = {entry_of(other) for file in MODULES if entry_of(file) == "measures/" for other in imports(file)}
+    used = {entry_of(other) for file in modules() if entry_of(file) == "measures/" for other in imports(file)}
     assert "alignment/" in used
     assert used.isdisjoint({"io/", "datasets/", "run.py", "qrels.py"})
 
@@ -185,7 +183,7 @@ def test_only_the_command_line_prints_and_exits():
     names = ("print", "sys.exit", "SystemExit", "sys.stdout", "sys.stderr")
     wrong = [
         f"{file}:{node.lineno} uses {dotted(node)}"
-        for file, all_nodes in NODES.items()
+        for file, all_nodes in nodes().items()
         if entry_of(file) not in ("cli/", "__main__.py", "user_code.py")
         for node in all_nodes
         if dotted(node) in names
@@ -195,7 +193,7 @@ def test_only_the_command_line_prints_and_exits():
 
 def test_no_two_classes_share_a_name():
     places: dict[str, list[str]] = {}
-    for file, all_nodes in NODES.items():
+    for file, all_nodes in nodes().items():
         for node in all_nodes:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(file)
@@ -206,7 +204,7 @@ def test_nan_is_tested_by_name():
     """By isnan: a value that is compared with itself looks like a mistake."""
     compared = [
         (file, node.lineno)
-        for file, all_nodes in NODES.items()
+        for file, all_nodes in nodes().items()
         for node in all_nodes
         if isinstance(node, ast.Compare) and ast.unparse(node.left) == ast.unparse(node.comparators[0])
     ]

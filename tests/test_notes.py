@@ -7,78 +7,79 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import pytest
 
+from parsed import modules, nodes
 from steelyard.notes import TABLES, declare, fill, in_short, note, note_from_dict, wordings
-
-PACKAGE = Path(__file__).parent.parent / "src" / "steelyard"
-MODULES = {
-    ".".join(("steelyard", *path.relative_to(PACKAGE).with_suffix("").parts)): ast.parse(path.read_text("utf-8"))
-    for path in PACKAGE.rglob("*.py")
-}
 
 
 @cache
 def calls(function: str) -> list[tuple[str, ast.Call]]:
-    """The calls of a function in the package, each with its module."""
+    """The calls of a function in the package, each with the file of its module."""
     return [
-        (module, node)
-        for module, tree in MODULES.items()
-        if module != "steelyard.notes"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == function
+        (file, node)
+        for file, found in nodes().items()
+        if file != "notes.py"
+        for node in found
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function
     ]
 
 
-def tables(module: str) -> dict[str, list[str]]:
+def tables(file: str) -> dict[str, list[str]]:
     """The codes of each table that a module declares; `short` is the one of short texts."""
     assigned = {
         node.target.id: [key.value for key in node.value.keys]
-        for node in MODULES[module].body
+        for node in modules()[file].body
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "Texts"
     }
-    (call,) = (call for where, call in calls("declare") if where == module)
+    (call,) = (call for where, call in calls("declare") if where == file)
     return {keyword.arg: assigned[keyword.value.id] for keyword in call.keywords}
 
 
-DECLARING = [module for module, _ in calls("declare")]
-DECLARED = [
-    code for module in DECLARING for severity, codes in tables(module).items() if severity != "short" for code in codes
-]
+def file_of(module: str) -> str:
+    return module.removeprefix("steelyard.").replace(".", "/") + ".py"
+
+
+def declaring() -> list[str]:
+    return [file for file, _ in calls("declare")]
+
+
+def declared() -> list[str]:
+    found = (item for file in declaring() for item in tables(file).items())
+    return [code for severity, codes in found if severity != "short" for code in codes]
 
 
 def raised_codes() -> set[str]:
     """The codes of all calls of `note`; where a call takes a variable, those that stand in its module."""
     codes = set()
-    for module, call in calls("note"):
+    for file, call in calls("note"):
         if isinstance(call.args[0], ast.Constant):
             codes.add(call.args[0].value)
         else:
-            texts = {node.value for node in ast.walk(MODULES[module]) if isinstance(node, ast.Constant)}
+            texts = {node.value for node in nodes()[file] if isinstance(node, ast.Constant)}
             codes |= texts & set(wordings())
     return codes - {"text"}
 
 
 def test_every_raised_code_is_declared_and_every_declared_code_is_raised():
-    assert raised_codes() == set(DECLARED) == set(wordings()) - {"text"}
+    assert raised_codes() == set(declared()) == set(wordings()) - {"text"}
 
 
 def test_no_code_is_declared_twice():
-    assert [code for code, count in Counter(DECLARED).items() if count > 1] == []
+    assert [code for code, count in Counter(declared()).items() if count > 1] == []
     with pytest.raises(AssertionError, match="'text' is declared twice"):
         declare(info={"text": "{text}"})
 
 
 def test_every_module_that_declares_notes_is_in_the_list_of_tables():
-    assert sorted(DECLARING) == sorted(TABLES)
+    assert [file_of(table) for table in sorted(TABLES)] == sorted(declaring())
 
 
 @pytest.mark.parametrize("module", TABLES)
 def test_short_texts_belong_to_codes_of_the_same_module(module):
-    declared = tables(module)
-    assert set(declared.pop("short", ())) <= {code for codes in declared.values() for code in codes}
+    codes_of = tables(file_of(module))
+    assert set(codes_of.pop("short", ())) <= {code for codes in codes_of.values() for code in codes}
 
 
 def test_a_stored_note_is_read_by_a_process_that_imported_nothing_else():
