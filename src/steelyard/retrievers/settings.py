@@ -259,20 +259,22 @@ class Declared(_Fields):
         """Raise for a setting of another kind of index, of the corpus or of a target, and for a missing one."""
         for name, entry in self.declared.items():
             if entry.needed and self._existing and name not in given:
-                raise RetrieverError(f"{self.label}: a target needs `{name}`: {entry.help}.")
+                raise self._error(f"a target needs `{name}`: {entry.help}.")
             if name not in given:
                 continue
             if entry.kinds and self.kind not in entry.kinds:
-                problem = f"{self.label}: an index of kind {self.kind} has no `{name}`;"
-                raise RetrieverError(f"{problem} that is a parameter of {' and '.join(entry.kinds)}.")
+                problem = f"an index of kind {self.kind} has no `{name}`;"
+                raise self._error(f"{problem} that is a parameter of {' and '.join(entry.kinds)}.")
             if entry.only == "corpus" and self._existing:
                 instead = "; use `where`" if name == "filter" else ""
-                problem = f"{self.label}: `{name}` applies to the corpus, and `{self.existing_by}`"
-                raise RetrieverError(f"{problem} is an existing collection{instead}.")
+                problem = f"`{name}` applies to the corpus, and `{self.existing_by}`"
+                raise self._error(f"{problem} is an existing collection{instead}.")
             if entry.only == "target" and not self._existing:
-                raise RetrieverError(
-                    f"{self.label}: `{name}` applies to an existing collection, which needs `{self.existing_by}`."
-                )
+                raise self._error(f"`{name}` applies to an existing collection, which needs `{self.existing_by}`.")
+
+    def _error(self, text: str) -> RetrieverError:
+        """An error that starts with the label."""
+        return RetrieverError(f"{self.label}: {text}")
 
     def _declared_values(self) -> dict[str, Any]:
         """The values that results depend on, of the settings that apply."""

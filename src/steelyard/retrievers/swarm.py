@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.retrievers.base import Floats, Integers, RetrieverError, top_k, unknown
+from steelyard.retrievers.base import Floats, Integers, top_k, unknown
 from steelyard.retrievers.graph import Bools, DocumentGraph, GraphRetriever, draw, query_draws
 from steelyard.retrievers.settings import setting
 
@@ -138,7 +138,7 @@ class SwarmRerank(GraphRetriever):
             if reason not in (*REASONS, ALWAYS):
                 raise unknown(self.label, "reason to leap", reason, (*REASONS, ALWAYS))
         if not (self.votes or self.quality or self.dense):
-            raise RetrieverError(f"{self.label}: votes, quality and dense are all 0; give one of them a weight.")
+            raise self._error("votes, quality and dense are all 0; give one of them a weight.")
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
