@@ -49,7 +49,7 @@ def _systems_tables(agreement: Agreement) -> list[Table]:
         ]
         for row in agreement.systems.iter_rows(named=True)
     ]
-    count, queries = len(agreement.panel.runs), max(agreement.systems["queries"].to_list())
+    count, queries = len(agreement.runs), max(agreement.systems["queries"].to_list())
     note = (
         f"{count:,} runs; 95% bootstrap intervals over at most {queries:,} queries; tau is tau-b; a is the "
         f"reference of tau_AP; RBO with p = {agreement.rbo_p:g}; bias is the mean score by b minus that by a."
@@ -136,11 +136,11 @@ def ranking_drawings(agreement: Agreement) -> list[str]:
     """
     reference = agreement.judges[0]
     drawings = []
-    for judge in agreement.judges[1:] if len(agreement.panel.runs) > 1 else ():
-        for measure in agreement.panel.measures:
+    for judge in agreement.judges[1:] if len(agreement.runs) > 1 else ():
+        for measure in agreement.measures:
             one, other, queries = agreement.scores(reference, judge, measure)
             if len(queries):
-                points = zip(agreement.panel.runs, one.mean(axis=1).tolist(), other.mean(axis=1).tolist(), strict=True)
+                points = zip(agreement.runs, one.mean(axis=1).tolist(), other.mean(axis=1).tolist(), strict=True)
                 drawings.append(_scatter(list(points), f"{measure} by {reference}", f"{measure} by {judge}"))
     return drawings
 
