@@ -51,15 +51,11 @@ class Variant:
 
 
 def _saturated(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
-    return (tf * (k1 + 1) / (tf + k1 * norm),)
+    return (delta + tf * (k1 + 1) / (tf + k1 * norm),)
 
 
 def _unscaled(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
     return (tf / (k1 * norm + tf),)
-
-
-def _plus(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
-    return (delta + (tf * (k1 + 1)) / (k1 * norm + tf),)
 
 
 def _l(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
@@ -69,7 +65,7 @@ def _l(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...
 
 VARIANTS: dict[str, Variant] = {
     "okapi": Variant(lambda df, n: math.log(n - df + 0.5) - math.log(df + 0.5), _saturated, floored=True),
-    "plus": Variant(lambda df, n: math.log((n + 1) / df), _plus, delta=1.0, everywhere=True),
+    "plus": Variant(lambda df, n: math.log((n + 1) / df), _saturated, delta=1.0, everywhere=True),
     "l": Variant(lambda df, n: math.log(n + 1) - math.log(df + 0.5), _l, delta=0.5),
     "lucene": Variant(lambda df, n: math.log(1 + (n - df + 0.5) / (df + 0.5)), _unscaled),
     "robertson": Variant(lambda df, n: math.log(max(1.0, (n - df + 0.5) / (df + 0.5))), _unscaled),

@@ -65,17 +65,27 @@ _WITHOUT_KEY = (
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: its name for users, its attribute, its default, and where it applies."""
+    """One setting: its default, its help, and where it applies.
+
+    help: by default that of USUAL_HELP for its name.
+    low, high: the lowest and the highest value of a number.
+    kinds: the kinds of index that it is a parameter of; the others refuse it.
+    only: `corpus` or `target`, if it applies to one of them; the other refuses it.
+    needed: a target needs it.
+    key: its key in `settings()`, by default its name, or None for _WITHOUT_KEY; None if results do not depend on it, or
+        if `settings()` has it in another form.
+    alias: its name, if the attribute cannot have that name.
+    """
 
     default: Any
     help: str
-    low: float
-    high: float
-    kinds: tuple[str, ...]
-    only: Scope | None
-    needed: bool
-    key: str | None
-    alias: str | None
+    low: float = 0
+    high: float = inf
+    kinds: tuple[str, ...] = ()
+    only: Scope | None = None
+    needed: bool = False
+    key: str | None = ""
+    alias: str | None = None
     attribute: str = ""
     types: tuple[Any, ...] = ()
     optional: bool = False
@@ -130,33 +140,13 @@ class Setting:
         return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
-def setting(
-    help: str = "",
-    *,
-    default: Any,
-    low: float = 0,
-    high: float = inf,
-    kinds: Iterable[str] = (),
-    only: Scope | None = None,
-    needed: bool = False,
-    key: str | None = "",
-    alias: str | None = None,
-    kw_only: bool = True,
-) -> Any:
-    """Declare a setting in the body of a class; its type is the annotation.
+def setting(help: str = "", *, default: Any, kw_only: bool = True, **more: Any) -> Any:
+    """Declare a Setting in the body of a class; its type is the annotation.
 
-    help: by default that of USUAL_HELP for its name.
-    default: its value if none is given; a keyword, as type checkers find it by this name.
-    low, high: the lowest and the highest value of a number.
-    kinds: the kinds of index that it is a parameter of; the others refuse it.
-    only: `corpus` or `target`, if it applies to one of them; the other refuses it.
-    needed: a target needs it.
-    key: its key in `settings()`, by default its name, or None for _WITHOUT_KEY; None if results do not depend on it, or
-        if `settings()` has it in another form.
-    alias: its name, if the attribute cannot have that name.
-    kw_only: for type checkers; the target may be given by position.
+    default is a keyword, as type checkers find it by this name. kw_only is for type checkers: the target may be given
+    by position.
     """
-    return Setting(default, help, low, high, tuple(kinds), only, needed, key, alias)
+    return Setting(default, help, **more)
 
 
 def _declared_settings(cls: type) -> dict[str, Setting]:
