@@ -8,6 +8,7 @@ import json
 import math
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_grades_are_compared_where_both_judged(small: Agreement) -> None:
     (row,) = small.pairs.iter_rows(named=True)
     assert list(row)[:9] == JSON_PAIRS
     assert (row["n"], row["only_a"], row["only_b"]) == (94, 2, 1)
-    a, b = small.panel.grades
+    a, b = small.grades
     assert row["kappa"] == cohen_kappa(a, b)
     assert row["bias"] == pytest.approx(np.nanmean(b - a))
     assert small.confusion("human", "gpt").select(pl.col("gpt=0")).sum().item() == 0
@@ -114,8 +115,8 @@ def test_a_judge_that_favours_one_run_is_reported() -> None:
 
 
 def test_the_same_seed_gives_the_same_figures(small: Agreement) -> None:
-    again = Agreement(small.panel, small.rbo_p, small.draws, small.seed)
-    other = Agreement(small.panel, small.rbo_p, small.draws, small.seed + 1)
+    again = replace(small)
+    other = replace(small, seed=small.seed + 1)
     assert again.systems.equals(small.systems)
     assert not other.systems.equals(small.systems)
 
@@ -134,9 +135,9 @@ def test_every_form_shows_the_verdict_and_the_figures(small: Agreement) -> None:
 
 def test_the_scores_by_two_judges_are_drawn(small: Agreement) -> None:
     made = small.to_html()
-    one, other, _ = small.scores(*small.judges, small.panel.measures[0])
-    assert made.count("<circle ") == len(small.panel.runs) * len(small.panel.measures)
-    for run, x, y in zip(small.panel.runs, one.mean(axis=1), other.mean(axis=1), strict=True):
+    one, other, _ = small.scores(*small.judges, small.measures[0])
+    assert made.count("<circle ") == len(small.runs) * len(small.measures)
+    for run, x, y in zip(small.runs, one.mean(axis=1), other.mean(axis=1), strict=True):
         assert f"<title>{run}: {x:.4f}, {y:.4f}</title>" in made
 
 
@@ -239,7 +240,7 @@ def test_runs_with_the_same_tag_are_called_by_their_files(tmp_path: Path) -> Non
     judges, files = {"x": {"q1": {"a": 1}}, "y": {"q1": {"a": 0}}}, [tmp_path / "old.run", tmp_path / "new.run"]
     for file in files:
         Run({"q1": ["a"]}, name="tag").write(file)
-    assert agreement(judges, files).panel.runs == ("old", "new")
+    assert agreement(judges, files).runs == ("old", "new")
     with pytest.raises(InputError, match="two runs are called 'tag'; give them different names: tag-1=FILE"):
         agreement(judges, [Run.read(file) for file in files])
 

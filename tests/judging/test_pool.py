@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import steelyard as sy
 from needs import needs_shared
 from steelyard.errors import InputError
-from steelyard.judging.candidates import RULES, candidates_of, rank_weights, round_robin
+from steelyard.judging.candidates import RULES, Adjudication, candidates_of, rank_weights, round_robin
 from steelyard.judging.pool import STRATEGIES, Pool, pool
 
 A = {"q1": ["a", "b", "c"], "q2": ["x", "y"]}
@@ -150,7 +150,7 @@ def test_pooling_again_after_every_judgment_is_the_rule(rule: str, lists: list[l
 
 
 def judged_one_at_a_time(rule: str, lists: list[list[str]], relevant: set[str]) -> Iterator[str]:
-    state = RULES[rule](lists)
+    state = Adjudication(lists, rule)
     while (doc := state.next()) is not None:
         yield doc
         state.judge(doc, doc in relevant)

@@ -273,11 +273,21 @@ def test_whom_copied_words_favour_equals_a_computation_by_hand(tmp_path: Path) -
     assert "words in the source" in found.to_markdown()
 
 
-def test_the_gap_is_that_of_welchs_test() -> None:
-    def draft(number: int, overlap: float) -> Draft:
-        place = {"doc_id": f"d{number}", "start": 0, "end": 1}
-        return Draft(f"q{number}", "fact", "x?", ({**place, "quote": "x"},), (place,), more={"overlap": overlap})
+def draft(number: int, overlap: float) -> Draft:
+    place = {"doc_id": f"d{number}", "start": 0, "end": 1}
+    return Draft(f"q{number}", "fact", "x?", ({**place, "quote": "x"},), (place,), more={"overlap": overlap})
 
+
+def test_retrievers_that_differ_by_the_same_for_every_question_give_no_warning() -> None:
+    drafts = [draft(number, 0.9 if number < 12 else 0.4) for number in range(24)]
+    first = {f"q{number}": [(f"d{number}", 1.0)] for number in range(24)}
+    second = {query: [("x", 2.0), *ranked] for query, ranked in first.items()}
+    found = favours(drafts, {"bm25": first, "dense": second})
+    assert found is not None
+    assert (found.gap, found.low, found.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+
+
+def test_the_gap_is_that_of_welchs_test() -> None:
     generator = np.random.default_rng(3)
     drafts = [draft(number, 0.9 if number < 20 else 0.4) for number in range(50)]
     ranks = {name: generator.integers(1, 6, 50) for name in ("bm25", "dense")}

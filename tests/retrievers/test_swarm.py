@@ -10,7 +10,7 @@ import pytest
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import SteelyardError
 from steelyard.retrievers import Dense, SwarmRerank, retriever
-from steelyard.retrievers.swarm import REASONS, Moves, leaps, quality, updated, votes
+from steelyard.retrievers.swarm import REASONS, leaps, quality, updated, votes
 
 WORDS = ["fox", "den", "owl", "bat", "moon", "tide", "field", "night", "river", "stone"]
 TEXTS = {f"d{n}": " ".join(WORDS[(n * step) % 10] for step in (1, 2, 3, 5)) + f" w{n}" for n in range(30)}
@@ -20,7 +20,7 @@ QUESTIONS = ["fox at night", "river stone", "", "moon tide field", "owl"]
 
 
 def leaps_once(path=1.0, has_edge=True, pheromone=0.0, **moves):
-    found = leaps(np.array([path]), np.array([has_edge]), np.array([pheromone]), Moves(**moves))
+    found = leaps(np.array([path]), np.array([has_edge]), np.array([pheromone]), SwarmRerank(**moves))
     return bool(found[0])
 
 
@@ -78,7 +78,7 @@ def line_of_four():
 
 def test_without_leaps_an_agent_follows_the_only_edge_and_stays_at_the_end():
     edges, similarity, fit = line_of_four()
-    found = votes(edges, similarity, fit, np.full((1, 4, 1), 0.5), Moves(leap_when=()))
+    found = votes(edges, similarity, fit, np.full((1, 4, 1), 0.5), SwarmRerank(leap_when=()))
     path = [1.0]
     for at in (1, 2, 3, 3):
         path.append((path[-1] + fit[0, at]) / 2)
@@ -88,7 +88,7 @@ def test_without_leaps_an_agent_follows_the_only_edge_and_stays_at_the_end():
 
 def test_a_dead_end_leaps_to_another_candidate():
     edges, similarity, fit = line_of_four()
-    moves = Moves(leap_when=("dead-end",), temperature=1e6, diversity=0.0)
+    moves = SwarmRerank(leap_when=("dead-end",), temperature=1e6, diversity=0.0)
     found = votes(edges, similarity, fit, np.full((1, 4, 1), 0.5), moves)
     # Down the line in three steps, then the leap to the best candidate.
     assert found[0, 0] > 0
@@ -97,7 +97,7 @@ def test_a_dead_end_leaps_to_another_candidate():
 
 def test_an_irrelevant_path_leaps():
     edges, similarity, fit = line_of_four()
-    moves = Moves(leap_when=("irrelevant",), relevance=0.95, temperature=1e6, diversity=0.0)
+    moves = SwarmRerank(leap_when=("irrelevant",), relevance=0.95, temperature=1e6, diversity=0.0)
     found = votes(edges, similarity, fit, np.full((1, 2, 1), 0.5), moves)
     # The first step follows the edge (a fit of 1); the path's fit is then 0.9, and the second step leaps back.
     assert found[0].tolist() == pytest.approx([1.0, 0.9 / 0.95, 0.0, 0.0])
@@ -110,7 +110,7 @@ def test_an_over_visited_document_is_left_by_a_leap():
     similarity[0, 0, 2] = 5.0
     fit = np.array([[1.0, 0.9, 0.8]])
     for crowding, arrived in ((1.0, 1), (0.5, 2)):
-        moves = Moves(leap_when=("over-visited",), temperature=1e6, crowding=crowding)
+        moves = SwarmRerank(leap_when=("over-visited",), temperature=1e6, crowding=crowding)
         found = votes(edges, similarity, fit, np.full((1, 1, 1), 0.5), moves)
         assert np.flatnonzero(found[0]).tolist() == [arrived]
 
@@ -120,7 +120,7 @@ def test_moves_are_drawn_in_proportion_to_exp_of_their_score():
     edges[0, 0, 1:] = True
     fit, similarity = np.array([[1.0, 0.6, 0.2]]), np.zeros((1, 3, 3))
     similarity[0, 0] = [1.0, 0.3, 0.9]
-    moves = Moves(temperature=3.0, reward=1.0, similarity=0.5, diversity=0.7, leap_when=())
+    moves = SwarmRerank(temperature=3.0, reward=1.0, similarity=0.5, diversity=0.7, leap_when=())
     queries = 100_000
     draws = np.random.default_rng(0).random((queries, 1, 1))
     spread = [np.repeat(array, queries, axis=0) for array in (edges, similarity, fit)]
@@ -133,7 +133,9 @@ def test_moves_are_drawn_in_proportion_to_exp_of_their_score():
 def test_diversity_falls_with_pheromone():
     edges = np.ones((1, 3, 3), dtype=bool) & ~np.eye(3, dtype=bool)
     # Two agents at 0 and 1: of the two others, 2 has no pheromone, so with equal rewards both go there.
-    found = votes(edges, np.zeros((1, 3, 3)), np.full((1, 3), 0.5), np.full((1, 1, 2), 0.5), Moves(temperature=1e6))
+    found = votes(
+        edges, np.zeros((1, 3, 3)), np.full((1, 3), 0.5), np.full((1, 1, 2), 0.5), SwarmRerank(temperature=1e6)
+    )
     assert found[0].tolist() == [0.0, 0.0, 1.0]
 
 
@@ -194,7 +196,7 @@ def test_votes_equal_a_plain_walk_agent_by_agent(leap_when):
     similarity = rng.random((queries, candidates, candidates))
     fit = np.sort(rng.random((queries, candidates)))[:, ::-1]
     draws = rng.random((queries, steps, agents))
-    moves = Moves(leap_when=leap_when, temperature=4.0, crowding=1.2)
+    moves = SwarmRerank(leap_when=leap_when, temperature=4.0, crowding=1.2)
     found = votes(edges, similarity, fit, draws, moves)
     for query in range(queries):
         expected = naive_votes(edges[query], similarity[query], fit[query], draws[query], moves)

@@ -49,7 +49,7 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     unsorted[group[1:][same_list & (keys[1:] > keys[:-1])]] = True
     if unsorted.any():
         rows = slice(None) if unsorted.all() else np.flatnonzero(unsorted[group])
-        by_score = _best_first(group[rows], keys[rows])
+        by_score = best_first(group[rows], keys[rows])
         order[rows], keys[rows] = order[rows][by_score], keys[rows][by_score]
     tied = np.concatenate([[False], same_list & (keys[1:] == keys[:-1])])
     if ordering.ties != "stable" and tied.any():
@@ -61,7 +61,7 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     return order
 
 
-def _best_first(group: NDArray[Any], keys: Floats) -> Ints:
+def best_first(group: NDArray[Any], keys: Floats) -> Ints:
     """The rows by group and descending key; rows with equal keys stay in order.
 
     The same as `np.lexsort((-keys, group))`. numpy sorts numbers several times as fast if the sort need not be

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from steelyard.errors import SHOWN_PROBLEMS, InputError, did_you_mean
+from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.conditions import one_line
 from steelyard.frames import as_polars
 from steelyard.ids import kind_of, text_ids
@@ -63,9 +63,7 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
         advice = "Give every chunk its own id; the document of a chunk is its doc_id."
         raise InputError.of_problems(headline, list(map(repr, twice)), advice)
     table = table.with_columns(parent=_parents(table, frame, parent or columns["parent"]))
-    _check_offsets(table)
-    if documents is not None:
-        _check_texts(table, documents)
+    _check_offsets(table, documents)
     # A chunk without offsets that is alone in its document is the whole document.
     alone = pl.col("start").is_null() & pl.col("doc_id").is_unique()
     length = pl.coalesce(pl.col("text").str.len_chars().cast(pl.Int64), pl.lit(np.iinfo(np.int32).max, pl.Int64))
@@ -162,15 +160,19 @@ def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> p
     return pl.Series("parent", text_ids(parents, "parent", "the parent rule"), dtype=pl.String)
 
 
-def _check_offsets(table: pl.DataFrame) -> None:
-    rows = table.with_columns(length=pl.col("text").str.len_chars().cast(pl.Int64)).with_row_index("row")
+def _check_offsets(table: pl.DataFrame, documents: Mapping[str, str] | None) -> None:
+    """Raise for chunks whose offsets cannot be right, or differ from the documents."""
+    rows = table.with_columns(length=pl.col("text").str.len_chars().cast(pl.Int64))
     half = pl.col("start").is_null() != pl.col("end").is_null()
     reversed_ = (pl.col("end") < pl.col("start")) | (pl.col("start") < 0)
     longer = (pl.col("end") - pl.col("start")) != pl.col("length")
-    bad = rows.filter(half | reversed_ | longer)
-    if bad.height:
-        shown = bad.head(SHOWN_PROBLEMS).iter_rows(named=True)
-        raise _offsets_error(bad.height, [_offset_problem(row) for row in shown])
+    problems = list(map(_offset_problem, rows.filter(half | reversed_ | longer).iter_rows(named=True)))
+    if documents is not None and not problems:
+        problems = [problem for row in rows.iter_rows(named=True) if (problem := _text_problem(row, documents))]
+    if problems:
+        headline = f"the offsets of {counted(len(problems), 'chunk')} do not match the text:"
+        offsets = "start and end count characters (not bytes or tokens) of the document, end exclusive"
+        raise InputError.of_problems(headline, problems, f"{offsets}; the text is that slice, not stripped.")
 
 
 def _offset_problem(row: Mapping[str, Any]) -> str:
@@ -182,31 +184,18 @@ def _offset_problem(row: Mapping[str, Any]) -> str:
     return f"{where}: characters {start} to {end} are {end - start}, and its text has {row['length']}"
 
 
-def _offsets_error(total: int, problems: list[str]) -> InputError:
-    headline = f"the offsets of {counted(total, 'chunk')} do not match the text:"
-    offsets = "start and end count characters (not bytes or tokens) of the document, end exclusive"
-    return InputError.of_problems(headline, problems, f"{offsets}; the text is that slice, not stripped.", total=total)
-
-
-def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:
-    """Compare every chunk's text with that part of its document."""
-    problems: list[str] = []
-    total = 0
-    for chunk, doc, start, end, text in table.select("chunk_id", "doc_id", "start", "end", "text").iter_rows():
-        whole = documents.get(doc)
-        problem = ""
-        if whole is None:
-            problem = f"its document {doc!r} is not among the documents"
-        elif end is not None and end > len(whole):
-            problem = f"it ends at {end}, and document {doc!r} at {len(whole)}"
-        elif start is not None and text is not None and whole[start:end] != text:
-            problem = f"document {doc!r} has {one_line(whole[start:end], 30)!r} there, not {one_line(text, 30)!r}"
-        if problem:
-            total += 1
-            if len(problems) < SHOWN_PROBLEMS:
-                problems.append(f"chunk {chunk!r}: {problem}")
-    if total:
-        raise _offsets_error(total, problems)
+def _text_problem(row: Mapping[str, Any], documents: Mapping[str, str]) -> str:
+    """How the text of a chunk differs from that part of its document; empty if it does not."""
+    chunk, doc, start, end, text = (row[name] for name in ("chunk_id", "doc_id", "start", "end", "text"))
+    whole = documents.get(doc)
+    if whole is None:
+        return f"chunk {chunk!r}: its document {doc!r} is not among the documents"
+    if end is not None and end > len(whole):
+        return f"chunk {chunk!r}: it ends at {end}, and document {doc!r} at {len(whole)}"
+    if start is None or text is None or whole[start:end] == text:
+        return ""
+    there, given = one_line(whole[start:end], 30), one_line(text, 30)
+    return f"chunk {chunk!r}: document {doc!r} has {there!r} there, not {given!r}"
 
 
 @dataclass(frozen=True)
@@ -273,16 +262,13 @@ def roll_up(
 
 def _parents_of(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
     """The parent of every retrieved chunk; a chunk without one is an error."""
-    if callable(parents) and not isinstance(parents, Mapping):
-        parent_of = {chunk: parents(chunk) for chunk in chunks}
-    elif isinstance(parents, Mapping) and all(isinstance(value, str) for value in parents.values()):
-        parent_of = {chunk: parents.get(chunk) for chunk in chunks}
-    else:
+    rule = parents.get if isinstance(parents, Mapping) else parents
+    if not callable(rule) or (isinstance(parents, Mapping) and not all(isinstance(v, str) for v in parents.values())):
         if level not in ("doc_id", "parent", "page"):
             raise InputError(f"level is {level!r}; expected 'doc_id', 'parent' or 'page'.")
         page = pl.concat_str("doc_id", pl.lit("#"), "page") if level == "page" else pl.col(level)
-        table_parents = dict(chunk_table(parents).select("chunk_id", page.alias("level")).iter_rows())
-        parent_of = {chunk: table_parents.get(chunk) for chunk in chunks}
+        rule = dict(chunk_table(parents).select("chunk_id", page.alias("level")).iter_rows()).get
+    parent_of = {chunk: rule(chunk) for chunk in chunks}
     lost = [repr(chunk) for chunk, parent in parent_of.items() if parent is None or parent == ""]
     if lost:
         some = f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run {worded(len(lost), 'has', 'have')}"

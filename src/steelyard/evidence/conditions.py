@@ -12,7 +12,7 @@ from steelyard.evidence.facts import normalised
 from steelyard.ids import kind_of, text_ids
 from steelyard.wording import counted
 
-_DIGESTS = {64: "sha256", 40: "sha1", 32: "md5"}
+DIGESTS = {64: "sha256", 40: "sha1", 32: "md5"}
 _DISTRACTOR_GRADE = -1.0
 _PARTS = ("targets", "distractors")
 _EXPECTED = (
@@ -45,11 +45,6 @@ class Alternative:
     grade: float = 1.0
 
     @property
-    def is_span(self) -> bool:
-        """Whether it is a character span."""
-        return self.start is not None
-
-    @property
     def is_distractor(self) -> bool:
         """Whether it is a distractor."""
         return self.grade < 0
@@ -61,13 +56,8 @@ class Alternative:
         conditions |= {"parent": self.parent, "document": self.doc_id}
         return next((name for name, value in conditions.items() if value is not None), "chunk")
 
-    @property
-    def algorithm(self) -> str:
-        """The algorithm of its hash, by the length."""
-        return _DIGESTS[len(self.hash or "")]
-
     def __str__(self) -> str:
-        if self.is_span:
+        if self.start is not None:
             return f"characters {self.start:,} to {self.end:,} of document {self.doc_id!r}"
         if self.fact is not None:
             return f"fact {one_line(self.fact)!r}"
@@ -76,8 +66,9 @@ class Alternative:
         return " and ".join(f"{what} {value!r}" for what, value in named.items() if value)
 
 
+ALTERNATIVE = [field.name for field in fields(Alternative)]
 _NAMES = {
-    **{field.name: field.name for field in fields(Alternative)},
+    **{name: name for name in ALTERNATIVE},
     "document": "doc_id",
     "document_id": "doc_id",
     "parent_id": "parent",
@@ -131,7 +122,7 @@ def alternative_of(source: Any, distractor: bool = False) -> Alternative:
             raise InputError(f"share is {share!r}; expected a share of a fact's words above 0 and up to 1")
     if "hash" in fields:
         fields["hash"] = fields["hash"].lower().rpartition(":")[2]
-        if len(fields["hash"]) not in _DIGESTS or set(fields["hash"]) - set("0123456789abcdef"):
+        if len(fields["hash"]) not in DIGESTS or set(fields["hash"]) - set("0123456789abcdef"):
             raise InputError(f"hash {fields['hash']!r} is not a sha256, sha1 or md5 in hexadecimal digits")
     fields["grade"] = _grade(fields, distractor)
     if not set(fields) - {"grade", "share"}:
@@ -180,15 +171,6 @@ def _grade(fields: dict[str, Any], distractor: bool) -> float:
 Targets: TypeAlias = tuple[tuple[Alternative, ...], ...]
 QueryEvidence: TypeAlias = tuple[Targets, tuple[Alternative, ...]]
 """The targets of one query (none: nothing answers it), and its distractors."""
-
-
-@dataclass(frozen=True)
-class Alternatives:
-    """Every alternative of every target in one list, with its query and the number of its target; 0: a distractor."""
-
-    query: Sequence[str]
-    target: Sequence[int]
-    alternative: Sequence[Alternative]
 
 
 def evidence_by_query(source: Mapping[Any, Any], null: Iterable[str]) -> dict[str, QueryEvidence]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from steelyard.errors import InputError
-from steelyard.evidence.conditions import Alternative, Alternatives, QueryEvidence, Targets, evidence_by_query
+from steelyard.evidence.conditions import ALTERNATIVE, Alternative, QueryEvidence, Targets, evidence_by_query
 from steelyard.evidence.facts import Matching
 from steelyard.ids import kind_of
 from steelyard.lazy import looked_up
@@ -137,7 +137,7 @@ class Evidence:
             for query, query_targets in targets.items()
         }
         evidence = cls(both, notes=[note("grade-0-dropped", count=zeros)] if zeros else [])
-        evidence._facts_are_documents = any(one.kind == "fact" for one in evidence.alternatives.alternative)
+        evidence._facts_are_documents = evidence.alternatives["fact"].count() > 0
         return evidence
 
     def judge(
@@ -200,7 +200,7 @@ class Evidence:
         matching = Matching(share, case, spaces)
         table = chunk_table(chunks, parent, documents)
         projection = project(self.queries, self.alternatives, table, overlap, matching, documents, self.notes)
-        lost, facts = projection.lost_facts.height, sum(one.kind == "fact" for one in self.alternatives.alternative)
+        lost, facts = projection.lost_facts.height, self.alternatives["fact"].count()
         if self._facts_are_documents and 2 * lost > facts:
             raise InputError(
                 f"{lost:,} of {facts:,} facts are whole texts of judged documents, and no chunk contains them: the "
@@ -235,27 +235,23 @@ class Evidence:
         return [query for query, targets in self.targets.items() if not targets]
 
     @cached_property
-    def alternatives(self) -> Alternatives:
-        """Every alternative, and every distractor as one of target 0, in one list."""
+    def alternatives(self) -> pl.DataFrame:
+        """Every alternative as a row of query_id, target, conditions and grade; a distractor is one of target 0."""
         rows = [
-            (query, number, alternative)
+            (query, number, *vars(alternative).values())
             for query, (targets, distractors) in self._by_query.items()
             for number, target in enumerate((distractors, *targets))
             for alternative in target
         ]
-        return Alternatives([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+        kinds = {**dict.fromkeys(("target", "start", "end"), pl.Int64), "share": pl.Float64, "grade": pl.Float64}
+        schema = {name: kinds.get(name, pl.String) for name in ("query_id", "target", *ALTERNATIVE)}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     @cached_property
     def spans(self) -> pl.DataFrame:
         """The character spans of the targets: query_id, target, doc_id, start, end."""
-        every = self.alternatives
-        rows = [
-            (query, target, one.doc_id, one.start, one.end)
-            for query, target, one in zip(every.query, every.target, every.alternative, strict=True)
-            if one.is_span and not one.is_distractor
-        ]
-        schema = {"query_id": pl.String, "target": pl.Int64, "doc_id": pl.String, "start": pl.Int64, "end": pl.Int64}
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        spans = self.alternatives.filter(pl.col("start").is_not_null(), pl.col("grade") > 0)
+        return spans.select("query_id", "target", "doc_id", "start", "end")
 
     def __len__(self) -> int:
         """How many targets there are, over all queries."""
@@ -267,7 +263,7 @@ class Evidence:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        counts = Counter(one.kind for one in self.alternatives.alternative if not one.is_distractor)
+        counts = Counter(one.kind for targets in self.targets.values() for target in targets for one in target)
         kinds = ("span", "fact", "hash", "page", "parent", "document", "chunk")
         by_kind = [counted(counts[kind], kind, "hashes" if kind == "hash" else "") for kind in kinds if counts[kind]]
         null, distractors = len(self.null_queries), sum(map(len, self.distractors.values()))

@@ -10,15 +10,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.hits import Ints
 from steelyard.alignment.ranges import Ranges
 from steelyard.chunking import Tokenizer, token_starts
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.evidence.chunks import overlapping_chunks
-from steelyard.evidence.conditions import Alternative, Alternatives, one_line
+from steelyard.evidence.conditions import ALTERNATIVE, DIGESTS, Alternative, one_line
 from steelyard.evidence.facts import Matching, blocks, find_facts, normalised
 from steelyard.notes import Note, note
-from steelyard.qrels import Qrels, Row
+from steelyard.qrels import Qrels
 from steelyard.wording import counted, worded
 
 Overlap = Literal["any", "majority", "whole"]
@@ -27,6 +27,10 @@ Unit = Literal["character", "token"]
 BLOCK = 4_000_000  # Candidate pairs of a span and a chunk that are in memory at once.
 
 Pairs: TypeAlias = tuple[Ints, Ints]  # Alternatives and the chunks that meet them.
+
+_NAMES = ("chunk_id", "parent", "doc_id", "page")
+_LOOKUPS = ("start", "fact", "hash", *_NAMES)
+"""Conditions: chunks are looked up by the first that an alternative has, and the others are checked on these chunks."""
 
 _PLACEHOLDER = "unfound"
 """How the id of a document starts that represents a target which no chunk satisfies: no run returns it."""
@@ -61,43 +65,56 @@ class Projection:
 
 def project(
     queries: Sequence[str],
-    every: Alternatives,
+    alternatives: pl.DataFrame,
     chunks: pl.DataFrame,
     overlap: Overlap,
     matching: Matching,
     documents: Mapping[str, str] | None,
     notes: Sequence[Note] = (),
 ) -> Projection:
-    """The evidence on the chunks of a checked table; `notes` are those on the evidence itself."""
+    """`Evidence.alternatives` on the chunks of a checked table; `notes` are those on the evidence itself."""
     if overlap not in ("any", "majority", "whole"):
         raise InputError(f"overlap is {overlap!r}; expected 'any', 'majority' or 'whole'.")
-    kinds = np.array([_lookup(one) for one in every.alternative], dtype="U8")
-    _check_columns(every, kinds, chunks)
+    # `goal` numbers the targets: the first alternative of each.
+    ways = alternatives.with_row_index("way").with_columns(
+        goal=pl.first("way").over("query_id", "target"),
+        lookup=pl.coalesce(pl.when(pl.col(name).is_not_null()).then(pl.lit(name)) for name in _LOOKUPS),
+    )
+    _check_columns(ways, chunks)
     if documents is not None:
-        _check_spans(every, documents)
-    names = ("chunk_id", "parent", "doc_id", "page")
-    places = {kind: np.flatnonzero(kinds == kind) for kind in ("span", "fact", "hash", *names)}
-    span_pairs, split = _spans(every, places["span"], chunks, overlap)
-    fact_pairs, lost = _facts(every, places["fact"], chunks, matching, documents)
-    parts = [span_pairs, fact_pairs, _hashes(every, places["hash"], chunks)]
-    parts += [_named(every, places[name], chunks, name) for name in names]
-    at, chunk = map(np.concatenate, zip(*parts, strict=True))
-    met = _meets_all(every, at, chunk, chunks)
-    at, chunk = at[met], chunk[met]
-    distractor = np.array([one.is_distractor for one in every.alternative], dtype=bool)
-    wrong = distractor[at]
-    rows, unfound = _relevant_rows(queries, every, (at[~wrong], chunk[~wrong]), chunks)
-    wrong_rows, both = _distractor_rows(every, (at[wrong], chunk[wrong]), chunks, rows)
-    qrels = Qrels.from_rows([*rows, *wrong_rows], queries)
-    nowhere = np.setdiff1d(np.flatnonzero(distractor), at).tolist()
-    lost_rows = [(every.query[place], str(every.alternative[place])) for place in nowhere]
-    lost_distractors = _rows_frame(lost_rows, "query_id", "what")
+        _check_spans(ways, documents)
+    by = {name: ways.filter(pl.col("lookup") == name) for name in _LOOKUPS}
+    span_pairs, split = _spans(by["start"], chunks, overlap)
+    fact_pairs, lost = _facts(by["fact"], chunks, matching, documents)
+    parts = [span_pairs, fact_pairs, _hashes(by["hash"], chunks), *(_named(by[name], chunks, name) for name in _NAMES)]
+    way, chunk = map(np.concatenate, zip(*parts, strict=True))
+    met = np.ones(len(way), dtype=bool)
+    for name in _NAMES:
+        wanted = ways[name].gather(way)
+        met &= (wanted.is_null() | (wanted == chunks[name].gather(chunk))).fill_null(False).to_numpy()
+    way, chunk = way[met], chunk[met]
+    pairs = ways[way].with_columns(chunk=chunk, chunk_id=chunks["chunk_id"].gather(chunk))
+    by_target = pairs.filter(pl.col("grade") > 0).group_by("goal", "query_id", "target", "chunk", "chunk_id")
+    relevant = by_target.agg(pl.max("grade")).sort("goal", "chunk")
+    unmet = ways.filter(pl.col("target") > 0, ~pl.col("goal").is_in(relevant["goal"].unique().to_list()))
+    of_target = _described(unmet).group_by("query_id", "target", maintain_order=True)
+    unfound = of_target.agg(pl.col("what").str.join(" or "), pl.max("grade"))
+    wrong = pairs.filter(pl.col("grade") < 0).group_by("query_id", "chunk_id", maintain_order=True).agg(pl.min("grade"))
+    misleading = wrong.join(relevant, on=["query_id", "chunk_id"], how="anti", maintain_order="left")
+    rows = [
+        *relevant.select("query_id", "chunk_id", "grade", pl.col("target").cast(pl.String)).iter_rows(),
+        *((query, f"{_PLACEHOLDER}:{query}:{at}", grade, str(at)) for query, at, _, grade in unfound.iter_rows()),
+        *((query, chunk_id, grade, None) for query, chunk_id, grade in misleading.iter_rows()),
+    ]
+    qrels = Qrels.from_rows(rows, queries)
+    distractors = ways.filter(pl.col("grade") < 0)
+    lost_distractors = _described(distractors.filter(~pl.col("way").is_in(np.unique(way).tolist())))
     overlapping = overlapping_chunks(chunks)
     # Facts in no chunk: those that no document has either, and those that a chunk boundary splits.
     unknown = lost.filter(~pl.col("in_document").fill_null(False))
     some = unknown.select("query_id", "fact").head(SHOWN_PROBLEMS).iter_rows()
     shown = [f"{one_line(fact)!r} (query {query!r})" for query, fact in some]
-    where = "chunk" if documents is None else "document"
+    where, both = "chunk" if documents is None else "document", wrong.height - misleading.height
     all_notes = (
         *notes,
         *_notes("spans-split", split.height, overlap=overlap),
@@ -105,35 +122,34 @@ def project(
         *_notes("facts-split", lost.height - unknown.height),
         *_notes("targets-not-found", unfound.height),
         *_notes("chunks-overlap", overlapping, chunks=chunks.height),
-        *_notes("distractors-not-found", lost_distractors.height, distractors=int(distractor.sum())),
+        *_notes("distractors-not-found", lost_distractors.height, distractors=distractors.height),
         *_notes("relevant-with-distractor", both),
     )
     qrels.notes += all_notes
-    return Projection(qrels, split, unfound, lost, lost_distractors, both, chunks.height, overlapping, all_notes)
+    nowhere, lost_distractors = unfound.drop("grade"), lost_distractors.select("query_id", "what")
+    return Projection(qrels, split, nowhere, lost, lost_distractors, both, chunks.height, overlapping, all_notes)
 
 
-def _lookup(alternative: Alternative) -> str:
-    """The condition by which its chunks are looked up; the others are checked on the chunks found."""
-    if alternative.is_span:
-        return "span"
-    conditions = ("fact", "hash", "chunk_id", "parent", "doc_id")
-    return next((name for name in conditions if getattr(alternative, name) is not None), "page")
+def _described(ways: pl.DataFrame) -> pl.DataFrame:
+    """Alternatives with what each is, in words."""
+    rows = ways.select(ALTERNATIVE).iter_rows()
+    return ways.with_columns(what=pl.Series([str(Alternative(*row)) for row in rows], dtype=pl.String))
 
 
-def _check_columns(every: Alternatives, kinds: np.ndarray[tuple[int], np.dtype[np.str_]], chunks: pl.DataFrame) -> None:
+def _check_columns(ways: pl.DataFrame, chunks: pl.DataFrame) -> None:
     needs = (
-        ("span", "start", "spans, and the chunks have no start and end (and several share a document)"),
+        ("start", "start", "spans, and the chunks have no start and end (and several share a document)"),
         ("fact", "text", "facts, and the chunks have no text"),
         ("hash", "text", "hashes, and the chunks have no text"),
         ("page", "page", "pages, and the chunks have no page"),
     )
-    for kind, column, what in needs:
-        count = sum(one.page is not None for one in every.alternative) if kind == "page" else int(np.sum(kinds == kind))
+    for name, column, what in needs:
+        count = ways["page"].count() if name == "page" else int((ways["lookup"] == name).sum())
         lacking = chunks[column].null_count()
-        if count and lacking and (kind != "page" or lacking == chunks.height):
+        if count and lacking and (name != "page" or lacking == chunks.height):
             some = f"{lacking:,} of {counted(chunks.height, 'chunk')} {worded(lacking, 'lacks', 'lack')} it"
             raise InputError(f"the evidence names {count:,} {what}: {some}. Add the column.")
-    parents = {one.parent for one in every.alternative if one.parent is not None}
+    parents = set(ways["parent"].drop_nulls().to_list())
     if parents and not parents & set(chunks["parent"].unique().to_list()):
         shown = ", ".join(map(repr, chunks["parent"].head(3).to_list()))
         raise InputError(
@@ -142,19 +158,19 @@ def _check_columns(every: Alternatives, kinds: np.ndarray[tuple[int], np.dtype[n
         )
 
 
-def _check_spans(every: Alternatives, documents: Mapping[str, str]) -> None:
+def _check_spans(ways: pl.DataFrame, documents: Mapping[str, str]) -> None:
     problems = []
-    for query, target, one in zip(every.query, every.target, every.alternative, strict=True):
-        if not one.is_span:
-            continue
-        text = documents.get(str(one.doc_id))
-        where = f"query {query!r}, {f'target {target}' if target else 'a distractor'}: {one}"
+    spans = _described(ways.filter(pl.col("start").is_not_null()))
+    columns = ("query_id", "target", "what", "doc_id", "start", "end", "content")
+    for query, target, what, doc, start, end, content in spans.select(columns).iter_rows():
+        text = documents.get(doc)
+        where = f"query {query!r}, {f'target {target}' if target else 'a distractor'}: {what}"
         if text is None:
             problems.append(f"{where}: there is no such document")
-        elif one.end is not None and one.end > len(text):
+        elif end > len(text):
             problems.append(f"{where} is out of range: the document has {len(text):,}")
-        elif one.content is not None and normalised(text[one.start : one.end]) != normalised(one.content):
-            there, expected = one_line(text[one.start : one.end], 30), one_line(one.content, 30)
+        elif content is not None and normalised(text[start:end]) != normalised(content):
+            there, expected = one_line(text[start:end], 30), one_line(content, 30)
             problems.append(f"{where} is {there!r}, but its content is {expected!r}")
     if problems:
         count = counted(len(problems), "span does not match its document", "spans do not match their documents")
@@ -162,150 +178,62 @@ def _check_spans(every: Alternatives, documents: Mapping[str, str]) -> None:
         raise InputError.of_problems(f"{count}:", problems, advice)
 
 
-def _codes(values: Sequence[str | None], column: pl.Series) -> tuple[Ints, Ints]:
-    """Values and a column as numbers, equal where they are equal; -1 for a value that is not in the column."""
-    unique = column.unique(maintain_order=True).drop_nulls()
-    place = pl.DataFrame({"value": unique, "code": pl.Series(range(len(unique)), dtype=pl.Int64)})
-    searched, columns = (
-        pl.DataFrame({"value": series}).join(place, on="value", how="left", maintain_order="left")["code"]
-        for series in (pl.Series(list(values), dtype=pl.String), column)
-    )
-    return searched.fill_null(-1).to_numpy(), columns.fill_null(-2).to_numpy()
-
-
-def _spans(every: Alternatives, places: Ints, chunks: pl.DataFrame, overlap: Overlap) -> tuple[Pairs, pl.DataFrame]:
+def _spans(spans: pl.DataFrame, chunks: pl.DataFrame, overlap: Overlap) -> tuple[Pairs, pl.DataFrame]:
     """Spans and the chunks that contain enough of each; and the spans that are not whole in any chunk."""
-    spans = [every.alternative[place] for place in places.tolist()]
-    doc, chunk_doc = _codes([one.doc_id for one in spans], chunks["doc_id"])
-    start = np.array([one.start for one in spans], dtype=np.int64)
-    end = np.array([one.end for one in spans], dtype=np.int64)
-    placed = np.flatnonzero(chunks["start"].is_not_null().to_numpy()) if len(spans) else np.zeros(0, dtype=np.int64)
-    starts, ends = (chunks[name].gather(placed).to_numpy() for name in ("start", "end"))
-    with_chunks = np.flatnonzero(doc >= 0)
-    table = Intervals(chunk_doc[placed], starts, ends)
-    span, chunk, shared = overlaps(Intervals(doc[with_chunks], start[with_chunks], end[with_chunks]), table)
-    span, chunk = with_chunks[span], placed[chunk]
-    length = end - start
+    placed = chunks.with_row_index("chunk").filter(pl.col("start").is_not_null() & pl.lit(spans.height > 0))
+    docs = pl.concat([spans["doc_id"], placed["doc_id"]])
+    doc = docs.cast(pl.Enum(docs.unique())).to_physical().to_numpy().astype(np.int64)
+    sides = zip(np.split(doc, [spans.height]), (spans, placed), strict=True)
+    gold, there = (Intervals(number, side["start"].to_numpy(), side["end"].to_numpy()) for number, side in sides)
+    span, chunk, shared = overlaps(gold, there)
+    length = gold.end - gold.start
     needed = {"any": np.ones(len(span)), "majority": length[span] // 2 + 1, "whole": length[span]}[overlap]
     enough = shared >= needed
-    best = np.zeros(len(spans), dtype=np.int64)
+    best = np.zeros(spans.height, dtype=np.int64)
     np.maximum.at(best, span, shared)
-    pieces = np.bincount(span, minlength=len(spans))
-    of_target = np.array([not one.is_distractor for one in spans], dtype=bool)
-    cut = np.flatnonzero(of_target & (pieces > 0) & (best < length))
-    numbers = {"start": start[cut], "end": end[cut], "pieces": pieces[cut], "best": best[cut] / length[cut]}
-    names = [(every.query[places[at]], every.target[places[at]], spans[at].doc_id) for at in cut.tolist()]
-    split = _rows_frame(names, "query_id", "target", "doc_id").with_columns(**numbers)
-    return (places[span[enough]], chunk[enough]), split
+    cut = (spans["grade"] > 0).to_numpy() & (best > 0) & (best < length)
+    split = spans.select("query_id", "target", "doc_id", "start", "end")
+    split = split.with_columns(pieces=np.bincount(span, minlength=spans.height), best=best / length).filter(cut)
+    return (spans["way"].to_numpy()[span[enough]], placed["chunk"].to_numpy()[chunk[enough]]), split
 
 
 def _facts(
-    every: Alternatives, places: Ints, chunks: pl.DataFrame, matching: Matching, documents: Mapping[str, str] | None
+    facts: pl.DataFrame, chunks: pl.DataFrame, matching: Matching, documents: Mapping[str, str] | None
 ) -> tuple[Pairs, pl.DataFrame]:
     """Facts and the chunks that contain them; and the facts that are in no chunk."""
-    chosen_facts = [every.alternative[place] for place in places.tolist()]
-    facts = [str(one.fact) for one in chosen_facts]
-    shares = [one.share or matching.share for one in chosen_facts]
-    fact, chunk = find_facts(facts, shares, chunks["text"], matching)
-    of_target = np.array([not one.is_distractor for one in chosen_facts], dtype=bool)
-    lost = np.flatnonzero(of_target & (np.bincount(fact, minlength=len(facts)) == 0))
-    inside: list[bool | None] = [None] * len(lost)
-    if documents is not None and len(lost):
+    facts = facts.with_columns(pl.col("share").fill_null(matching.share))
+    fact, chunk = find_facts(facts["fact"].to_list(), facts["share"].to_list(), chunks["text"], matching)
+    nowhere = np.bincount(fact, minlength=facts.height) == 0
+    lost = facts.filter((facts["grade"] > 0).to_numpy() & nowhere)
+    inside: list[bool | None] = [None] * lost.height
+    if documents is not None and lost.height:
         texts = pl.Series("text", [str(documents[doc]) for doc in documents], dtype=pl.String)
-        there, _ = find_facts([facts[at] for at in lost], [shares[at] for at in lost], texts, matching)
-        inside = (np.bincount(there, minlength=len(lost)) > 0).tolist()
-    rows = [(every.query[places[at]], every.target[places[at]], facts[at]) for at in lost.tolist()]
-    frame = _rows_frame(rows, "query_id", "target", "fact")
-    return (places[fact], chunk), frame.with_columns(in_document=pl.Series(inside, dtype=pl.Boolean))
+        there, _ = find_facts(lost["fact"].to_list(), lost["share"].to_list(), texts, matching)
+        inside = (np.bincount(there, minlength=lost.height) > 0).tolist()
+    lost = lost.select("query_id", "target", "fact", in_document=pl.Series(inside, dtype=pl.Boolean))
+    return (facts["way"].to_numpy()[fact], chunk), lost
 
 
-def _rows_frame(rows: Sequence[tuple[str | int | None, ...]], *names: str) -> pl.DataFrame:
-    """A frame of rows: `target` is a number, every other column text."""
-    schema = {name: pl.Int64 if name == "target" else pl.String for name in names}
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _hashes(every: Alternatives, places: Ints, chunks: pl.DataFrame) -> Pairs:
+def _hashes(hashes: pl.DataFrame, chunks: pl.DataFrame) -> Pairs:
     """Hashes and the chunks whose text, unchanged or normalised, has that digest."""
-    searched: dict[str, list[int]] = {}
-    for place in places.tolist():
-        searched.setdefault(str(every.alternative[place].hash), []).append(place)
-    algorithms = {every.alternative[place].algorithm for place in places.tolist()}
+    searched = dict(hashes.group_by("hash").agg("way").iter_rows())
+    algorithms = {DIGESTS[len(digest)] for digest in searched}
     matches: list[tuple[int, int]] = []
     for number, text in enumerate(chunks["text"].to_list() if searched else []):
         forms = {text, normalised(text)}
         digests = {
             hashlib.new(name, form.encode(), usedforsecurity=False).hexdigest() for name in algorithms for form in forms
         }
-        matches += [(place, number) for digest in digests for place in searched.get(digest, ())]
+        matches += [(way, number) for digest in digests for way in searched.get(digest, ())]
     pairs = np.array(matches, dtype=np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 
 
-def _named(every: Alternatives, places: Ints, chunks: pl.DataFrame, column: str) -> Pairs:
+def _named(ways: pl.DataFrame, chunks: pl.DataFrame, name: str) -> Pairs:
     """Alternatives that name a chunk, a parent, a document or a page, and the chunks with that name."""
-    names = pl.Series([getattr(every.alternative[place], column) for place in places.tolist()], dtype=pl.String)
-    named = chunks.select(name=column).with_row_index("chunk")
-    matches = pl.DataFrame({"name": names, "place": places}).join(named, on="name", maintain_order="left_right")
-    return matches["place"].to_numpy(), matches["chunk"].cast(pl.Int64).to_numpy()
-
-
-def _meets_all(every: Alternatives, at: Ints, chunk: Ints, chunks: pl.DataFrame) -> Bools:
-    """Which pairs also meet the other conditions of their alternative."""
-    met = np.ones(len(at), dtype=bool)
-    for column in ("chunk_id", "doc_id", "parent", "page"):
-        # The join of spans has matched their documents.
-        values = [None if column == "doc_id" and one.is_span else getattr(one, column) for one in every.alternative]
-        conditional = np.array([value is not None for value in values], dtype=bool)
-        if conditional.any():
-            searched, codes = _codes(values, chunks[column])
-            met &= ~conditional[at] | (searched[at] == codes[chunk])
-    return met
-
-
-def _relevant_rows(
-    queries: Sequence[str], every: Alternatives, pairs: Pairs, chunks: pl.DataFrame
-) -> tuple[list[Row], pl.DataFrame]:
-    """The judgments of relevant chunks, a placeholder for each target that no chunk satisfies, and these targets."""
-    place, chunk = pairs
-    number = {query: at for at, query in enumerate(queries)}
-    stride = max(every.target, default=0) + 1
-    codes = [number[query] * stride + target for query, target in zip(every.query, every.target, strict=True)]
-    grade = np.array([one.grade for one in every.alternative])
-    unique, inverse = np.unique(np.array(codes, dtype=np.int64)[place] * chunks.height + chunk, return_inverse=True)
-    best: Floats = np.zeros(len(unique))
-    np.maximum.at(best, inverse, grade[place])
-    target, row = np.divmod(unique, chunks.height)
-    names = chunks["chunk_id"].gather(row).to_list()
-    rows: list[Row] = [
-        (queries[code // stride], name, value, str(code % stride))
-        for code, name, value in zip(target.tolist(), names, best.tolist(), strict=True)
-    ]
-    missing: dict[int, list[int]] = {}
-    satisfied = set(target.tolist())
-    for at, code in enumerate(codes):
-        if code not in satisfied and every.target[at]:
-            missing.setdefault(code, []).append(at)
-    unfound = []
-    for code, places in missing.items():
-        query, label = queries[code // stride], code % stride
-        rows.append((query, f"{_PLACEHOLDER}:{query}:{label}", float(grade[places].max()), str(label)))
-        unfound.append((query, label, " or ".join(str(every.alternative[at]) for at in places)))
-    return rows, _rows_frame(unfound, "query_id", "target", "what")
-
-
-def _distractor_rows(
-    every: Alternatives, pairs: Pairs, chunks: pl.DataFrame, relevant: Sequence[Row]
-) -> tuple[list[Row], int]:
-    """The judgments of chunks with a distractor and no target of the query; and the number of those with both."""
-    places, chunk = pairs
-    worst: dict[tuple[str, str], float] = {}
-    for place, name in zip(places.tolist(), chunks["chunk_id"].gather(chunk).to_list(), strict=True):
-        pair = (every.query[place], name)
-        worst[pair] = min(worst.get(pair, 0.0), every.alternative[place].grade)
-    answering = {(query, name) for query, name, _, _ in relevant} if worst else set()
-    rows: list[Row] = [(*pair, grade, None) for pair, grade in worst.items() if pair not in answering]
-    return rows, len(worst) - len(rows)
+    named = chunks.select(name).with_row_index("chunk")
+    matches = ways.select("way", name).join(named, on=name, maintain_order="left_right")
+    return matches["way"].to_numpy(), matches["chunk"].to_numpy()
 
 
 def _notes(code: str, count: int, **values: Any) -> list[Note]:

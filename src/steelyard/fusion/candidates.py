@@ -11,7 +11,8 @@ import polars as pl
 
 from steelyard.alignment.alignment import Alignment, join
 from steelyard.alignment.frames import scores_of
-from steelyard.alignment.hits import Bools, Floats, Hits, Ints
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints, Ordering
+from steelyard.alignment.ranking import best_first, group_starts, ranked_rows
 from steelyard.errors import InputError
 from steelyard.native import kernel
 from steelyard.notes import Note, note
@@ -77,24 +78,12 @@ class CandidatePool:
         return CandidatePool(np.cumsum(left) - left, self.rank[:, kept], self.value[:, kept]), kept
 
     def best_first(self, score: Floats) -> Ints:
-        """The candidates by query, in descending order of score; candidates with a score of NaN are left out.
-
-        Without the kernel, queries of about the same size are sorted together, which is faster than one long sort.
-        """
+        """The candidates by query, in descending order of score; candidates with a score of NaN are left out."""
+        if (native := kernel()) is None:
+            order = best_first(self.query, score)
+            return order[~np.isnan(score[order])]
         order = np.empty(self.size, dtype=np.int64)
-        if (native := kernel()) is not None:
-            count = native.best_first(self.starts, np.ascontiguousarray(score, dtype=np.float64), order)
-            return order[:count]
-        magnitude = np.frexp(self.candidates.astype(np.float64))[1]
-        for size in np.unique(magnitude):
-            queries = np.flatnonzero(magnitude == size)
-            count = self.candidates[queries][:, None]
-            position = np.arange(count.max())
-            row = self.starts[queries][:, None] + position
-            inside = position < count
-            keys = np.where(inside, -score[np.minimum(row, self.size - 1)], np.nan)
-            order[row[inside]] = (self.starts[queries][:, None] + np.argsort(keys, axis=1, kind="stable"))[inside]
-        return order[~np.isnan(score[order])]
+        return order[: native.best_first(self.starts, np.ascontiguousarray(score, dtype=np.float64), order)]
 
     def counts(self, order: Ints) -> Ints:
         """Per query: how many of its candidates are in `order`."""
@@ -203,47 +192,32 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame], scores: bo
 
 def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame], scores: bool) -> PooledRuns:
     """The pool without the kernel."""
-    stacked = pl.concat(tables)
-    every_query = list(dict.fromkeys(query for run in runs for query in run.queries))
-    if not stacked.height:
-        nothing = CandidatePool(np.zeros(0, np.int64), np.zeros((len(runs), 0), np.int64), np.zeros((len(runs), 0)))
-        return PooledRuns([], stacked["doc_id"], np.zeros(0, np.int64), nothing, every_query, ())
-    queries = stacked["query_id"].unique(maintain_order=True)
-    query = stacked["query_id"].cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
-    by_id = stacked.select(pl.col("doc_id").rank("dense").over("query_id"))["doc_id"].to_numpy()
+    collapsed = Ordering(duplicates="collapse")
+    lists = [ranked_rows(table, run.ordered, collapsed) for run, table in zip(runs, tables, strict=True)]
+    rows = pl.concat(lists)
+    queries = rows["query_id"].unique(maintain_order=True)
+    query = rows["query_id"].cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
+    by_id = rows.select(pl.col("doc_id").rank("dense").over("query_id"))["doc_id"].to_numpy()
     candidates = np.zeros(len(queries), dtype=np.int64)
     np.maximum.at(candidates, query, by_id)
     starts = np.cumsum(candidates) - candidates
     candidate = starts[query] + candidates[query] - by_id
     row_of = np.zeros(int(candidates.sum()), dtype=np.int64)
     row_of[candidate] = np.arange(len(candidate))
-    pool = CandidatePool(
-        starts, np.zeros((len(runs), len(row_of)), np.int64), np.full((len(runs), len(row_of)), np.nan)
-    )
+    shape, column = (len(runs), len(row_of)), np.repeat(np.arange(len(runs)), [ranked.height for ranked in lists])
+    pool = CandidatePool(starts, np.zeros(shape, np.int64), np.full(shape, np.nan))
+    pool.rank[column, candidate], pool.value[column, candidate] = rows["rank"].to_numpy(), scores_of(rows)
     notes: list[Note] = []
-    start = 0
-    for column, (run, table) in enumerate(zip(runs, tables, strict=True)):
-        here = slice(start, start + table.height)
-        start = here.stop
-        score, rows, value = table["score"].fill_null(np.nan).to_numpy(), candidate[here], pool.value[column]
-        if run.ordered:
-            # By query, in the order of the run, without repeats.
-            order = np.argsort(query[here], kind="stable")
-            order = order[np.sort(np.unique(rows[order], return_index=True)[1])]
-            placed = rows[order]
-            value[placed] = score[order]
-        else:
-            np.fmax.at(value, rows, score)
-            placed = pool.best_first(value)
-        pool.rank[column, placed] = pool.ranks(placed)
-        if np.any((np.diff(pool.query[placed]) == 0) & (np.diff(value[placed]) > 0)):
-            notes.append(_increasing(pool, column, runs, scores))
-        if len(placed) < table.height:
-            notes.append(note("fused-repeats", run=label(runs, column), count=table.height - len(placed)))
+    for place, (table, ranked) in enumerate(zip(tables, lists, strict=True)):
+        if (ranked.select(pl.col("score").diff().over("query_id"))["score"] > 0).any():
+            notes.append(_increasing(pool, place, runs, scores))
+        if ranked.height < table.height:
+            notes.append(note("fused-repeats", run=label(runs, place), count=table.height - ranked.height))
+    every_query = list(dict.fromkeys(query_id for run in runs for query_id in run.queries))
     answered = set(queries.to_list())
     empty = [query_id for query_id in every_query if query_id not in answered]
-    notes += _missing_notes(runs, [len(run.queries) for run in runs], len(every_query))
-    return PooledRuns(queries.to_list(), stacked["doc_id"], row_of, pool, empty, tuple(notes))
+    notes += _missing_notes(runs, [len(run.queries) for run in runs], len(every_query)) if answered else []
+    return PooledRuns(queries.to_list(), rows["doc_id"], row_of, pool, empty, tuple(notes))
 
 
 def _increasing(pool: CandidatePool, column: int, runs: Sequence[Run], scores: bool) -> Note:
@@ -294,11 +268,10 @@ class JudgedPool:
         """The alignment of the fused run with these scores, ranked as in `evaluate`."""
         order = self.pool.best_first(score)
         rank, query = self.pool.ranks(order), self.query[order]
-        above = np.concatenate([[True], (np.diff(score[order]) != 0) | (np.diff(query) != 0)])[: len(order)]
-        first = np.flatnonzero(above)
-        group = np.cumsum(above) - 1
+        starts = group_starts(query, score[order])
         hit = np.flatnonzero(self.doc[order] >= 0)
         hit = hit[np.argsort(query[hit], kind="stable")]
+        group = np.searchsorted(starts, hit, side="right") - 1
         top = np.full(len(self.answered), np.nan)
         top[query[rank == 1]] = score[order[rank == 1]]
         nothing = np.zeros(0, dtype=np.int64)
@@ -309,8 +282,8 @@ class JudgedPool:
             query=query[hit],
             doc=self.doc[order[hit]],
             rank=rank[hit],
-            tie_first=rank[first][group[hit]],
-            tie_size=np.diff(first, append=len(order))[group[hit]],
+            tie_first=rank[starts[group]],
+            tie_size=np.diff(starts, append=len(order))[group],
             repeat_query=nothing,
             repeat_rank=nothing,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import combinations, product
@@ -20,6 +20,7 @@ from steelyard.evaluation import evaluate
 from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
 from steelyard.io.reading import runs_by_name
+from steelyard.judging.candidates import judged_grades
 from steelyard.judging.query_sets import Measures, QuerySets, query_sets, typed, with_intervals
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
@@ -36,22 +37,6 @@ from steelyard.statistics.agreement import FEWEST_RUNS, Array
 from steelyard.statistics.paired import t_tests
 from steelyard.version import __version__
 from steelyard.wording import counted
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """What the judges gave: the grades of every document that any of them judged, and each run's scores.
-
-    `grades` is judges x documents, NaN where a judge gave no grade. `scored` has, for every judge, the queries, and an
-    array measures x runs x queries.
-    """
-
-    judges: tuple[str, ...]
-    query_ids: tuple[str, ...]
-    grades: Array
-    runs: tuple[str, ...]
-    measures: tuple[str, ...]
-    scored: Mapping[str, tuple[Sequence[str], Array]]
 
 
 @overload
@@ -109,24 +94,28 @@ def agreement(
     wanted = tuple(map(str, listed_measures(measures)))
     read = runs_by_name(runs)
     scored = {name: _scored(qrels, read, wanted) for name, qrels in given.items()}
-    panel = Panel(tuple(given), *_grades(given), tuple(read), wanted, scored)
-    return Agreement(panel, rbo_p, draws, seed, tuple(notes))
+    return Agreement(tuple(given), *_grades(given), tuple(read), wanted, scored, rbo_p, draws, seed, tuple(notes))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement(Documented):
-    """The agreement of judges: `pairs`, `systems`, `confusion`, `verdict`, and what it was computed from."""
+    """The agreement of judges: `pairs`, `systems`, `confusion`, `verdict`, and what it was computed from.
 
-    panel: Panel
+    The first of the judges is the reference of the verdict. `grades` is judges x documents, NaN where a judge gave no
+    grade, and `query_ids` has the query of each document. `scored` has, for every judge, the queries, and an array
+    measures x runs x queries.
+    """
+
+    judges: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    grades: Array
+    runs: tuple[str, ...]
+    measures: tuple[str, ...]
+    scored: Mapping[str, tuple[Sequence[str], Array]]
     rbo_p: float
     draws: int
     seed: int
     notes: tuple[str, ...] = ()
-
-    @property
-    def judges(self) -> tuple[str, ...]:
-        """The names of the judges; the first is the reference of the verdict."""
-        return self.panel.judges
 
     @cached_property
     def pairs(self) -> pl.DataFrame:
@@ -138,10 +127,10 @@ class Agreement(Documented):
         """
         rows = []
         for a, b in combinations(range(len(self.judges)), 2):
-            both = self.panel.grades[[a, b]]
+            both = self.grades[[a, b]]
             one, other = both
             matrix, gaps = statistics.confusion_matrix(one, other), np.isnan(both)
-            low, high = statistics.kappa_interval(one, other, self.panel.query_ids)
+            low, high = statistics.kappa_interval(one, other, self.query_ids)
             row = {
                 "a": self.judges[a],
                 "b": self.judges[b],
@@ -165,7 +154,7 @@ class Agreement(Documented):
     @cached_property
     def alpha(self) -> dict[str, float]:
         """Krippendorff's alpha of all judges together: nominal, ordinal and interval."""
-        return {level: statistics.krippendorff_alpha(self.panel.grades, level) for level in statistics.LEVELS}
+        return {level: statistics.krippendorff_alpha(self.grades, level) for level in statistics.LEVELS}
 
     def confusion(self, a: str, b: str) -> pl.DataFrame:
         """How often a gave one grade and b another: one row per grade of a, one column per grade of b."""
@@ -173,7 +162,7 @@ class Agreement(Documented):
             if name not in self.judges:
                 choices = ", ".join(self.judges)
                 raise InputError(f"there is no judge {name!r}; there are {choices}.{did_you_mean(name, self.judges)}")
-        matrix = statistics.confusion_matrix(*(self.panel.grades[self.judges.index(name)] for name in (a, b)))
+        matrix = statistics.confusion_matrix(*(self.grades[self.judges.index(name)] for name in (a, b)))
         names = [f"{grade:g}" for grade in matrix.grades]
         columns = dict(zip(names, matrix.counts.T.tolist(), strict=True))
         return pl.DataFrame({a: names, **{f"{b}={name}": column for name, column in columns.items()}})
@@ -189,24 +178,28 @@ class Agreement(Documented):
         and b prefer different runs. Without runs, or with one, there are no rows.
         """
         rows: list[list[Any]] = []
-        measures = self.panel.measures if len(self.panel.runs) > 1 else ()
-        for (a, b), measure in product(combinations(self.judges, 2), measures):
-            one, other, queries = self.scores(a, b, measure)
-            row = [a, b, measure, len(self.panel.runs), len(queries)]
-            if queries:
+        for a, b, measure, one, other in self._rankings():
+            row = [a, b, measure, len(self.runs), one.shape[1]]
+            if one.size:
                 less = column_named(measure).better == "less"
                 stats = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed, less_is_better=less)
                 tested = statistics.significant_pairs(one, other)
                 row += (part for figure in (stats.tau, stats.tau_ap, stats.rbo, stats.drop) for part in astuple(figure))
-                row += [self.panel.runs[stats.dropped] if stats.drop.value > 0 else None, *astuple(stats.bias)]
+                row += [self.runs[stats.dropped] if stats.drop.value > 0 else None, *astuple(stats.bias)]
                 row += [tested.pairs, tested.both, tested.a, tested.b, tested.reversed]
             rows.append(row + [None] * (len(_SYSTEMS) - len(row)))
         return pl.DataFrame(rows, schema=_SYSTEMS, orient="row")
 
+    def _rankings(self) -> Iterator[tuple[str, str, str, Array, Array]]:
+        """Every pair of judges and measure, with the `scores` by both; none with fewer than two runs."""
+        for (a, b), measure in product(combinations(self.judges, 2), self.measures if len(self.runs) > 1 else ()):
+            one, other, _ = self.scores(a, b, measure)
+            yield a, b, measure, one, other
+
     def scores(self, a: str, b: str, measure: str | Measure) -> tuple[Array, Array, list[str]]:
         """The scores of the runs by both judges, runs x queries, over the queries that both judged."""
-        place = self.panel.measures.index(str(measure))
-        both = [self.panel.scored[name] for name in (a, b)]
+        place = self.measures.index(str(measure))
+        both = [self.scored[name] for name in (a, b)]
         positions = [{q: i for i, q in enumerate(queries)} for queries, _ in both]
         shared = [query for query in positions[0] if query in positions[1]]
         places = [[held[q] for q in shared] for held in positions]
@@ -219,7 +212,7 @@ class Agreement(Documented):
         """Bias by grade: for each pair of judges and grade of a, the mean grade that b gave."""
         rows = []
         for a, b in combinations(range(len(self.judges)), 2):
-            one, other = statistics.paired_grades(self.panel.grades[a], self.panel.grades[b])
+            one, other = statistics.paired_grades(self.grades[a], self.grades[b])
             for grade in np.unique(one):
                 given = other[one == grade]
                 mean = float(given.mean())
@@ -231,7 +224,7 @@ class Agreement(Documented):
         """Bias by query: for each pair of judges and query, the mean grade of b minus that of a."""
         frames = []
         for a, b in combinations(range(len(self.judges)), 2):
-            columns = {"query_id": list(self.panel.query_ids), "bias": self.panel.grades[b] - self.panel.grades[a]}
+            columns = {"query_id": list(self.query_ids), "bias": self.grades[b] - self.grades[a]}
             frame = pl.DataFrame(columns, schema={"query_id": pl.String, "bias": pl.Float64})
             by_query = frame.filter(pl.col("bias").is_not_nan()).group_by("query_id", maintain_order=True)
             means = by_query.agg(n=pl.len().cast(pl.Int64), bias=pl.col("bias").mean())
@@ -248,15 +241,13 @@ class Agreement(Documented):
         one pair of judges and measure.
         """
         rows: list[list[Any]] = []
-        measures = self.panel.measures if len(self.panel.runs) > 1 else ()
-        for (a, b), measure in product(combinations(self.judges, 2), measures):
-            one, other, queries = self.scores(a, b, measure)
-            if queries:
+        for a, b, measure, one, other in self._rankings():
+            if one.size:
                 bias = other - one
                 favour = bias - bias.mean(axis=0)
                 p = t_tests(favour)[1]
                 means = [matrix.mean(axis=1).tolist() for matrix in (one, other, bias, favour)]
-                per_run = zip(self.panel.runs, *means, p.tolist(), adjust(p).tolist(), strict=True)
+                per_run = zip(self.runs, *means, p.tolist(), adjust(p).tolist(), strict=True)
                 rows += ([a, b, measure, *row] for row in per_run)
         return pl.DataFrame(rows, schema=_FAVOURS, orient="row")
 
@@ -277,7 +268,7 @@ class Agreement(Documented):
         sentences = []
         for b in self.judges[1:] if self.favours.height else ():
             rows = self.favours.filter(pl.col("a") == self.judges[0], pl.col("b") == b)
-            sentences += [favour_remark(b, rows.filter(pl.col("measure") == m), m) for m in self.panel.measures]
+            sentences += [favour_remark(b, rows.filter(pl.col("measure") == m), m) for m in self.measures]
         return (*sentences, *self.notes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -404,17 +395,10 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, Qrels], list[str]]:
 
 def _grades(judges: Mapping[str, Qrels]) -> tuple[tuple[str, ...], Array]:
     """The query of every document that anyone graded, and the grades, judges x documents."""
-    frames = []
-    for place, qrels in enumerate(judges.values()):
-        graded = qrels.frame.drop_nulls(["doc_id", "grade"]).group_by("query_id", "doc_id", maintain_order=True)
-        highest = graded.agg(pl.col("grade").cast(pl.Float64).max())
-        frames.append(highest.with_columns(judge=pl.lit(place, dtype=pl.Int64)))
-    rows = pl.concat(frames)
-    documents = rows.select("query_id", "doc_id").unique(maintain_order=True).with_row_index("document")
-    placed = rows.join(documents, on=["query_id", "doc_id"], how="left")
-    grades = np.full((len(judges), documents.height), math.nan)
-    grades[placed["judge"].to_numpy(), placed["document"].to_numpy()] = placed["grade"].to_numpy()
-    return tuple(documents["query_id"].to_list()), grades
+    by_judge = list(map(judged_grades, judges.values()))
+    pairs = dict.fromkeys((query, doc) for graded in by_judge for query, docs in graded.items() for doc in docs)
+    grades = [[graded.get(query, {}).get(doc, math.nan) for query, doc in pairs] for graded in by_judge]
+    return tuple(query for query, _ in pairs), np.array(grades, dtype=np.float64)
 
 
 def _scored(qrels: Qrels, runs: Mapping[str, Run], measures: tuple[str, ...]) -> tuple[Sequence[str], Array]:

@@ -16,7 +16,6 @@ the run whose next document is returned by the most runs at the best ranks (reci
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -206,10 +205,14 @@ def chosen_pair(runs: Mapping[str, Run], qrels: Any, measure: str, pair: Sequenc
     return names[0], names[1]
 
 
-class Adjudication(ABC):
-    """The state of one query: what was judged, and how each run fared.
+RULES = ("mtf", "bandit")
+"""The strategies that are rules of adjudication."""
 
-    >>> state = MoveToFront([["a", "b"], ["c", "b"]])
+
+class Adjudication:
+    """The state of one query under a rule: what was judged, and how each run fared.
+
+    >>> state = Adjudication([["a", "b"], ["c", "b"]], "mtf")
     >>> state.next()
     'a'
     >>> state.judge("a", relevant=False)
@@ -217,81 +220,48 @@ class Adjudication(ABC):
     'c'
     """
 
-    def __init__(self, lists: Sequence[Sequence[str]]) -> None:
-        self._lists = [list(dict.fromkeys(listed)) for listed in lists]
-        self._place = [0] * len(self._lists)
-        self._taken: set[str] = set()
-        self._by: dict[str, int] = {}
+    def __init__(self, lists: Sequence[Sequence[str]], rule: str) -> None:
+        self._rule = rule
+        self._left: list[list[str]] = []  # Of each run, the documents that are left, last first.
+        self._by: dict[str, int] = {}  # The run that gave a document.
         self._returned: dict[str, list[int]] = {}
         self._fused: dict[str, float] = {}
-        for run, listed in enumerate(self._lists):
+        for run, listed in enumerate(map(dict.fromkeys, lists)):
+            self._left.append([*reversed(listed)])
             for rank, doc in enumerate(listed, start=1):
                 self._returned.setdefault(doc, []).append(run)
                 self._fused[doc] = self._fused.get(doc, 0.0) + 1.0 / (FUSION_K + rank)
+        self._current: int | None = None
+        self._priority, self._relevant, self._judged = ([0] * len(lists) for _ in range(3))
 
     def next(self) -> str | None:
         """The next document, which is not offered again; None when every list is exhausted."""
         heads: dict[int, str] = {}
-        for run, listed in enumerate(self._lists):
-            while self._place[run] < len(listed) and listed[self._place[run]] in self._taken:
-                self._place[run] += 1
-            if self._place[run] < len(listed):
-                heads[run] = listed[self._place[run]]
+        for run, left in enumerate(self._left):
+            while left and left[-1] in self._by:
+                left.pop()
+            if left:
+                heads[run] = left[-1]
         if not heads:
             return None
-        run = max(heads, key=lambda run: (self.preference(run), self._fused[heads[run]], -run))
-        self._taken.add(heads[run])
+        run = max(heads, key=lambda run: (self._preference(run), self._fused[heads[run]], -run))
         self._by[heads[run]] = run
         return heads[run]
 
-    @abstractmethod
-    def preference(self, run: int) -> tuple[float, ...]:
-        """How soon it is the run's turn: the largest first."""
-
-    @abstractmethod
-    def judge(self, doc: str, relevant: bool) -> None:
-        """Record the judgment of a document that `next` gave."""
-
-
-class MoveToFront(Adjudication):
-    """The run with the highest priority; of equal ones, the run that gave the last relevant document."""
-
-    def __init__(self, lists: Sequence[Sequence[str]]) -> None:
-        super().__init__(lists)
-        self._priority = [0] * len(lists)
-        self._current: int | None = None
-
-    def preference(self, run: int) -> tuple[float, ...]:
-        """Priority, then whether it is the current run."""
-        return self._priority[run], float(run == self._current)
-
-    def judge(self, doc: str, relevant: bool) -> None:
-        """Stay with the run that gave the document, or lower its priority."""
-        self._current = self._by[doc] if relevant else None
-        self._priority[self._by[doc]] -= not relevant
-
-
-class MaxMean(Adjudication):
-    """The run with the highest posterior mean of relevance."""
-
-    def __init__(self, lists: Sequence[Sequence[str]]) -> None:
-        super().__init__(lists)
-        self._relevant = [0] * len(lists)
-        self._judged = [0] * len(lists)
-
-    def preference(self, run: int) -> tuple[float, ...]:
-        """Mean of the Beta(1, 1) prior updated with the run's judged documents."""
+    def _preference(self, run: int) -> tuple[float, ...]:
+        """How soon it is the run's turn, the largest first: its priority, and whether it gave the last relevant
+        document; or the mean of the Beta(1, 1) prior updated with its judged documents."""
+        if self._rule == "mtf":
+            return self._priority[run], float(run == self._current)
         return ((self._relevant[run] + 1) / (self._judged[run] + 2),)
 
     def judge(self, doc: str, relevant: bool) -> None:
-        """Count the judgment for every run that returned the document."""
+        """Record the judgment of a document that `next` gave, for the run that gave it and all that returned it."""
+        self._current = self._by[doc] if relevant else None
+        self._priority[self._by[doc]] -= not relevant
         for run in self._returned[doc]:
             self._judged[run] += 1
             self._relevant[run] += relevant
-
-
-RULES: dict[str, type[Adjudication]] = {"mtf": MoveToFront, "bandit": MaxMean}
-"""The rules by the name of their strategy."""
 
 
 def unjudged_order(lists: Sequence[Sequence[str]], judged: Mapping[str, bool], rule: str) -> Iterator[str]:
@@ -304,7 +274,7 @@ def unjudged_order(lists: Sequence[Sequence[str]], judged: Mapping[str, bool], r
     >>> list(unjudged_order([["a", "b"], ["c", "d"]], {"a": False}, "mtf"))
     ['c', 'd', 'b']
     """
-    state = RULES[rule](lists)
+    state = Adjudication(lists, rule)
     while (doc := state.next()) is not None:
         if doc in judged:
             state.judge(doc, judged[doc])

@@ -26,6 +26,7 @@ from steelyard.judging.drafts import BANDS, Draft, Favours, band
 from steelyard.lazy import looked_up
 from steelyard.qrels import Qrels
 from steelyard.run import Run
+from steelyard.statistics.intervals import welch
 
 WINDOW = 1000  # Characters from which a window is complete; it ends with the sentence that reaches them.
 LONGEST = 6000  # Characters of a window at most; a text without sentence ends has longer ones.
@@ -197,8 +198,6 @@ def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
     asked = [draft for draft in drafts if draft.status == "accepted" and all(draft.id in of for of in lists.values())]
     if not asked or not lists:
         return None
-    from scipy.stats import ttest_ind
-
     qrels = Qrels({draft.id: {str(span["doc_id"]): 1 for span in draft.spans} for draft in asked})
     measure, values = f"nDCG@{DEPTH}", {}
     for name, ranked in lists.items():
@@ -217,5 +216,5 @@ def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
     rest = [leads[id] for name, ids in by_band.items() if name != "high" for id in ids]
     if min(len(high), len(rest)) < FEWEST:
         return Favours(rows)
-    low, up = ttest_ind(high, rest, equal_var=False).confidence_interval()
-    return Favours(rows, float(np.mean(high) - np.mean(rest)), float(low), float(up))
+    gap, _, interval = welch(np.array(high), np.array(rest))
+    return Favours(rows, gap, *interval)

@@ -232,8 +232,7 @@ def _objects(answer: str) -> Iterator[tuple[str, bool]]:
 def _object(answer: str, start: int) -> tuple[list[tuple[Any, Any]], int]:
     """The names and values of the object that starts at a place, and where it ends; nothing if there is none."""
     try:
-        decoded, stop = _DECODER.raw_decode(answer, start)
-        return decoded.pairs, stop
+        return _DECODER.raw_decode(answer, start)
     except (ValueError, RecursionError):
         pass
     stop = answer.find("}", start) + 1
@@ -244,14 +243,7 @@ def _object(answer: str, start: int) -> tuple[list[tuple[Any, Any]], int]:
     return (list(literal.items()), stop) if isinstance(literal, dict) else ([], start)
 
 
-class _Object:
-    """An object of JSON as its pairs, repeated names included."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        self.pairs = pairs
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_Object)
+_DECODER = json.JSONDecoder(object_pairs_hook=list)  # Objects as their pairs, repeated names included.
 
 
 def _text_of(value: Any) -> str:

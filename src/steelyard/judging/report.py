@@ -49,7 +49,7 @@ def _systems_tables(agreement: Agreement) -> list[Table]:
         ]
         for row in agreement.systems.iter_rows(named=True)
     ]
-    count, queries = len(agreement.panel.runs), max(agreement.systems["queries"].to_list())
+    count, queries = len(agreement.runs), max(agreement.systems["queries"].to_list())
     note = (
         f"{count:,} runs; 95% bootstrap intervals over at most {queries:,} queries; tau is tau-b; a is the "
         f"reference of tau_AP; RBO with p = {agreement.rbo_p:g}; bias is the mean score by b minus that by a."
@@ -136,11 +136,11 @@ def ranking_drawings(agreement: Agreement) -> list[str]:
     """
     reference = agreement.judges[0]
     drawings = []
-    for judge in agreement.judges[1:] if len(agreement.panel.runs) > 1 else ():
-        for measure in agreement.panel.measures:
+    for judge in agreement.judges[1:] if len(agreement.runs) > 1 else ():
+        for measure in agreement.measures:
             one, other, queries = agreement.scores(reference, judge, measure)
             if len(queries):
-                points = zip(agreement.panel.runs, one.mean(axis=1).tolist(), other.mean(axis=1).tolist(), strict=True)
+                points = zip(agreement.runs, one.mean(axis=1).tolist(), other.mean(axis=1).tolist(), strict=True)
                 drawings.append(_scatter(list(points), f"{measure} by {reference}", f"{measure} by {judge}"))
     return drawings
 
@@ -151,7 +151,7 @@ def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> st
     quarter, most = np.quantile(values, (0.25, 0.75)).tolist()
     reach = 1.5 * (most - quarter)
     low, high = max(min(values), quarter - reach), min(max(values), most + reach)
-    low, width = low - 0.05 * (high - low or 1.0), 1.1 * (high - low or 1.0)
+    low, width = _axis(low, high)
     plot = SIDE - 2 * MARGIN
 
     def place(x: float, y: float) -> tuple[str, str]:
@@ -180,17 +180,14 @@ def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> st
             placed.append((at, height))
             side, anchor = (-8, "end") if at > middle else (8, "start")
             dots += f'<text x="{at + side:.1f}" y="{height + 4:.1f}" text-anchor="{anchor}">{escape(run)}</text>'
-    return (
-        f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" height="{SIDE}" role="img" '
-        f'aria-label="{escape(up)} and {escape(across)}, one point per run" '
-        'font-family="sans-serif" font-size="11" fill="currentColor">'
+    return _drawing(
+        f"{up} and {across}, one point per run",
         f'<rect x="{MARGIN}" y="{MARGIN}" width="{plot}" height="{plot}" fill="none" stroke="currentColor" '
         'stroke-opacity="0.3"/>'
         f'<line x1="{MARGIN}" y1="{end}" x2="{end}" y2="{MARGIN}" stroke="currentColor" stroke-opacity="0.4" '
         'stroke-dasharray="4 4"/>'
         f'{labels}{dots}<text x="{middle}" y="{SIDE - 6}" text-anchor="middle">{escape(across)}</text>'
-        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{escape(up)}</text>'
-        "</svg>"
+        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{escape(up)}</text>',
     )
 
 
@@ -200,7 +197,7 @@ def _histogram(reference: str, name: str, measure: str, agreement: QuerySetAgree
     if not len(taus) or isnan(value):
         return ""
     low, high = min(float(taus.min()), value), max(float(taus.max()), value)
-    low, width = low - 0.05 * (high - low or 1.0), 1.1 * (high - low or 1.0)
+    low, width = _axis(low, high)
     counts, edges = np.histogram(taus, bins=BARS, range=(low, low + width))
     plot, end = SIDE - 2 * MARGIN, SIDE - MARGIN
 
@@ -220,16 +217,26 @@ def _histogram(reference: str, name: str, measure: str, agreement: QuerySetAgree
     )
     band, mark = agreement.split, across(value)
     label = f"tau of {agreement.split_queries:,} {reference} queries with the rest ({measure})"
-    return (
-        f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" height="{SIDE}" role="img" '
-        f'aria-label="{escape(label)}; {escape(name)} has {value:.2f}" font-family="sans-serif" font-size="11" '
-        'fill="currentColor">'
+    return _drawing(
+        f"{label}; {name} has {value:.2f}",
         f'<rect x="{across(band.low):.1f}" y="{MARGIN}" width="{across(band.high) - across(band.low):.1f}" '
         f'height="{plot}" fill="currentColor" fill-opacity="0.08"><title>middle 95%</title></rect>{bars}'
         f'<line x1="{mark:.1f}" y1="{MARGIN}" x2="{mark:.1f}" y2="{end}" stroke="#d55e00" stroke-width="2"/>'
         f'<text x="{mark:.1f}" y="{MARGIN - 6}" text-anchor="middle">{escape(name)} {value:.2f}</text>'
         f'<line x1="{MARGIN}" y1="{end}" x2="{SIDE - MARGIN}" y2="{end}" stroke="currentColor" stroke-opacity="0.4"/>'
-        f'{ticks}<text x="{SIDE / 2}" y="{SIDE - 6}" text-anchor="middle">{escape(label)}</text></svg>'
+        f'{ticks}<text x="{SIDE / 2}" y="{SIDE - 6}" text-anchor="middle">{escape(label)}</text>',
+    )
+
+
+def _axis(low: float, high: float) -> tuple[float, float]:
+    """The lowest value of an axis and its width: a little wider than the values."""
+    return low - 0.05 * (high - low or 1.0), 1.1 * (high - low or 1.0)
+
+
+def _drawing(label: str, content: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" height="{SIDE}" role="img" aria-label="{escape(label)}" '
+        f'font-family="sans-serif" font-size="11" fill="currentColor">{content}</svg>'
     )
 
 

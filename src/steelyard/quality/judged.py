@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.alignment import align
-from steelyard.alignment.hits import Floats
 from steelyard.comparison.stages import ideal_order
 from steelyard.coverage import level_of, separable, unknown_documents_note
 from steelyard.evaluation import measure_values
@@ -23,6 +22,7 @@ from steelyard.notes import Severity
 from steelyard.quality.effects import Board, CheckFinding, examples, mean_of
 from steelyard.run import Run
 from steelyard.statistics import adjust, power_analysis
+from steelyard.statistics.intervals import welch
 from steelyard.wording import counted, listed
 
 MOST_PAIRS = 300  # Pairs of runs that the smallest difference is computed from.
@@ -357,7 +357,7 @@ def _tuned(board: Board) -> Iterator[CheckFinding]:
     gains, p_values = {}, []
     for name, values in board.now.items():
         lead = values - np.mean([other for key, other in board.now.items() if key != name], axis=0)
-        gains[name], p = _welch(lead[train], lead[~train])
+        gains[name], p, _ = welch(lead[train], lead[~train])
         p_values.append(p)
     for (name, gain), p in zip(gains.items(), adjust(p_values).tolist(), strict=True):
         if gain > 0 and p < 0.01:
@@ -367,16 +367,3 @@ def _tuned(board: Board) -> Iterator[CheckFinding]:
             )
             gone = set(compress(board.qrels.queries, train.tolist()))
             yield CheckFinding("tuned-on-train", "warning", int(train.sum()), text, (name,), board.without(gone))
-
-
-def _welch(one: Floats, other: Floats) -> tuple[float, float]:
-    """The difference of two means and the two-sided p-value of Welch's t test."""
-    from scipy.special import stdtr
-
-    gap = float(one.mean() - other.mean())
-    errors = one.var(ddof=1) / len(one), other.var(ddof=1) / len(other)
-    total = sum(errors)
-    if total == 0:
-        return gap, 1.0 if gap == 0 else 0.0
-    freedom = total**2 / (errors[0] ** 2 / (len(one) - 1) + errors[1] ** 2 / (len(other) - 1))
-    return gap, float(2 * stdtr(freedom, -abs(gap) / np.sqrt(total)))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from steelyard.datasets.packed import PackedTexts
 from steelyard.errors import InputError
 from steelyard.io.files import required_file
-from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_corpus, checked_index, checked_queries
+from steelyard.retrievers.base import Ranked, Self, checked_corpus, checked_index, checked_queries
 from steelyard.retrievers.index_file import IndexFile, SavedIndex, write_index
 from steelyard.retrievers.postings import Floats, Postings, SparseIndex, file_postings, search, text_postings
 from steelyard.retrievers.settings import Declared, setting
@@ -51,15 +51,11 @@ class Variant:
 
 
 def _saturated(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
-    return (tf * (k1 + 1) / (tf + k1 * norm),)
+    return (delta + tf * (k1 + 1) / (tf + k1 * norm),)
 
 
 def _unscaled(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
     return (tf / (k1 * norm + tf),)
-
-
-def _plus(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
-    return (delta + (tf * (k1 + 1)) / (k1 * norm + tf),)
 
 
 def _l(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...]:
@@ -69,7 +65,7 @@ def _l(tf: Integers, norm: Floats, k1: float, delta: float) -> tuple[Floats, ...
 
 VARIANTS: dict[str, Variant] = {
     "okapi": Variant(lambda df, n: math.log(n - df + 0.5) - math.log(df + 0.5), _saturated, floored=True),
-    "plus": Variant(lambda df, n: math.log((n + 1) / df), _plus, delta=1.0, everywhere=True),
+    "plus": Variant(lambda df, n: math.log((n + 1) / df), _saturated, delta=1.0, everywhere=True),
     "l": Variant(lambda df, n: math.log(n + 1) - math.log(df + 0.5), _l, delta=0.5),
     "lucene": Variant(lambda df, n: math.log(1 + (n - df + 0.5) / (df + 0.5)), _unscaled),
     "robertson": Variant(lambda df, n: math.log(max(1.0, (n - df + 0.5) / (df + 0.5))), _unscaled),
@@ -147,7 +143,7 @@ class BM25(Declared):
     def _set_up(self) -> None:
         self._formula = VARIANTS[self.variant]
         if self.delta is not None and not self._formula.delta:
-            raise RetrieverError(f"{self.label}: only the variants plus and l have delta; leave it out.")
+            raise self._error("only the variants plus and l have delta; leave it out.")
         self._delta = self._formula.delta if self.delta is None else self.delta
         self._tokenize = tokenizer_of(self.tokenizer, self.label)
         self._index: tuple[SparseIndex, Sequence[str]] | None = None
@@ -208,9 +204,7 @@ class BM25(Declared):
         theirs = {key: value for key, value in saved.settings.items() if key != "name"}
         if theirs != self.settings():
             names = [key for key, value in self.settings().items() if theirs.get(key) != value]
-            raise RetrieverError(
-                f"{self.label}: {file.path} was saved with other settings ({', '.join(names)}); index the corpus."
-            )
+            raise self._error(f"{file.path} was saved with other settings ({', '.join(names)}); index the corpus.")
         with file.reading():
             index = self._weighted(saved.postings, saved.largest)
         self._index, self._file = (index, saved.ids), file
@@ -254,7 +248,7 @@ class BM25(Declared):
         except TypeError as error:
             if not callable(self.tokenizer):
                 raise
-            raise RetrieverError(
-                f"{self.label}: the tokenizer {describe_tokenizer(self.tokenizer)} failed or did not "
+            raise self._error(
+                f"the tokenizer {describe_tokenizer(self.tokenizer)} failed or did not "
                 f"return a list of tokens ({error}); expected a callable from a text to a list of texts."
             ) from error

@@ -45,7 +45,7 @@ class Hybrid(Declared):
 
     def _set_up(self) -> None:
         if isinstance(self.of, (str, Mapping)) or not isinstance(self.of, Sequence) or len(self.of) < 2:
-            raise RetrieverError(f"{self.label}: `of` is {self.of!r}; expected a list of two or more retrievers.")
+            raise self._error(f"`of` is {self.of!r}; expected a list of two or more retrievers.")
         self.parts = [_part(spec) for spec in self.of]
         self._recipe = recipe(len(self.parts), self.fuse, self.norm, self.weights, **(self.parameters or {}))
         self._indexed: bool | None = None

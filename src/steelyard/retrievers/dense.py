@@ -141,8 +141,8 @@ class Dense(Declared):
     def _set_up(self) -> None:
         lsa = isinstance(self.model, str) and self.model == "lsa"
         if lsa and self.given_vectors is not None:
-            raise RetrieverError(
-                f"{self.label}: lsa is fitted on texts, so it cannot embed queries for vectors of another model; "
+            raise self._error(
+                "lsa is fitted on texts, so it cannot embed queries for vectors of another model; "
                 "set model to the model of the vectors, or to a mapping of query to vector."
             )
         folder = Path(self.folder or ".")
@@ -171,8 +171,8 @@ class Dense(Declared):
         if isinstance(given, Mapping):
             missing = [doc for doc in documents.ids if doc not in given]
             if missing:
-                raise RetrieverError(
-                    f"{self.label}: {counted(len(missing), 'document has', 'documents have')} no vector, the first "
+                raise self._error(
+                    f"{counted(len(missing), 'document has', 'documents have')} no vector, the first "
                     f"{missing[0]!r}; `vectors` needs one for every document of the corpus."
                 )
             given = [given[doc] for doc in documents.ids]

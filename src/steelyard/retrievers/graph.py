@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.retrievers import base
-from steelyard.retrievers.base import CheckedCorpus, Floats, Integers, Ranked, RetrieverError, Self, Staged, best, top_k
+from steelyard.retrievers.base import CheckedCorpus, Floats, Integers, Ranked, Self, Staged, best, top_k
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.embeddings import Embedder
 from steelyard.retrievers.settings import Declared, setting
@@ -221,7 +221,7 @@ class GraphRetriever(Declared):
         links = getattr(corpus, "links", None)
         if self.graph == "links" and not links:
             problem = "the corpus has no links; use one that has, or set graph to 'neighbours'"
-            raise RetrieverError(f"{self.label}: {problem}.")
+            raise self._error(f"{problem}.")
         if self.graph == "neighbours" or not links:
             self._index = documents, from_neighbours(vectors, self.neighbours)
         else:

@@ -65,17 +65,27 @@ _WITHOUT_KEY = (
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: its name for users, its attribute, its default, and where it applies."""
+    """One setting: its default, its help, and where it applies.
+
+    help: by default that of USUAL_HELP for its name.
+    low, high: the lowest and the highest value of a number.
+    kinds: the kinds of index that it is a parameter of; the others refuse it.
+    only: `corpus` or `target`, if it applies to one of them; the other refuses it.
+    needed: a target needs it.
+    key: its key in `settings()`, by default its name, or None for _WITHOUT_KEY; None if results do not depend on it, or
+        if `settings()` has it in another form.
+    alias: its name, if the attribute cannot have that name.
+    """
 
     default: Any
     help: str
-    low: float
-    high: float
-    kinds: tuple[str, ...]
-    only: Scope | None
-    needed: bool
-    key: str | None
-    alias: str | None
+    low: float = 0
+    high: float = inf
+    kinds: tuple[str, ...] = ()
+    only: Scope | None = None
+    needed: bool = False
+    key: str | None = ""
+    alias: str | None = None
     attribute: str = ""
     types: tuple[Any, ...] = ()
     optional: bool = False
@@ -130,33 +140,13 @@ class Setting:
         return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
-def setting(
-    help: str = "",
-    *,
-    default: Any,
-    low: float = 0,
-    high: float = inf,
-    kinds: Iterable[str] = (),
-    only: Scope | None = None,
-    needed: bool = False,
-    key: str | None = "",
-    alias: str | None = None,
-    kw_only: bool = True,
-) -> Any:
-    """Declare a setting in the body of a class; its type is the annotation.
+def setting(help: str = "", *, default: Any, kw_only: bool = True, **more: Any) -> Any:
+    """Declare a Setting in the body of a class; its type is the annotation.
 
-    help: by default that of USUAL_HELP for its name.
-    default: its value if none is given; a keyword, as type checkers find it by this name.
-    low, high: the lowest and the highest value of a number.
-    kinds: the kinds of index that it is a parameter of; the others refuse it.
-    only: `corpus` or `target`, if it applies to one of them; the other refuses it.
-    needed: a target needs it.
-    key: its key in `settings()`, by default its name, or None for _WITHOUT_KEY; None if results do not depend on it, or
-        if `settings()` has it in another form.
-    alias: its name, if the attribute cannot have that name.
-    kw_only: for type checkers; the target may be given by position.
+    default is a keyword, as type checkers find it by this name. kw_only is for type checkers: the target may be given
+    by position.
     """
-    return Setting(default, help, low, high, tuple(kinds), only, needed, key, alias)
+    return Setting(default, help, **more)
 
 
 def _declared_settings(cls: type) -> dict[str, Setting]:
@@ -259,20 +249,22 @@ class Declared(_Fields):
         """Raise for a setting of another kind of index, of the corpus or of a target, and for a missing one."""
         for name, entry in self.declared.items():
             if entry.needed and self._existing and name not in given:
-                raise RetrieverError(f"{self.label}: a target needs `{name}`: {entry.help}.")
+                raise self._error(f"a target needs `{name}`: {entry.help}.")
             if name not in given:
                 continue
             if entry.kinds and self.kind not in entry.kinds:
-                problem = f"{self.label}: an index of kind {self.kind} has no `{name}`;"
-                raise RetrieverError(f"{problem} that is a parameter of {' and '.join(entry.kinds)}.")
+                problem = f"an index of kind {self.kind} has no `{name}`;"
+                raise self._error(f"{problem} that is a parameter of {' and '.join(entry.kinds)}.")
             if entry.only == "corpus" and self._existing:
                 instead = "; use `where`" if name == "filter" else ""
-                problem = f"{self.label}: `{name}` applies to the corpus, and `{self.existing_by}`"
-                raise RetrieverError(f"{problem} is an existing collection{instead}.")
+                problem = f"`{name}` applies to the corpus, and `{self.existing_by}`"
+                raise self._error(f"{problem} is an existing collection{instead}.")
             if entry.only == "target" and not self._existing:
-                raise RetrieverError(
-                    f"{self.label}: `{name}` applies to an existing collection, which needs `{self.existing_by}`."
-                )
+                raise self._error(f"`{name}` applies to an existing collection, which needs `{self.existing_by}`.")
+
+    def _error(self, text: str) -> RetrieverError:
+        """An error that starts with the label."""
+        return RetrieverError(f"{self.label}: {text}")
 
     def _declared_values(self) -> dict[str, Any]:
         """The values that results depend on, of the settings that apply."""

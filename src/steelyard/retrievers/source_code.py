@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from importlib.machinery import PathFinder
 from importlib.util import resolve_name
+from itertools import accumulate
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -89,8 +90,7 @@ def _file(name: str) -> Path | None:
 
 def _with_parents(name: str) -> Iterator[str]:
     """The packages of a module, outermost first, and the module itself."""
-    parts = name.split(".")
-    return (".".join(parts[: position + 1]) for position in range(len(parts)))
+    return accumulate(name.split("."), "{}.{}".format)
 
 
 def _imported(name: str, file: Path) -> Iterator[str]:

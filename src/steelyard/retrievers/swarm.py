@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from steelyard.retrievers.base import Floats, Integers, RetrieverError, top_k, unknown
+from steelyard.retrievers.base import Floats, Integers, top_k, unknown
 from steelyard.retrievers.graph import Bools, DocumentGraph, GraphRetriever, draw, query_draws
 from steelyard.retrievers.settings import setting
 
@@ -17,30 +16,7 @@ REASONS = (IRRELEVANT, DEAD_END, OVER_VISITED)
 ALWAYS = "always"
 
 
-@dataclass(frozen=True)
-class Moves:
-    """How agents move.
-
-    temperature: the probability of a move is proportional to exp(temperature x the score of the move).
-    reward, similarity, diversity: the weights of the parts of that score: the fit of the document to the query,
-        its similarity to the agent's current document, and 1 / (1 + its pheromone).
-    leap_when: the reasons to leap, any of REASONS; (ALWAYS,) never follows an edge, () never leaps.
-    relevance: a path is irrelevant if its fit is below this.
-    crowding: a document is over-visited if it has more pheromone than this.
-    decay: the share of pheromone that remains after each step.
-    """
-
-    temperature: float = 20.0
-    reward: float = 1.0
-    similarity: float = 0.5
-    diversity: float = 0.5
-    leap_when: tuple[str, ...] = REASONS
-    relevance: float = 0.4
-    crowding: float = 2.0
-    decay: float = 0.5
-
-
-def votes(edges: Bools, similarity: Floats, fit: Floats, draws: Floats, moves: Moves) -> Floats:
+def votes(edges: Bools, similarity: Floats, fit: Floats, draws: Floats, swarm: SwarmRerank) -> Floats:
     """The votes of the agents for each candidate, scaled so that the best has 1: queries x candidates.
 
     `edges` and `similarity` are queries x candidates x candidates; `fit` is queries x candidates, from 0 to 1,
@@ -55,32 +31,32 @@ def votes(edges: Bools, similarity: Floats, fit: Floats, draws: Floats, moves: M
     other = ~np.eye(candidates, dtype=bool)
     at = np.broadcast_to(np.arange(agents) % candidates, (queries, agents))
     path = fit[query, at]
-    pheromone = updated(np.zeros(fit.shape), at, moves.decay)
+    pheromone = updated(np.zeros(fit.shape), at, swarm.decay)
     cast = np.zeros(fit.shape)
     for step in range(steps):
         neighbours = edges[query, at]
-        leap = leaps(path, neighbours.any(axis=-1), pheromone[query, at], moves)
-        worth = moves.reward * fit + moves.diversity / (1 + pheromone)
-        scores = worth[:, None, :] + moves.similarity * similarity[query, at]
-        chosen = draw(scores, np.where(leap[..., None], other[at], neighbours), moves.temperature, draws[:, step])
+        leap = leaps(path, neighbours.any(axis=-1), pheromone[query, at], swarm)
+        worth = swarm.reward * fit + swarm.diversity / (1 + pheromone)
+        scores = worth[:, None, :] + swarm.similarity * similarity[query, at]
+        chosen = draw(scores, np.where(leap[..., None], other[at], neighbours), swarm.temperature, draws[:, step])
         at = np.where(chosen >= 0, chosen, at)
         path = (path + fit[query, at]) / 2
         cast += _summed(at, path, candidates)
-        pheromone = updated(pheromone, at, moves.decay)
+        pheromone = updated(pheromone, at, swarm.decay)
     most = cast.max(axis=1, keepdims=True, initial=0.0)
     return cast / np.where(most > 0, most, 1.0)
 
 
-def leaps(path: Floats, has_edge: Bools, pheromone: Floats, moves: Moves) -> Bools:
+def leaps(path: Floats, has_edge: Bools, pheromone: Floats, swarm: SwarmRerank) -> Bools:
     """The router: which agents leap to any candidate instead of following an edge.
 
     `path` is the fit of an agent's path; `has_edge` and `pheromone` are those of its current document.
     """
-    if ALWAYS in moves.leap_when:
+    if ALWAYS in swarm.leap_when:
         return np.ones(path.shape, dtype=bool)
-    reasons = {IRRELEVANT: path < moves.relevance, DEAD_END: ~has_edge, OVER_VISITED: pheromone > moves.crowding}
+    reasons = {IRRELEVANT: path < swarm.relevance, DEAD_END: ~has_edge, OVER_VISITED: pheromone > swarm.crowding}
     leap = np.zeros(path.shape, dtype=bool)
-    for reason in moves.leap_when:
+    for reason in swarm.leap_when:
         leap |= reasons[reason]
     return leap
 
@@ -138,39 +114,35 @@ class SwarmRerank(GraphRetriever):
     candidates: int = setting("the number of candidates", default=50, low=1)
     agents: int = setting("the number of agents; with 0 there are no votes", default=20)
     steps: int = setting("steps per agent", default=10)
-    temperature: float = setting(
-        "0 makes all moves equally likely; a higher value prefers the best", default=Moves.temperature
-    )
-    reward: float = setting("the weight of the fit of a document, in the score of a move", default=Moves.reward)
-    similarity: float = setting("the weight of its similarity to the current document", default=Moves.similarity)
-    diversity: float = setting("the weight of 1 / (1 + its pheromone)", default=Moves.diversity)
+    temperature: float = setting("0 makes all moves equally likely; a higher value prefers the best", default=20.0)
+    reward: float = setting("the weight of the fit of a document, in the score of a move", default=1.0)
+    similarity: float = setting("the weight of its similarity to the current document", default=0.5)
+    diversity: float = setting("the weight of 1 / (1 + its pheromone)", default=0.5)
     leap_when: str | Sequence[str] = setting(
         "reasons to leap, any of `irrelevant` (the fit of the path is below `relevance`), `dead-end` (no edge to "
         "another candidate) and `over-visited` (more pheromone than `crowding`); `always`; or none",
         default=REASONS,
         key=None,
     )
-    relevance: float = setting("the fit below which a path is irrelevant", default=Moves.relevance)
-    crowding: float = setting("the pheromone above which a document is over-visited", default=Moves.crowding)
-    decay: float = setting("the share of pheromone that remains after each step", default=Moves.decay, high=1.0)
+    relevance: float = setting("the fit below which a path is irrelevant", default=0.4)
+    crowding: float = setting("the pheromone above which a document is over-visited", default=2.0)
+    decay: float = setting("the share of pheromone that remains after each step", default=0.5, high=1.0)
     votes: float = setting("the weight of the votes, in the final score", default=0.25)
     quality: float = setting("the weight of the mean fit of a candidate and those linked with it", default=0.5)
     dense: float = setting("the weight of the fit of a candidate", default=0.25)
 
     def _set_up(self) -> None:
         super()._set_up()
-        chosen = {field.name: getattr(self, field.name) for field in fields(Moves)}
-        listed = (self.leap_when,) if isinstance(self.leap_when, str) else tuple(self.leap_when)
-        for reason in listed:
+        self.leap_when = (self.leap_when,) if isinstance(self.leap_when, str) else tuple(self.leap_when)
+        for reason in self.leap_when:
             if reason not in (*REASONS, ALWAYS):
                 raise unknown(self.label, "reason to leap", reason, (*REASONS, ALWAYS))
-        self.moves = Moves(**{**chosen, "leap_when": listed})
         if not (self.votes or self.quality or self.dense):
-            raise RetrieverError(f"{self.label}: votes, quality and dense are all 0; give one of them a weight.")
+            raise self._error("votes, quality and dense are all 0; give one of them a weight.")
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
-        return {**super().settings(), "leap_when": list(self.moves.leap_when)}
+        return {**super().settings(), "leap_when": list(self.leap_when)}
 
     def _cells(self, graph: DocumentGraph) -> int:
         candidates = min(self.candidates, len(graph))
@@ -190,6 +162,6 @@ class SwarmRerank(GraphRetriever):
                 vectors = self._dense.vectors[chosen].astype(np.float64)
                 draws = np.stack([query_draws(self.seed, query, (self.steps, self.agents)) for query in queries])
                 likeness = vectors @ vectors.transpose(0, 2, 1)
-                added += self.votes * votes(edges, likeness, candidate_fit, draws, self.moves)
+                added += self.votes * votes(edges, likeness, candidate_fit, draws, self)
             np.put_along_axis(scores, chosen, np.take_along_axis(scores, chosen, axis=1) + added, axis=1)
         return scores

@@ -23,7 +23,8 @@ from steelyard.retrievers.source_code import describe_callable
 
 _VOWELS = frozenset("aeiouy")
 _DOUBLES = ("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt")
-_BEFORE_LI = frozenset("cdeghkmnrt")
+_BEFORE = {"ogi": "l", "li": "cdeghkmnrt"}
+"""The letters that an ending of step 2 must follow, if not any."""
 _FIXED = {
     "skis": "ski", "skies": "sky", "idly": "idl", "gently": "gentl", "ugly": "ugli", "early": "earli",
     "only": "onli", "singly": "singl",
@@ -72,7 +73,7 @@ def stem(word: str) -> str:
     word = _past_or_progressive(word, r1)
     if len(word) > 2 and word[-1] in "yY" and word[-2] not in _VOWELS:
         word = word[:-1] + "i"
-    word = _replaced(word, _STEP_2, r1, _fits_step_2)
+    word = _replaced(word, _STEP_2, r1, lambda ending, before: before[-1:] in _BEFORE.get(ending, before[-1:]))
     word = _replaced(word, _STEP_3, r1, lambda ending, before: ending != "ative" or len(before) >= r2)
     word = _replaced(word, _STEP_4, r2, lambda ending, before: ending != "ion" or before.endswith(("s", "t")))
     before = word[:-1]
@@ -130,10 +131,6 @@ def _replaced(word: str, endings: dict[str, str], start: int, fits: Callable[[st
     if ending is None or len(before) < start or not fits(ending, before):
         return word
     return before + endings[ending]
-
-
-def _fits_step_2(ending: str, before: str) -> bool:
-    return (ending != "ogi" or before.endswith("l")) and (ending != "li" or before[-1:] in _BEFORE_LI)
 
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
-from steelyard.retrievers.base import CheckedCorpus, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
 
@@ -83,8 +83,8 @@ class Chroma(VectorEngine):
             return client.get_collection(self.collection, embedding_function=None)
         collection = client.get_collection(self.collection)
         if collection.configuration.get("embedding_function") is None:
-            problem = f"{self.label}: the collection has no embedding function of its own;"
-            raise RetrieverError(f"{problem} set `model`, the model that made its vectors.")
+            problem = "the collection has no embedding function of its own;"
+            raise self._error(f"{problem} set `model`, the model that made its vectors.")
         return collection
 
     def _target_client(self) -> Any:

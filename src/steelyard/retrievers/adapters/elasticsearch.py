@@ -83,11 +83,9 @@ class Elasticsearch(Wrapped):
         answer = getattr(answer, "body", answer)
         hits = answer.get("hits") if isinstance(answer, Mapping) else None
         if not isinstance(hits, Mapping) or not isinstance(hits.get("hits"), list):
-            raise RetrieverError(
-                f"{self.label}: the response is not a search result; expected hits.hits, but it has {keys_of(answer)}."
-            )
+            raise self._error(f"the response is not a search result; expected hits.hits, but it has {keys_of(answer)}.")
         failed = (answer.get("_shards") or {}).get("failed", 0)
         if answer.get("timed_out") or failed:
             what = "timed out in the cluster" if answer.get("timed_out") else f"failed on {failed} shards"
-            raise RetrieverError(f"{self.label}: the search {what}; its list would be incomplete.")
+            raise self._error(f"the search {what}; its list would be incomplete.")
         return hits["hits"]

@@ -88,7 +88,7 @@ class Engine(Wrapped):
         """A file or folder that a target names; an error if there is none."""
         full_path = Path(self.folder or ".", self.target if path is None else path)
         if not full_path.is_file() and not full_path.is_dir():  # Opening a pipe would wait for its writer.
-            raise RetrieverError(f"{self.label}: there is no {what} {full_path}.")
+            raise self._error(f"there is no {what} {full_path}.")
         return full_path
 
     def index(self, corpus: Mapping[str, str]) -> Self:
@@ -111,8 +111,8 @@ class Engine(Wrapped):
         for query, answer in zip(queries, answers, strict=True):
             for position, score in answer:
                 if not math.isfinite(score):
-                    raise RetrieverError(
-                        f"{self.label}: the score of {ids[position]!r} for {query[:60]!r} is {score}; expected a "
+                    raise self._error(
+                        f"the score of {ids[position]!r} for {query[:60]!r} is {score}; expected a "
                         "finite number. A vector of zeros, as of a query without a known word, has no cosine."
                     )
         return [[(ids[position], float(score)) for position, score in answer] for answer in answers]
@@ -186,8 +186,8 @@ class VectorEngine(Engine):
         if self._existing and self.of is None and self.model is None and self.vectors is None:
             if self.embeds_queries:
                 return None
-            raise RetrieverError(
-                f"{self.label}: an existing collection needs `model`, the model that made its vectors, so that "
+            raise self._error(
+                "an existing collection needs `model`, the model that made its vectors, so that "
                 "questions are embedded by the same one: a name of sentence-transformers, or "
                 "`package.module:attribute` of a function from texts to vectors."
             )
@@ -195,12 +195,10 @@ class VectorEngine(Engine):
             model = "lsa" if self.model is None else self.model
             return Dense(model=model, vectors=self.vectors, folder=self.folder, name=self.label)
         if self.model is not None or self.vectors is not None:
-            raise RetrieverError(f"{self.label}: it has `of` and also `model` or `vectors`; expected one of them.")
+            raise self._error("it has `of` and also `model` or `vectors`; expected one of them.")
         source = from_spec(self.of)
         if not isinstance(source, Dense):
-            raise RetrieverError(
-                f"{self.label}: `of` is {source.label}, which has no vectors; expected a dense retriever."
-            )
+            raise self._error(f"`of` is {source.label}, which has no vectors; expected a dense retriever.")
         return source
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.io.files import read_bytes, reading
 from steelyard.retrievers.adapters.engines import Kept, VectorEngine
-from steelyard.retrievers.base import CheckedCorpus, RetrieverError, Self, unknown
+from steelyard.retrievers.base import CheckedCorpus, Self, unknown
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
 from steelyard.wording import counted
@@ -58,7 +58,7 @@ class Faiss(VectorEngine):
             try:
                 self._index = self._package.read_index(str(path))
             except RuntimeError as error:
-                raise RetrieverError(f"{self.label}: {path} is not an index of faiss: {error}") from None
+                raise self._error(f"{path} is not an index of faiss: {error}") from None
             if self.ids is not None:
                 path = self._path("file of ids", self.ids)
                 with reading(path):
@@ -76,8 +76,8 @@ class Faiss(VectorEngine):
         """Name the rows of an existing index; ids that it has itself are in the order of its rows."""
         faiss, index = self._package, self._index
         if index.ntotal != len(ids):
-            problem = f"{self.label}: the index has {counted(index.ntotal, 'vector')} for {counted(len(ids), 'id')};"
-            raise RetrieverError(f"{problem} expected one each. Set `ids` to a file with one id per line.")
+            problem = f"the index has {counted(index.ntotal, 'vector')} for {counted(len(ids), 'id')};"
+            raise self._error(f"{problem} expected one each. Set `ids` to a file with one id per line.")
         while isinstance(index, faiss.IndexPreTransform):
             index = faiss.downcast_index(index.index)
         if hasattr(index, "id_map"):
@@ -87,8 +87,8 @@ class Faiss(VectorEngine):
             lists = [faiss.rev_swig_ptr(index.invlists.get_ids(n), size) for n, size in enumerate(sizes) if size]
             self._own_ids = np.sort(np.concatenate(lists))
         if self._own_ids is not None and np.any(np.diff(self._own_ids) <= 0):
-            raise RetrieverError(
-                f"{self.label}: the numbers that the index has as ids do not ascend from vector to vector, so that it "
+            raise self._error(
+                "the numbers that the index has as ids do not ascend from vector to vector, so that it "
                 "is unknown which document each one is. Add the vectors again with ascending ids, or without."
             )
         self._row_ids = ids
@@ -119,14 +119,14 @@ class Faiss(VectorEngine):
             try:
                 index = faiss.index_factory(width, self._factory or texts[self.kind], product)
             except RuntimeError as error:
-                raise RetrieverError(f"{self.label}: faiss cannot make an index {self.kind!r}: {error}") from None
+                raise self._error(f"faiss cannot make an index {self.kind!r}: {error}") from None
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
             index.train(vectors)
             index.add(vectors)
         except RuntimeError as error:
-            raise RetrieverError(f"{self.label}: faiss could not index the corpus: {error}") from None
+            raise self._error(f"faiss could not index the corpus: {error}") from None
         finally:
             faiss.omp_set_num_threads(threads)
         self._index, self._selector = index, None
@@ -139,8 +139,8 @@ class Faiss(VectorEngine):
         try:
             scores, positions = self._index.search(vector[None, :], k, params=self._search_parameters())
         except AssertionError:
-            raise RetrieverError(
-                f"{self.label}: the vector of the query has {counted(vector.shape[0], 'dimension')} and those of the "
+            raise self._error(
+                f"the vector of the query has {counted(vector.shape[0], 'dimension')} and those of the "
                 f"index have {self._index.d}; both must come from the same model."
             ) from None
         rows = positions if self._own_ids is None else np.searchsorted(self._own_ids, positions)

@@ -287,9 +287,7 @@ class Http(Wrapped):
             return documents.with_scores([(doc, None) for doc in docs[:k]])
         scores = self._values(answer, "score")
         if len(scores) != len(docs):
-            raise RetrieverError(
-                f"{self.label}: {where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}."
-            )
+            raise self._error(f"{where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}.")
         pairs = zip(docs[:k], scores[:k], strict=True)
         scored = documents.with_scores(
             [(doc, documents.read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs]
@@ -313,7 +311,7 @@ class Http(Wrapped):
         try:
             return [] if steps is None else list(documents.every(answer, steps))
         except MissingError as missing:
-            raise RetrieverError(f"{self.label}: `{name}` does not fit the response: {missing}.") from None
+            raise self._error(f"`{name}` does not fit the response: {missing}.") from None
 
 
 def _path(setting: str | None, what: str, label: str) -> list[str | int] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, id_column, opened, text_column
-from steelyard.retrievers.base import CheckedCorpus, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
@@ -97,8 +97,8 @@ class LanceDB(VectorEngine):
             try:
                 table.create_index("vector", config=config)
             except Exception as error:
-                raise RetrieverError(
-                    f"{self.label}: LanceDB cannot make an index {self.kind} of {len(documents)} documents: {error}"
+                raise self._error(
+                    f"LanceDB cannot make an index {self.kind} of {len(documents)} documents: {error}"
                 ) from None
         self._client = table
 

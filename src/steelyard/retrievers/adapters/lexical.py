@@ -12,7 +12,7 @@ from typing import Any, Literal
 from steelyard.retrievers import base
 from steelyard.retrievers.adapters.engines import WORD, Engine, Kept
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, unknown
+from steelyard.retrievers.base import CheckedCorpus, Ranked, Self, unknown
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import Declared, setting
 from steelyard.temporary import temporary_folder
@@ -50,7 +50,7 @@ class Tantivy(Engine):
         if self._existing:
             folder = Path(self.folder or ".") / str(self.target)
             if not folder.is_dir() or not self._package.Index.exists(str(folder)):
-                raise RetrieverError(f"{self.label}: there is no tantivy index in {folder}.")
+                raise self._error(f"there is no tantivy index in {folder}.")
             self._client = self._package.Index.open(str(folder))
             self._folder = folder
             schema = json.loads((folder / "meta.json").read_text("utf-8"))["schema"]
@@ -75,7 +75,7 @@ class Tantivy(Engine):
                 writer.add_document(self._package.Document(id=str(position), text=text))
             writer.commit()
         except ValueError as error:
-            raise RetrieverError(f"{self.label}: tantivy could not index the corpus: {error}.") from error
+            raise self._error(f"tantivy could not index the corpus: {error}.") from error
         writer.wait_merging_threads()
         index.reload()
         self._client = index

@@ -11,7 +11,6 @@ from steelyard.retrievers.adapters.base import LibraryRetriever, in_stages, with
 from steelyard.retrievers.adapters.documents import PARENT, DocIds, MissingError, keys_of, steps_of, walk
 from steelyard.retrievers.adapters.http import filled
 from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.settings import setting
 
 
@@ -153,16 +152,16 @@ class Haystack(LibraryRetriever):
         if not self._is_pipeline:
             parameters = inspect.signature(self._object.run).parameters
             if not set(_QUERY_INPUTS) & set(parameters):
-                raise RetrieverError(
-                    f"{self.label}: `run` takes {', '.join(parameters)}, but not {' or '.join(_QUERY_INPUTS)}; use a "
+                raise self._error(
+                    f"`run` takes {', '.join(parameters)}, but not {' or '.join(_QUERY_INPUTS)}; use a "
                     "retriever that takes an embedding in a pipeline with its embedder."
                 )
             return self._filled(parameters)
         sockets = self._object.inputs()
         inputs = {part: filled for part, open_inputs in sockets.items() if (filled := self._filled(open_inputs))}
         if not any(set(_QUERY_INPUTS) & set(filled) for filled in inputs.values()):
-            problem = f"{self.label}: no component of the pipeline has an open input named query or text;"
-            raise RetrieverError(f"{problem} set `inputs`. The open inputs are {keys_of(sockets)}.")
+            problem = "no component of the pipeline has an open input named query or text;"
+            raise self._error(f"{problem} set `inputs`. The open inputs are {keys_of(sockets)}.")
         return inputs
 
     def _filled(self, names: Mapping[str, Any]) -> dict[str, str]:
@@ -178,14 +177,12 @@ class Haystack(LibraryRetriever):
             try:
                 return walk(output, self._output)
             except MissingError as missing:
-                raise RetrieverError(f"{self.label}: `output` does not fit the output of `run`: {missing}.") from None
+                raise self._error(f"`output` does not fit the output of `run`: {missing}.") from None
         if "documents" in output:
             return output["documents"]
         lists = [part["documents"] for part in output.values() if isinstance(part, Mapping) and "documents" in part]
         if not lists:
-            raise RetrieverError(
-                f"{self.label}: the output of `run` has no documents; it has {keys_of(output)}. Set `output`."
-            )
+            raise self._error(f"the output of `run` has no documents; it has {keys_of(output)}. Set `output`.")
         return lists[-1]
 
 
@@ -209,8 +206,8 @@ class PyTerrier(LibraryRetriever):
         frame = self._object.transform(pandas.DataFrame({"qid": numbers, "query": queries}))
         missing = [column for column in ("qid", self.id) if column not in frame.columns]
         if missing:
-            problem = f"{self.label}: its frame has no column {' and no '.join(map(repr, missing))};"
-            raise RetrieverError(f"{problem} it has {', '.join(map(str, frame.columns))}.")
+            problem = f"its frame has no column {' and no '.join(map(repr, missing))};"
+            raise self._error(f"{problem} it has {', '.join(map(str, frame.columns))}.")
         order = {"rank": True, "score": False}
         by = next((column for column in order if column in frame.columns), None)
         if by is not None:

@@ -58,7 +58,7 @@ class _Postgres(Engine):
 
     def _set_up(self) -> None:
         if self._existing and self.target is None:
-            raise RetrieverError(f"{self.label}: `table` needs a target, the URL of its server.")
+            raise self._error("`table` needs a target, the URL of its server.")
         self._psycopg = package("psycopg", self.extra, self.label)
         package("psycopg.sql", self.extra, self.label)
         super()._set_up()
@@ -84,7 +84,7 @@ class _Postgres(Engine):
                 )
                 weakref.finalize(self, self._connected.close)
             except self._psycopg.Error as error:
-                raise RetrieverError(f"{self.label}: no connection to PostgreSQL: {_text(error)}") from None
+                raise self._error(f"no connection to PostgreSQL: {_text(error)}") from None
             try:
                 self._prepare_session()
             except RetrieverError:
@@ -103,7 +103,7 @@ class _Postgres(Engine):
         try:
             return self._connection.execute(statement, values, prepare=prepare)
         except self._psycopg.Error as error:
-            raise RetrieverError(f"{self.label}: PostgreSQL: {_text(error)}") from None
+            raise self._error(f"PostgreSQL: {_text(error)}") from None
 
     def _sql(self, text: str, /, **names: str) -> Any:
         """A statement with names in it; a dot separates the schema of a name."""
@@ -173,7 +173,7 @@ class PostgresFts(_Postgres):
                     ((row, self.config, text.replace("\0", " ")) for row, text in enumerate(documents.texts)),
                 )
             except self._psycopg.Error as error:
-                raise RetrieverError(f"{self.label}: PostgreSQL could not index the corpus: {_text(error)}") from None
+                raise self._error(f"PostgreSQL could not index the corpus: {_text(error)}") from None
         self._index("gin (words)")
 
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
@@ -243,8 +243,8 @@ class PgVector(_Postgres, VectorEngine):
         if self._address is None:
             self._run("create extension if not exists vector")
         elif self._run("select 1 from pg_extension where extname = 'vector'").fetchone() is None:
-            problem = f"{self.label}: the database does not have the extension pgvector, which Steelyard"
-            raise RetrieverError(f"{problem} does not install: run `create extension vector` in it.")
+            problem = "the database does not have the extension pgvector, which Steelyard"
+            raise self._error(f"{problem} does not install: run `create extension vector` in it.")
         for key, variable in {"ef_search": "hnsw.ef_search", "probes": "ivfflat.probes"}.items():
             if key in self._parameters:
                 self._run("select '[1]'::vector")  # Loads pgvector, which knows these variables.

@@ -90,7 +90,7 @@ class Python(Called):
     def _read(self, answer: Any, query: str, k: int) -> Ranked:
         if answer is None:
             missing = "expected a list, which is empty if nothing was found (is a `return` missing?)"
-            raise RetrieverError(f"{self.label}: the result for {query[:60]!r} is None; {missing}.")
+            raise self._error(f"the result for {query[:60]!r} is None; {missing}.")
         return super()._read(answer, query, k)
 
 

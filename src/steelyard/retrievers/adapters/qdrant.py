@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
-from steelyard.retrievers.base import CheckedCorpus, RetrieverError
+from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
@@ -58,7 +58,7 @@ class Qdrant(VectorEngine):
             try:
                 self._filter = models.Filter.model_validate(dict(self.where))
             except ValueError as error:
-                raise RetrieverError(f"{self.label}: `where` is not a filter of Qdrant: {error}") from None
+                raise self._error(f"`where` is not a filter of Qdrant: {error}") from None
         if self._is_url():
             self._key, self._address = opened([{"api_key": self.api_key}, self.target], self.label)
         elif self._existing:
@@ -73,7 +73,7 @@ class Qdrant(VectorEngine):
     def _vector_source(self) -> Dense | None:
         if self.embed is not None:
             if self.model is not None:
-                raise RetrieverError(f"{self.label}: it has `model` and `embed`, which mean the same; expected one.")
+                raise self._error("it has `model` and `embed`, which mean the same; expected one.")
             self.model = self.embed
         return super()._vector_source()
 

@@ -42,13 +42,13 @@ class _Sqlite(Engine):
         try:
             cursor = self._client.execute(f"select * from {quoted(str(self.table))} limit 0")
         except self._driver.Error as error:
-            raise RetrieverError(f"{self.label}: SQLite cannot read the table: {error}.") from None
+            raise self._error(f"SQLite cannot read the table: {error}.") from None
         columns = list(dict.fromkeys(["rowid", *(name for name, *_ in cursor.description)]))
         self._text = engines.text_column(columns, self.text, self.label)
         for setting_name in ("id", "column"):
             column = getattr(self, setting_name, "rowid")
             if column not in columns and (setting_name, column) != ("id", HASH):
-                raise RetrieverError(f"{self.label}: {unknown_name(f'column in `{setting_name}`', column, columns)}")
+                raise self._error(f"{unknown_name(f'column in `{setting_name}`', column, columns)}")
 
     def _open(self) -> Any:
         """A connection that cannot write to the database and leaves no file beside it."""
@@ -88,7 +88,7 @@ class _Sqlite(Engine):
         try:
             return engines.found_rows(self._client.execute(statement, values).fetchall())
         except self._driver.Error as error:
-            raise RetrieverError(f"{self.label}: SQLite could not search: {error}.") from None
+            raise self._error(f"SQLite could not search: {error}.") from None
 
 
 class SqliteFts(_Sqlite):
@@ -120,7 +120,7 @@ class SqliteFts(_Sqlite):
                 connection.executemany("insert into documents(rowid, text) values (?, ?)", enumerate(documents.texts))
                 connection.execute("insert into documents(documents) values ('optimize')")
         except sqlite3.Error as error:
-            raise RetrieverError(f"{self.label}: SQLite could not index the corpus: {error}.") from None
+            raise self._error(f"SQLite could not index the corpus: {error}.") from None
         self._client = connection
 
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
