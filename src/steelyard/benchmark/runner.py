@@ -382,20 +382,18 @@ def _compare(
     if all(row.broken for row in rows):
         errors = [f"{row.run}: {next(iter(row.errors.values()))}" for row in rows]
         raise InputError(problem_report("every retriever failed on every query:", errors))
-    chunking_of = {row.run: str(row.chunker) for row in rows}
     by_chunking = {str(chunking.label): chunking.qrels for chunking in chunkings}
     comparison = comparing.compare_runs(
         dict(config),
         config.composite,
         by_chunking if config.chunkers else dataset.qrels,
         runs,
-        chunking_of,
+        list(map(vars, rows)),
         dataset.queries.columns,
-        comparing.unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
-        {row.run: row.session for row in rows if row.session is not None},
         {rule: {str(chunking.label): chunking.rules[rule] for chunking in chunkings} for rule in chunkings[0].rules},
     )
-    notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs) if config.chunkers else ()
-    failed = {row.run: row.failed for row in rows if row.errors}
-    cached = tuple(row.run for row in rows if row.cached)
-    return replace(comparing.with_notes(comparison, notes), failed=failed, cached=cached), notes
+    if not config.chunkers:
+        return comparison, ()
+    chunking_of = {row.run: str(row.chunker) for row in rows}
+    notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs)
+    return comparing.with_notes(comparison, notes), notes
