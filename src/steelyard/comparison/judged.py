@@ -277,8 +277,7 @@ class JudgedDocuments(Remembers):
             return replace(conventions, checked=not self.informative)
         cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
         depth = min(max(cutoffs), MOST_RANKS)
-        size = len(self.qrels.judged.query_ids)
-        conventions = replace(conventions, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
+        conventions = replace(conventions, unjudged=count_unjudged(self._top(run), self._top(baseline), depth))
         imputed = None
         if conventions.unjudged and self.judged_by_rank:
             imputed = _if_computable(lambda: self._imputed(parts, a, b, self._lists_of(run, baseline), depth, kept))
