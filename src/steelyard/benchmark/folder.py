@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark import comparison as comparing
-from steelyard.benchmark.cache import HELD_BY, LOCK, is_cache_file
+from steelyard.benchmark.cache import CACHE, HELD_BY, LOCK, is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
 from steelyard.benchmark.comparison import STAGES_FILE
 from steelyard.benchmark.record import checked_record
@@ -394,7 +394,6 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
 
 def leftover_files(
     folder: Path,
-    cache: str,
     earlier: Mapping[str, Any],
     runs: Sequence[str],
     answers: Collection[str],
@@ -410,13 +409,13 @@ def leftover_files(
     names = [str(row.get("file")) for row in rows if str(row.get("file")).lower() not in kept]
     old_runs = [folder / "runs" / name for name in names if Path(name).name == name]
     used = {*answers, *(row.get("answers") for row in rows)}
-    cached = sorted((folder / cache).glob("*.jsonl"))
+    cached = sorted((folder / CACHE).glob("*.jsonl"))
     old_answers = [path for path in cached if path.name not in used and is_cache_file(path)]
     read = {path.resolve() for path in inputs}
     return [path for path in old_runs if path.is_file() and path.resolve() not in read] + old_answers
 
 
-def check_own_folder(folder: Path, cache: str, inputs: Collection[Path], several: Collection[str] = ()) -> None:
+def check_own_folder(folder: Path, inputs: Collection[Path], several: Collection[str] = ()) -> None:
     """Raise an error if a bench would replace files that are not of a bench, or that it reads.
 
     several: the names of the datasets, for the folder over all of them.
@@ -426,7 +425,7 @@ def check_own_folder(folder: Path, cache: str, inputs: Collection[Path], several
     there = [folder / name for name in names if (folder / name).exists()]
     there += [] if several else (folder / "runs").glob("*.parquet")
     own = [folder / LOCK, *(folder / name / "result.json" for name in several)]
-    if there and not any(map(Path.exists, own)) and not any(map(is_cache_file, (folder / cache).glob("*.jsonl"))):
+    if there and not any(map(Path.exists, own)) and not any(map(is_cache_file, (folder / CACHE).glob("*.jsonl"))):
         try:
             read_record(folder, earlier=True)
         except InputError:

@@ -13,7 +13,7 @@ from steelyard.benchmark import comparison as comparing
 from steelyard.benchmark import folder as files
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
-from steelyard.benchmark.cache import Answers, AnswerStore, cache_key, index_store, locked, other_indexes
+from steelyard.benchmark.cache import CACHE, Answers, AnswerStore, cache_key, index_store, locked, other_indexes
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
@@ -40,7 +40,6 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from steelyard.benchmark.mlflow import Store
 
-CACHE = "cache"
 VECTORS = "vectors"
 REPORTED = ("no-relevant-document", "relevant-not-in-corpus", "relevant-distractor")
 """Findings of `check` that a bench reports in other words."""
@@ -99,7 +98,7 @@ def bench(
         result = _bench(config, specs, path, folder, fresh, strict, progress)
         _remember(record, result, beside, store)
         return result
-    files.check_own_folder(folder, CACHE, (), config.datasets)
+    files.check_own_folder(folder, (), config.datasets)
     results: dict[str, BenchResult] = {}
     with ExitStack() as stack:
         for number, (name, dataset) in enumerate(config.datasets.items(), 1):
@@ -146,7 +145,7 @@ def _bench(
     beside = path.parent if path else Path()
     parts: list[Any] = [config.queries, config.corpus, config.qrels]
     read = [part.get("path") if isinstance(part, Mapping) else part for part in parts]
-    files.check_own_folder(folder, CACHE, [beside / file for file in read if isinstance(file, (str, Path))])
+    files.check_own_folder(folder, [beside / file for file in read if isinstance(file, (str, Path))])
     dataset = _read_dataset(config, specs, beside, name)
     problems = _qrels_problems(dataset, config, strict)
     _log_check(dataset, config, folder)
@@ -190,7 +189,7 @@ def _bench(
         with suppress(InputError):
             earlier = files.read_record(folder, earlier=True)
         answers, inputs = {row.answers for row in rows if row.answers}, [spec.run for spec in specs if spec.run]
-        leftovers = files.leftover_files(folder, CACHE, earlier, list(runs), answers, inputs)
+        leftovers = files.leftover_files(folder, earlier, list(runs), answers, inputs)
         result = replace(result, removed=tuple(result.write(leftovers, texts, comparing.stage_rows(jobs))))
         if (removal := result.removal_note) is not None:
             LOG.warning("%s", sentence(removal))
