@@ -33,7 +33,8 @@ def notes(*measures: str, chunkers: Any = CHUNKERS, evidence: Any = EVIDENCE, co
             runs[label] = sy.Run(dict.fromkeys(QUERIES, listed), name=label, texts=dict(chunking.corpus))
             chunking_of[label] = str(chunking.label)
     qrels = {str(chunking.label): chunking.qrels for chunking in chunkings}
-    comparison = compare_runs({"measures": measures}, composite, qrels, runs, chunking_of, {}, {}, {})
+    rows = [{"run": label, "chunker": chunking} for label, chunking in chunking_of.items()]
+    comparison = compare_runs({"measures": measures}, composite, qrels, runs, rows, {})
     return tuple(map(sentence, chunking_notes(dataset, chunkings, comparison, chunking_of, runs)))
 
 

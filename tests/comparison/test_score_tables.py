@@ -200,3 +200,14 @@ def test_columns_have_the_summary_of_the_measure_and_keep_the_scale_of_the_table
     assert differences["nDCG@10"] == pytest.approx(9.6)
     assert latency in differences
     assert f"{latency} ms" not in str(found)
+
+
+def test_ids_with_leading_zeros_are_kept(tmp_path):
+    table, queries = tmp_path / "scores.csv", tmp_path / "queries.csv"
+    table.write_text("run,Number,RR\n01,007,1.0\n01,7,0.5\n02,007,0.2\n02,7,0.1\n")
+    queries.write_text("query_id,type\n007,a\n7,b\n")
+    options = TableOptions(query_column="Number")
+    result = sy.compare_scores(table, ["RR"], options=options, by="type", queries=queries)
+    assert result.score_tables[0].queries == ("007", "7")
+    assert result.runs == ("01", "02")
+    assert [(cut.value, cut.means["01"]["RR"]) for cut in result.slices] == [("a", 1.0), ("b", 0.5)]

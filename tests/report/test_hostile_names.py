@@ -125,4 +125,4 @@ def test_a_file_name_in_a_result_stays_in_its_folder(result, tmp_path, name, cap
     for verb in (["report", str(folder), "-o", str(tmp_path / "x.html")], ["gate", str(folder), "--rule", "RR >= 0"]):
         assert command(verb) == 2
         assert "is not the name of a file" in capsys.readouterr().err
-    assert all(path.is_relative_to(folder) for path in leftover_files(folder, "cache", record, [], []))
+    assert all(path.is_relative_to(folder) for path in leftover_files(folder, record, [], []))

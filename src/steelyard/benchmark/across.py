@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -269,7 +269,14 @@ def _with_published(
     unused = [titles[key] for key in means if key not in by_name]
     notes = [note("across-published", runs=runs)] if runs else []
     notes += [note("across-unused-datasets", names=unused)] if unused else []
-    return [dataset.with_published(means.get(_folded(dataset.name), {})) for dataset in datasets], notes
+    with_both = []
+    for dataset in datasets:
+        more = means.get(_folded(dataset.name), {})
+        if twice := sorted(dataset.means.keys() & more.keys()):
+            problem = f"{dataset.name}: {listed(twice, SHOWN_NAMES)} has a value of its own and a published one;"
+            raise InputError(f"{problem} give one of them another name.")
+        with_both.append(replace(dataset, means={**dataset.means, **more}))
+    return with_both, notes
 
 
 def _score(row: Published, measure: str, column: Column | None, dialect: Dialect) -> float:

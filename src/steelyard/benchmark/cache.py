@@ -26,6 +26,7 @@ from steelyard.retrievers.base import Ranked, Retriever
 from steelyard.retrievers.bm25 import BM25
 from steelyard.version import __version__
 
+CACHE = "cache"  # The folder of the cache in a result folder.
 _FILE_NAME = re.compile(r"[0-9a-f]{20}\.jsonl")
 
 

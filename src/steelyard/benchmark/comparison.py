@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steelyard.benchmark.chunkings import Chunking, chunking_qrels, merged_qrels
-from steelyard.benchmark.retrieval import Job
+from steelyard.benchmark.retrieval import Job, failed_share
 from steelyard.chunking import token_counts
 from steelyard.comparison.compare import EvaluatedRuns, compare_evaluated, evaluate_runs, slice_values
 from steelyard.comparison.data import ComparedRuns
@@ -45,20 +45,22 @@ def compare_runs(
     composite: Any,
     qrels: Qrels | Mapping[str, Qrels],
     runs: Mapping[str, Run],
-    chunking_of: Mapping[str, str],
+    rows: Sequence[Mapping[str, Any]],
     columns: Mapping[str, Mapping[str, Any]],
-    unmeasured: Mapping[str, str],
-    sessions: Mapping[str, str],
     rules: Mapping[str, Mapping[str, Qrels]] | None = None,
 ) -> Comparison:
     """Compare the runs of a bench by its settings, which have their names in bench.yaml.
 
     qrels: with chunkers, those of every chunking by its label; each run is evaluated with those of its own chunking.
-    chunking_of: the chunking of each run. columns: of the queries. unmeasured: see `unmeasured_runs`.
-    sessions: when the times of each run were measured. A run with document ids that differ from those of the qrels is
-    no error: the other runs still have their result. rules: as `qrels` with chunkers, by each overlap rule: a verdict
-    on which these do not agree is undecided.
+    rows: those of the runs in result.json. columns: of the queries. A run with document ids that differ from those of
+    the qrels is no error: the other runs still have their result. rules: as `qrels` with chunkers, by each overlap
+    rule: a verdict on which these do not agree is undecided.
     """
+    chunking_of = {row["run"]: str(row.get("chunker")) for row in rows}
+    sessions = {row["run"]: row["session"] for row in rows if row.get("session")}
+    unknown = {row["run"]: row["unknown_documents"] for row in rows if row.get("unknown_documents")}
+    not_found = [run for run, count in unknown.items() if count == len(runs[run])]
+    unmeasured = dict.fromkeys(not_found, "none of its documents is in the corpus")
     chosen = {name: value for name, value in settings.items() if value is not None}
     tested = {name: chosen[name] for name in _TEST_SETTINGS if name in chosen}
     options = {name: chosen[name] for name in _MEASURE_SETTINGS if name in chosen}
@@ -78,7 +80,10 @@ def compare_runs(
         evaluated = evaluate_runs(qrels, runs, measures, **options)
     by, judged, rel = chosen.get("by"), evaluated.source.qrels, chosen.get("rel")
     sliced = None if by is None else (by, slice_values(columns if by in columns else None, None, by, judged, rel))
-    return compare_evaluated(evaluated, ComparisonPlan(**tested).checked(), chosen.get("baseline"), sliced, notes)
+    plan = ComparisonPlan(**tested).checked()
+    comparison = compare_evaluated(evaluated, plan, chosen.get("baseline"), sliced, notes)
+    failed = {row["run"]: failed_share(len(row["errors"]), row["queries"]) for row in rows if row.get("errors")}
+    return replace(comparison, failed=failed, cached=tuple(row["run"] for row in rows if row.get("cached")))
 
 
 def _on_chunkings(
@@ -117,12 +122,6 @@ def measure_options(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a bench that say how runs are measured and tested, except cutoffs, as options of `compare`."""
     names = [name for name in (*_TEST_SETTINGS, *_MEASURE_SETTINGS) if name != "at"]
     return {name: settings[name] for name in names if settings.get(name) is not None}
-
-
-def unmeasured_runs(rows: Iterable[tuple[str, Run, int]]) -> dict[str, str]:
-    """The runs that returned only documents that are not in the corpus; from (run, lists, number of them)."""
-    reason = "none of its documents is in the corpus"
-    return {name: reason for name, run, unknown in rows if unknown and unknown == len(run)}
 
 
 def _stacked(tables: Sequence[ScoreTable | None], queries: tuple[str, ...]) -> ScoreTable:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -469,55 +470,6 @@ def check_by(bench: Bench, dataset: Dataset) -> None:
         )
 
 
-STARTER = """\
-# A bench: retrievers run over a dataset, timed, measured and compared.
-#   steelyard bench bench.yaml
-
-# `demo` is bundled. Or a path, and nothing else below has to change: a folder with corpus.jsonl, queries.jsonl and
-# qrels.tsv (BEIR), AutoRAG parquet files, MultiHop-RAG or LlamaIndex JSON, MS MARCO tables, or a CSV with its columns
-# named. Without qrels the lists of the retrievers are compared, and `steelyard judge RESULT` judges what they returned.
-# For a list of questions and an app of yours: `steelyard init --queries questions.csv --retriever my_app:search`.
-dataset: demo
-# Several datasets: `datasets: {name: path, ...}` in place of `dataset`; one result each, and one across them.
-
-# Documents that every retriever returns per query.
-depth: 100
-
-# A name, or a name with settings. A setting that is a list gives one retriever per value.
-# `name:` among the settings is the label of the row.
-retrievers:
-  - bm25-okapi: {k1: 1.2, b: 0.75}
-  - bm25-plus
-  - dense                                    # latent semantic analysis, fitted on the corpus
-  - hybrid: {of: [bm25-okapi, dense], fuse: rrf}
-  - random: {seed: 42}
-  # - python: my_package.search:retrieve     # any function of yours
-  # - run: old/bm25.run                      # a finished run is added to the table
-
-# `steelyard list measures` lists them; `steelyard explain nDCG@10` shows the exact definition of one.
-# The first one ranks the retrievers. If the qrels name targets: DR@20, AllTargets@10; distractors: Confusion@3.
-measures: [nDCG@10, R@20, RR@10, Latency]
-
-# Whose definitions: `steelyard list dialects` lists them.
-dialect: steelyard
-
-# A weighted score to rank by instead of the first measure: weights, or `default`, which needs distractors.
-# composite: {nDCG@10: 0.7, R@20: 0.3}
-
-# Every retriever is compared with this one; leave it out to compare all pairs.
-baseline: bm25-okapi
-test: t
-
-# Slice the table by a column of the queries, or by complexity: how many relevant documents a query has. by: type
-
-# Rules that `steelyard gate` checks for every run (or for one: --run NAME), in addition to its own options.
-# With `{rules: [...], allow_failed: 2}`, a run may have failed on two queries and still pass.
-# gate:
-#   - no significant drop in nDCG@10
-#   - nDCG@10 >= baseline - 0.02
-"""
-
-
 def starter_path(folder: Path) -> Path:
     """The bench.yaml of a folder, which is created; an existing file is an error, since it is not overwritten."""
     path = folder / "bench.yaml"
@@ -530,5 +482,5 @@ def starter_path(folder: Path) -> Path:
 def write_starter(folder: Path) -> Path:
     """Write a starter bench.yaml to a folder; an existing file is not overwritten."""
     path = starter_path(folder)
-    write_file(path, STARTER.encode())
+    write_file(path, (files("steelyard.benchmark") / "starter.yaml").read_bytes())
     return path

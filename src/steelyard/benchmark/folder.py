@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark import comparison as comparing
-from steelyard.benchmark.cache import HELD_BY, LOCK, is_cache_file
+from steelyard.benchmark.cache import CACHE, HELD_BY, LOCK, is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
 from steelyard.benchmark.comparison import STAGES_FILE
 from steelyard.benchmark.record import checked_record
-from steelyard.benchmark.retrieval import failed_share
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
@@ -187,10 +186,7 @@ def load_result(source: str | Path) -> ResultFolder:
         rules = {rule: Qrels.from_rows(part.rows(), qrels.queries).on_scale_of(qrels) for rule, part in parts.items()}
         comparison = _compare_again(record, qrels, rules, runs, columns, notes)
         comparison = comparing.with_notes(comparison, [note_from_dict(raw) for raw in record.get("chunk_notes", ())])
-        rows = record["runs"]
-        cached = tuple(row["run"] for row in rows if row.get("cached"))
-        failed = {row["run"]: failed_share(len(row["errors"]), row["queries"]) for row in rows if row["errors"]}
-        comparison = replace(comparison, failed=failed, cached=cached, judge_command=command_of("judge", path))
+        comparison = replace(comparison, judge_command=command_of("judge", path))
         notes += _changed_means(record, comparison)
         return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
 
@@ -361,13 +357,9 @@ def _compare_again(
     chunkers: list[str] = settings.get("chunkers") or []
     own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
     by_rule = {rule: {label: chunking_qrels(merged, label) for label in chunkers} for rule, merged in rules.items()}
-    rows, weights = record["runs"], record["comparison"].get("weights")
-    chunking_of = {row["run"]: str(row.get("chunker")) for row in rows}
-    unknown = ((row["run"], runs[row["run"]], row.get("unknown_documents", 0)) for row in rows)
-    unmeasured = comparing.unmeasured_runs(unknown)
-    sessions = {row["run"]: row["session"] for row in rows if row.get("session")}
+    weights = record["comparison"].get("weights")
     try:
-        return comparing.compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured, sessions, by_rule)
+        return comparing.compare_runs(settings, weights, own, runs, record["runs"], columns, by_rule)
     except SteelyardError as error:
         raise InputError(f"the comparison of this folder cannot be computed again: {error}") from None
 
@@ -402,7 +394,6 @@ def _page_stages(folder: Path, record: Mapping[str, Any]) -> list[Stages]:
 
 def leftover_files(
     folder: Path,
-    cache: str,
     earlier: Mapping[str, Any],
     runs: Sequence[str],
     answers: Collection[str],
@@ -418,13 +409,13 @@ def leftover_files(
     names = [str(row.get("file")) for row in rows if str(row.get("file")).lower() not in kept]
     old_runs = [folder / "runs" / name for name in names if Path(name).name == name]
     used = {*answers, *(row.get("answers") for row in rows)}
-    cached = sorted((folder / cache).glob("*.jsonl"))
+    cached = sorted((folder / CACHE).glob("*.jsonl"))
     old_answers = [path for path in cached if path.name not in used and is_cache_file(path)]
     read = {path.resolve() for path in inputs}
     return [path for path in old_runs if path.is_file() and path.resolve() not in read] + old_answers
 
 
-def check_own_folder(folder: Path, cache: str, inputs: Collection[Path], several: Collection[str] = ()) -> None:
+def check_own_folder(folder: Path, inputs: Collection[Path], several: Collection[str] = ()) -> None:
     """Raise an error if a bench would replace files that are not of a bench, or that it reads.
 
     several: the names of the datasets, for the folder over all of them.
@@ -434,7 +425,7 @@ def check_own_folder(folder: Path, cache: str, inputs: Collection[Path], several
     there = [folder / name for name in names if (folder / name).exists()]
     there += [] if several else (folder / "runs").glob("*.parquet")
     own = [folder / LOCK, *(folder / name / "result.json" for name in several)]
-    if there and not any(map(Path.exists, own)) and not any(map(is_cache_file, (folder / cache).glob("*.jsonl"))):
+    if there and not any(map(Path.exists, own)) and not any(map(is_cache_file, (folder / CACHE).glob("*.jsonl"))):
         try:
             read_record(folder, earlier=True)
         except InputError:

@@ -10,20 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.benchmark import comparison as comparing
+from steelyard.benchmark import folder as files
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
-from steelyard.benchmark.cache import Answers, AnswerStore, cache_key, index_store, locked, other_indexes
+from steelyard.benchmark.cache import CACHE, Answers, AnswerStore, cache_key, index_store, locked, other_indexes
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.folder import (
-    ACROSS_PAGE,
-    check_own_folder,
-    command_of,
-    leftover_files,
-    read_record,
-    remove_files,
-)
 from steelyard.benchmark.history import append_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.result import BenchResult
@@ -47,7 +40,6 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from steelyard.benchmark.mlflow import Store
 
-CACHE = "cache"
 VECTORS = "vectors"
 REPORTED = ("no-relevant-document", "relevant-not-in-corpus", "relevant-distractor")
 """Findings of `check` that a bench reports in other words."""
@@ -106,7 +98,7 @@ def bench(
         result = _bench(config, specs, path, folder, fresh, strict, progress)
         _remember(record, result, beside, store)
         return result
-    check_own_folder(folder, CACHE, (), config.datasets)
+    files.check_own_folder(folder, (), config.datasets)
     results: dict[str, BenchResult] = {}
     with ExitStack() as stack:
         for number, (name, dataset) in enumerate(config.datasets.items(), 1):
@@ -153,7 +145,7 @@ def _bench(
     beside = path.parent if path else Path()
     parts: list[Any] = [config.queries, config.corpus, config.qrels]
     read = [part.get("path") if isinstance(part, Mapping) else part for part in parts]
-    check_own_folder(folder, CACHE, [beside / file for file in read if isinstance(file, (str, Path))])
+    files.check_own_folder(folder, [beside / file for file in read if isinstance(file, (str, Path))])
     dataset = _read_dataset(config, specs, beside, name)
     problems = _qrels_problems(dataset, config, strict)
     _log_check(dataset, config, folder)
@@ -172,7 +164,7 @@ def _bench(
         runs, rows = _collect(specs, jobs, chunkings, config, cached, texts)
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
-            comparison = replace(comparison, judge_command=command_of("judge", folder))
+            comparison = replace(comparison, judge_command=files.command_of("judge", folder))
             approximation = approximations(rows, runs, comparison, chunkings, comparing.measure_options(dict(config)))
         result = BenchResult(
             bench=config,
@@ -188,16 +180,16 @@ def _bench(
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
             check=_checked(dataset, config, runs),
             source=path,
-            across_page=ACROSS_PAGE if name else "",
+            across_page=files.ACROSS_PAGE if name else "",
         )
         progress("writing", 0, 1)
         kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
-        remove_files(other_indexes(folder / CACHE, kept))
+        files.remove_files(other_indexes(folder / CACHE, kept))
         earlier: Mapping[str, Any] = {}
         with suppress(InputError):
-            earlier = read_record(folder, earlier=True)
+            earlier = files.read_record(folder, earlier=True)
         answers, inputs = {row.answers for row in rows if row.answers}, [spec.run for spec in specs if spec.run]
-        leftovers = leftover_files(folder, CACHE, earlier, list(runs), answers, inputs)
+        leftovers = files.leftover_files(folder, earlier, list(runs), answers, inputs)
         result = replace(result, removed=tuple(result.write(leftovers, texts, comparing.stage_rows(jobs))))
         if (removal := result.removal_note) is not None:
             LOG.warning("%s", sentence(removal))
@@ -265,7 +257,7 @@ def _log_check(dataset: Dataset, config: Bench, folder: Path) -> None:
     checked = _checked(dataset, config, {})
     if checked is not None and any(finding.code not in REPORTED for finding in checked.findings):
         count, worst = counted(len(checked.findings), "finding"), checked.findings[0].text.split(". ")[0]
-        command = command_of("check", folder)
+        command = files.command_of("check", folder)
         LOG.warning("check of qrels and questions: %s, worst: %s. After the bench: `%s`.", count, worst, command)
 
 
@@ -382,20 +374,18 @@ def _compare(
     if all(row.broken for row in rows):
         errors = [f"{row.run}: {next(iter(row.errors.values()))}" for row in rows]
         raise InputError(problem_report("every retriever failed on every query:", errors))
-    chunking_of = {row.run: str(row.chunker) for row in rows}
     by_chunking = {str(chunking.label): chunking.qrels for chunking in chunkings}
     comparison = comparing.compare_runs(
         dict(config),
         config.composite,
         by_chunking if config.chunkers else dataset.qrels,
         runs,
-        chunking_of,
+        list(map(vars, rows)),
         dataset.queries.columns,
-        comparing.unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
-        {row.run: row.session for row in rows if row.session is not None},
         {rule: {str(chunking.label): chunking.rules[rule] for chunking in chunkings} for rule in chunkings[0].rules},
     )
-    notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs) if config.chunkers else ()
-    failed = {row.run: row.failed for row in rows if row.errors}
-    cached = tuple(row.run for row in rows if row.cached)
-    return replace(comparing.with_notes(comparison, notes), failed=failed, cached=cached), notes
+    if not config.chunkers:
+        return comparison, ()
+    chunking_of = {row.run: str(row.chunker) for row in rows}
+    notes = comparing.chunking_notes(dataset, chunkings, comparison, chunking_of, runs)
+    return comparing.with_notes(comparison, notes), notes

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -35,22 +36,6 @@ _LABELLED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 _HTTP_FIELDS, _HTTP_PARAMETERS = ("query", "question", "q", "text"), ("query", "q", "question")
 """Where a URL without {query} is tried to have the question: in this field of a body, and then in this parameter."""
-
-_TEMPLATE = """\
-# Retrievers that answer a list of questions, run and compared.
-#   steelyard bench {file}       runs them
-#   steelyard judge {result}     judge what they returned; the judgments go to judgments.jsonl here
-#   steelyard bench {file}       again: now with a leaderboard, tests and a report
-
-{parts}
-# Documents that every retriever is asked for, per question.
-depth: {depth}
-
-# `steelyard list retrievers` shows what else can be here, and the settings of each.
-{retrievers}
-# Used as soon as there are judgments; `steelyard list measures` shows the others.
-measures: [nDCG@10, RR@10]
-"""
 
 
 @dataclass(frozen=True)
@@ -243,4 +228,5 @@ def _text(path: Path, queries: Any, column: str | None, corpus: str | None, answ
     retrievers = {"retrievers": [answer.entry for answer in answers]}
     shown = [yaml.safe_dump(section, sort_keys=False, allow_unicode=True, width=120) for section in (parts, retrievers)]
     result = f"{path.stem}-result"
-    return _TEMPLATE.format(depth=depth, file=path.name, result=result, parts=shown[0], retrievers=shown[1])
+    template = (files("steelyard.benchmark") / "questions_starter.yaml").read_text("utf-8")
+    return template.format(depth=depth, file=path.name, result=result, parts=shown[0], retrievers=shown[1])

@@ -182,19 +182,13 @@ def print_tables(tables: Sequence[Table], below: bool = False) -> None:
 
 def with_progress(items: Sequence[Item], label: Callable[[Item], str]) -> Iterator[Item]:
     """The items, with a progress bar on a terminal."""
-    if len(items) < 2 or not sys.stderr.isatty():
+    if len(items) < 2:
         yield from items
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=len(items))
-        for item in items:
-            bar.update(task, description=escape(cell_text(label(item))))
+    with progress_bar() as progress:
+        for number, item in enumerate(items):
+            progress(label(item), number, len(items))
             yield item
-            bar.advance(task)
 
 
 @contextmanager

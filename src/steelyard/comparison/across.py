@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -59,14 +59,6 @@ class DatasetValues:
     def queries(self) -> int | None:
         """The number of queries; None if it is not known."""
         return next((len(values) for values in self.per_query.values()), None)
-
-    def with_published(self, means: Mapping[str, float]) -> DatasetValues:
-        """The dataset with the published means of more runs."""
-        twice = sorted(self.means.keys() & means.keys())
-        if twice:
-            problem = f"{self.name}: {listed(twice, SHOWN_NAMES)} has a value of its own and a published one;"
-            raise InputError(f"{problem} give one of them another name.")
-        return replace(self, means={**self.means, **means})
 
 
 def measured_column(comparison: Comparison, measure: str | None) -> tuple[ScoreTable, Column]:

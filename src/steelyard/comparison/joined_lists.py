@@ -1,7 +1,7 @@
 """The lists of two runs joined by document. A run is prepared once and joined with every other run by hashes.
 
 Every match of two hashes is confirmed by the ids; where one is not, or two documents of a list share a hash, the
-frames themselves are joined, which gives the same.
+frames are joined by the ids.
 """
 
 from __future__ import annotations
@@ -97,24 +97,15 @@ class RunLists:
         return self._unjudged[depth]
 
 
-def count_unjudged(one: RunLists, two: RunLists, depth: int, size: int) -> int:
+def count_unjudged(one: RunLists, two: RunLists, depth: int) -> int:
     """The number of unjudged documents that are in the first `depth` of either list."""
-    if one.distinct and two.distinct:
-        (hashes, rows), (others, other_rows) = one.unjudged_to(depth), two.unjudged_to(depth)
-        in_one, in_two = _matched(hashes, rows, others, other_rows)
-        if _confirmed(one, in_one, two, in_two):
-            return len(hashes) + len(others) - len(in_one)
-    pair = join_frames(one, two, size).pair
-    return int(np.sum(pair.unjudged & pair.within(depth)))
+    first, second = one.unjudged_to(depth), two.unjudged_to(depth)
+    return len(first[1]) + len(second[1]) - len(_same_documents(one, first, two, second)[0])
 
 
 def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     """The documents of two runs by query: those of the second alone by rank, then those of the first by theirs."""
-    if not (one.distinct and two.distinct):
-        return join_frames(one, two, size)
-    matched, others = _matched(one.hashes, one.by_hash, two.hashes, two.by_hash)
-    if not _confirmed(one, matched, two, others):
-        return join_frames(one, two, size)
+    matched, others = _same_documents(one, (one.hashes, one.by_hash), two, (two.hashes, two.by_hash))
     rank_b = np.full(len(one.query), np.inf)
     rank_b[matched] = two.rank[others]
     alone: Bools = np.ones(len(two.query), dtype=bool)
@@ -142,35 +133,20 @@ def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
     return JoinedLists(PairedLists(merged(query, other), np.array([in_one, in_two]), grade, lengths), shared)
 
 
-def join_frames(one: RunLists, two: RunLists, size: int) -> JoinedLists:
-    """The same by a join of the frames."""
-    frames = [lists.frame.with_columns(grade=pl.Series(lists.grade).fill_nan(None)) for lists in (one, two)]
-    both = frames[0].join(frames[1], on=["query", "doc_id"], how="full", coalesce=True, suffix="_b")
-    both = both.with_columns(grade=pl.coalesce("grade", "grade_b")).sort("query", "rank", "rank_b")
-    unjudged_in_both = pl.col("grade").is_null() & pl.col("rank").is_not_null() & pl.col("rank_b").is_not_null()
-    both_unjudged = both.filter(unjudged_in_both)
-    shared = SharedUnjudged(*(both_unjudged[name].to_numpy() for name in ("query", "rank", "rank_b")))
-    first = both.filter((pl.col("rank") <= MOST_RANKS) | (pl.col("rank_b") <= MOST_RANKS))
-    ranks = [first[name].cast(float).fill_null(float("inf")).to_numpy() for name in ("rank", "rank_b")]
-    query, grade = first["query"].to_numpy().astype(np.int64), first["grade"].fill_null(float("nan")).to_numpy()
-    lengths = np.array([np.bincount(lists.query, minlength=size) for lists in (one, two)])
-    return JoinedLists(PairedLists(query, np.array(ranks), grade, lengths), shared)
-
-
-def _matched(hashes: Words, rows: Ints, others: Words, other_rows: Ints) -> tuple[Ints, Ints]:
-    """The rows of both runs with the same hash; the hashes of each run are ascending and distinct."""
-    if not len(others):
-        return rows[:0], other_rows
-    at = np.minimum(np.searchsorted(others, hashes), len(others) - 1)
-    same = others[at] == hashes
-    return rows[same], other_rows[at[same]]
-
-
-def _confirmed(one: RunLists, rows: Ints, two: RunLists, others: Ints) -> bool:
-    """Whether rows of two runs have the same queries and documents."""
-    if not np.array_equal(one.query[rows], two.query[others]):
-        return False
-    return bool((one.frame["doc_id"].gather(rows) == two.frame["doc_id"].gather(others)).all())
+def _same_documents(
+    one: RunLists, some: tuple[Words, Ints], two: RunLists, others: tuple[Words, Ints]
+) -> tuple[Ints, Ints]:
+    """The rows of both runs with the same document, out of some rows of each, with their hashes in order."""
+    (hashes, rows), (other_hashes, other_rows) = some, others
+    if one.distinct and two.distinct:
+        _, at, other_at = np.intersect1d(hashes, other_hashes, assume_unique=True, return_indices=True)
+        ids = one.frame[rows[at]], two.frame[other_rows[other_at]]
+        if all((ids[0][name] == ids[1][name]).all() for name in ("query", "doc_id")):
+            return rows[at], other_rows[other_at]
+    pairs = one.frame.with_row_index("row").join(two.frame.with_row_index("other"), on=["query", "doc_id"])
+    matched, other_matched = (pairs[name].to_numpy().astype(np.int64) for name in ("row", "other"))
+    kept = np.isin(matched, rows) & np.isin(other_matched, other_rows)
+    return matched[kept], other_matched[kept]
 
 
 def pair_bounds(measure: Measure, a: Alignment, b: Alignment, shared: SharedUnjudged) -> Bounds:

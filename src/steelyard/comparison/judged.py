@@ -18,6 +18,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Remembers
+from steelyard.comparison import unjudged as imputation
 from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import Pair, PairTest
@@ -25,18 +26,6 @@ from steelyard.comparison.provenance import Edge, find_edge
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.comparison.unjudged import (
-    DRAWS,
-    RANK_TESTS,
-    DifferenceTest,
-    GradeDraws,
-    Noise,
-    combined_rank_test,
-    combined_test,
-    largest_p,
-    moved_p,
-    pooled,
-)
 from steelyard.errors import MeasureError
 from steelyard.lazy import polars as pl
 from steelyard.measures.bounds import bounds, judged_share, rank_cutoff
@@ -124,16 +113,16 @@ class GradedLists:
     Each draw is a query of a larger alignment, so that a measure is computed for all draws at once.
     """
 
-    def __init__(self, lists: JoinedLists, noise: Noise) -> None:
+    def __init__(self, lists: JoinedLists, noise: imputation.Noise) -> None:
         self.lists = lists
-        self._draws = cache(partial(GradeDraws, lists.pair, noise))
+        self._draws = cache(partial(imputation.GradeDraws, lists.pair, noise))
         self._alignments: dict[tuple[int, bool], Sequence[Alignment]] = {}
-        self.pooled = cache(partial(pooled, lists.pair))
+        self.pooled = cache(partial(imputation.pooled, lists.pair))
 
     def values(self, part: Part, sides: tuple[Alignment, Alignment], depth: int) -> tuple[Floats, Floats]:
         """A measure of both runs, draws x queries; drawn grades down to a depth."""
         if is_fixed(part.measure):
-            first, second = (np.tile(values(part.measure, a), (DRAWS, 1)) for a in sides)
+            first, second = (np.tile(values(part.measure, a), (imputation.DRAWS, 1)) for a in sides)
             return first, second
         # Documents graded 0 only where a measure reads them, as most grades are 0.
         zeros = reads_zeros(part.measure)
@@ -144,7 +133,7 @@ class GradedLists:
             docs = Unjudged(pair.query[wanted], (ranks[0], ranks[1]), sides[0].size)
             drawn = graded_draws(sides, docs, self._draws().numbers(wanted), self._draws().levels, zeros)
             self._alignments[depth, zeros] = drawn
-        first, second = (values(part.measure, a).reshape(DRAWS, -1) for a in self._alignments[depth, zeros])
+        first, second = (values(part.measure, a).reshape(imputation.DRAWS, -1) for a in self._alignments[depth, zeros])
         return first, second
 
 
@@ -288,8 +277,7 @@ class JudgedDocuments(Remembers):
             return replace(conventions, checked=not self.informative)
         cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
         depth = min(max(cutoffs), MOST_RANKS)
-        size = len(self.qrels.judged.query_ids)
-        conventions = replace(conventions, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
+        conventions = replace(conventions, unjudged=count_unjudged(self._top(run), self._top(baseline), depth))
         imputed = None
         if conventions.unjudged and self.judged_by_rank:
             imputed = _if_computable(lambda: self._imputed(parts, a, b, self._lists_of(run, baseline), depth, kept))
@@ -307,10 +295,10 @@ class JudgedDocuments(Remembers):
             return conventions
         low, high = (float(np.nanmean(end)) for end in ends)
         least, most = (end[~np.isnan(end)] for end in (ends if low > 0 else (-ends[1], -ends[0])))
-        p = largest_p(least, most, self.test) if low * high > 0 else None
+        p = imputation.largest_p(least, most, self.test) if low * high > 0 else None
         return replace(conventions, bound_low=low, bound_high=high, bound_p=p)
 
-    def _condensed(self, parts: Sequence[Part], run: str, baseline: str, kept: Bools) -> DifferenceTest:
+    def _condensed(self, parts: Sequence[Part], run: str, baseline: str, kept: Bools) -> imputation.DifferenceTest:
         """The difference with condensed lists."""
 
         def measured(measure: Measure, run: str) -> Floats:
@@ -323,7 +311,7 @@ class JudgedDocuments(Remembers):
 
     def _imputed(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, drawn: GradedLists, depth: int, kept: Bools
-    ) -> DifferenceTest | None:
+    ) -> imputation.DifferenceTest | None:
         """The difference with estimated grades; None where the qrels were not pooled."""
         if not drawn.pooled(depth, self.level):
             return None
@@ -360,7 +348,7 @@ class JudgedDocuments(Remembers):
             self._pairs.clear()
             size = len(self.qrels.judged.query_ids)
             joined = join_lists(self._top(run), self._top(baseline), size)
-            noise = self.once("noise", lambda: Noise(DRAWS, size, self.seed))
+            noise = self.once("noise", lambda: imputation.Noise(imputation.DRAWS, size, self.seed))
             self._pairs[run, baseline] = GradedLists(joined, noise)
         return self._pairs[run, baseline]
 
@@ -378,15 +366,15 @@ def _column(parts: Sequence[Part]) -> Column:
     return Column("", measure=parts[0].measure if len(parts) == 1 else None)
 
 
-def _tested(parts: Sequence[Part], sides: Sequence[Floats], chosen: str) -> DifferenceTest:
+def _tested(parts: Sequence[Part], sides: Sequence[Floats], chosen: str) -> imputation.DifferenceTest:
     """The difference of two runs, from their values, draws x queries; p of the chosen test if it is one of ranks."""
     column, (run, baseline) = _column(parts), sides
     gaps = column.tested(run) - column.tested(baseline)
-    test = combined_test(gaps)
+    test = imputation.combined_test(gaps)
     means = np.nanmean(gaps, axis=1) if gaps.size else np.zeros(1)
     test = replace(test, drawn=(float(means.min()), float(means.max())))
-    if chosen in RANK_TESTS:
-        test = replace(test, p=combined_rank_test(gaps, chosen))
+    if chosen in imputation.RANK_TESTS:
+        test = replace(test, p=imputation.combined_rank_test(gaps, chosen))
     if not column.geometric:
         return test
     reference = float(np.mean([column.mean(row) for row in baseline]))
@@ -464,12 +452,12 @@ def by_test(test: str, p: float, difference: float, conventions: Conventions, ga
     Tests of ranks and signs were computed as such. For the tests of the mean that draw at random, the two-sided p-value
     of the pair is moved by as much as the estimate moves that of the t test. `gap`: the differences per query.
     """
-    if test in ("t", *RANK_TESTS) or conventions.imputed is None or conventions.imputed_p is None:
+    if test in ("t", *imputation.RANK_TESTS) or conventions.imputed is None or conventions.imputed_p is None:
         return conventions
     plain = t_test(gap).p
     sign = 1.0 if (conventions.imputed > 0) == (difference > 0) else -1.0
-    imputed, ends = moved_p(p, plain, sign * conventions.imputed_p), conventions.bound_p
-    return replace(conventions, imputed_p=imputed, bound_p=None if ends is None else moved_p(p, plain, ends))
+    imputed, ends = imputation.moved_p(p, plain, sign * conventions.imputed_p), conventions.bound_p
+    return replace(conventions, imputed_p=imputed, bound_p=None if ends is None else imputation.moved_p(p, plain, ends))
 
 
 def _verdict(pair: Pair, conventions: Conventions, plan: ComparisonPlan, judged: JudgedDocuments) -> str:

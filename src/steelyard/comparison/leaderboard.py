@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.pairs import NOT_SIGNIFICANT, NOT_TOGETHER, Pair, p_matrix
+from steelyard.comparison.pairs import NOT_SIGNIFICANT, NOT_TOGETHER, Pair
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.statistics import groups_of, mean_intervals
@@ -57,7 +57,11 @@ def leaderboard_rows(
     means = table.means()
     worth = np.empty(len(order))
     worth[list(order)] = -np.arange(len(order))
-    matrix = p_matrix(table.runs, pairs)
+    # The corrected p-values of every two runs; 1 where the difference is undecided.
+    matrix = np.ones((len(order), len(order)))
+    for pair in pairs:
+        i, j = table.runs.index(pair.run), table.runs.index(pair.baseline)
+        matrix[i, j] = matrix[j, i] = 1.0 if pair.verdict == "undecided" else pair.p_adjusted
     groups = groups_of(worth, matrix, plan.alpha)
     significant = matrix < plan.alpha
     better, worse = ((significant & side).sum(axis=1) for side in (worth > worth[:, None], worth < worth[:, None]))

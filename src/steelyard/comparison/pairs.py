@@ -132,16 +132,6 @@ def tested_pairs(tests: Sequence[PairTest], plan: ComparisonPlan) -> list[Pair]:
     return [_pair(test, outcomes[number], intervals[number], plan) for number, test in enumerate(tests)]
 
 
-def p_matrix(runs: Sequence[str], pairs: Iterable[Pair]) -> Floats:
-    """The corrected p-values of every two runs, runs x runs; 1 where the difference is undecided."""
-    place = {run: number for number, run in enumerate(runs)}
-    matrix = np.ones((len(runs), len(runs)))
-    for pair in pairs:
-        i, j = place[pair.run], place[pair.baseline]
-        matrix[i, j] = matrix[j, i] = 1.0 if pair.verdict == "undecided" else pair.p_adjusted
-    return matrix
-
-
 @dataclass(frozen=True)
 class PairTest:
     """Two runs to be tested on a measure."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
@@ -17,8 +17,8 @@ import numpy as np
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
 from steelyard.frames import as_polars
-from steelyard.io.columns import RUN_NAMES
-from steelyard.io.files import read_bytes, reading
+from steelyard.io.columns import NAMES, RUN_NAMES
+from steelyard.io.files import bare_name, read_bytes, reading
 from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet
 from steelyard.lazy import polars as pl
@@ -288,6 +288,7 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
 BLOCK = "query and repetition"  # The column of the blocks: a query in one repetition.
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
 _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
+_IDS = {*RUN_NAMES, *NAMES["query_id"], "_id", "id"}
 
 
 @dataclass(frozen=True)
@@ -313,7 +314,7 @@ def read_score_table(
     """The values per query that another tool computed, and notes on repetitions and missing values."""
     if isinstance(source, (str, Path)):
         with reading(Path(source)):
-            return read_score_table(_read_frame(Path(source)), measures, options, missing)
+            return read_score_table(_table(source, options), measures, options, missing)
     missing = resolve({}, {"missing": missing}).missing
     frame = as_polars(source)
     run = _column(frame, options.run_column, RUN_NAMES, "run", "--run-column")
@@ -340,7 +341,7 @@ def read_score_table(
 
 def query_column(source: Any, column: str, options: TableOptions) -> dict[str, object]:
     """Each query's value in another column of a score table; two values for one query are an error."""
-    frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+    frame = _table(source, options)
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     if column not in frame.columns:
         raise InputError(
@@ -383,16 +384,26 @@ def _filled(frame: pl.DataFrame, run: str, query: str, keys: list[str], missing:
     return ScoreTable(tuple(runs), tuple(column_named(key) for key in keys), tuple(queries), values)
 
 
-def _read_frame(path: Path) -> pl.DataFrame:
-    data = read_bytes(path)
+def read_frame(path: Path, what: str, ids: Collection[str | None] = ()) -> pl.DataFrame:
+    """A file of values by run or query. Columns of ids, by name or in `ids`, are text: an id like 007 is kept."""
+    data, suffix = read_bytes(path), bare_name(path).suffix.lower()
     try:
-        if data.startswith(b"PAR1"):
+        if data.startswith(b"PAR1") or suffix == ".parquet":
             return read_parquet(data, path)
+        if suffix in (".jsonl", ".ndjson"):
+            return pl.read_ndjson(io.BytesIO(data))
         separator = "\t" if b"\t" in data.split(b"\n", 1)[0] else ","
-        frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None)
+        names = pl.read_csv(io.BytesIO(data), separator=separator, n_rows=0).columns
+        texts = {name: pl.String for name in names if name in ids or name.lower() in _IDS}
+        frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None, schema_overrides=texts)
         return frame.with_columns(pl.col(pl.String).str.replace(CSV_QUOTED, "$1"))
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise InputError(f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet.") from None
+        raise InputError(f"{path}: {what} cannot be read ({error}); expected JSONL, CSV, TSV or Parquet.") from None
+
+
+def _table(source: Any, options: TableOptions) -> pl.DataFrame:
+    ids = (options.run_column, options.query_column)
+    return read_frame(Path(source), "the score table", ids) if isinstance(source, (str, Path)) else as_polars(source)
 
 
 def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: str, option: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -12,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.comparison.leaderboard import order_of
-from steelyard.comparison.scores import ScoreTable
+from steelyard.comparison.scores import ScoreTable, read_frame
 from steelyard.errors import InputError, did_you_mean
 from steelyard.frames import as_polars
 from steelyard.io.columns import find_name
-from steelyard.io.files import bare_name, read_bytes
-from steelyard.io.unpacking import read_parquet
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -144,7 +141,7 @@ def column_values(source: object, column: str, otherwise: Mapping[str, object] |
         if column in names:
             return {query: row.get(column) for query, row in source.items()}
     else:
-        frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+        frame = read_frame(Path(source), "the queries") if isinstance(source, (str, Path)) else as_polars(source)
         names = frame.columns
         id_columns = [name for name in ("_id", "id") if name in names]
         ids = id_columns[0] if id_columns else find_name(names, "query_id")
@@ -156,18 +153,3 @@ def column_values(source: object, column: str, otherwise: Mapping[str, object] |
     raise InputError(
         f"the queries have no column {column!r}; expected one of {', '.join(names)}.{did_you_mean(column, names)}"
     )
-
-
-def _read_frame(path: Path) -> pl.DataFrame:
-    data = read_bytes(path)
-    suffix = bare_name(path).suffix.lower()
-    try:
-        if suffix == ".parquet":
-            return read_parquet(data, path)
-        if suffix in (".jsonl", ".ndjson"):
-            return pl.read_ndjson(io.BytesIO(data))
-        return pl.read_csv(io.BytesIO(data), separator="\t" if suffix == ".tsv" else ",")
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise InputError(
-            f"{path}: the queries cannot be read ({error}); expected JSONL, CSV, TSV or Parquet."
-        ) from None

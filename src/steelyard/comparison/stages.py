@@ -304,14 +304,15 @@ def stages(
     judged = judged_qrels(qrels)
     key, parsed = next(iter(on_scale(named, judged, dialect).items()))
     check_splits(key, parsed)
-    names, whole_measure, reads = tuple(map(str, stages)), parsed, dict(inputs or {})
+    names, whole_measure, inputs = tuple(map(str, stages)), parsed, inputs or {}
     budget = parsed.parameters.get("budget")
     if budget is not None and names:
         if BUDGET in names:
             raise InputError(f"{BUDGET!r} is the stage of {key}; give your stage another name.")
         parsed = replace(parsed, given=tuple(parameter for parameter in parsed.given if parameter[0] != "budget"))
-        names, reads = (*names, BUDGET), {**reads, BUDGET: names[-1:]}
-    plan = StageOrder.of(names, reads)
+        names, inputs = (*names, BUDGET), {**inputs, BUDGET: names[-1:]}
+    reads = stage_inputs(names, inputs)
+    steps = steps_of(reads)
     calls = {str(name): list(map(Run.of, call_runs)) for name, run in stages.items() if (call_runs := calls_of(run))}
     runs: dict[str, Any] = {}
     for name, run in stages.items():
@@ -341,25 +342,26 @@ def stages(
         return measure_values(parsed, ideal_order(a, parsed), chosen)
 
     lists = {name: stage_scores._known_lists() for name, stage_scores in scores.items()}
-    states = [union(live) for _, live in plan.steps]
+    states = [union(live) for live in steps.values()]
     unknown = np.full(len(judged.judged.query_ids), np.nan)
-    values = [scores[step].values(key) if step in scores else unknown for step, _ in plan.steps]
+    values = [scores[step].values(key) if step in scores else unknown for step in steps]
     # The list itself may be better than an order that is only close to ideal (`_turns`).
     ceilings = np.fmax([ceiling(state) for state in states], values)
     best = np.maximum(ceiling(relevant_lists(states[0], level_of(parsed))), ceilings.max(axis=0))
-    first = plan.steps[0][1] if len(plan.steps[0][1]) > 1 else ()
+    in_parallel = next(iter(steps.values()))
+    first = in_parallel if len(in_parallel) > 1 else ()
     others = {name: ceiling(union([other for other in first if other != name])) for name in first}
     kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
     if not kept.any():
         raise InputError(f"no query has a value of {key}: the qrels have no relevant document.")
     return Stages(
         measure=whole_measure,
-        steps=tuple(step for step, _ in plan.steps),
+        steps=tuple(steps),
         queries=[query for query, keep in zip(judged.judged.query_ids, kept.tolist(), strict=True) if keep],
         best=best[kept],
         ceilings=ceilings[:, kept],
         values=np.array(values)[:, kept],
-        **_of_targets(judged, parsed, chosen, plan, states, lists),
+        **_of_targets(judged, parsed, chosen, list(steps), reads, states, lists),
         own={
             name: (float(ceiling(lists[name])[kept].mean()), float((ceilings[0] - others[name])[kept].mean()))
             for name in first
@@ -369,7 +371,7 @@ def stages(
         alpha=alpha,
         unit="target" if judged.has_targets else "relevant document",
         lists=cut,
-        reads=plan.reads,
+        reads=reads,
         calls=calls_table(calls, judged, level_of(parsed, chosen.rel)) if calls else None,
     )
 
@@ -464,26 +466,15 @@ def stage_inputs(names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) ->
     return reads
 
 
-@dataclass(frozen=True)
-class StageOrder:
-    """The order of a pipeline: what each stage reads, and the stages whose lists are in use after each step."""
-
-    names: tuple[str, ...]
-    reads: Mapping[str, tuple[str, ...]]
-    steps: tuple[tuple[str, tuple[str, ...]], ...]
-
-    @classmethod
-    def of(cls, names: tuple[str, ...], inputs: Mapping[str, Sequence[str]]) -> StageOrder:
-        """The plan of stages in their order; `inputs` as in `stages`."""
-        reads = stage_inputs(names, inputs)
-        live = tuple(name for name in names if not reads[name])
-        steps = [(" + ".join(live), live)]
-        later = [name for name in names if reads[name]]
-        for place, done in enumerate(later, start=1):
-            needed = {other for name in later[place:] for other in reads[name]}
-            live = (*(name for name in live if name in needed), done)
-            steps.append((done, live))
-        return cls(names, reads, tuple(steps))
+def steps_of(reads: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """The steps of a pipeline, each with the stages whose lists are in use after it; `reads`: what each stage reads."""
+    live = tuple(name for name, read in reads.items() if not read)
+    steps = {" + ".join(live): live}
+    later = [name for name, read in reads.items() if read]
+    for place, done in enumerate(later, start=1):
+        needed = {other for name in later[place:] for other in reads[name]}
+        steps[done] = live = (*(name for name in live if name in needed), done)
+    return steps
 
 
 def ideal_order(a: Alignment, measure: Measure) -> Alignment:
@@ -577,7 +568,8 @@ def _of_targets(
     judged: Qrels,
     measure: Measure,
     options: Options,
-    plan: StageOrder,
+    steps: Sequence[str],
+    reads: Mapping[str, Sequence[str]],
     states: Sequence[Alignment],
     lists: Mapping[str, Alignment],
 ) -> dict[str, Any]:
@@ -603,14 +595,14 @@ def _of_targets(
     for number, state in enumerate(states, start=1):
         added.append(int(np.sum(is_relevant[state.doc] & (fate[state.doc] == 0))) if number > 1 else None)
         fate[state.doc] = number
-    fate[ranks[plan.names[-1]] <= k] = len(states) + 1
+    fate[ranks[steps[-1]] <= k] = len(states) + 1
     fates = best_of(np.maximum, fate, 0)
-    names = [NEVER, *(f"lost in {step}" for step, _ in plan.steps[1:]), BELOW, DELIVERED]
+    names = [NEVER, *(f"lost in {step}" for step in steps[1:]), BELOW, DELIVERED]
     counts = np.bincount(fates, minlength=len(names)).tolist()
     moves: list[tuple[int, int] | None] = [None]
     below: list[int | None] = [None]
-    for number, (step, _) in enumerate(plan.steps[1:], start=1):
-        before = np.min([ranks[name] for name in plan.reads[step]], axis=0)
+    for number, step in enumerate(steps[1:], start=1):
+        before = np.min([ranks[name] for name in reads[step]], axis=0)
         was, now = before[relevant] <= k, ranks[step][relevant] <= k
         moves.append((int(np.sum(now & ~was)), int(np.sum(was & ~now))))
         first = best_of(np.minimum, before, np.inf)

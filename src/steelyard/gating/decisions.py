@@ -10,7 +10,6 @@ from typing import cast
 
 import numpy as np
 
-from steelyard.comparison.movers import movers
 from steelyard.comparison.overlap import dependence
 from steelyard.comparison.pairs import NOT_TOGETHER
 from steelyard.comparison.scores import ScoreTable
@@ -304,12 +303,10 @@ def _losers(case: RuleCase, result: GateInput) -> tuple[Loser, ...]:
     """The queries with the largest losses from the baseline; for a threshold without losses, the worst queries."""
     lost: list[tuple[str, float | None, float]] = []
     if case.baseline_values is not None:
-        after = np.where(case.differences == 0.0, case.baseline_values, case.values)
-        values = np.array([[after], [case.baseline_values]])
-        table = ScoreTable(("run", "baseline"), (case.column,), case.queries, values)
-        less = case.column.better == "less"
-        moved = movers(table, case.column.key, 0, 1, None, most=len(case.queries))
-        lost = [(mover.query_id, mover.before, mover.after) for mover in moved if (mover.difference > 0) == less]
+        before, after = case.baseline_values, case.values
+        losses = case.column.worth(np.where(case.differences == 0.0, 0.0, before - after))
+        order = np.argsort(-losses, kind="stable")
+        lost = [(case.queries[at], float(before[at]), float(after[at])) for at in order[losses[order] > 0].tolist()]
     if not lost and not case.rule.needs_baseline:
         order = np.argsort(case.column.worth(case.values), kind="stable").tolist()
         lost = [(case.queries[place], None, float(case.values[place])) for place in order[:SHOWN_LOSERS]]

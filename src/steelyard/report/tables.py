@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from importlib.resources import files
 from math import isnan
 from typing import TypeAlias
 
@@ -350,17 +351,6 @@ def _latex_cell(text: str) -> str:
     return _STARRED.sub(r"$^{\1}$", signed.replace(r"-\textgreater{}", r"$\to$"))
 
 
-_STYLE = """
-.steelyard { font: 14px/1.5 system-ui, sans-serif; max-width: 70em; overflow-x: auto; }
-.steelyard table { border-collapse: collapse; margin: 0.5em 0 1em; }
-.steelyard th, .steelyard td { padding: 0.25em 0.75em; text-align: left; border-bottom: 1px solid #8886; }
-.steelyard thead th { border-bottom: 2px solid #8889; font-weight: 600; white-space: nowrap; }
-.steelyard caption { text-align: left; font-weight: 600; padding: 0.25em 0.75em; }
-.steelyard ul { padding-left: 1.2em; opacity: 0.8; }
-.steelyard .number { text-align: right; font-variant-numeric: tabular-nums; }
-"""
-
-
 def table_html(table: Table) -> str:
     """An HTML table, everything escaped, the title as its caption; the shade is added by the script of a page."""
     kinds = [' class="number"' if right else "" for right in table.numeric()]
@@ -376,4 +366,5 @@ def table_html(table: Table) -> str:
 
 def fragment(parts: Sequence[str]) -> str:
     """Parts of HTML in the style of notebooks."""
-    return f'<div class="steelyard"><style>{_STYLE}</style>{"".join(parts)}</div>'
+    style = (files("steelyard.report") / "notebook.css").read_text("utf-8")
+    return f'<div class="steelyard"><style>\n{style}</style>{"".join(parts)}</div>'

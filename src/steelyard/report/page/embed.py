@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.io.files import write_file
+from steelyard.notes import sentence
 
 if TYPE_CHECKING:
     import jinja2
@@ -137,5 +138,5 @@ def page_template() -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters["said"] = said
+    environment.filters |= {"said": said, "sentence": sentence}
     return environment.from_string((files("steelyard.report.page") / "template.html").read_text("utf-8"))

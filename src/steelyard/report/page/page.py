@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.comparison.columns import is_time, title
 from steelyard.comparison.failures import run_failures
 from steelyard.errors import InputError
 from steelyard.report.page import queries
@@ -49,6 +50,10 @@ def page_html(subject: Subject, *, everything: bool = False) -> str:
     summary = {**queries.summary_of(subject, failures, kept), "pairs": (view["matrix"] or {}).pop("pairs", [])}
     parts = {
         "version": __version__,
+        "subject": subject,
+        "comparison": subject.comparison,
+        "title": lambda column: title(column.key, subject.comparison.dialect),
+        "is_time": is_time,
         "view": view,
         "charts": charts,
         "depth": queries.DEPTH if subject.comparison.source is not None else None,

@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from urllib.parse import quote
 
 from steelyard.report.documents import Document
@@ -21,23 +23,10 @@ def shell(title: str, verdict: str, sections: Iterable[str], style: str = "") ->
     Its one script adds the theme, links to the sections, the order of tables and shades; without it, all is there.
     """
     script = page_script(SHELL_SCRIPTS)
-    policy = (
-        f"default-src 'none'; script-src {script_hash(script)}; style-src 'unsafe-inline'; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    return visible(
-        '<!doctype html>\n<html lang="en" data-ready="yes">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        f'<meta name="generator" content="Steelyard {__version__}">\n<title>{escape(title)} · Steelyard</title>\n'
-        f"<style>{page_style()}{style}</style>\n</head>\n<body>\n"
-        '<header class="top"><div class="brand"><span>Steelyard</span></div><nav aria-label="Sections"></nav>'
-        '</header>\n<main class="shell">\n'
-        f'<section id="verdict">{verdict}</section>\n{"".join(sections)}'
-        f"</main>\n<footer>Steelyard {__version__}</footer>\n"
-        f'<script type="module">{script}</script>\n</body>\n</html>\n'
-    )
+    page = Template((files("steelyard.report.page") / "shell.html").read_text("utf-8"))
+    parts = {"title": escape(title), "verdict": verdict, "sections": "".join(sections), "version": __version__}
+    parts |= {"script": script, "allowed": script_hash(script), "style": page_style() + style}
+    return visible(page.substitute(parts))
 
 
 def section(name: str, heading: str, content: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.comparison import failures as kinds
-from steelyard.comparison.columns import BoardColumn, bounds_text, columns_of, is_time, partly_judged, scale_of, title
+from steelyard.comparison.columns import BoardColumn, bounds_text, columns_of, is_time, partly_judged, scale_of
 from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.failures import RunFailures, low_cutoff, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
@@ -51,8 +51,6 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
     check = "".join(map(table_html, findings)).replace(" -&gt; ", "&nbsp;→&nbsp;")
     disagree = "interval-and-p-disagree"
     return {
-        "title": subject.title,
-        "across_page": subject.across_page,
         "long": LONG_NAME,
         "many": MANY,
         "shared": tuple(map(len, long_ends(comparison.runs))),
@@ -64,29 +62,13 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "uncharted": listed([run for run in comparison.runs if run not in subject.candidates] or [""]),
         "lead": lead(comparison),
         "numbers": [(name, f"{count:,}") for name, count in counts.items()],
-        "columns": [
-            {
-                "key": column.key,
-                "title": title(column.key, comparison.dialect),
-                "better": "less" if column.better == "less" else "more",
-                "time": "yes" if is_time(column) else "",
-            }
-            for column in comparison.score_tables[0].columns
-        ],
         "boards": [_rows(subject, scores, further) for scores in comparison.score_tables],
         "further": [{"name": column.name, "heading": column.heading("page")} for column in further],
         "judged": partly_judged(comparison),
-        "unmeasured": [(run, reason, comparison.failed.get(run, "")) for run, reason in comparison.unmeasured.items()],
-        "at": comparison.score_tables[0].k is not None,
-        "sliders": _sliders(comparison),
         "stability": " ".join(stability_lines(comparison)),
         "pairs": pairs,
         "ranking": comparison.keys[0] if len(pairs) < len(comparison.tested_pairs) else "",
         "disagreement": [sentence(note) for note in comparison.notes if note.code == disagree],
-        "interval_heading": comparison.interval_heading,
-        "tested_by": comparison.tested_by,
-        "intervals_are": comparison.intervals_are,
-        "plan": comparison.plan,
         "p_heading": p_heading(comparison),
         "corrected": _corrected(comparison),
         "approximation": _approximation(subject),
@@ -94,16 +76,11 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "check": Markup(check),
         "costs": _costs(subject),
         "notes": [sentence(note) for note in comparison.notes if note.severity == "info" and note.code != disagree],
-        "absent": subject.absent,
         "definitions": definitions(comparison),
-        "dialect": comparison.dialect,
         "policies": policies(comparison),
-        "coverage": _coverage(comparison),
         "made": [
             (run, *subject.made[run], sort_key(comparison, run)) for run in comparison.runs if run in subject.made
         ],
-        "facts": subject.facts,
-        "command": subject.command,
     }
 
 
@@ -373,23 +350,6 @@ def _change(pair: Pair | None, column: Column) -> dict[str, str] | None:
     }
 
 
-def _sliders(comparison: ComparisonData) -> list[dict[str, Any]]:
-    components = comparison.components[0]
-    if components is None or comparison.weights is None:
-        return []
-    top = max(1.0, *comparison.weights.values())
-    return [
-        {
-            "key": column.key,
-            "title": title(column.key, comparison.dialect),
-            "less": column.better == "less",
-            "weight": f"{comparison.weights[column.key]:g}",
-            "top": f"{top:g}",
-        }
-        for column in components.columns
-    ]
-
-
 def _corrected(comparison: ComparisonData) -> str:
     plan = comparison.plan
     if plan.test in FAMILY_TESTS:
@@ -466,11 +426,10 @@ def _costs(subject: Subject) -> dict[str, Any] | None:
             "run": row["run"],
             "cells": ["–" if row.get(key) is None else _cost(float(row[key]) * by) for _, key, by, _ in columns],
             "errors": len(row.get("errors") or {}),
-            "cached": bool(row.get("cached")),
         }
         for row in subject.costs
     ]
-    return {"columns": [cost[0] for cost in columns], "rows": rows, "cached": any(row["cached"] for row in rows)}
+    return {"columns": [cost[0] for cost in columns], "rows": rows}
 
 
 def _cost(value: float) -> str:
@@ -521,18 +480,3 @@ def sort_key(comparison: ComparisonData, run: str) -> str:
     if keeps_order(comparison, run):
         return "order of the run (ranked lists)"
     return f"score, descending (ties={comparison.coverage[run].policies.ties})"
-
-
-def _coverage(comparison: ComparisonData) -> dict[str, Any] | None:
-    if not comparison.coverage:
-        return None
-    rows = [
-        {
-            "run": run,
-            "counts": [f"{count:,}" for count in covered.counts().values()],
-            "notes": list(map(sentence, covered.all_notes())),
-        }
-        for run, covered in comparison.coverage.items()
-    ]
-    counts = next(iter(comparison.coverage.values())).counts()
-    return {"columns": [name.replace("_", " ") for name in counts], "rows": rows}
