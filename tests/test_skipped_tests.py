@@ -36,6 +36,8 @@ def session(folder: Path, reason: str, *options: str, source: str = SOURCE, **en
     config.write_text("[pytest]\n", "utf-8")
     settings = ("CI", "STEELYARD_NATIVE", "STEELYARD_LOWEST", "PYTEST_ADDOPTS")
     kept = {name: value for name, value in os.environ.items() if name not in settings}
+    if not options:
+        kept["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [

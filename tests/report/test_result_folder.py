@@ -109,6 +109,7 @@ def test_cutoffs_and_a_dialect(tmp_path):
     assert "Average nDCG" in page
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page_and_the_charts(made, tmp_path, capsys):
     page, charts = tmp_path / "page.html", tmp_path / "charts"
     assert command(["report", str(made.folder), "-o", str(page), "--charts", str(charts)]) == 0

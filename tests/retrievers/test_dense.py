@@ -123,6 +123,7 @@ def test_lsa_accepts_any_corpus(corpus: dict[str, str]) -> None:
         assert all(0 <= score <= 1 for _, score in found)
 
 
+@pytest.mark.slow
 def test_lsa_on_cranfield(collection: Callable[[str], Any]) -> None:
     data = collection("cranfield")
     answers = Dense(dimensions=128).index(data.corpus).retrieve(list(data.queries.values()), k=10)

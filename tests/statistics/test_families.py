@@ -32,6 +32,7 @@ def test_family_wise_error_over_2000_null_draws(family: object) -> None:
     assert 0.03 <= np.mean(false_alarms) <= 0.07
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_power_grows_with_the_difference(family: object) -> None:
     shares = []
@@ -44,6 +45,7 @@ def test_power_grows_with_the_difference(family: object) -> None:
     assert shares[-1] > 0.95
 
 
+@pytest.mark.slow
 def test_max_t_keeps_the_level_when_only_some_runs_are_equal() -> None:
     rng = np.random.default_rng(22)
     alarms = [max_t(scores(rng, 4, 40, shift=0.5), 299, seed=i).p[3:] for i in range(600)]

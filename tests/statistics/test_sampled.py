@@ -142,6 +142,7 @@ def test_jackknife_removes_most_of_the_bias_of_ratios(estimator: Estimator) -> N
     assert abs(after.mean()) < 0.5 * abs(before.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [stat_ap, xinf_ap])
 def test_the_variance_contains_that_of_the_correction(estimator: Estimator) -> None:
     """2,000 draws of 6 and 6 from strata of 20 and 44 documents: one jackknife gives 0.77 and 0.68 of the variance."""
