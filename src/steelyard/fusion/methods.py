@@ -295,6 +295,12 @@ class Recipe:
             parts.append(f"weights={':'.join(f'{weight:g}' for weight in self.weights)}")
         return ", ".join(parts) or "equal weights"
 
+    def fused(self, lists: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, float]]:
+        """The fused list of the lists of one query; see `fuse_lists`."""
+        documents, pool = pool_of_lists(lists)
+        fused = self.scores(pool) if documents else np.zeros(0)
+        return [(documents[position], float(fused[position])) for position in pool.best_first(fused).tolist()]
+
     def scores(self, pool: CandidatePool) -> Floats:
         """The fused score of every candidate; NaN for one that is only in lists of weight 0."""
         return self.scores_of(pool if self.norm is None else normalise(pool, self.norm))
@@ -328,12 +334,7 @@ def fuse_lists(
     >>> [doc for doc, _ in fuse_lists([[("a", 9.0), ("b", 7.0)], [("b", 0.8), ("c", 0.1)]], "rrf", k=60)]
     ['b', 'a', 'c']
     """
-    chosen = recipe(len(lists), method, norm, weights, **parameters)
-    documents, pool = pool_of_lists(lists)
-    if not documents:
-        return []
-    fused = chosen.scores(pool)
-    return [(documents[position], float(fused[position])) for position in pool.best_first(fused).tolist()]
+    return recipe(len(lists), method, norm, weights, **parameters).fused(lists)
 
 
 def recipe(

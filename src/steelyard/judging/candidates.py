@@ -55,11 +55,6 @@ class Candidates:
                 doc_ranks.setdefault(doc, {}).setdefault(run, rank)
         return doc_ranks
 
-    def only_runs(self, names: tuple[str, ...]) -> Candidates:
-        """The same for some of the runs."""
-        places = [self.names.index(name) for name in names]
-        return Candidates(names, {query: [lists[place] for place in places] for query, lists in self.lists.items()})
-
 
 def named_runs(runs: Any) -> dict[str, Run]:
     """The runs by name, from a mapping or a list; runs of a list that share a name are numbered.
@@ -87,12 +82,11 @@ def candidates_of(runs: Mapping[str, Run], depth: int) -> Candidates:
     """The first `depth` documents of every run and query."""
     lists: dict[str, list[Sequence[str]]] = {}
     for place, run in enumerate(runs.values()):
-        frame = run.frame
-        top = frame.filter(frame["rank"] <= depth).sort("query_id", "rank", maintain_order=True)
         for query in run.queries:
             lists.setdefault(query, [()] * len(runs))
-        for (query,), rows in top.group_by(["query_id"], maintain_order=True):
-            lists[str(query)][place] = rows["doc_id"].to_list()
+        top = run.frame.filter(run.frame["rank"] <= depth).sort("rank", maintain_order=True)
+        for query, docs in top.group_by("query_id").agg("doc_id").iter_rows():
+            lists[query][place] = docs
     return Candidates(tuple(runs), lists)
 
 

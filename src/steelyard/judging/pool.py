@@ -195,7 +195,10 @@ def pool(
     retrieved = candidates.candidates_of(read, reach)
     total = len(retrieved.lists)
     if strategy == "pair":
-        retrieved = retrieved.only_runs(candidates.chosen_pair(read, qrels, measure, pair))
+        names = candidates.chosen_pair(read, qrels, measure, pair)
+        places = [retrieved.names.index(name) for name in names]
+        lists = {query: [by_run[place] for place in places] for query, by_run in retrieved.lists.items()}
+        retrieved = candidates.Candidates(names, lists)
     sampled = None if queries is None else draw_queries(list(retrieved.lists), queries, seed)
     if sampled is not None:
         retrieved = replace(retrieved, lists={query: retrieved.lists[query] for query in sampled})

@@ -156,18 +156,15 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
     groups = [tuple(group) for group in same["doc_id"].to_list()]
     if rows.height <= NEAR_UP_TO:
         groups = near_duplicates(board.dataset.corpus, NEAR)
-    group_of = {doc: group for group in groups for doc in group}
-    relevant = board.rows.filter((pl.col("grade") > 0) & pl.col("doc_id").is_in(list(group_of)))
-    graded = {(query, doc) for query, doc, grade, _ in board.rows.iter_rows() if grade > 0}
-    copies: dict[tuple[str, str], str] = {}
-    for query, doc, _, _ in relevant.iter_rows():
-        for copy in group_of[doc]:
-            if (query, copy) not in graded:
-                copies.setdefault((query, copy), doc)
-    if not copies:
+    group_of = pl.DataFrame({"doc_id": groups}, schema={"doc_id": pl.List(pl.String)}).with_row_index("group")
+    group_of = group_of.explode("doc_id")
+    relevant = board.rows.filter(pl.col("grade") > 0)
+    near = relevant.join(group_of, on="doc_id", maintain_order="left").select("query_id", "group", original="doc_id")
+    near = near.join(group_of, on="group", maintain_order="left_right").select("query_id", "doc_id", "original")
+    frame = near.join(relevant, on=["query_id", "doc_id"], how="anti", maintain_order="left")
+    frame = frame.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    if not frame.height:
         return
-    schema = dict.fromkeys(("query_id", "doc_id", "original"), pl.String)
-    frame = pl.DataFrame([(*pair, doc) for pair, doc in copies.items()], schema=schema, orient="row")
     kept = board.rows.join(frame, on=["query_id", "doc_id"], how="anti")
 
     def credited(rows: pl.DataFrame) -> pl.DataFrame:
@@ -176,13 +173,13 @@ def _copies(board: Board, rows: pl.DataFrame) -> Iterator[CheckFinding]:
         return joined.with_columns(doc_id=pl.coalesce("original", "doc_id")).drop("original")
 
     text = (
-        f"{counted(len(copies), 'copy', 'copies')} of relevant documents (nearly the same text under a different id) "
-        f"{'is' if len(copies) == 1 else 'are'} not judged relevant. Judge them alike, under one target, or keep one "
+        f"{counted(frame.height, 'copy', 'copies')} of relevant documents (nearly the same text under a different id) "
+        f"{'is' if frame.height == 1 else 'are'} not judged relevant. Judge them alike, under one target, or keep one "
         "of each. Effect: a copy counts as the document that it copies."
     )
-    shown = examples(f"{query}: {copy} copies {doc}" for (query, copy), doc in copies.items())
+    shown = examples(f"{query}: {copy} copies {doc}" for query, copy, doc in frame.iter_rows())
     effect = board.effect(board.fixed_qrels(kept), lambda run: changed_run(run, credited))
-    yield CheckFinding("copy-of-relevant", "warning", len(copies), text, shown, effect)
+    yield CheckFinding("copy-of-relevant", "warning", frame.height, text, shown, effect)
 
 
 # Questions

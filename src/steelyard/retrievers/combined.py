@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from steelyard.checks import whole_number
-from steelyard.fusion.methods import fuse_lists, recipe
+from steelyard.fusion.methods import recipe
 from steelyard.ids import kind_of
 from steelyard.retrievers import base
 from steelyard.retrievers.adapters.targets import load_target
@@ -69,9 +69,9 @@ class Hybrid(Declared):
         base.checked_index(self._indexed, self.label)
         listed = base.checked_queries(queries, k, self.label)
         answers = [part.retrieve(listed, max(k, self.depth)) for part in self.parts]
-        settings, names = self._recipe.settings(), [part.label for part in self.parts]
+        names = [part.label for part in self.parts]
         return [
-            Staged(fuse_lists(lists, **settings)[:k], "fuse", list(zip(names, lists, strict=True)))
+            Staged(self._recipe.fused(lists)[:k], "fuse", list(zip(names, lists, strict=True)))
             for lists in zip(*answers, strict=True)
         ]
 

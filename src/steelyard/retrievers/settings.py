@@ -101,10 +101,6 @@ class Setting:
         return [choice for kind in self.types if get_origin(kind) is Literal for choice in get_args(kind)]
 
     @property
-    def _is_mapping(self) -> bool:
-        return any(get_origin(kind) is Mapping for kind in self.types)
-
-    @property
     def meaning(self) -> str:
         """The help, with where the setting applies and its choices."""
         where = f"of {' and '.join(self.kinds)}; " if self.kinds else ""
@@ -118,7 +114,8 @@ class Setting:
         plain = all(kind in plain_types or get_origin(kind) in (Literal, Mapping) for kind in self.types)
         if (value is None and self.optional) or not plain or value in self.choices:
             return value
-        if (isinstance(value, bool) and bool in self.types) or (isinstance(value, Mapping) and self._is_mapping):
+        mapping = any(get_origin(kind) is Mapping for kind in self.types)
+        if (isinstance(value, bool) and bool in self.types) or (isinstance(value, Mapping) and mapping):
             return value
         if int in self.types:
             return whole_number(f"{label}: `{self.name}`", value, int(self.low), error=RetrieverError)
@@ -128,16 +125,11 @@ class Setting:
             return value
         if self.choices and bool not in self.types:
             raise unknown(label, self.name, value, self.choices)
-        raise RetrieverError(
-            f"{label}: `{self.name}` is {repr(value) if self.choices else kind_of(value)}; expected {self._expected()}."
-        )
-
-    def _expected(self) -> str:
-        if self._is_mapping:
-            return "`name: value` pairs"
-        texts = ["true", "false"] if bool in self.types else []
+        texts = ["true", "false"] if bool in self.types else ["`name: value` pairs"] if mapping else []
         texts += map(str, self.choices) if self.choices else ["text"] if str in self.types else []
-        return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+        expected = " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+        shown = repr(value) if self.choices else kind_of(value)
+        raise RetrieverError(f"{label}: `{self.name}` is {shown}; expected {expected}.")
 
 
 def setting(help: str = "", *, default: Any, kw_only: bool = True, **more: Any) -> Any:

@@ -60,7 +60,7 @@ class Elasticsearch(Wrapped):
         body = {"size": "{k}", **(match if self.query is None else self.query)}
         if self._is_url():
             base = self.target.rstrip("/") + (f"/{index}" if index else "")
-            service = JsonService(f"{base}/_search", label, body, self.headers, self.timeout, self.retries)
+            service = JsonService(f"{base}/_search", body, self)
             self._identity = {"target": service.shown, "version": self.version}
             self._search: Callable[[str, int], Any] = service.ask
         else:

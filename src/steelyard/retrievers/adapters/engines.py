@@ -98,7 +98,8 @@ class Engine(Wrapped):
                 self._source.index(corpus)
             return super().index(corpus)
         documents = checked_corpus(corpus, self.label)
-        vectors = _without_vectors(len(documents)) if self._source is None else self._source.index(corpus).vectors
+        source = self._source
+        vectors = np.empty((len(documents), 0), np.float32) if source is None else source.index(corpus).vectors
         self._build(documents, vectors, passing(corpus, documents.ids, getattr(self, "filter", None), self.label))
         self._row_ids = documents.ids
         return self
@@ -131,9 +132,8 @@ class Engine(Wrapped):
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         if not self._existing:
             checked_index(self._row_ids, self.label)
-        if self._source is None:
-            vectors = _without_vectors(len(queries))
-        else:
+        vectors = np.empty((len(queries), 0), np.float32)
+        if self._source is not None:
             vectors = self._source.model_vectors(queries) if self._existing else self._source.embed(queries)
         return [self._answer(query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
 
@@ -200,10 +200,6 @@ class VectorEngine(Engine):
         if not isinstance(source, Dense):
             raise self._error(f"`of` is {source.label}, which has no vectors; expected a dense retriever.")
         return source
-
-
-def _without_vectors(rows: int) -> Vectors:
-    return np.empty((rows, 0), np.float32)
 
 
 def opened(value: Any, label: str) -> Any:

@@ -94,18 +94,19 @@ class UnreachableError(RetrieverError):
 
 
 class JsonService:
-    """A URL that returns JSON for a query. `shown` is the URL without its user and with ${VARIABLES} not replaced."""
+    """A URL that returns JSON for a query. `shown` is the URL without its user and with ${VARIABLES} not replaced.
 
-    def __init__(
-        self, url: str, label: str, body: Any, headers: Mapping[str, str] | None, timeout: float, retries: int
-    ) -> None:
-        self.host = host_of(url, label)
+    The label, `headers`, `timeout` and `retries` are those of its retriever.
+    """
+
+    def __init__(self, url: str, body: Any, retriever: Any) -> None:
+        self._label, self._timeout, self._retries = retriever.label, retriever.timeout, retriever.retries
+        host_of(url, self._label)
         remember_settings({"target": url, "body": body})
         self.shown = masked(_without_user(url))
-        self.headers = checked_headers(headers, label)
-        self._label, self._timeout, self._retries = label, timeout, retries
-        self._body = from_environment(body, label, RetrieverError)
-        complete = str(from_environment(url, label, RetrieverError))
+        self.headers = checked_headers(retriever.headers, self._label)
+        self._body = from_environment(body, self._label, RetrieverError)
+        complete = str(from_environment(url, self._label, RetrieverError))
         self._url = _without_user(complete)
         self._user = _basic(complete)
 
@@ -247,7 +248,7 @@ class Http(Wrapped):
             extra = f"`model` embeds the query for {_VECTOR}, which `body` does not have."
             raise RetrieverError(f"{label}: {missing if self.model is None else extra}")
         self._dense = None if self.model is None else Dense(model=self.model, folder=self.folder, name=label)
-        self._service = JsonService(self.target, label, self.body, self.headers, self.timeout, self.retries)
+        self._service = JsonService(self.target, self.body, self)
         self._paths = {name: _path(getattr(self, name), name, label) for name in ("id", "score", "text")}
         self._ids = DocIds(self.id or "id", label)
         self._identity = {"target": self._service.shown, "headers": sorted(self._service.headers)}
