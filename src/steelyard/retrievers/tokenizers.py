@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, starmap
 from typing import NamedTuple, TypeAlias
 
@@ -153,17 +153,10 @@ _WORD = re.compile(r"\w+")
 _RUN = re.compile(f"([{_UNSPACED}]+)|[^\\W{_UNSPACED}]+")
 
 
-class _Stems(dict[str, str]):
-    """The stems of words, each computed once; the stem of a stop word is empty."""
-
-    def __missing__(self, word: str) -> str:
-        stemmed = "" if word in STOP_WORDS else stem(word)
-        if len(self) < 1_000_000:
-            self[word] = stemmed
-        return stemmed
-
-
-_STEMS = _Stems()
+@lru_cache(1_000_000)
+def _stem_of(word: str) -> str:
+    """The stem of a word, computed once; that of a stop word is empty."""
+    return "" if word in STOP_WORDS else stem(word)
 
 
 def whitespace(text: str) -> list[str]:
@@ -181,7 +174,7 @@ def words(text: str) -> list[str]:
     >>> words("The retrievers' rankings were compared in 2024")
     ['retriev', 'rank', 'compar', '2024']
     """
-    return [token for word in _WORD.findall(text.lower()) if (token := _STEMS[word])]
+    return [token for word in _WORD.findall(text.lower()) if (token := _stem_of(word))]
 
 
 def default(text: str) -> list[str]:
@@ -197,7 +190,7 @@ def default(text: str) -> list[str]:
     for match in _RUN.finditer(text):
         run = match[0]
         if match[1] is None:
-            if token := _STEMS[run]:
+            if token := _stem_of(run):
                 tokens.append(token)
         elif len(run) == 1:
             tokens.append(run)

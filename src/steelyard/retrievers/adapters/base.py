@@ -252,18 +252,18 @@ class LibraryRetriever(Called):
 
 
 def in_stages(
-    first: Callable[[str], Any], steps: Sequence[tuple[Any, Callable[[list[Any], str], Any]]]
+    first: Callable[[str], Any], steps: Sequence[Any], call: Callable[[Any, list[Any], str], Any]
 ) -> Callable[[str], Any]:
-    """A search whose result is changed step by step, with the list of every step: of each, the object and its call.
+    """A search whose result is changed step by step (`call` of the step, the result and the query), with every list.
 
-    A step is named after the class of its object.
+    A step is named after its class.
     """
 
     def search(query: str) -> dict[str, Any]:
         docs = list(first(query))
         stages = {"retrieve": docs}
-        for step, call in steps:
-            docs = list(call(list(docs), query)) if docs else []
+        for step in steps:
+            docs = list(call(step, list(docs), query)) if docs else []
             stages[unused_name(type(step).__name__, stages)] = docs
         return {"stages": stages}
 

@@ -224,13 +224,8 @@ class DocIds:
             text = document.get(first[0])  # The usual case, which is far quicker than the others.
             if isinstance(text, str):
                 return text
-        for way in _possible(self._text_ways, document):
-            # A property of a user's object may raise anything, as the text of a LlamaIndex node that has none does.
-            with suppress(Exception):
-                text = walk(document, way)
-                if isinstance(text, str):
-                    return text
-        return None
+        found: str | None = _first(self._text_ways, document, lambda value: isinstance(value, str))
+        return found
 
     def plain(self, found: Any, where: str) -> str:
         """An id as text."""
@@ -260,24 +255,26 @@ def made_id(text: str) -> str:
 
 def title_and_metadata(document: Any) -> tuple[str, Mapping[str, Any]]:
     """The title of a document, its own or in its metadata, and its metadata without its text."""
-    metadata: Mapping[str, Any] = {}
-    title: Any = None
-    for way in _possible([[name] for name in METADATA_NAMES], document):
-        with suppress(Exception):
-            fields = walk(document, way)
-            if isinstance(fields, Mapping) and fields:
-                metadata = {str(key): value for key, value in fields.items() if key not in TEXT_NAMES}
-                break
-    for way in _possible([["title"]], document):
-        with suppress(Exception):
-            title = walk(document, way)
-    title = title if isinstance(title, str) else metadata.get("title")
-    return title if isinstance(title, str) else "", metadata
+    ways = [[name] for name in METADATA_NAMES]
+    metadata = _first(ways, document, lambda value: isinstance(value, Mapping) and len(value) > 0) or {}
+    title = _first([["title"]], document, lambda value: isinstance(value, str))
+    title = metadata.get("title") if title is None else title
+    fields = {str(key): value for key, value in metadata.items() if key not in TEXT_NAMES}
+    return title if isinstance(title, str) else "", fields
 
 
-def _possible(ways: Sequence[list[str | int]], document: Any) -> Sequence[list[str | int]]:
-    """The paths that may exist; those that a dictionary lacks are left out, as an exception for each takes longer."""
-    return [way for way in ways if way[0] in document] if type(document) is dict else ways
+def _first(ways: Sequence[Sequence[str | int]], document: Any, fits: Callable[[Any], bool]) -> Any:
+    """The first value at one of the paths that fits; None if there is none."""
+    for way in ways:
+        # The paths that a dictionary lacks are passed over, as an exception for each takes longer.
+        if type(document) is dict and way[0] not in document:
+            continue
+        # A property of a user's object may raise anything, as the text of a LlamaIndex node that has none does.
+        with suppress(Exception):
+            value = walk(document, way)
+            if fits(value):
+                return value
+    return None
 
 
 def _ways(setting: str | None, usual: Sequence[str], label: str) -> list[list[str | int]]:

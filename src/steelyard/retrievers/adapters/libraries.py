@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from steelyard.retrievers.adapters.base import LibraryRetriever, in_stages, with_depth
@@ -39,7 +38,7 @@ class LangChain(LibraryRetriever):
         if _compresses(self._object):
             base, compressor = self._object.base_retriever, self._object.base_compressor
             steps = getattr(compressor, "transformers", None) or [compressor]
-            return in_stages(lambda query: base.invoke(query), [(step, _compressor_call(step)) for step in steps])
+            return in_stages(lambda query: base.invoke(query), steps, _compressed)
         if self._takes_k and not self.own_k:
             return lambda query: self._object.invoke(query, k=k)
         retriever = self._object if self.own_k else with_depth(self._object, ["k"], k)
@@ -52,11 +51,10 @@ def _compresses(retriever: Any) -> bool:
     return owner is not None and owner.__name__ == "ContextualCompressionRetriever"
 
 
-def _compressor_call(step: Any) -> Callable[[list[Any], str], Any]:
-    """The call of a compressor, or of a transformer of documents, which does not see the query."""
-    if hasattr(step, "compress_documents"):
-        return lambda docs, query: step.compress_documents(docs, query)
-    return lambda docs, query: step.transform_documents(docs)
+def _compressed(step: Any, docs: list[Any], query: str) -> Any:
+    """The result of a compressor, or of a transformer of documents, which does not see the query."""
+    compresses = hasattr(step, "compress_documents")
+    return step.compress_documents(docs, query) if compresses else step.transform_documents(docs)
 
 
 def _takes_k(retriever: Any) -> bool:
@@ -110,7 +108,7 @@ class LlamaIndex(LibraryRetriever):
         def postprocessed(step: Any, nodes: list[Any], query: str) -> Any:
             return step.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
 
-        return in_stages(search, [(step, partial(postprocessed, step)) for step in self._object._node_postprocessors])
+        return in_stages(search, self._object._node_postprocessors, postprocessed)
 
 
 _QUERY_INPUTS = ("query", "text")
