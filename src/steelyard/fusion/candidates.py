@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -64,18 +65,11 @@ class CandidatePool:
         """Per candidate: the number of its query."""
         return np.repeat(np.arange(len(self.starts)), self.candidates)
 
-    def only(self, lists: Bools) -> tuple[CandidatePool, Bools]:
-        """The pool of some of the lists, and the candidates that remain."""
-        kept: Bools = np.any(self.found[lists], axis=0)
-        left: Ints = np.add.reduceat(kept, self.starts, dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(left[left > 0])[:-1]])
-        return CandidatePool(starts, self.rank[lists][:, kept], self.value[lists][:, kept]), kept
-
-    def of_queries(self, chosen: Bools) -> tuple[CandidatePool, Bools]:
-        """The pool of some of the queries, and the candidates that remain."""
-        kept: Bools = np.repeat(chosen, self.candidates)
-        left = self.candidates[chosen]
-        return CandidatePool(np.cumsum(left) - left, self.rank[:, kept], self.value[:, kept]), kept
+    def part(self, kept: Bools, lists: Any = slice(None)) -> CandidatePool:
+        """The pool of some of the candidates, and of some of the lists."""
+        left = np.add.reduceat(kept, self.starts, dtype=np.int64)
+        left = left[left > 0]
+        return CandidatePool(np.cumsum(left) - left, self.rank[lists][:, kept], self.value[lists][:, kept])
 
     def best_first(self, score: Floats) -> Ints:
         """The candidates by query, in descending order of score; candidates with a score of NaN are left out."""
@@ -295,7 +289,8 @@ def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
     judged = qrels.judged
     number = {query: position for position, query in enumerate(judged.query_ids)}
     position = np.array([number.get(query, -1) for query in pooled.queries], dtype=np.int64)
-    pool, kept = pooled.pool.of_queries(position >= 0)
+    kept: Bools = np.repeat(position >= 0, pooled.pool.candidates)
+    pool = pooled.pool.part(kept)
     query = position[position >= 0][pool.query]
     listed = pl.DataFrame({"query": query, "doc_id": pooled.documents(kept)})
     query_of = np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts))

@@ -311,7 +311,8 @@ class Recipe:
         active = weights > 0
         if active.all():
             return self.method.formula(normalised, weights, **dict(self.parameters))
-        part, kept = normalised.only(active)
+        kept = np.any(normalised.found[active], axis=0)
+        part = normalised.part(kept, active)
         fused = np.full(normalised.size, np.nan)
         if part.size:
             fused[kept] = self.method.formula(part, weights[active], **dict(self.parameters))

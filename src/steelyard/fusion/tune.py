@@ -229,8 +229,8 @@ def tune(
     choices = np.array([choice_of.get(query, final) for query in pooled.queries], dtype=np.int64)
     score = np.full(pooled.pool.size, np.nan)
     for choice in np.unique(choices):
-        part, kept = pooled.pool.of_queries(choices == choice)
-        score[kept] = tried[choice].scores(part)
+        kept = np.repeat(choices == choice, pooled.pool.candidates)
+        score[kept] = tried[choice].scores(pooled.pool.part(kept))
     return Tuned(
         method=default.method.name,
         measure=str(measure),
