@@ -372,6 +372,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "grades-below-rel": {"measures": ("P@10",)},
     "interval-and-p-disagree": {"pairs": (("dense", "bm25", "nDCG@10", "0.06", False),)},
     "uncertain-difference": {"pairs": (("dense", "bm25", "nDCG@10", "0.04", True),), "alike": True},
+    "judged-texts-changed": {"documents": ("d7",)},
     "judges-resolved": {"judges": ("ann", "bob"), "rule": "majority"},
     "lists-shorter-than-cutoff": {"limits": ("P@10 cannot exceed 0.5",)},
     "measures-with-own-cutoff": {"measures": ("R@20",)},

@@ -343,10 +343,11 @@ def coverage_lines(coverage: Mapping[str, Coverage], heads: bool = True) -> list
     ]
 
 
-def unjudged_line(shares: Mapping[str, float], where: str) -> str:
-    """The lowest and the highest share of unjudged documents, with the runs."""
+def unjudged_line(shares: Mapping[str, float], where: str, names: Mapping[str, str] | None = None) -> str:
+    """The lowest and the highest share of unjudged documents, with the runs, by their `names` if given."""
     least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
     low, high = f"{shares[least]:.0%}", f"{shares[most]:.0%}"
+    least, most = (least, most) if names is None else (names[least], names[most])
     span = low if low == high else f"{low} ({least}) to {high} ({most})"
     return f"Unjudged: {span} of the {where}."
 

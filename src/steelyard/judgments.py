@@ -1,10 +1,10 @@
 """Judgments of several judges, in a file that is appended to and never rewritten.
 
 One JSON object per line: query_id, doc_id, grade, judge, at; note, spans, model, prompt, seconds, tokens and other
-fields may follow. `question` is the text of the query when it was judged. `relevant_from` is the lowest grade of the
-judge's scale that answers the query. A grade of null means that the judge looked and gave no answer. A line with
-`"undo": true` withdraws this judge's last line for this pair: the line before it, if there is one, counts again. Of
-several lines of one judge for one pair the last one counts.
+fields may follow. `question` is the text of the query when it was judged, `text_hash` a hash of the document's text.
+`relevant_from` is the lowest grade of the judge's scale that answers the query. A grade of null means that the judge
+looked and gave no answer. A line with `"undo": true` withdraws this judge's last line for this pair: the line before
+it, if there is one, counts again. Of several lines of one judge for one pair the last one counts.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -27,6 +28,7 @@ from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, Texts, declare, note
 from steelyard.qrels import Qrels
+from steelyard.safe_text import utf8
 from steelyard.wording import SHOWN_NAMES, counted, listed, worded
 
 Rule = Literal["majority", "mean", "max", "min", "last"]
@@ -34,6 +36,7 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 
 FIRST_FIELDS = ("query_id", "doc_id", "grade", "judge", "at")
 ASKED = "question"  # The field with the text of the query, as it was when the document was judged.
+TEXT = "text_hash"  # The field with a hash of the document's text, as it was when it was judged.
 _ASKED_CHARACTERS = 10_000
 _SHOWN_CHARACTERS = 60
 UNNAMED = "judge"  # The judge of lines that name none.
@@ -56,6 +59,9 @@ WARNINGS: Texts = {
     "questions-changed": "{judgments:,} {judgments:judgment is|judgments are} not used, as {count:a question|{count:,} "
     "questions} changed after {count:it was|they were} judged: {query} was {before!r} and is "
     "{after:?now {after!r}|no longer asked}. Judge again, or undo the change",
+    "judged-texts-changed": "{count:,} {count:document has|documents have} a different text than when {count:it was|"
+    "they were} judged ({documents!r:examples}), and the judgments still count: judge again, or let a text that "
+    "changes get another id (`id: hash`)",
 }
 INFO: Texts = {
     "graded-by": "grades by {judge}{judges:|, one of {judges} judges}",
@@ -260,6 +266,8 @@ class Judgments:
         qrels.relevant_from = max(scales, default=None)
         qrels.labelled_by = self._labelled_by(resolve)
         qrels.from_judgments = bool(len(qrels))
+        hashes = ((line.doc_id, line.more.get(TEXT)) for line in self._used(resolve))
+        qrels.judged_texts = frozenset((doc, judged) for doc, judged in hashes if isinstance(judged, str))
         return qrels
 
     def _labelled_by(self, resolve: str) -> str:
@@ -333,6 +341,18 @@ class Judgments:
 def asked(text: str) -> str:
     """The text of a query as a line states it."""
     return text[:_ASKED_CHARACTERS]
+
+
+def text_hash(text: str) -> str:
+    """A hash of a document's text as a line states it."""
+    return blake2b(utf8(text).strip(), digest_size=8).hexdigest()
+
+
+def changed_texts(qrels: Qrels, texts: Mapping[str, str]) -> list[Note]:
+    """A note on the documents whose text is not the one that was judged; `texts` are those of now."""
+    hashes = {doc: text_hash(texts[doc]) for doc, _ in qrels.judged_texts if doc in texts}
+    changed = sorted({doc for doc, judged in qrels.judged_texts if hashes.get(doc, judged) != judged})
+    return [note("judged-texts-changed", count=len(changed), documents=changed)] if changed else []
 
 
 def _in_note(text: str) -> str:

@@ -71,6 +71,8 @@ class Qrels(Remembers):
     """The lowest grade that answers the query, if the scale of the judgments is known."""
     from_judgments: bool = False
     """Whether they are from a judgments file: documents were judged because runs returned them."""
+    judged_texts: frozenset[tuple[str, str]] = frozenset()
+    """Documents with a hash of the text that was judged, as a judgments file states it."""
     labelled_by: str = ""
     """The models that gave the grades, and how far they were checked against people, as a sentence."""
 
@@ -155,7 +157,7 @@ class Qrels(Remembers):
     def on_scale_of(self, other: Qrels) -> Qrels:
         """These qrels, made from others, with the scale, the ranges and the judges of those."""
         self.relevant_from, self.ranges, self.labelled_by = other.relevant_from, other.ranges, other.labelled_by
-        self.from_judgments = other.from_judgments
+        self.from_judgments, self.judged_texts = other.from_judgments, other.judged_texts
         return self
 
     @property

@@ -168,11 +168,13 @@ class Scores(Documented):
         (0.5, 1.0)
         """
         from steelyard.measures.bounds import bounds
+        from steelyard.measures.gradings import unjudged
 
         a, parsed = self._known_lists(), self.measures[key_of(measure, self.measures)]
         queries = set(self.queries)
         kept = np.array([query in queries for query in a.queries], dtype=bool)
-        return bounds(parsed, a).where(kept).summary(parsed)
+        found = bounds(parsed, a).where(kept)
+        return found.of_values(self.values(measure), unjudged(a).counts[kept]).summary(parsed)
 
     def _known_lists(self) -> Alignment:
         if self.lists is None:

@@ -602,6 +602,34 @@ def test_judgments_of_a_file_that_the_bench_names_follow_questions_too(folder: P
     assert codes == ["questions-have-made-ids", "questions-moved", "questions-changed"]
 
 
+@pytest.mark.parametrize("corpus", [False, True])
+def test_texts_that_changed_after_they_were_judged_are_reported(
+    folder: Path, judging: dict[str, Any], monkeypatch: Any, corpus: bool
+) -> None:
+    documents = dict(DOCUMENTS)
+    monkeypatch.setattr(sys.modules["way_in_documents"], "DOCUMENTS", documents)
+    retrievers = {"search": "way_in_app:search", "worse": "way_in_app:worse"}
+    bench = {"queries": "questions.csv", "retrievers": retrievers, "depth": 10}
+
+    def changes() -> list[Any]:
+        """The notes of a fresh bench; with a corpus, its texts are those that count."""
+        if corpus:
+            lines = [json.dumps({"_id": doc, "text": text}) + "\n" for doc, text in documents.items()]
+            (folder / "corpus.jsonl").write_text("".join(lines))
+        notes = sy.bench(bench | ({"corpus": "corpus.jsonl"} if corpus else {}), fresh=True).notes
+        return [note for note in notes if note.code == "judged-texts-changed"]
+
+    changes()
+    assert command(["judge", "bench-result", "--set", "open=no", "--judge", "ann"]) == 0
+    assert changes() == []
+    lines = [json.loads(line) for line in (folder / "judgments.jsonl").read_text().splitlines()]
+    documents[lines[0]["doc_id"]] += " It was rewritten."
+    sys.modules.pop("way_in_app", None)
+    (changed,) = changes()
+    assert (changed["count"], changed["documents"]) == (1, (lines[0]["doc_id"],))
+    assert changed.severity == "warning"
+
+
 def test_the_model_judge_asks_again_about_a_question_that_changed(folder: Path) -> None:
     labels = sy.Judgments([{"query_id": "q1", "doc_id": "d", "grade": 1, "judge": "m", "question": "Why?"}])
     assert len(labels.for_questions({"q1": "Why?"})) == 1

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -457,6 +458,20 @@ def test_chosen_documents_say_nothing_about_the_others() -> None:
     assert [pair.verdict for pair in result.tested_pairs] == ["better"]
     assert result.judged == {}
     assert any(note.code == "documents-chosen" for note in result.notes)
+    assert "Unjudged: 40% (near) to 52% (far) of the first 5 documents." in result.summary().splitlines()[1]
+
+
+def test_the_share_of_unjudged_documents_is_beside_the_verdict_on_known_items(tmp_path: Path) -> None:
+    """Clicks on one of two systems: nothing else is known of the other one's documents."""
+    qrels = {f"q{n}": [f"q{n}-clicked"] for n in range(30)}
+    clicked = {f"q{n}": [*(f"q{n}-{rank}" for rank in range(n % 3)), f"q{n}-clicked"] for n in range(30)}
+    other = {query: [f"{query}-x", *listed] for query, listed in clicked.items()}
+    result = sy.compare(qrels, {"clicked": clicked, "other": other}, ["RR@2"])
+    assert [pair.verdict for pair in result.tested_pairs] == ["better"]
+    line = "Unjudged: 50% (clicked) to 83% (other) of the first 2 documents."
+    assert result.summary().splitlines()[1] == line
+    result.to_html(tmp_path / "page.html")
+    assert f'<p class="more"><bdi>{line}</bdi></p>' in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.slow

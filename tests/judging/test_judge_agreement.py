@@ -335,3 +335,11 @@ def test_the_verdict_on_30_documents_and_3_runs_of_dl2019_claims_no_more_than_al
     found = oversold(100, seed=1)
     assert found.ranking == 0
     assert found.above <= 0.05
+
+
+def test_a_geometric_mean_is_refused() -> None:
+    """Runs were ranked by the arithmetic mean of its values, and the bias was that of AP."""
+    judges = {"a": {"q": {"d": 1}}, "b": {"q": {"d": 1, "e": 0}}}
+    runs = {"one": {"q": ["d"]}, "two": {"q": ["e", "d"]}}
+    with pytest.raises(InputError, match="leave out GMAP, a geometric mean"):
+        sy.agreement(judges, runs=runs, measures=["AP", "GMAP"])

@@ -27,7 +27,7 @@ from steelyard.judging.page import html
 from steelyard.judging.pool import Pool, assigned, judge_of, pool, shared_pairs
 from steelyard.judging.server import HEADERS, LARGEST_BODY, JudgingServer, Session
 from steelyard.judging.spans import evidence_of
-from steelyard.judgments import Judgments, asked
+from steelyard.judgments import Judgments, asked, text_hash
 
 RUN_NAME = "the-secret-run"
 
@@ -125,6 +125,7 @@ def test_a_judgment_is_in_the_file_before_the_answer(client: Client, tmp_path: P
         "spans": [{"start": 4, "end": 20, "content": text[4:20]}],
         "relevant_from": 2,
         "question": asked(demo.queries[pairs[0][0]]),
+        "text_hash": text_hash(demo.corpus.texts[pairs[0][1]]),
     }
     client.judge(pairs[1], None)
     assert client.page_data()["log"] == lines(tmp_path / "j.jsonl")

@@ -12,6 +12,7 @@ import pytest
 from all_gradings import aligned, over_all_gradings, random_case
 from test_every_measure import forms, variants
 
+import steelyard as sy
 from steelyard.alignment.alignment import Repeats
 from steelyard.errors import MeasureError
 from steelyard.measures import bounds as bounds_module
@@ -251,3 +252,20 @@ def test_a_query_without_unjudged_documents_has_its_value() -> None:
         np.testing.assert_array_equal(found.low, now)
         np.testing.assert_array_equal(found.high, now)
         assert np.all(found.exact)
+
+
+@pytest.mark.parametrize("text", ["P@2", "AP", "nDCG@2", "GMAP", "NumRelRet", "RR(rel=2)"])
+def test_queries_that_no_relevant_leaves_out_count_only_if_they_become_relevant(text: str) -> None:
+    judged = {"1": {"a": 2, "e": 1}, "2": {"b": 0}, "3": {"c": 0}}
+    listed = {"1": ["x", "a", "y"], "2": ["b"], "3": ["c", "z"]}
+    scores = sy.evaluate(judged, listed, [text], no_relevant="skip")
+    means = []
+    for x, y, z in itertools.product(range(3), repeat=3):
+        graded = {"1": judged["1"] | {"x": x, "y": y}, "2": judged["2"], "3": judged["3"] | {"z": z}}
+        means.append(sy.evaluate(graded, listed, [text], no_relevant="skip")[text])
+    low, high = scores.bounds(text)
+    assert low <= min(means) + 1e-9
+    assert high == pytest.approx(max(means))
+    judged_lists = {"1": ["a", "e"], "2": ["b"], "3": ["c"]}
+    scores = sy.evaluate(judged, judged_lists, [text], no_relevant="skip")
+    assert scores.bounds(text) == (pytest.approx(scores[text]), pytest.approx(scores[text]))

@@ -209,7 +209,9 @@ def test_long_names_stay_apart_in_the_short_table():
     names = [f"experiment-2024-a-very-long-name-{word}-with-reranking-v1-final" for word in ("alpha", "beta")]
     queries = {f"q{n}": {"a": 1} for n in range(20)}
     runs = {names[0]: {key: ["a"] for key in queries}, names[1]: {key: ["b", "a"] for key in queries}}
-    verdict, _, head, one, other, *_ = summary_text(sy.compare(queries, runs, ["RR@5"]), 80).splitlines()
+    text = summary_text(sy.compare(queries, runs, ["RR@5"]), 80)
+    verdict, unjudged, _, head, one, other, *_ = text.splitlines()
+    assert unjudged == "Unjudged: 0% (…alpha…) to 50% (…beta…) of the first 5 documents."
     assert verdict.startswith("…alpha… (1.0000) leads …beta…")
     assert head.endswith("vs …alpha…")
     assert [line.split()[1] for line in (one, other)] == ["…alpha…", "…beta…"]

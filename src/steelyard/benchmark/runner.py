@@ -27,6 +27,7 @@ from steelyard.datasets import Dataset, validate_dataset
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, NoQrelsError, problem_report
 from steelyard.io.datasets import dataset_named
+from steelyard.judgments import changed_texts
 from steelyard.lazy import polars as pl
 from steelyard.masking import masked
 from steelyard.notes import Note, note, sentence
@@ -204,6 +205,9 @@ def _input_notes(
     codes = (JUDGMENTS_USED, *ABOUT_QUESTIONS)
     notes = [note for note in dataset.notes if config.queries is not None or note.code in codes]
     notes += texts.notes({row.answers: row.run for row in rows if row.answers})
+    judged = sorted({doc for doc, _ in dataset.qrels.judged_texts})
+    now = {doc: dataset.corpus.texts[doc] for doc in judged if doc in dataset.corpus}
+    notes += changed_texts(dataset.qrels, now or {doc: text for doc, text, *_ in texts.rows(judged)})
     if len(dataset.corpus):
         return notes
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}

@@ -14,14 +14,13 @@ import numpy as np
 
 from steelyard.checks import whole_number
 from steelyard.comparison.scores import column_named
-from steelyard.dialects import listed_measures
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evaluation import evaluate
 from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
 from steelyard.io.reading import runs_by_name
 from steelyard.judging.candidates import judged_grades
-from steelyard.judging.query_sets import Measures, QuerySets, query_sets, typed, with_intervals
+from steelyard.judging.query_sets import Measures, QuerySets, mean_measures, query_sets, typed, with_intervals
 from steelyard.judgments import Judgments
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
@@ -91,7 +90,7 @@ def agreement(
     if len(given) < 2:
         problem = f"Agreement needs at least two judges, found {', '.join(given) or 'none'}."
         raise InputError(f"{problem} Name one file or object per judge, as in human=qrels.txt gpt=judgments.jsonl.")
-    wanted = tuple(map(str, listed_measures(measures)))
+    wanted = mean_measures(measures)
     read = runs_by_name(runs)
     scored = {name: _scored(qrels, read, wanted) for name, qrels in given.items()}
     return Agreement(tuple(given), *_grades(given), tuple(read), wanted, scored, rbo_p, draws, seed, tuple(notes))

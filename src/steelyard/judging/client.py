@@ -302,6 +302,7 @@ class Question:
     endpoint: str
     read: Reader = field(compare=False, repr=False)
     asked: str = ""
+    text_hash: str = ""
 
     @property
     def key(self) -> str:

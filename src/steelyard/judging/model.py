@@ -14,7 +14,7 @@ from steelyard.io.judgments import open_judgments
 from steelyard.judging.client import Answer, AnswerCache, ChatError, Client, Endpoint, Question, RequestPlan
 from steelyard.judging.pool import Pool, check_texts
 from steelyard.judging.prompts import Prompt, speaks_to_judges
-from steelyard.judgments import ASKED, Judgments, asked
+from steelyard.judgments import ASKED, TEXT, Judgments, asked, text_hash
 from steelyard.notes import Note, note
 
 MOST_REPETITIONS = 1000
@@ -54,10 +54,11 @@ class ModelJudge(Client):
         self._addressed = tuple(doc for doc in docs if speaks_to_judges(dataset.corpus[doc]))
         requests = []
         for query, doc in pairs:
-            text, question = prompt.fill(dataset.queries[query], dataset.corpus[doc]), asked(dataset.queries[query])
+            text = prompt.fill(dataset.queries[query], dataset.corpus[doc])
+            stated = asked(dataset.queries[query]), text_hash(dataset.corpus.texts[doc])
             model = (prompt.system, endpoint.model, endpoint.url, prompt.graded)
             for repetition in range(1, self.repeat + 1):
-                requests.append(Question(query, doc, repetition, prompt.name, text, *model, question))
+                requests.append(Question(query, doc, repetition, prompt.name, text, *model, *stated))
         return requests
 
     def notes(self) -> tuple[Note, ...]:
@@ -81,7 +82,7 @@ class ModelJudge(Client):
             more |= {} if answer.tokens is None else {"tokens": answer.tokens}
             more |= {"reason": answer.reason} if answer.reason else {}
             more |= {} if self.prompt.relevant_from is None else {"relevant_from": self.prompt.relevant_from}
-            more |= {ASKED: question.asked}
+            more |= {ASKED: question.asked, TEXT: question.text_hash}
             judgments.append(question.query_id, question.doc_id, answer.grade, self._judge(question), **more)
             done += 1
             if progress is not None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steelyard.checks import whole_number
-from steelyard.comparison.scores import ScoreTable, TableOptions, query_column, read_score_table
+from steelyard.comparison.scores import ScoreTable, TableOptions, column_named, query_column, read_score_table
 from steelyard.comparison.slices import column_values
 from steelyard.dialects import listed_measures
 from steelyard.errors import InputError, did_you_mean
@@ -23,7 +23,7 @@ from steelyard.report.tables import Table
 from steelyard.statistics.agreement import FEWEST_RUNS, Array
 from steelyard.statistics.query_sets import QuerySetAgreement, query_set_agreement
 from steelyard.version import __version__
-from steelyard.wording import counted, worded
+from steelyard.wording import counted, listed, worded
 
 Measures: TypeAlias = str | Measure | Sequence[str | Measure]
 
@@ -40,7 +40,7 @@ def query_sets(
 ) -> QuerySets:
     """The sets of queries in a table of scores, each compared with the set `reference`; see `agreement`."""
     whole_number("seed", seed)
-    wanted = list(map(str, listed_measures(measures)))
+    wanted = list(mean_measures(measures))
     options = TableOptions()
     table, notes = read_score_table(scores, wanted, options, "skip")
     values = query_column(scores, by, options) if queries is None else column_values(queries, by)
@@ -61,6 +61,14 @@ def query_sets(
     remarks = (*(sentence(note) for note in notes), *([remark] if without else []))
     ordered = (reference, *(name for name in sets if name != reference))
     return QuerySets(table, set_of, ordered, draws, seed, remarks)
+
+
+def mean_measures(measures: Measures) -> tuple[str, ...]:
+    """The names of the measures; an error for a geometric mean, since runs are ranked by means over queries."""
+    names = tuple(map(str, listed_measures(measures)))
+    if geometric := [name for name in names if column_named(name).geometric]:
+        raise InputError(f"agreement compares means over queries; leave out {listed(geometric)}, a geometric mean.")
+    return names
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -39,7 +39,7 @@ from steelyard.judging.guidelines import Guidelines
 from steelyard.judging.page import page_data, page_text, policy
 from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_texts
 from steelyard.judging.spans import source_of
-from steelyard.judgments import ASKED, Judgment, Judgments, asked
+from steelyard.judgments import ASKED, TEXT, Judgment, Judgments, asked, text_hash
 from steelyard.safe_text import has_lone_surrogate
 from steelyard.web import TimedFile
 from steelyard.wording import counted, worded
@@ -197,6 +197,7 @@ class Session:
             "source": source_of(self.dataset.corpus.metadata[doc]),
             "relevant_from": self.guidelines.relevant_from,
             ASKED: asked(self.dataset.queries[query]),
+            TEXT: text_hash(self.dataset.corpus.texts[doc]),
         }
         kept = {name: value for name, value in more.items() if value not in (None, "", [])}
         with self._file() as judgments:

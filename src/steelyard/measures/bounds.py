@@ -55,7 +55,15 @@ import steelyard.measures.gradings as gradings
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.measures.binary import capped, share
-from steelyard.measures.compute import averaged, has_named_targets, is_over_targets, summary, values
+from steelyard.measures.compute import (
+    averaged,
+    geometric,
+    has_named_targets,
+    is_over_targets,
+    logarithms,
+    summary,
+    values,
+)
 from steelyard.measures.grammar import Measure, parse, with_rel
 from steelyard.measures.registry import definitions
 
@@ -75,6 +83,13 @@ class Bounds:
     exact: Bools
     undefined: Bools
 
+    def of_values(self, now: Floats, unjudged: Ints) -> Bounds:
+        """The same where a query may have no value `now`: none at all without unjudged documents in its list."""
+        left_out = np.isnan(now)
+        none = left_out & (unjudged == 0)
+        low, high = (np.where(none, np.nan, end) for end in (self.low, self.high))
+        return replace(self, low=low, high=high, undefined=self.undefined | left_out)
+
     def where(self, kept: Bools) -> Bounds:
         """The bounds of some of the queries."""
         return Bounds(self.low[kept], self.high[kept], self.exact[kept], self.undefined[kept])
@@ -86,9 +101,11 @@ class Bounds:
         not fall when a value rises, so the summary of the lowest values is the lowest. A query that may have
         no value counts in the mean if this lowers (raises) it.
         """
-        if averaged(measure) and np.any(self.undefined & ~np.isnan(self.low)):
-            return _lowest_mean(self.low, self.undefined), -_lowest_mean(-self.high, self.undefined)
-        return summary(measure, self.low), summary(measure, self.high)
+        if not np.any(self.undefined & ~np.isnan(self.low)) or not (averaged(measure) or geometric(measure)):
+            return summary(measure, self.low), summary(measure, self.high)
+        low, high = map(logarithms, (self.low, self.high)) if geometric(measure) else (self.low, self.high)
+        ends = _lowest_mean(low, self.undefined), -_lowest_mean(-high, self.undefined)
+        return (float(np.exp(ends[0])), float(np.exp(ends[1]))) if geometric(measure) else ends
 
 
 @dataclass(frozen=True, eq=False, repr=False)

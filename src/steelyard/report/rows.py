@@ -232,9 +232,13 @@ def _groups(comparison: ComparisonData, shown: bool) -> str:
 
 def _coverage(comparison: ComparisonData) -> list[str]:
     """The notes on coverage, once for all runs that have the same note; the unjudged documents as a range."""
-    lines = coverage_lines(comparison.coverage, heads=False)
+    return [*coverage_lines(comparison.coverage, heads=False), *unjudged_lines(comparison)]
+
+
+def unjudged_lines(comparison: ComparisonData, names: Mapping[str, str] | None = None) -> list[str]:
+    """The range of unjudged documents above the cutoff of the first measure, if any. `names` replace those of runs."""
     if not any(c.unjudged for c in comparison.coverage.values()):
-        return lines
+        return []
     first = comparison.score_tables[0].columns[0]
     cutoff = None if first.measure is None else first.measure.cutoff
     where = f"first {cutoff:g} documents" if cutoff is not None else "retrieved documents"
@@ -248,9 +252,7 @@ def _coverage(comparison: ComparisonData) -> list[str]:
     if not shares:
         where = "retrieved documents"
         shares = {name: c.unjudged / c.documents for name, c in comparison.coverage.items() if c.documents}
-    if any(shares.values()):
-        lines.append(unjudged_line(shares, where))
-    return lines
+    return [unjudged_line(shares, where, names)] if any(shares.values()) else []
 
 
 def movers_lines(comparison: ComparisonData, most: int, texts: Mapping[str, object] | None) -> list[str]:

@@ -15,12 +15,14 @@ from steelyard.comparison.pairs import Pair
 from steelyard.comparison.scores import Column
 from steelyard.notes import Note, by_severity, in_short
 from steelyard.report.page.subject import comparison_subject
+from steelyard.report.rows import unjudged_lines
 from steelyard.report.tables import WIDTH, Cell, Table, plain, short_names
 from steelyard.wording import counted, notes_by_names, shortened_name
 
 MOST_ROWS = 20  # Runs that the table shows; --all shows the others.
 MOST_WARNINGS = 3  # Warnings that are shown; --all shows the others.
 MOST_STEPS = 2  # Things to do next that are shown; the page shows more.
+SHORT_NAME = 14  # Characters of a name, of two on a line.
 SHORTEST_NAME = 10  # Characters to which the name of a run is shortened at most.
 
 
@@ -47,7 +49,7 @@ def summary(comparison: ComparisonData, width: int = WIDTH, notes: Iterable[Note
     steps = next_steps(comparison, controls=controls, most=MOST_STEPS)
     numbered = [("Next: " if place == 0 else "      ", step) for place, step in enumerate(steps[:MOST_STEPS])]
     return Summary(
-        verdict=tuple(verdict_lines(verdict, width)),
+        verdict=(*verdict_lines(verdict, width), *(cut(line, width) for line in unchecked(comparison))),
         significant=None if verdict.lead is None else verdict.lead.significant,
         table=table,
         left_out=tuple(left_out),
@@ -62,6 +64,14 @@ def summary_text(comparison: ComparisonData, width: int = WIDTH) -> str:
     table = [*plain(short.table).splitlines(), *short.left_out]
     last = [*short.warnings, *short.next_steps]
     return "\n".join([*short.verdict, "", *table, *(["", *last] if last else [])])
+
+
+def unchecked(comparison: ComparisonData) -> list[str]:
+    """The share of unjudged documents, if a lead is significant and nothing is known about them."""
+    lead = comparison.verdict.lead
+    known = {"relevant-documents-only", "documents-chosen"}.isdisjoint(note.code for note in comparison.notes)
+    names = dict(zip(comparison.runs, _short_names(comparison.runs, SHORT_NAME), strict=True))
+    return [] if known or lead is None or not lead.significant else unjudged_lines(comparison, names)
 
 
 def verdict_lines(verdict: Verdict, width: int) -> list[str]:

@@ -22,6 +22,7 @@ from steelyard.errors import InputError
 from steelyard.io.files import write_file
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judging.pool import DEFAULT_OVERLAP, Pair, Pool, assigned, check_texts
+from steelyard.judgments import text_hash
 from steelyard.report.page.embed import embedded_json, joined_modules, script_hash, theme_style
 from steelyard.version import __version__
 
@@ -60,7 +61,7 @@ def html(
     content = embedded_json([pairs, documents, queries])
     data = {
         **page_data(pairs, dataset, judge, Guidelines.of(guidelines)),
-        "documents": documents,
+        "documents": {doc: {**shown, "text_hash": text_hash(shown["text"])} for doc, shown in documents.items()},
         "queries": queries,
         "storage": f"steelyard-judging-{sha256(content.encode()).hexdigest()[:16]}",
     }

@@ -26,7 +26,7 @@ from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import Subject
 from steelyard.report.rows import p_heading, pair_cells, stability_lines, with_unit
 from steelyard.report.stages import stages_panels
-from steelyard.report.summary import all_notes, verdict_lines
+from steelyard.report.summary import all_notes, unchecked, verdict_lines
 from steelyard.report.tables import LONG_NAME, long_ends, short_names, table_html
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted, listed, worded
@@ -55,6 +55,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "many": MANY,
         "shared": tuple(map(len, long_ends(comparison.runs))),
         "verdict": (verdict[0], " ".join(verdict[1:])),
+        "unchecked": unchecked(comparison),
         "steps": _steps(subject),
         "warnings": warnings(comparison),
         "failures": _failures(subject, failures, kept),

@@ -125,7 +125,8 @@ function judge(grade) {
   const note = byId("note").value.trim();
   const seconds = Math.round((performance.now() - state.shownAt - state.hiddenFor) / 100) / 10;
   const question = [...state.item.query].slice(0, ASKED_CHARACTERS).join("");
-  const made = lineOf(place, { grade, seconds, question, ...(note ? { note } : {}), ...(spans.length ? { spans } : {}) });
+  const text = { question, text_hash: state.item.text_hash }; // A document of the server has no hash: it adds its own.
+  const made = lineOf(place, { grade, seconds, ...text, ...(note ? { note } : {}), ...(spans.length ? { spans } : {}) });
   const saved = () => {
     state.returned = null;
     state.skipped = state.skipped.filter((each) => each !== place);
