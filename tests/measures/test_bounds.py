@@ -209,6 +209,16 @@ def test_parts_of_a_composite_that_no_grading_changes_stay() -> None:
     assert found.exact[0]
 
 
+@pytest.mark.parametrize("text", ["DCG(gain={1: -2, 2: 3})", "nDCG(gain={1: -2, 2: 3})", "SetF(weight=-0.5)"])
+def test_intervals_of_gains_or_weights_below_zero_may_be_below_zero(text: str) -> None:
+    judged = {query: {"a": 1, "b": 1, "c": 1, "d": 1, "e": 2} for query in ("q1", "q2", "q3")}
+    scores = sy.evaluate(judged, {"q1": ["a"], "q2": ["b"], "q3": ["x", "a"]}, text)
+    low, high = scores.interval(text)
+    mean = float(np.mean(scores.values(text)))
+    assert low < min(0, mean)
+    assert high > mean
+
+
 def test_too_many_gradings_leave_the_range_of_the_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     a = aligned({"q": {"a": 1, "b": 0}}, {"q": ["x", "a", "y", "b", "z"]})
     assert bounds(parse("Bpref"), a).exact[0]

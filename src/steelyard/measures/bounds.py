@@ -46,7 +46,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 import numpy as np
 
@@ -207,7 +206,7 @@ def _all_levels_alike(case: Case) -> bool:
 def _fallback(case: Case) -> Bounds:
     """The range of the measure; of a difference, low less high, which is exact if one of the two is fixed."""
     if len(case.runs) == 1:
-        return _outer(*_value_range(case.measure), case.size)
+        return _outer(*case.measure.range, case.size)
     one, other = bounds_of(case.of_run(0)), bounds_of(case.of_run(1))
     undefined = one.undefined | other.undefined
     constant = (one.low == one.high) | (other.low == other.high)
@@ -428,19 +427,6 @@ def _can_be_graded(measure: Measure, a: Alignment) -> bool:
     return not any(map(is_over_targets, parts)) or not has_named_targets(a)
 
 
-def _value_range(measure: Measure) -> tuple[float, float]:
-    """The range of a measure's values, whatever the list and the grades."""
-    about, given = measure.definition, measure.parameters
-    if measure.name == "Counted":
-        low, high = _value_range(_counted_measure(measure))
-        return min(low, 0.0), max(high, 1.0)
-    table = given.get("gain")
-    below = isinstance(table, tuple) and any(worth < 0 for _, worth in table)
-    if below or (given.get("weight") or 0) < 0:
-        return -inf, inf
-    return about.low, inf if given.get("gain") == "grade" else about.high
-
-
 def _composed(measure: Measure, parts: list[Bounds], difference: bool) -> Bounds:
     """The bounds of a Composite from those of its parts: the sum of the lowest, and of the highest, values.
 
@@ -504,7 +490,7 @@ def _budgeted(a: Alignment, docs: gradings.Unjudged, budget: int, inside: Bools)
 
 def _counted(case: Case) -> Bounds:
     """The bounds of the inner measure if Counted gives its value under every grading, otherwise its range."""
-    low, high = _value_range(case.measure)
+    low, high = case.measure.range
     ends = (low, high) if len(case.runs) == 1 else (low - high, high - low)
     everything = replace(_outer(*ends, case.size), undefined=np.ones(case.size, dtype=bool))
     given = case.measure.parameters

@@ -73,14 +73,17 @@ class Measure:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The lowest and the highest value; the grades themselves as gains have no highest."""
+        """The lowest and the highest value; grades as gains have no highest, gains and weights below 0 no limits."""
         given = self.parameters
         if "of" in given:
             low, high = parse(given["of"]).range
             return min(low, 0.0), max(high, 1.0)
         if "weights" in given:
             return range_of_composite((part.definition.better, part.range, weight) for part, weight in self.parts)
-        return self.definition.low, inf if given.get("gain") == "grade" else self.definition.high
+        gain = given.get("gain")
+        if (isinstance(gain, tuple) and any(worth < 0 for _, worth in gain)) or (given.get("weight") or 0) < 0:
+            return -inf, inf
+        return self.definition.low, inf if gain == "grade" else self.definition.high
 
     @property
     def spelled(self) -> str:
