@@ -13,6 +13,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment
 from steelyard.alignment.hits import Bools
+from steelyard.alignment.ranking import group_starts
 from steelyard.alignment.scans import ScannedRun
 from steelyard.errors import InputError
 from steelyard.lazy import polars as pl
@@ -391,7 +392,7 @@ def tie_sensitive(a: Alignment, deepest: float) -> int:
     query, first = a.query[tied], a.tie_first[tied]
     order = np.lexsort((first, query))
     tied, query, first = tied[order], query[order], first[order]
-    starts = np.flatnonzero(np.concatenate([[True], (query[1:] != query[:-1]) | (first[1:] != first[:-1])]))
+    starts = group_starts(query, first)
     grade = a.grade[tied]
     highest, lowest = np.maximum.reduceat(grade, starts), np.minimum.reduceat(grade, starts)
     partly = np.diff(np.append(starts, len(tied))) < a.tie_size[tied[starts]]

@@ -13,6 +13,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering, Remembers
 from steelyard.alignment.ranges import Ranges, RetrievedRanges
+from steelyard.alignment.ranking import first_of_group
 from steelyard.alignment.scans import ScannedRun, scan_file, scan_mapping
 from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
@@ -213,9 +214,10 @@ class Alignment(Remembers):
         )
         return alone, owner
 
-    def mean_over_targets(self, values: Floats, owner: Ints) -> Floats:
-        """The mean of a value over the targets of each query; 0 for a query without targets."""
-        total = np.bincount(owner, weights=values, minlength=self.size)
+    def mean_over_targets(self, rel: float, value: Callable[[Alignment], Floats]) -> Floats:
+        """The mean of a value over the targets of each query (see `by_target`); 0 for a query without targets."""
+        alone, owner = self.by_target(rel)
+        total = np.bincount(owner, weights=value(alone), minlength=self.size)
         return total / np.maximum(1, np.bincount(owner, minlength=self.size))
 
     @cached_property
@@ -256,16 +258,14 @@ class Alignment(Remembers):
         if negative:
             return self._with_hits(self.grade >= 0).without_unjudged()
         rank = np.arange(len(self.query)) - self.hit_starts[self.query] + 1
-        begins: Bools = np.ones(len(self.query), dtype=bool)
-        begins[1:] = (np.diff(self.query) != 0) | (np.diff(self.tie_first) != 0)
-        group = np.cumsum(begins) - 1
+        first = first_of_group(self.query, self.tie_first)
         empty = np.zeros(0, dtype=np.int64)
         return replace(
             self,
             retrieved=np.diff(self.hit_starts),
             rank=rank,
-            tie_first=rank[begins][group],
-            tie_size=np.bincount(group, minlength=0)[group] if len(group) else empty,
+            tie_first=rank[first],
+            tie_size=np.bincount(first)[first],
             repeats=Repeats(empty, empty),
             tokens_through=None,
             ranges=None,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Bools, Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.ranges import Ranges
-from steelyard.alignment.ranking import compared, group_starts, repeat_error, table_order
+from steelyard.alignment.ranking import compared, first_of_group, group_starts, repeat_error, table_order
 from steelyard.errors import PolicyError, problem_report
 from steelyard.lazy import polars as pl
 from steelyard.native import hits_from, kernel, options
@@ -54,7 +54,7 @@ class _Rows:
 
     def ranks(self) -> Ints:
         """The rank of each row in its list."""
-        return np.arange(1, len(self.query) + 1) - _first_of_group(self.query)
+        return np.arange(1, len(self.query) + 1) - first_of_group(self.query)
 
 
 def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges | None = None) -> Hits:
@@ -203,12 +203,6 @@ def row_hashes(docs: pl.Series, query: Ints) -> Words:
     return hashes
 
 
-def _first_of_group(*columns: Ints | Floats) -> Ints:
-    """For every row, the first row of its group of adjacent rows with the same values."""
-    starts = group_starts(*columns)
-    return np.repeat(starts, np.diff(starts, append=len(columns[0])))
-
-
 def _repeated_rows(rows: _Rows) -> Bools:
     """Which rows have a document that is already in the list. Only rows whose hash is not unique are compared."""
     again = np.zeros(len(rows.query), dtype=np.bool_)
@@ -259,7 +253,7 @@ def _tokens_through(rows: _Rows) -> Ints:
         advice = "A budget counts every returned document: give the run a length for each (tokens=, texts=)."
         raise PolicyError(problem_report(f"{count} no token count:", problems, advice))
     total_before = np.concatenate([[0], np.cumsum(rows.tokens.to_numpy().astype(np.int64))])
-    return np.asarray(total_before[1:] - total_before[_first_of_group(rows.query)])
+    return np.asarray(total_before[1:] - total_before[first_of_group(rows.query)])
 
 
 def _near_repeats(rows: _Rows, texts: dict[str, str] | None) -> Ints | None:

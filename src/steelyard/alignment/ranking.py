@@ -108,6 +108,12 @@ def group_starts(*columns: Ints | Floats) -> Ints:
     return np.flatnonzero(np.concatenate([[True], np.logical_or.reduce(differs)]))
 
 
+def first_of_group(*columns: Ints | Floats) -> Ints:
+    """For every row, the first row of its group of adjacent rows that have the same values."""
+    starts = group_starts(*columns)
+    return np.repeat(starts, np.diff(starts, append=len(columns[0])))
+
+
 def repeat_error(total: int, query: str, doc: str) -> PolicyError:
     """The error of `duplicates="error"`: how many documents are repeated, and the first of them."""
     count = counted(total, "document is", "documents are")

@@ -10,17 +10,17 @@ once in 4,000 times, one at 0.7 once in 80.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.alignment.hits import Ints
+from steelyard.alignment.ranking import first_of_group
 from steelyard.errors import InputError
 from steelyard.lazy import polars as pl
 
-if TYPE_CHECKING:
-    Hashes: TypeAlias = npt.NDArray[np.uint64]
-    Ints: TypeAlias = npt.NDArray[np.int64]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 _BANDS, _ROWS = 16, 4
 # Characters processed at a time: enough to keep polars busy, few enough that the hashes stay in the cache.
@@ -104,9 +104,8 @@ def _candidates(places: Ints, keys: Hashes) -> Ints:
     for band in range(_BANDS):
         order = np.argsort(keys[:, band], kind="stable")
         ordered = keys[order, band]
-        fresh = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-        equal = np.flatnonzero(~fresh)
-        heads = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
+        heads = first_of_group(ordered)
+        equal = np.flatnonzero(heads != np.arange(len(ordered)))
         parts += [np.stack([places[order[other]], places[order[equal]]], axis=1) for other in (heads[equal], equal - 1)]
     pairs: Ints = np.unique(np.concatenate(parts), axis=0)
     return pairs

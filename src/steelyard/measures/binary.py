@@ -139,8 +139,7 @@ def f_measure(
 def _mean_reciprocal_rank(a: Alignment, k: int | None, rel: float, per: Per) -> Floats:
     """The mean of 1 / the first relevant rank: it lies in the first group with a relevant document."""
     if per == "target":
-        alone, owner = a.by_target(rel)
-        return a.mean_over_targets(_mean_reciprocal_rank(alone, k, rel, "document"), owner)
+        return a.mean_over_targets(rel, lambda alone: _mean_reciprocal_rank(alone, k, rel, "document"))
     g = tie_groups.groups_of(a, a.grade >= rel, k)
     leading = (g.chosen > 0) & (g.before == 0)
     result = np.zeros(a.size)
@@ -167,8 +166,7 @@ def reciprocal_rank(a: Alignment, k: int | None = None, rel: float = 1, per: Per
     None found: 0.
     """
     if per == "target":
-        alone, owner = a.by_target(rel)
-        return a.mean_over_targets(reciprocal_rank(alone, k, rel), owner)
+        return a.mean_over_targets(rel, lambda alone: reciprocal_rank(alone, k, rel))
     return 1 / a.first((a.grade >= rel) & a.within(k))
 
 
@@ -177,8 +175,7 @@ def mean_average_precision(
 ) -> Floats:
     """The mean of the precisions at relevant ranks; over the number found, averaged given that number."""
     if per == "target":
-        alone, owner = a.by_target(rel)
-        return a.mean_over_targets(mean_average_precision(alone, k, rel, denominator), owner)
+        return a.mean_over_targets(rel, lambda alone: mean_average_precision(alone, k, rel, denominator))
     g = tie_groups.groups_of(a, a.grade >= rel, k)
     if denominator == "found":
         return _mean_precision_over_found(g, a.size)
@@ -228,8 +225,7 @@ def average_precision(
     None found: 0.
     """
     if per == "target":
-        alone, owner = a.by_target(rel)
-        return a.mean_over_targets(average_precision(alone, k, rel, denominator), owner)
+        return a.mean_over_targets(rel, lambda alone: average_precision(alone, k, rel, denominator))
     chosen = np.flatnonzero((a.grade >= rel) & a.within(k))
     query = a.query[chosen]
     hits = np.arange(1, len(query) + 1) - starts_of(query, a.size)[query]

@@ -13,6 +13,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.ranking import first_of_group
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import average_precision, capped, mean_average_precision, mean_recall, recall, share
 from steelyard.measures.graded import discount_of
@@ -322,7 +323,4 @@ def _after(group: Ints, alpha: float) -> Floats:
 
 def _place(group: Ints) -> Ints:
     """The number of entries of the same group before each; groups are sorted."""
-    entry = np.arange(len(group))
-    new = np.ones(len(group), dtype=bool)
-    new[1:] = group[1:] != group[:-1]
-    return entry - np.maximum.accumulate(np.where(new, entry, 0))
+    return np.arange(len(group)) - first_of_group(group)

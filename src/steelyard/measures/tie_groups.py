@@ -15,6 +15,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.ranking import group_starts
 from steelyard.errors import MeasureError
 
 MOST_STATES = 1 << 16  # The number of different contents of a split group above which a mean is refused.
@@ -63,10 +64,8 @@ class Groups:
 
 def groups_of(a: Alignment, chosen: Bools, k: int | None) -> Groups:
     """The tie groups of an alignment, with the chosen hits counted."""
-    new = np.ones(len(a.query), dtype=bool)
-    new[1:] = (a.query[1:] != a.query[:-1]) | (a.tie_first[1:] != a.tie_first[:-1])
-    starts = np.flatnonzero(new)
-    of_hit = np.cumsum(new) - 1
+    starts = group_starts(a.query, a.tie_first)
+    of_hit = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(a.query)))
     query, first, size = a.query[starts], a.tie_first[starts], a.tie_size[starts]
     counts = np.bincount(of_hit[chosen], minlength=len(starts)).astype(np.int64)
     above = np.cumsum(counts) - counts

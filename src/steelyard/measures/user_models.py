@@ -12,6 +12,7 @@ from steelyard.errors import MeasureError
 from steelyard.lazy import special
 from steelyard.measures.binary import share
 from steelyard.measures.graded import discount_of
+from steelyard.measures.gradings import highest_judged
 from steelyard.measures.registry import measure
 from steelyard.measures.tie_groups import worth_of_ranks
 
@@ -265,12 +266,10 @@ def accuracy(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
 
 def highest_grade(a: Alignment) -> float:
     """The highest grade in the qrels; 0 if none is above 0."""
-    if a.judged.highest is None:
-        return float(a.judged.grade.max(initial=0.0))
-    if np.isnan(a.judged.highest):
+    if a.judged.highest is not None and np.isnan(a.judged.highest):
         problem = "the highest grade of the retrieved documents is unknown if the run is read in parts, as on Spark;"
         raise MeasureError(f"{problem} state the highest grade of the scale, as in ERR(max_grade=3).")
-    return max(a.judged.highest, 0.0)
+    return highest_judged(a)
 
 
 def scaled(a: Alignment, min_rel: float, max_rel: float | None) -> Floats:
