@@ -14,7 +14,20 @@ from steelyard.errors import MeasureError
 from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
 from steelyard.measures.tie_groups import over_orders
-from steelyard.notes import Note, note
+from steelyard.notes import Note, Texts, declare, note
+
+WARNINGS: Texts = {
+    "no-distractors": "no document is judged a distractor (a grade below 0), so {measures:listed} can only be 0",
+    "no-grade-zero": "no document is judged not relevant (grade 0), so {measures:listed} {measures:is|are} the "
+    "share of the relevant documents that are retrieved",
+    "no-unanswerable-query": "every query has a relevant document, so {measures:listed} {measures:has|have} no "
+    "query to count",
+    "no-such-grade": "no document has grade {level:g} or above, so {measures:listed} can only be 0",
+}
+INFO: Texts = {
+    "no-targets": "the qrels name no targets, so in {measures:listed} each relevant document is its own target"
+}
+declare(warning=WARNINGS, info=INFO)
 
 GEOMETRIC_FLOOR = 1e-5  # The smallest value in a geometric mean, as in trec_eval.
 
