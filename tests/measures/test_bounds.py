@@ -14,7 +14,6 @@ from test_every_measure import forms, variants
 
 import steelyard as sy
 from steelyard.alignment.alignment import Repeats
-from steelyard.errors import MeasureError
 from steelyard.measures import bounds as bounds_module
 from steelyard.measures import gradings as gradings_module
 from steelyard.measures.bounds import Bounds, bounds, judged_share
@@ -138,16 +137,6 @@ def test_longer_lists_with_formulas_alone(seed: int, monkeypatch: pytest.MonkeyP
         found = bounds(measure, a)
         assert np.all(found.exact)
         check(measure, found, tables, row, (judged, listed))
-
-
-def test_levels_that_are_given() -> None:
-    judged, (listed,) = random_case(random.Random(7), [0, 1, 3], 4)
-    a = aligned(judged, listed)
-    tables = over_all_gradings(EVERY, judged, [listed], [0, 1.5])
-    for row, measure in enumerate(EVERY):
-        check(measure, bounds(measure, a, levels=[1.5]), tables, row, (judged, listed))
-    with pytest.raises(MeasureError, match="from 0 to 3"):
-        bounds(parse("AP"), a, levels=[0, 4])
 
 
 def test_by_hand() -> None:

@@ -137,15 +137,13 @@ class Case:
         return replace(self, runs=[self.runs[number]], docs=self.docs.of_run(number))
 
 
-def bounds(measure: Measure, a: Alignment, levels: Sequence[float] | Floats | None = None) -> Bounds:
+def bounds(measure: Measure, a: Alignment) -> Bounds:
     """The bounds of a measure for each query of a run.
-
-    `levels` are the grades that an unjudged document may have; see `grade_levels` for the default.
 
     The value itself lies within its bounds, except if a measure passes over unjudged documents instead of
     counting them as not relevant: Bpref, infAP, condensed lists inside Counted.
     """
-    return bounds_of(Case(measure, [a], gradings.unjudged(a), gradings.grade_levels(a, levels)))
+    return bounds_of(Case(measure, [a], gradings.unjudged(a), gradings.grade_levels(a)))
 
 
 def judged_share(measure: Measure, a: Alignment) -> Floats:

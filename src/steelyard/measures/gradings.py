@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from steelyard.alignment.alignment import Alignment, Judged, Repeats, Targets, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
-from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
 
@@ -96,21 +95,13 @@ def highest_judged(a: Alignment) -> float:
     return 0.0 if isnan(highest) else max(highest, 0.0)
 
 
-def grade_levels(a: Alignment, levels: Sequence[float] | Floats | None = None) -> Floats:
+def grade_levels(a: Alignment) -> Floats:
     """The grades that an unjudged document may have, in ascending order: from 0 to the highest grade in the qrels.
 
-    By default the whole numbers and the grades used in the qrels; only the latter where some grade is not a
+    They are the whole numbers and the grades used in the qrels; only the latter where some grade is not a
     whole number or the highest is above 100. 0 is always one of them.
     """
     top = highest_judged(a)
-    if levels is not None:
-        given = np.unique(np.append(np.asarray(levels, dtype=np.float64), 0.0))
-        if not np.all((given >= 0) & (given <= top)):
-            raise MeasureError(
-                f"the levels are {', '.join(f'{level:g}' for level in given)}; expected grades from 0 to "
-                f"{top:g}, the highest grade in the qrels."
-            )
-        return given
     used = np.append(a.judged.grade[a.judged.grade > 0], [0.0, top])
     whole = bool(np.all(used == np.round(used))) and top <= MOST_WHOLE_LEVELS
     return np.unique(np.append(used, np.arange(top + 1)) if whole else used)

@@ -154,16 +154,12 @@ summed = partial(measure, cutoff="none", summary="sum", better="neither", needs_
 """Registers a count that is summed over queries, and neither good nor bad."""
 
 
+@cache
 def definitions() -> Mapping[str, Definition]:
     """Every registered measure by its name, family by family."""
-    _load_families()
-    return MappingProxyType(_DEFINITIONS)
-
-
-@cache
-def _load_families() -> None:
     for family in FAMILIES:
         import_module(f"steelyard.measures.{family}")
+    return MappingProxyType(_DEFINITIONS)
 
 
 @cache
