@@ -21,8 +21,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from steelyard.checks import is_number
-from steelyard.errors import InputError, PolicyError, did_you_mean
+from steelyard.checks import is_number, unknown_name
+from steelyard.errors import InputError, PolicyError
 from steelyard.frames import as_polars, is_frame
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
@@ -323,9 +323,7 @@ class Judgments:
 
     def _check_judge(self, name: str) -> None:
         if name not in self.judges:
-            names = [*RULES, *self.judges]
-            near = did_you_mean(name, names)
-            raise PolicyError(f"unknown judge or rule {name!r}; expected one of {', '.join(names)}.{near}")
+            raise PolicyError(unknown_name("judge or rule", name, [*RULES, *self.judges]))
 
     def __len__(self) -> int:
         """Number of judgments that count, those without a grade included."""

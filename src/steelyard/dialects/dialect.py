@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.checks import unknown_name
 from steelyard.errors import MeasureError, did_you_mean
 from steelyard.listing import Listing
 from steelyard.measures.compute import reads_texts
@@ -180,9 +181,7 @@ def _named(name: str) -> Dialect:
     path = _FOLDER / f"{name}.toml"
     if re.fullmatch(r"[\w.-]{1,64}", name) and path.is_file():
         return Dialect(**tomllib.loads(path.read_text("utf-8")))
-    raise MeasureError(
-        f"unknown dialect {name!r}; expected one of {', '.join(dialects())}.{did_you_mean(name, dialects())}"
-    )
+    raise MeasureError(unknown_name("dialect", name, dialects()))
 
 
 def _match(pattern: str, text: str) -> dict[str, str] | None:

@@ -32,7 +32,7 @@ RUN_NAMES = (
     *("method", "model", "name"),
 )
 """The names of a column that names the run of each row. The last three may also be something else."""
-CERTAIN_RUN_NAMES = RUN_NAMES[:-3]
+SURE_RUN_NAMES = RUN_NAMES[:-3]
 
 ITERATION = "iteration"  # The column of ir_measures and ir_datasets that holds the second column of a TREC file.
 QUERY_IDS = ("query_id", "qid", "q_id", "query-id", "queryid", "question_id", "topic_id", "_id", "id")

@@ -10,15 +10,7 @@ import numpy as np
 from steelyard.alignment.hits import JudgedDocs
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.frames import as_polars
-from steelyard.io.columns import (
-    CERTAIN_RUN_NAMES,
-    ITERATION,
-    QRELS_ROLES,
-    RUN_NAMES,
-    find_name,
-    first_named,
-    rank_column,
-)
+from steelyard.io.columns import ITERATION, QRELS_ROLES, RUN_NAMES, SURE_RUN_NAMES, find_name, first_named, rank_column
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -149,7 +141,7 @@ def runs_of_frame(source: Any) -> dict[str, pl.DataFrame]:
 
 def _refuse_several_runs(frame: pl.DataFrame, query: str | None) -> None:
     """An error if a query has rows of more than one run."""
-    column = first_named(frame.columns, CERTAIN_RUN_NAMES)
+    column = first_named(frame.columns, SURE_RUN_NAMES)
     if column is None or query is None or is_constant(frame[column]):
         return
     if frame.group_by(query).agg(pl.col(column).n_unique())[column].max() == 1:

@@ -9,24 +9,12 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+import steelyard.io.columns as known
 from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean, nearest
 from steelyard.frames import as_polars
 from steelyard.ids import text_ids
-from steelyard.io.columns import (
-    CERTAIN_RUN_NAMES,
-    ITERATION,
-    PARTS,
-    QRELS_LISTS,
-    QRELS_ROLES,
-    QUERY_IDS,
-    RUN_LISTS,
-    RUN_ROLES,
-    SCORE_LISTS,
-    check_roles,
-    find_name,
-    first_named,
-)
+from steelyard.io.columns import PARTS, SCORE_LISTS, check_roles, find_name, first_named
 from steelyard.io.files import bare_name, run_name
 from steelyard.io.frames import qrels_of_frame, run_of_frame
 from steelyard.io.lists import qrels_of_lists, qrels_of_mapping, run_of_lists, unique_ids
@@ -88,7 +76,7 @@ class NamedColumns:
 
     def query_ids(self, named: str | None = None) -> tuple[list[str], tuple[Note, ...]]:
         """The query id of each row, and notes: of the column named or one with a usual name, or the row's number."""
-        name = first_named(self.names, QUERY_IDS) if named is None else find_name(self.names, "query_id", named)
+        name = first_named(self.names, known.QUERY_IDS) if named is None else find_name(self.names, "query_id", named)
         if name is None:
             size = self._frame.height if self.records is None else len(self.records)
             return [str(row) for row in range(size)], (note("queries-numbered"),)
@@ -96,7 +84,7 @@ class NamedColumns:
 
     def listed_query_ids(self, named: str | None) -> tuple[list[str], tuple[Note, ...]]:
         """The same for lists; in records, a field such as query or topic also identifies the query."""
-        if self.records is not None and named is None and first_named(self.names, QUERY_IDS) is None:
+        if self.records is not None and named is None and first_named(self.names, known.QUERY_IDS) is None:
             named = find_name(self.names, "query_id", required=False)
         return self.query_ids(named)
 
@@ -115,7 +103,7 @@ class NamedColumns:
                 read = _texts if role in _TEXT_ROLES else _numbers
                 data[name] = read(name, role, self.column(name))
         for name in self.names:
-            if name.lower().strip() in (ITERATION, *CERTAIN_RUN_NAMES) and name not in data:
+            if name.lower().strip() in (known.ITERATION, *known.SURE_RUN_NAMES) and name not in data:
                 data[name] = pl.Series([None if v is None else str(v) for v in self.column(name)], dtype=pl.String)
         return pl.DataFrame(data)
 
@@ -139,12 +127,12 @@ def _numbers(name: str, role: str, values: Sequence[Any]) -> pl.Series:
 
 def run_of_table(source: Any, columns: Mapping[str, str], name: str | None = None) -> Run:
     """The run of a frame or of records; columns are found by their usual names, or named by role."""
-    check_roles(columns, RUN_ROLES, "a run")
+    check_roles(columns, known.RUN_ROLES, "a run")
     table = NamedColumns(source)
     timed = find_name(table.names, "seconds", columns.get("seconds"), required=False)
-    listed = table.list_column(columns.get("doc_id"), RUN_LISTS)
+    listed = table.list_column(columns.get("doc_id"), known.RUN_LISTS)
     if listed is None:
-        frame = table.frame(columns, (*RUN_ROLES, "own_rank", "tokens"))
+        frame = table.frame(columns, (*known.RUN_ROLES, "own_rank", "tokens"))
         run = run_of_frame(frame, columns, name)
         queries = frame[find_name(frame.columns, "query_id", columns.get("query_id")) or ""].to_list() if timed else []
     else:
@@ -168,12 +156,12 @@ def _seconds(value: Any, name: str) -> float:
 
 def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
     """The qrels of a frame or of records; columns are found by their usual names, or named by role."""
-    check_roles(columns, QRELS_ROLES, "a qrels table")
+    check_roles(columns, known.QRELS_ROLES, "a qrels table")
     table = NamedColumns(source, _QRELS_EXAMPLE)
     in_parts = "doc_id" not in columns and any(map(table.holds_lists, ("targets", "distractors")))
-    listed = None if in_parts else table.list_column(columns.get("doc_id"), QRELS_LISTS)
+    listed = None if in_parts else table.list_column(columns.get("doc_id"), known.QRELS_LISTS)
     if not in_parts and listed is None:
-        return qrels_of_frame(table.frame(columns, QRELS_ROLES), columns)
+        return qrels_of_frame(table.frame(columns, known.QRELS_ROLES), columns)
     check_roles(columns, ("query_id",) if in_parts else ("query_id", "doc_id"), "a qrels table of lists")
     if "doc_id" not in columns:
         _refuse_other_forms(table, tuple(PARTS) if listed is None else (listed,))
@@ -191,7 +179,7 @@ def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
 def _refuse_other_forms(table: NamedColumns, lists: Sequence[str]) -> None:
     """Refuse records with judgments under other names than the lists that are read: nothing is ignored."""
     single = find_name(table.names, "doc_id", required=False)
-    others = {name for name in table.names if name.lower() in QRELS_LISTS or name == single} - set(lists)
+    others = {name for name in table.names if name.lower() in known.QRELS_LISTS or name == single} - set(lists)
     misspelt = {name for name in table.names if name not in lists and nearest(name, lists, most=1, cutoff=0.85)}
     problems = [
         f"record {number:,}: {name!r}{did_you_mean(name, lists) if name in misspelt else ''}"

@@ -22,7 +22,7 @@ from steelyard.lazy import special
 from steelyard.statistics import arrays
 from steelyard.statistics.arrays import Array, Pair
 from steelyard.statistics.corrections import max_t
-from steelyard.statistics.intervals import mean_intervals
+from steelyard.statistics.intervals import Interval, mean_intervals
 from steelyard.statistics.paired import mean_ranks
 from steelyard.statistics.resampling import permutation_test, resampled_sums
 
@@ -32,8 +32,6 @@ BORDA_RULES: tuple[BordaRule, ...] = get_args(BordaRule)
 FRIEDMAN_FROM = 5  # Datasets from which on Friedman's test and Nemenyi's are given.
 _CELLS = 20_000_000  # Resampled values that are kept at once; for very many pairs there are fewer draws.
 _FEWEST_DRAWS = 1000
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
