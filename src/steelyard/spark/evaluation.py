@@ -20,10 +20,9 @@ from steelyard.options import Policies, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.scores import Scores
-from steelyard.spark.plan import MOST_JUDGMENTS, Plan, driver_qrels
 from steelyard.spark.rows import ColumnNames, Columns, is_spark_frame, qrels_source, run_column, run_frame
 from steelyard.spark.scan import RunScan
-from steelyard.spark.scores import SparkScores
+from steelyard.spark.scores import MOST_JUDGMENTS, SparkScores, driver_qrels
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,20 +54,14 @@ def evaluate(
     columns, policies = Columns.taken(options)
     dialect, chosen, named = prepare(measures, dialect, policies)
     columns.check(qrels, run_frame(run))
-    judgments, table, ranked = qrels_source(qrels, columns), columns.run_table(run), columns.given["rank"] is not None
+    judgments, table = qrels_source(qrels, columns), columns.run_table(run)
     named = on_scale(named, judgments, dialect) if isinstance(judgments, Qrels) else named
-    plan = Plan(spark, judgments, table, named, dialect, chosen, name or "run", rank_named=ranked)
-    _check_measures(plan)
-    return SparkScores(plan)
-
-
-def _check_measures(plan: Plan) -> None:
-    """Evaluate one document, so that a measure which this run or these options do not allow fails at once."""
+    # One document is evaluated, so that a measure which this run or these options do not allow fails at once.
     document = {"query_id": "q", "doc_id": "d", "score": 1.0, "tokens": 1}
-    run = Run(pl.DataFrame({name: [value] for name, value in document.items() if name in plan.run.names}))
-    a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
-    whole = replace(a, judged=replace(a.judged, highest=1.0))
-    query_values(plan.options.lists(whole), plan.measures, plan.options)
+    one = Run(pl.DataFrame({role: [value] for role, value in document.items() if role in table.names}))
+    a = align(Qrels({"q": {"d": 1.0}}), one, replace(chosen.ordering, duplicates="hold")).alignment
+    query_values(chosen.lists(replace(a, judged=replace(a.judged, highest=1.0))), named, chosen)
+    return SparkScores(name or "run", named, spark, judgments, table, dialect, chosen)
 
 
 def evaluate_runs(
@@ -136,5 +129,5 @@ def _scans(spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns)
     if judged is None:
         problem = f"the qrels have more than {MOST_JUDGMENTS:,} judgments;"
         raise InputError(f"{problem} evaluate the runs one by one, with steelyard.spark.evaluate.")
-    judged, ranked = judged_qrels(judged), columns.given["rank"] is not None
-    return [RunScan(spark, judged, table, name, rank_named=ranked) for name, table in tables.items()]
+    judged = judged_qrels(judged)
+    return [RunScan(spark, judged, table, name) for name, table in tables.items()]

@@ -13,7 +13,6 @@ from pyspark.sql import functions as sf
 
 from steelyard.checks import whole_number
 from steelyard.errors import InputError
-from steelyard.io.columns import rank_column
 from steelyard.lazy import polars as pl
 from steelyard.run import Run
 from steelyard.spark.frames import arrow_schema, map_in_arrow
@@ -98,10 +97,7 @@ def _rows(frames: Mapping[str, Any]) -> Any:
     """The rows of all runs, those of a query together; `place` is the number of the run."""
     parts = []
     for place, frame in enumerate(frames.values()):
-        table = Columns().run_table(frame)
-        scored = table.scored
-        ranked = table.ranked_by(rank_column(table.names, scored, False))
-        parts.append(run_rows(ranked, scored, True).withColumn("place", sf.lit(place)))
+        parts.append(run_rows(Columns().run_table(frame), in_order=True).withColumn("place", sf.lit(place)))
     return by_query(*parts)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.io import frames
-from steelyard.io.columns import RUN_NAMES, find_name
+from steelyard.io.columns import RUN_NAMES, find_name, first_named, rank_column
 from steelyard.io.frames import not_ids_error
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, disagreement_error, grade_error
@@ -99,11 +99,15 @@ _NUMBERS = (*_WHOLE, "float", "double", "decimal", "boolean", "void")
 
 @dataclass(frozen=True)
 class SparkTable:
-    """A Spark frame, and the name of its column for each role."""
+    """A Spark frame, and the name of its column for each role.
+
+    rank_named: whether the caller named the rank column of the run; then ranks order it, not scores.
+    """
 
     frame: Any
     names: Mapping[str, str]
     notes: tuple[Note, ...]
+    rank_named: bool = False
 
     def column(self, role: str) -> Any:
         """The column of a role, unchanged."""
@@ -127,10 +131,17 @@ class SparkTable:
         score = self.column("score") if "score" in self.names else None
         return score is not None and not self.frame.select(score).filter(score.isNotNull()).isEmpty()
 
-    def ranked_by(self, column: str | None) -> SparkTable:
-        """The table with this rank column, or with none."""
+    @cached_property
+    def ranked(self) -> SparkTable:
+        """The table with the rank column that orders the lists, if one does, and no other."""
+        column = rank_column(self.names, self.scored, self.rank_named)
         names = {role: name for role, name in self.names.items() if role not in ("rank", "own_rank")}
         return replace(self, names=names if column is None else {**names, "rank": column})
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the lists have an order of their own, whatever their scores."""
+        return "rank" in self.ranked.names or not self.scored
 
     def not_a_number(self, role: str) -> Any:
         """Whether a row has text that is not a number."""
@@ -186,11 +197,12 @@ def qrels_rows(table: SparkTable) -> Any:
     )
 
 
-def run_rows(table: SparkTable, scored: bool, in_order: bool) -> Any:
+def run_rows(run: SparkTable, in_order: bool) -> Any:
     """query_id, kind, doc_id, value (the score), label, row; and run, rank and tokens, if the table has them.
 
-    scored: whether any document has a score. in_order: whether the position of a row in the frame matters.
+    in_order: whether the position of a row in the frame matters.
     """
+    table = run.ranked
     query, doc = table.column("query_id"), table.column("doc_id")
     score, rank = table.number("score"), table.number("rank")
     named = doc.isNotNull()
@@ -200,7 +212,7 @@ def run_rows(table: SparkTable, scored: bool, in_order: bool) -> Any:
         (table.not_a_number("rank"), Kind.RANK_IS_TEXT),
         (~named & (score.isNotNull() | rank.isNotNull()), Kind.NO_DOCUMENT),
     ]
-    faults += [(named & ~_finite(score), Kind.SCORE_NOT_FINITE)] if scored else []
+    faults += [(named & ~_finite(score), Kind.SCORE_NOT_FINITE)] if run.scored else []
     faults += [(named & ~_finite(rank), Kind.RANK_NOT_FINITE)] if "rank" in table.names else []
     label = sf.lit(None).cast("string")
     for role in ("score", "rank"):
@@ -287,7 +299,8 @@ class Columns:
     def run_table(self, frame: Any, run: str | None = None) -> SparkTable:
         """A Spark frame as a run, or as several; `run` is the column that names the run of each row."""
         roles = self._of(run_frame(frame), RUN_ROLES)
-        return table_of(frame, roles if run is None else {**roles, "run": run}, "the run")
+        table = table_of(frame, roles if run is None else {**roles, "run": run}, "the run")
+        return replace(table, rank_named=self.given.get("rank") is not None)
 
     def _of(self, frame: Any, roles: Sequence[str]) -> dict[str, str | None]:
         return {role: self.given.get(role) if self.given.get(role) in frame.columns else None for role in roles}
@@ -308,8 +321,7 @@ def run_frame(run: Any) -> Any:
 
 def run_column(frame: Any, named: str | None) -> str:
     """The column of a Spark frame that names the run of each row."""
-    names = {str(name).lower().strip(): str(name) for name in frame.columns}
-    column = named or next((names[name] for name in RUN_NAMES if name in names), None)
+    column = named or first_named(frame.columns, RUN_NAMES)
     if column is None or column not in frame.columns:
         problem = f"no column of the frame names the run of each row: it has {', '.join(frame.columns)}."
         raise InputError(f"{problem} Name one with run=..., or give a mapping of name to frame.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
@@ -21,7 +21,6 @@ from steelyard.alignment.scans import ScannedRun
 from steelyard.coverage import with_doubts
 from steelyard.dialects import Dialect
 from steelyard.evaluation import scores_of
-from steelyard.io.columns import rank_column
 from steelyard.io.frames import empty_ids_error
 from steelyard.measures.grammar import Measure
 from steelyard.options import Options
@@ -47,26 +46,14 @@ Found: TypeAlias = list[tuple[str, Arrays]]  # Arrays with the name of their run
 class RunScan:
     """The ranks of the judged documents in the runs of one frame. The cluster works when they are first needed.
 
-    A table with a column `run` has several runs; their lists are found in the same passes. rank_named: whether the
-    caller named the rank column; then ranks order the lists, not scores.
+    A table with a column `run` has several runs; their lists are found in the same passes.
     """
 
     spark: Any
     qrels: Qrels
     table: SparkTable
     name: str
-    rank_named: bool = False
     _known: dict[Ordering, dict[str, Hits]] = field(default_factory=dict)
-
-    @cached_property
-    def _ranked(self) -> SparkTable:
-        """The table with the rank column that orders the lists, if one does."""
-        return self.table.ranked_by(rank_column(self.table.names, self.table.scored, self.rank_named))
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the lists have an order of their own, whatever their scores."""
-        return "rank" in self._ranked.names or not self.table.scored
 
     def runs(self, *orderings: Ordering) -> dict[str, ScannedRun]:
         """The runs by name; their hits under these orderings are found together.
@@ -81,7 +68,7 @@ class RunScan:
         return {
             run or self.name: ScannedRun(
                 name=run or self.name,
-                ordered=self.ordered,
+                ordered=self.table.ordered,
                 notes=self.table.notes,
                 hits=partial(self._hits, run),
                 documents=partial(self._documents, run),
@@ -115,11 +102,11 @@ class RunScan:
 
     def _lists(self, run: str) -> Run:
         """The lists of the judged queries, read to the driver; in the order of the frame where that is their order."""
-        rows = run_rows(self._ranked, self.table.scored, self.ordered)
+        rows = run_rows(self.table, self.table.ordered)
         if "run" in self.table.names:
             rows = rows.filter(sf.col("run") == run)
         rows = rows.filter(sf.col("doc_id").isNotNull()).join(self._judged_queries(), "query_id", "left_semi")
-        order = [name for name in ("rank", "row") if name in rows.columns] if self.ordered else []
+        order = [name for name in ("rank", "row") if name in rows.columns] if self.table.ordered else []
         score = sf.col("value").cast("double").alias("score")
         frame = collect_columns(rows.select("query_id", "doc_id", score, *order))
         if not order:
@@ -132,14 +119,14 @@ class RunScan:
         wanted = [ordering for ordering in dict.fromkeys(map(held, orderings)) if ordering not in self._known]
         if not wanted:
             return
-        in_order = self.ordered or any(ordering.ties == "stable" for ordering in wanted)
-        rows = run_rows(self._ranked, self.table.scored, in_order)
+        in_order = self.table.ordered or any(ordering.ties == "stable" for ordering in wanted)
+        rows = run_rows(self.table, in_order)
         columns = ["row"] if in_order else []
-        columns += [name for name in ("rank", "tokens") if name in self._ranked.names]
+        columns += [name for name in ("rank", "tokens") if name in self.table.ranked.names]
         judged, several = blocks.pack_judged(self.qrels.judged), "run" in self.table.names
-        task = Task(judged, ("score", *columns), several, tuple(wanted), self.ordered)
+        task = Task(judged, ("score", *columns), several, tuple(wanted), self.table.ordered)
         # Workers find the faulty rows of a run with scores themselves, unless numbers are text: Spark takes longer.
-        marked = not self.table.scored or any(map(self._ranked.is_text, ("score", "rank")))
+        marked = not self.table.scored or any(map(self.table.ranked.is_text, ("score", "rank")))
         faulty = [(sf.col("kind") != int(Kind.RETRIEVED)).alias("faulty")] if marked else []
         run = ["run"] if task.runs else []
         frame = rows.select(*run, "query_id", "doc_id", sf.col("value").alias("score"), *columns, *faulty)
