@@ -19,6 +19,7 @@ import tempfile
 import threading
 import weakref
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,8 @@ _DATA = "data"
 _SERVERS = "steelyard-postgres-"
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
-_folders: set[Path] = set()  # The folders of this process.
-_process = 0
-"""The process that `_folders` belongs to: a forked child has a copy, and must not remove what its parent uses."""
+_folders: dict[Path, int] = {}
+"""The folders, each with the process that made it: a forked child has a copy, and must not remove its parent's."""
 
 
 def temporary_folder(name: str, owner: object = None, parent: Path | None = None) -> Path:
@@ -40,23 +40,20 @@ def temporary_folder(name: str, owner: object = None, parent: Path | None = None
 
     Before a folder for `postgres` is removed, the server in it is ended.
     """
-    if _process != os.getpid():
-        _prepare()
+    _prepare(os.getpid())
     folder = Path(tempfile.mkdtemp(prefix=f"steelyard-{name}-{_described(os.getpid())}-", dir=parent))
-    _folders.add(folder)
+    _folders[folder] = os.getpid()
     data = folder / _DATA
     data.mkdir()
     if owner is not None:
-        weakref.finalize(owner, _remove, folder, os.getpid())
+        weakref.finalize(owner, _remove, folder)
     return data
 
 
-def _prepare() -> None:
-    """Prepare the removal of this process's folders, and remove what a killed process left."""
-    global _process
-    _process = os.getpid()
-    _folders.clear()
-    atexit.register(_remove_all, _process)
+@cache
+def _prepare(process: int) -> None:
+    """Prepare the removal of this process's folders, once per process, and remove what a killed process left."""
+    atexit.register(_remove_all)
     if threading.current_thread() is threading.main_thread():
         for number in _SIGNALS:
             # A handler of the user's stays: it decides what happens, and `atexit` follows if the process ends.
@@ -67,19 +64,19 @@ def _prepare() -> None:
 
 def _stop(number: int, frame: Any) -> None:
     """Remove the folders, and end by the signal as if there were no handler, so that the exit status is the same."""
-    _remove_all(_process)
+    _remove_all()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 
-def _remove_all(process: int) -> None:
+def _remove_all() -> None:
     for folder in list(_folders):
-        _remove(folder, process)
+        _remove(folder)
 
 
-def _remove(folder: Path, process: int) -> None:
-    if os.getpid() == process and folder in _folders:
-        _folders.discard(folder)
+def _remove(folder: Path) -> None:
+    if _folders.get(folder) == os.getpid():
+        del _folders[folder]
         _delete(folder)
 
 
