@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.io import frames
-from steelyard.io.columns import RUN_NAMES, find_name, first_named, rank_column
+from steelyard.io.columns import QRELS_ROLES, RUN_NAMES, find_name, first_named, rank_column
 from steelyard.io.frames import not_ids_error
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, disagreement_error, grade_error
@@ -257,7 +257,6 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-QRELS_ROLES = ("query_id", "doc_id", "grade", "target")
 RUN_ROLES = ("query_id", "doc_id", "score", "rank", "own_rank", "tokens")
 
 
