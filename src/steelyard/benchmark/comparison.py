@@ -17,8 +17,8 @@ import numpy as np
 from steelyard.benchmark.chunkings import Chunking, chunking_qrels, merged_qrels
 from steelyard.benchmark.retrieval import Job, failed_share
 from steelyard.chunking import token_counts
-from steelyard.comparison.compare import EvaluatedRuns, compare_evaluated, evaluate_runs, slice_values
-from steelyard.comparison.data import ComparedRuns
+from steelyard.comparison.compare import compare_evaluated, evaluate_runs, slice_values
+from steelyard.comparison.data import ComparedRuns, EvaluatedRuns
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, ScoreTable
 from steelyard.comparison.stage_losses import Stages
