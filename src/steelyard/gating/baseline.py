@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steelyard.benchmark.folder import version_of
 from steelyard.benchmark.history import digest, read_history
 from steelyard.comparison.history import Point
 from steelyard.comparison.rules import parse_rules
@@ -198,7 +199,7 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
             run_records.append({"name": run, "per_query": rows})
     shown = ", ".join(dict.fromkeys(point.label for point in runs.values() if point is not None))
     content = {
-        "steelyard": max(str(point.record.get("steelyard", "")) for point in points),
+        "steelyard": max((point.record for point in points), key=version_of).get("steelyard", ""),
         "dialect": result.dialect,
         "policies": result.policies,
         "judgments": result.judgments,
