@@ -177,7 +177,7 @@ def _text_read_note(
     if len(chunkings) < 2 or not cutoffs or any(m.parameters.get("budget") is not None for m in ranking):
         return None
     deepest, first = int(max(cutoffs)), comparison.score_tables[0]
-    order = [row.run for row in comparison.leaderboard_rows if row.k == first.k]
+    order = comparison.run_order
     others = [run for run in order if chunking_of[run] != chunking_of[order[0]]]
     if not others:
         return None

@@ -255,8 +255,8 @@ def _is_result(point: Point, result: GateInput) -> bool:
 def _best(points: Sequence[Point], run: str, result: GateInput) -> Point | None:
     key = result.keys[0]
     sign = -1.0 if result.column(key).better == "less" else 1.0
-    measured = [point for point in points if not math.isnan(point.mean(run, key))]
-    return max(measured, key=lambda point: sign * point.mean(run, key), default=None)
+    measured = [(sign * recorded[0], point) for point in points if (recorded := point.recorded(run, key))]
+    return max(measured, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 def _at(points: Sequence[Point], commit: str) -> Point:
