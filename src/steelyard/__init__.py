@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from steelyard.comparison.history import History
     from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
-    from steelyard.comparison.stages import Stages, stages
+    from steelyard.comparison.stage_losses import Stages
+    from steelyard.comparison.stages import stages
     from steelyard.comparison.testing import Statistics
     from steelyard.coverage import Coverage
     from steelyard.datasets import Corpus, Dataset, Queries

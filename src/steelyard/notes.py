@@ -32,7 +32,7 @@ Texts: TypeAlias = Mapping[str, Text]  # The texts of notes by their codes.
 
 TABLES = (
     *(f"steelyard.{name}" for name in ("io.notes", "datasets.findings", "evidence.notes", "measures.compute")),
-    *(f"steelyard.{name}.notes" for name in ("fusion", "comparison", "report", "judging", "benchmark", "gating")),
+    *(f"steelyard.{name}.notes" for name in ("fusion", "comparison", "judging", "benchmark", "gating")),
     *(f"steelyard.{name}" for name in ("judgments", "coverage", "evaluation", "predicted")),
 )
 """The modules that declare notes, low layers first: code that raises a note loads no table of a higher layer."""

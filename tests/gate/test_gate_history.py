@@ -132,3 +132,12 @@ def test_against_the_best_the_p_value_knows_of_the_choice():
     ((one, _),) = _tests([replace(case, candidates=values[best : best + 1])], GatePlan())
     assert alone == one == pytest.approx(t_test(case.gains).p / 2)
     assert alone < 0.05 < chosen
+
+
+def test_the_newest_version_of_the_lines_is_compared_by_its_numbers(folder):
+    lines = [json.loads(line) for line in (folder / "h.jsonl").read_text().splitlines()]
+    for line, version in zip(lines, ("0.9.0", "0.10.0", "0.1.0"), strict=True):
+        line["steelyard"] = version
+    (folder / "h.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    notes = sy.gate(folder / "out", baseline="history:best").warnings
+    assert next(note["baseline_version"] for note in notes if note.code == "gate-versions-differ") == "0.10.0"

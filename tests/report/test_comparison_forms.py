@@ -258,3 +258,10 @@ def test_latex_marks_the_direction_of_a_difference_or_the_groups():
     assert r"good & \textbf{1.0000}$^{\uparrow***}$" in text
     assert r"poor & 0.3250$^{\downarrow***}$" in text
     assert r"poor & 0.3250$^{c}$" in sy.compare(qrels, runs, ["RR"]).to_latex()
+
+
+def test_the_share_of_unjudged_documents_is_that_of_the_first_cutoff():
+    qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(12)}
+    runs = {"one": {query: ["a", "x", "y"] for query in qrels}, "two": {query: ["z", "b", "a"] for query in qrels}}
+    text = sy.compare(qrels, runs, ["P"], at=[1, 3]).to_text()
+    assert "Unjudged: 0% (one) to 100% (two) of the first 1 documents." in text

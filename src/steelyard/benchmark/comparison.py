@@ -17,11 +17,12 @@ import numpy as np
 from steelyard.benchmark.chunkings import Chunking, chunking_qrels, merged_qrels
 from steelyard.benchmark.retrieval import Job, failed_share
 from steelyard.chunking import token_counts
-from steelyard.comparison.compare import EvaluatedRuns, compare_evaluated, evaluate_runs, slice_values
-from steelyard.comparison.data import ComparedRuns
+from steelyard.comparison.compare import compare_evaluated, evaluate_runs, slice_values
+from steelyard.comparison.data import ComparedRuns, EvaluatedRuns
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, ScoreTable
-from steelyard.comparison.stages import Stages, check_splits, stages
+from steelyard.comparison.stage_losses import Stages
+from steelyard.comparison.stages import check_splits, stages
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
 from steelyard.dialects import dialect
@@ -176,7 +177,7 @@ def _text_read_note(
     if len(chunkings) < 2 or not cutoffs or any(m.parameters.get("budget") is not None for m in ranking):
         return None
     deepest, first = int(max(cutoffs)), comparison.score_tables[0]
-    order = [row.run for row in comparison.leaderboard_rows if row.k == first.k]
+    order = comparison.run_order
     others = [run for run in order if chunking_of[run] != chunking_of[order[0]]]
     if not others:
         return None

@@ -22,7 +22,7 @@ from steelyard.benchmark.record import checked_record
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
-from steelyard.comparison.stages import Stages
+from steelyard.comparison.stage_losses import Stages
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.io.files import read_bytes, reading
@@ -243,7 +243,7 @@ def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
     record = checked_record(record, file)
-    if _version(str(record["steelyard"])) > _version(__version__):
+    if version_of(record) > version_of({"steelyard": __version__}):
         raise InputError(
             f"{path} was written by Steelyard {record['steelyard']}, which is newer than this one ({__version__}). "
             "Install that version or a later one to read it: pip install --upgrade steelyard."
@@ -265,8 +265,9 @@ def _check_finished(path: Path, file: Path) -> None:
             )
 
 
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+def version_of(record: Mapping[str, Any]) -> tuple[int, ...]:
+    """The version of Steelyard that wrote a result or a line of a history, as numbers."""
+    return tuple(int(part) for part in re.findall(r"\d+", str(record.get("steelyard")))[:3])
 
 
 def read_qrels(path: Path, settings: Mapping[str, Any]) -> Qrels:

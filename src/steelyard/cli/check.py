@@ -45,11 +45,7 @@ def check(
             raise InputError(f"this is the result of a bench, and {fault}. Give its dataset instead.", dataset)
         result = Check.from_dict(stored)
     else:
-        files = runs or []
-        names, _ = args.column_names(columns)
-        read = [args.read_run(run.path, names, len(files)) for run in files]
-        chosen = dict(zip(args.run_names([run.name for run in read], files), read, strict=True))
-        result = check_data(dataset, chosen, measure or None)
+        result = check_data(dataset, args.read_runs(runs or [], args.column_names(columns)[0]), measure or None)
 
     def show() -> None:
         print_message(result.verdict, "bold")

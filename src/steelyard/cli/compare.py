@@ -264,6 +264,4 @@ def _read_runs(runs: list[RunFile], columns: dict[str, str], texts: dict[str, st
     """The runs: as files, or read if they or their columns are named or the documents have texts."""
     if not columns and texts is None and not any(run.name for run in runs):
         return out.with_progress([run.path for run in runs], lambda path: path.name)
-    read = [args.read_run(run.path, columns, len(runs)) for run in out.with_progress(runs, lambda run: run.path.name)]
-    names = args.run_names([run.name for run in read], runs)
-    return [Run(run, name=name, texts=texts) for run, name in zip(read, names, strict=True)]
+    return [Run(run, name=name, texts=texts) for name, run in args.read_runs(runs, columns).items()]

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from steelyard.cli.output import Format, print_message
+from steelyard.cli.output import Format, print_message, with_progress
 from steelyard.errors import FixedColumnsError, SteelyardError
 from steelyard.io.files import STANDARD_INPUT, distinct_names, same_names
 from steelyard.options import help_text
@@ -168,6 +168,12 @@ def read_run(path: Path, columns: dict[str, str], runs: int) -> Run:
             raise
         print_message(f"{error} The columns are used for the other runs.")
         return Run.read(path)
+
+
+def read_runs(runs: Sequence[RunFile], columns: dict[str, str]) -> dict[str, Run]:
+    """The runs by their distinct names."""
+    read = [read_run(run.path, columns, len(runs)) for run in with_progress(runs, lambda run: run.path.name)]
+    return dict(zip(run_names([run.name for run in read], runs), read, strict=True))
 
 
 def read_predicted(predicted: Path | None, pool: Path | None, these_queries: bool) -> dict[str, Any]:

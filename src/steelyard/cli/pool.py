@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
-from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables, with_progress
+from steelyard.cli.output import Format, emit_result, print_message, print_messages, print_tables
 from steelyard.errors import InputError
 from steelyard.qrels import Qrels
 
@@ -53,12 +53,11 @@ def pool(
     run_columns, qrels_columns = args.column_names(columns)
     if qrels_columns and qrels is None:
         raise UsageError("--set columns=qrels... is for --qrels; add --qrels FILE.")
-    read = [args.read_run(run.path, run_columns, len(runs)) for run in with_progress(runs, lambda run: run.path.name)]
-    names = args.run_names([run.name for run in read], runs)
+    read = args.read_runs(runs, run_columns)
     if pair is not None and len(pair) != 2:
         raise UsageError(f"--set pair is {','.join(pair)!r}; expected two names, as in bm25,dense.")
     new_pool = pooled(
-        dict(zip(names, read, strict=True)),
+        read,
         Qrels.read(qrels, **qrels_columns) if qrels is not None and qrels_columns else qrels,
         depth=depth,
         budget=budget,

@@ -505,11 +505,10 @@ class AcrossData:
         macro_low and macro_high are the interval 'on these datasets', like_low and like_high 'on datasets like
         these'. Means that are refused, and values that were not measured, are null.
         """
-        fixed = [
-            *("run", "macro", "macro_low", "macro_high", "like_low", "like_high", "micro", "wins"),
-            *("mean_rank", "borda", "borda_rank", "group", "like_group"),
-        ]
-        names = [name if name not in fixed else f"dataset {name}" for name in self.names]
+        numbers = ("macro", "macro_low", "macro_high", "like_low", "like_high", "micro", "wins", "mean_rank", "borda")
+        types: dict[str, Any] = {"run": pl.String, **dict.fromkeys(numbers, pl.Float64), "wins": pl.Int64}
+        types |= {"borda_rank": pl.Int64, "group": pl.String, "like_group": pl.String}
+        types |= {f"dataset {name}" if name in types else name: pl.Float64 for name in self.names}
         data = [
             [
                 *(row.run, row.macro, *row.these, *row.like_these, row.micro, row.wins, row.mean_rank, row.borda),
@@ -517,25 +516,21 @@ class AcrossData:
             ]
             for row in self.rows
         ]
-        types: dict[str, Any] = dict.fromkeys([*fixed, *names], pl.Float64)
-        types |= dict.fromkeys(("run", "group", "like_group"), pl.String)
-        types |= dict.fromkeys(("wins", "borda_rank"), pl.Int64)
         return pl.DataFrame(plain_values(data), schema=types, orient="row")
 
     @cached_property
     def pairs(self) -> pl.DataFrame:
         """One row per pair of runs: the difference of macro means, both tests, and the verdict on every dataset."""
-        fields = ("p_adjusted", "low", "high", "verdict", "reason")
-        of_tests = [f"{test}_{name}" for test in ("these", "like_these") for name in fields]
-        fixed = ["run", "baseline", "difference", *of_tests, "nemenyi"]
-        names = [name if name not in fixed else f"dataset {name}" for name in self.names]
+        types: dict[str, Any] = {"run": pl.String, "baseline": pl.String, "difference": pl.Float64}
+        for test in ("these", "like_these"):
+            types |= dict.fromkeys((f"{test}_p_adjusted", f"{test}_low", f"{test}_high"), pl.Float64)
+            types |= dict.fromkeys((f"{test}_verdict", f"{test}_reason"), pl.String)
+        types["nemenyi"] = pl.Float64
+        types |= {f"dataset {name}" if name in types else name: pl.String for name in self.names}
         data = []
         for pair in self.tested_pairs:
-            tests = [getattr(test, name) for test in (pair.these, pair.like_these) for name in fields]
+            tests = (*vars(pair.these).values(), *vars(pair.like_these).values())
             data.append([pair.run, pair.baseline, pair.difference, *tests, pair.nemenyi, *pair.datasets.values()])
-        types: dict[str, Any] = dict.fromkeys([*fixed, *names], pl.String)
-        numbers = [name for name in fixed if name.endswith(("p_adjusted", "low", "high"))]
-        types |= dict.fromkeys([*numbers, "difference", "nemenyi"], pl.Float64)
         return pl.DataFrame(plain_values(data), schema=types, orient="row")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
 from steelyard.checks import whole_number
-from steelyard.comparison.data import ComparedRuns
+from steelyard.comparison.data import ComparedRuns, EvaluatedRuns
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import (
@@ -26,7 +26,7 @@ from steelyard.comparison.scores import (
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import STATISTICS, CompareOptions, ComparisonPlan, Statistics
-from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_doubts
+from steelyard.coverage import not_measured, refuse_unmatched, with_doubts
 from steelyard.datasets import Dataset
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
@@ -176,25 +176,6 @@ def compare(
     return result
 
 
-@dataclass(frozen=True)
-class EvaluatedRuns:
-    """Runs that were evaluated to be compared.
-
-    `tables` and `components` are as in Comparison, of the runs that were measured; `unmeasured` gives the reason for
-    each of the others. `coverage` and `source` have all runs. `rules`: the tables by each rule of overlap.
-    """
-
-    tables: tuple[ScoreTable, ...]
-    components: tuple[ScoreTable | None, ...]
-    weights: dict[str, float] | None
-    unmeasured: dict[str, str]
-    coverage: dict[str, Coverage]
-    notes: tuple[Note, ...]
-    dialect: str
-    source: ComparedRuns
-    rules: Mapping[str, tuple[ScoreTable, ...]] = field(default_factory=dict)
-
-
 def compare_evaluated(
     runs: EvaluatedRuns,
     plan: ComparisonPlan,
@@ -216,15 +197,7 @@ def compare_evaluated(
         plan = plan if baseline in measured else replace(plan, baseline=None)
     unmeasured = [note("run-not-measured", run=run, reason=why) for run, why in runs.unmeasured.items()]
     unmeasured += [note("baseline-not-measured", run=baseline)] if baseline in runs.unmeasured else []
-    return Comparison.of(
-        *(runs.tables, plan, runs.weights, runs.components, sliced, runs.coverage),
-        notes=(*unmeasured, *notes, *runs.notes),
-        dialect=runs.dialect,
-        source=runs.source,
-        unmeasured=runs.unmeasured,
-        predictions=predictions,
-        rules=runs.rules,
-    )
+    return Comparison.of(runs, plan, sliced, (*unmeasured, *notes), predictions)
 
 
 def evaluate_runs(
@@ -330,7 +303,8 @@ def compare_scores(
     sliced = None
     if by is not None:
         sliced = by, query_column(source, by, options) if queries is None else column_values(queries, by)
-    return Comparison.of([table], plan, weights, [components], sliced, {}, tuple(notes), dialect="", source=None)
+    nothing = ComparedRuns(Qrels({}), {}, {})
+    return Comparison.of(EvaluatedRuns((table,), (components,), weights, nothing, notes=tuple(notes)), plan, sliced)
 
 
 def _evaluated(

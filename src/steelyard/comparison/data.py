@@ -63,6 +63,26 @@ class ComparedRuns(Remembers):
         return self.once(name, lambda: Run.of(source if lists is None else lists(), name=name))
 
 
+@dataclass(frozen=True)
+class EvaluatedRuns:
+    """Runs that were evaluated to be compared.
+
+    `tables` and `components` are as in ComparisonData, of the runs that were measured; `unmeasured` gives the reason
+    for each of the others. `coverage` and `source` have all runs; they are empty for a table of values of another tool.
+    `rules`: the tables by each rule of overlap.
+    """
+
+    tables: tuple[ScoreTable, ...]
+    components: tuple[ScoreTable | None, ...]
+    weights: dict[str, float] | None
+    source: ComparedRuns
+    dialect: str = ""
+    unmeasured: dict[str, str] = field(default_factory=dict)
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    rules: Rules = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class Claims:
     """The pairs of a comparison, every two runs on every measure, each decided once for all that a comparison shows.
@@ -320,13 +340,12 @@ class ComparisonData:
         return partial(document_moves, self.source.run(run), self.source.run(baseline), ordering, self.source.qrels)
 
 
-def judged_documents(
-    source: ComparedRuns | None, coverage: Mapping[str, Coverage], plan: ComparisonPlan
-) -> JudgedDocuments | None:
+def judged_documents(runs: EvaluatedRuns, plan: ComparisonPlan) -> JudgedDocuments | None:
     """What unjudged documents can change; None where lists or qrels are unknown, or each run has its own qrels."""
-    if source is None or source.chunked or not coverage:
+    source = runs.source
+    if source.chunked or not runs.coverage:
         return None
     if any(isinstance(run, ScannedRun) and run.lists is None for run in source.runs.values()):
         return None
-    options = next(iter(coverage.values())).policies
+    options = next(iter(runs.coverage.values())).policies
     return JudgedDocuments(source.qrels, source.run, dict(source.alignments), options, plan.seed, plan.test)

@@ -61,11 +61,6 @@ class Point:
         """The time in UTC, to the minute."""
         return str(self.record["time"])[:16].replace("T", " ")
 
-    def mean(self, run: str, measure: str) -> float:
-        """The recorded mean; NaN if there is none."""
-        value = ((self.record["runs"].get(run) or {}).get("means") or {}).get(measure)
-        return math.nan if value is None else float(value)
-
     def values(self, run: str, measure: str) -> dict[str, float]:
         """The value of every query that has one."""
         _, values = self.recorded(run, measure) or (math.nan, ())

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from steelyard.comparison.columns import board_rows
-from steelyard.comparison.data import Claims, ComparedRuns, ComparisonData, judged_documents
+from steelyard.comparison.data import Claims, ComparedRuns, ComparisonData, EvaluatedRuns, judged_documents
 from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
-from steelyard.comparison.overlap import Rules, overlap_notes
+from steelyard.comparison.overlap import overlap_notes
 from steelyard.comparison.pairs import (
     Pair,
     PairTest,
@@ -28,7 +28,6 @@ from steelyard.comparison.pairs import (
 from steelyard.comparison.scores import ScoreTable, label, shared_query_notes
 from steelyard.comparison.slices import reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.coverage import Coverage
 from steelyard.evaluation import measure_values
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
@@ -56,34 +55,27 @@ class Comparison(Documented, ComparisonData):
     @classmethod
     def of(
         cls,
-        score_tables: Sequence[ScoreTable],
+        runs: EvaluatedRuns,
         plan: ComparisonPlan,
-        weights: dict[str, float] | None,
-        components: Sequence[ScoreTable | None],
         sliced: tuple[str, Mapping[str, object]] | None,
-        coverage: dict[str, Coverage],
-        notes: tuple[Note, ...],
-        dialect: str,
-        source: ComparedRuns | None,
-        unmeasured: Mapping[str, str] | None = None,
+        notes: tuple[Note, ...] = (),
         predictions: Predictions | None = None,
-        rules: Rules | None = None,
     ) -> Comparison:
         """Rank, test and slice the values. `sliced` is a column's name and its value for every query.
 
-        With `predictions`, the tables have the human-judged queries, and ranks and tests are corrected. `rules`: see
-        `overlap.by_every_rule`.
+        With `predictions`, the tables have the human-judged queries, and ranks and tests are corrected.
         """
-        first = score_tables[0]
+        score_tables, source = runs.tables, runs.source
+        first, notes = score_tables[0], (*notes, *runs.notes)
         about_queries = shared_query_notes(score_tables)
         orders = [order_of(table) for table in score_tables] if predictions is None else predictions.orders()
-        judged = judged_documents(source, coverage, plan)
+        judged = judged_documents(runs, plan)
         parts = {
-            (column.key, table.k): parts_of(column, inside, weights)
-            for table, inside in zip(score_tables, components, strict=True)
+            (column.key, table.k): parts_of(column, inside, runs.weights)
+            for table, inside in zip(score_tables, runs.components, strict=True)
             for column in table.columns
         }
-        claims = Claims(score_tables, orders, plan, judged, parts, predictions, rules or {})
+        claims = Claims(score_tables, orders, plan, judged, parts, predictions, runs.rules)
         pairs = claims.asked
         rows = [
             leaderboard_rows(table, order, plan, claims.every(table.columns[0].key, table.k))
@@ -91,20 +83,20 @@ class Comparison(Documented, ComparisonData):
         ]
         if predictions is not None:
             rows = [predictions.rows(number, table_rows) for number, table_rows in enumerate(rows)]
-        scaled = predictions is None and dialect == "steelyard"
-        options = next((covered.policies for covered in coverage.values()), None)
+        scaled = predictions is None and runs.dialect == "steelyard"
+        options = next((covered.policies for covered in runs.coverage.values()), None)
         geometric = [label(col.key, table.k) for table in score_tables for col in table.columns if col.geometric]
         slices = slices_of(first, *sliced) if sliced is not None else []
         return cls(
-            score_tables=tuple(score_tables),
+            score_tables=score_tables,
             leaderboard_rows=tuple(chain.from_iterable(rows)),
             tested_pairs=tuple(pairs),
             claims=claims,
             plan=plan,
-            weights=weights,
-            components=tuple(components),
+            weights=runs.weights,
+            components=runs.components,
             slices=tuple(slices),
-            coverage=coverage,
+            coverage=runs.coverage,
             input_notes=notes,
             notes=(
                 *notes,
@@ -119,9 +111,9 @@ class Comparison(Documented, ComparisonData):
                 *([] if judged is None else judged_notes(pairs, judged)),
                 *(_scale_notes(source, first, pairs, plan, options) if scaled else []),
             ),
-            dialect=dialect,
-            source=None if source is None or source.scanned else source,
-            unmeasured=unmeasured or {},
+            dialect=runs.dialect,
+            source=None if source.scanned or not source.runs else source,
+            unmeasured=runs.unmeasured,
             predicted_by="" if predictions is None else predictions.judge,
         )
 
@@ -257,11 +249,11 @@ STRICTER = 2.0  # The lowest relevant grade of TREC's Deep Learning tracks, in w
 
 
 def _scale_notes(
-    source: ComparedRuns | None, table: ScoreTable, pairs: Sequence[Pair], plan: ComparisonPlan, options: Options | None
+    source: ComparedRuns, table: ScoreTable, pairs: Sequence[Pair], plan: ComparisonPlan, options: Options | None
 ) -> list[Note]:
     """A note on the pairs of the first measure whose verdict would be another one with rel=2, unless rel is known."""
     column = table.columns[0]
-    if source is None or source.chunked or options is None or options.rel is not None or column.measure is None:
+    if source.chunked or options is None or options.rel is not None or column.measure is None:
         return []
     grades, stricter = source.qrels.grades, with_rel(column.measure, STRICTER)
     if source.qrels.relevant_from is not None or stricter == column.measure or not np.any(grades > 1):

@@ -18,6 +18,7 @@ from steelyard.io.columns import find_name
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
+from steelyard.report.documents import plain_values
 from steelyard.statistics import tally
 
 COMPLEXITY = "complexity"  # The derived slice: simple up to 3 relevant documents, medium 4 to 6, complex above.
@@ -54,8 +55,7 @@ class Slice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-        plain = {run: {key: None if np.isnan(m) else m for key, m in row.items()} for run, row in self.means.items()}
-        return {**asdict(self), "means": plain}
+        return dict(plain_values(asdict(self)))
 
 
 def complexity(qrels: Qrels, rel: float | None = None) -> dict[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steelyard.benchmark.folder import version_of
 from steelyard.benchmark.history import digest, read_history
 from steelyard.comparison.history import Point
 from steelyard.comparison.rules import parse_rules
@@ -198,7 +199,7 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
             run_records.append({"name": run, "per_query": rows})
     shown = ", ".join(dict.fromkeys(point.label for point in runs.values() if point is not None))
     content = {
-        "steelyard": max(str(point.record.get("steelyard", "")) for point in points),
+        "steelyard": max((point.record for point in points), key=version_of).get("steelyard", ""),
         "dialect": result.dialect,
         "policies": result.policies,
         "judgments": result.judgments,
@@ -254,8 +255,8 @@ def _is_result(point: Point, result: GateInput) -> bool:
 def _best(points: Sequence[Point], run: str, result: GateInput) -> Point | None:
     key = result.keys[0]
     sign = -1.0 if result.column(key).better == "less" else 1.0
-    measured = [point for point in points if not math.isnan(point.mean(run, key))]
-    return max(measured, key=lambda point: sign * point.mean(run, key), default=None)
+    measured = [(sign * recorded[0], point) for point in points if (recorded := point.recorded(run, key))]
+    return max(measured, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 def _at(points: Sequence[Point], commit: str) -> Point:

@@ -239,13 +239,14 @@ def unjudged_lines(comparison: ComparisonData, names: Mapping[str, str] | None =
     """The range of unjudged documents above the cutoff of the first measure, if any. `names` replace those of runs."""
     if not any(c.unjudged for c in comparison.coverage.values()):
         return []
-    first = comparison.score_tables[0].columns[0]
+    table = comparison.score_tables[0]
+    first = table.columns[0]
     cutoff = None if first.measure is None else first.measure.cutoff
     where = f"first {cutoff:g} documents" if cutoff is not None else "retrieved documents"
     shares = {
         run: 1 - judged
         for pair in comparison.tested_pairs
-        if cutoff is not None and pair.measure == first.key
+        if cutoff is not None and (pair.measure, pair.k) == (first.key, table.k)
         for run, judged in ((pair.run, pair.judged_run), (pair.baseline, pair.judged_baseline))
         if judged is not None
     }

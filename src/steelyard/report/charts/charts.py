@@ -14,7 +14,6 @@ from typing import Any
 
 import altair as alt
 
-from steelyard.comparison.curves import OVERLAP_DEPTH
 from steelyard.comparison.failures import RunFailures
 from steelyard.io.files import write_file
 from steelyard.report.charts import data
@@ -348,7 +347,7 @@ def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart:
     cells = _cells(base, _ramp("share"), _tips("run", "vs", "share"), base, text, "datum.share > inkAt", 34)
     height = max(LINE_HEIGHT, _rows_height(len(runs), 130))
     about = (
-        f"The share of their first {OVERLAP_DEPTH} documents that two runs have in common. Runs with a low "
+        f"The share of their first {data.OVERLAP_DEPTH} documents that two runs have in common. Runs with a low "
         "overlap may be worth fusing."
     )
     return Chart("agreement", "Overlap", about, _spec(cells, rows, height), height)

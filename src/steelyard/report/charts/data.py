@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from math import isnan
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.columns import is_time, partly_judged
-from steelyard.comparison.curves import overlaps, values_by_cutoff
 from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.failures import RunFailures, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow
+from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.scores import Column, label
 from steelyard.comparison.slices import in_order, slice_labels
+from steelyard.errors import MeasureError
+from steelyard.evaluation import measure_values
+from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure, parse
 from steelyard.report.page.embed import visible
 from steelyard.report.page.subject import Subject
@@ -23,6 +28,8 @@ from steelyard.report.page.subject import Subject
 Row: TypeAlias = dict[str, Any]
 
 BINS = 20
+CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
+OVERLAP_DEPTH = 10  # The first documents whose overlap is shown.
 NORMAL = 1.959964  # Half-width of a 95% interval, in standard errors.
 FUNNEL = (20, 10)  # The numbers of first documents in which relevant ones are counted.
 UNDECIDED = ("not significant", "undecided", "equal", "not tested")  # Verdicts that are no significant difference.
@@ -99,11 +106,30 @@ def diversity_rows(comparison: ComparisonData, runs: Sequence[str], failures: Se
 def _by_cutoff(
     comparison: ComparisonData, runs: Sequence[str], failures: Sequence[RunFailures], measure: Measure, label: str
 ) -> list[Row]:
-    return [
-        {"measure": label, "run": run, "k": k, **_band(values, measure)}
-        for k, of_runs in values_by_cutoff(comparison, [run_failures.alignment for run_failures in failures], measure)
-        for run, values in zip(runs, of_runs, strict=True)
-    ]
+    """The means of the runs at every cutoff up to the longest list; empty if one cannot be computed."""
+    alignments = [run_failures.alignment for run_failures in failures]
+    depth = max((int(a.retrieved.max(initial=0)) for a in alignments), default=0)
+    cutoffs = [k for k in CUTOFFS if k <= max(depth, 1) or k <= (measure.cutoff or 1)]
+    try:
+        return [
+            {"measure": label, "run": run, "k": k, **_band(_values(measure @ k, a, comparison), measure)}
+            for k in cutoffs
+            for run, a in zip(runs, alignments, strict=True)
+        ]
+    except MeasureError:
+        return []
+
+
+def _values(measure: Measure, a: Alignment, comparison: ComparisonData) -> Floats:
+    """A measure's values with the options of the comparison, on the queries that it compares."""
+    assert comparison.options is not None
+    values = measure_values(measure, a, comparison.options)
+    if comparison.options.missing != "skip":
+        return values
+    first = comparison.score_tables[0]
+    shared = np.flatnonzero(~np.isnan(first.compared(first.columns[0].key)).all(axis=0))
+    kept = {first.queries[place] for place in shared.tolist()}
+    return values[[query in kept for query in a.queries]]
 
 
 def _band(values: Floats, measure: Measure) -> Row:
@@ -283,12 +309,36 @@ def p_rows(comparison: ComparisonData) -> Iterator[Row]:
 
 
 def overlap_rows(comparison: ComparisonData, runs: Sequence[str]) -> list[Row]:
-    """The overlap of every two runs, in both directions."""
-    return [
-        {"run": one, "vs": other, "share": None if share is None else _rounded(share)}
-        for run, another, share in overlaps(comparison, runs)
-        for one, other in ((run, another), (another, run))
-    ]
+    """For every two runs, in both directions, the share of their first documents that both have.
+
+    It is the mean over the queries of both.
+    """
+    source, options = comparison.source, comparison.options
+    if source is None or source.chunked or options is None:
+        return []
+    tops = pl.concat(
+        ranked_rows(source.run(name), options.ordering)
+        .filter(pl.col("rank") <= OVERLAP_DEPTH)
+        .select(
+            run=pl.lit(number, pl.Int64), query=pl.col("query_id").hash(), both=pl.struct("query_id", "doc_id").hash()
+        )
+        for number, name in enumerate(runs)
+    )
+    queries, query = np.unique(tops["query"].to_numpy(), return_inverse=True)
+    documents, document = np.unique(tops["both"].to_numpy(), return_inverse=True)
+    listed = np.zeros((len(runs), len(documents)), dtype=bool)
+    listed[tops["run"].to_numpy(), document] = True
+    query_of = np.zeros(len(documents), dtype=np.int64)
+    query_of[document] = query
+    sizes = np.stack([np.bincount(query_of[in_run], minlength=len(queries)) for in_run in listed])
+    rows: list[Row] = []
+    for i, j in combinations(range(len(runs)), 2):
+        shared = np.bincount(query_of[listed[i] & listed[j]], minlength=len(queries))
+        both = (sizes[i] > 0) & (sizes[j] > 0)
+        shares = shared[both] / np.maximum(sizes[i], sizes[j])[both]
+        share = _rounded(float(shares.mean())) if len(shares) else None
+        rows += ({"run": runs[one], "vs": runs[other], "share": share} for one, other in ((i, j), (j, i)))
+    return rows
 
 
 def _sort_key(row: LeaderboardRow, column: Column) -> float:

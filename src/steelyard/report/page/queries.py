@@ -17,7 +17,7 @@ from steelyard.comparison.failures import MISSED, UNANSWERED, RunFailures, low_c
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.slices import slice_labels
-from steelyard.comparison.stages import StagesData
+from steelyard.comparison.stage_losses import StagesData
 from steelyard.lazy import polars as pl
 from steelyard.report.page.embed import embedded_json, packed
 from steelyard.report.page.subject import Subject

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.slices import COMPLEXITY, complexity
-from steelyard.comparison.stages import StagesData
+from steelyard.comparison.stage_losses import StagesData
 from steelyard.report.documents import Document
 from steelyard.wording import counted
 
@@ -54,7 +54,7 @@ class Subject:
     @cached_property
     def candidates(self) -> tuple[str, ...]:
         """The runs best first, without the controls; with them where fewer than two would be left."""
-        order = [row.run for row in self.comparison.leaderboard_rows if row.k == self.comparison.score_tables[0].k]
+        order = self.comparison.run_order
         others = tuple(run for run in order if run not in self.controls or run == self.comparison.plan.baseline)
         return others if len(others) > 1 else tuple(order)
 

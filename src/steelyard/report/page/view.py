@@ -258,18 +258,13 @@ def _rows(subject: Subject, scores: ScoreTable, further: Sequence[BoardColumn]) 
     tied = comparison.verdict.tied if scores is comparison.score_tables[0] else ()
     return [
         {
-            "run": row.run,
+            **vars(row),
             "number": comparison.runs.index(row.run),
-            "k": row.k,
-            "rank": row.rank,
             "ranks": str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low} to {row.rank_high}",
-            "group": row.group,
             "opens": place in opens,
             "tied": len(tied) > 1 and row.run in tied,
             "control": row.run not in subject.candidates,
             "baseline": row.run == base,
-            "failed": comparison.failed.get(row.run, ""),
-            "cached": row.run in comparison.cached_times,
             "further": [_further_cell(comparison, column, row) for column in further],
             "cells": [
                 {
