@@ -147,6 +147,19 @@ def test_a_mean_over_the_measured_datasets_is_given_where_it_is_asked_for(gap):
     assert found.table["macro_low"].null_count() == found.table.height
 
 
+def test_the_verdict_is_of_the_datasets_that_every_run_has():
+    """Its lead was that of means over different datasets, 0.05, and its test that of the shared one."""
+    hits = {"easy": {"a": 38, "c": 4}, "hard": {"a": 12, "b": 22, "c": 34}}
+    results = {}
+    for name, of_runs in hits.items():
+        runs = {run: {f"q{n}": ["r" if n < count else "x"] for n in range(40)} for run, count in of_runs.items()}
+        results[name] = sy.compare({f"q{n}": ["r"] for n in range(40)}, runs, ["RR"])
+    found = sy.across(results, measure="RR", missing="skip")
+    assert [row.run for row in found.rows] == ["a", "b", "c"]
+    said = "c leads b on RR over the 1 of 2 datasets that every run has by 0.3000 (macro mean 0.8500): significant"
+    assert str(found.verdict).startswith(said)
+
+
 def test_no_run_on_every_dataset_is_said(three):
     found = sy.across({"x": comparison(0, {"a": 0.0, "b": 0.1}), "y": comparison(1, {"c": 0.0, "d": 0.1})})
     assert found.verdict.startswith("No run was measured on all of the 2 datasets")
