@@ -160,6 +160,22 @@ def test_the_verdict_is_of_the_datasets_that_every_run_has():
     assert str(found.verdict).startswith(said)
 
 
+def test_intervals_are_possible_differences():
+    """With three queries, a resample nearly without spread gave intervals of thousands."""
+    lists = {"a": [1, 2, 3, 1, 1, 2], "b": [3, 1, 4, 4, 3, 1]}
+    results = {}
+    for name, start in (("x", 0), ("y", 3)):
+        runs = {
+            run: {f"q{n}": [*"vwxyz"[: at - 1], "r"] for n, at in enumerate(ranks[start : start + 3])}
+            for run, ranks in lists.items()
+        }
+        results[name] = sy.compare({f"q{n}": ["r"] for n in range(3)}, runs, ["RR"])
+    found = sy.across(results)
+    ends = [end for pair in found.tested_pairs for end in (pair.these.low, pair.these.high)]
+    ends += [end for row in found.rows for end in row.these]
+    assert max(map(abs, ends)) <= 1
+
+
 def test_no_run_on_every_dataset_is_said(three):
     found = sy.across({"x": comparison(0, {"a": 0.0, "b": 0.1}), "y": comparison(1, {"c": 0.0, "d": 0.1})})
     assert found.verdict.startswith("No run was measured on all of the 2 datasets")

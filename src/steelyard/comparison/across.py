@@ -43,7 +43,7 @@ class DatasetValues:
 
     `per_query` has one value per query and run, on the queries that all these runs have; it is empty for published
     means. `verdicts` are those of every two runs on this dataset alone, for (run, baseline). `page` is its report page.
-    `others` has the means by other measures, by their labels.
+    `others` has the means by other measures, by their labels. `range` is that of the measure, if known.
     """
 
     name: str
@@ -54,6 +54,7 @@ class DatasetValues:
     page: Path | None = None
     timed_apart: bool = False
     others: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    range: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def queries(self) -> int | None:
@@ -102,7 +103,7 @@ def dataset_values(
     apart = column.timed and not all(table.comparable(column, i, j) for i, j in combinations(range(len(table.runs)), 2))
     intervals = {run: rows[run].intervals[column.key] for run in means}
     per_query = dict(zip(means, kept, strict=True)) if column.averaged and not column.geometric else {}
-    return DatasetValues(name, means, intervals, per_query, verdicts, page, apart, others)
+    return DatasetValues(name, means, intervals, per_query, verdicts, page, apart, others, column.range)
 
 
 def reverse(verdict: str) -> str:
@@ -276,7 +277,9 @@ class AcrossData:
         # An interval over the shared datasets is not one of a mean over more of them.
         whole = len(self.compared[1]) == len(self.datasets)
         these, like = (
-            dict(zip(members, tests.run_intervals, strict=True)) if tests is not None and whole else {}
+            dict(zip(members, np.clip(tests.run_intervals, *self._range).tolist(), strict=True))
+            if tests is not None and whole
+            else {}
             for tests, members in self._tests.values()
         )
         letters, like_letters = (self._letters(*test) for test in self._tests.values())
@@ -307,6 +310,11 @@ class AcrossData:
             )
         return tuple(rows)
 
+    @property
+    def _range(self) -> tuple[float, float]:
+        """The range of the measure, within which every interval is."""
+        return min(values.range[0] for values in self.datasets), max(values.range[1] for values in self.datasets)
+
     def _letters(self, tests: over_datasets.MacroTests | None, members: Sequence[int]) -> list[str]:
         """Letters: runs that share one are not significantly different; empty for runs that were not tested."""
         if tests is None or len(members) < 2:
@@ -335,6 +343,7 @@ class AcrossData:
             pairs = zip(tests.pairs, tests.differences, tests.p, tests.intervals, strict=True)
             for (i, j), difference, p, (low, high) in pairs:
                 verdict = self._verdict(difference, p, low, high)
+                low, high = np.clip((low, high), self._range[0] - self._range[1], self._range[1] - self._range[0])
                 outcomes[name, members[i], members[j]] = Outcome(p, low, high, verdict, tests.reason)
                 outcomes[name, members[j], members[i]] = Outcome(p, -high, -low, reverse(verdict), tests.reason)
         runs, ranks = self.compared[0], self.friedman
