@@ -147,6 +147,35 @@ def test_a_mean_over_the_measured_datasets_is_given_where_it_is_asked_for(gap):
     assert found.table["macro_low"].null_count() == found.table.height
 
 
+def test_the_verdict_is_of_the_datasets_that_every_run_has():
+    """Its lead was that of means over different datasets, 0.05, and its test that of the shared one."""
+    hits = {"easy": {"a": 38, "c": 4}, "hard": {"a": 12, "b": 22, "c": 34}}
+    results = {}
+    for name, of_runs in hits.items():
+        runs = {run: {f"q{n}": ["r" if n < count else "x"] for n in range(40)} for run, count in of_runs.items()}
+        results[name] = sy.compare({f"q{n}": ["r"] for n in range(40)}, runs, ["RR"])
+    found = sy.across(results, measure="RR", missing="skip")
+    assert [row.run for row in found.rows] == ["a", "b", "c"]
+    said = "c leads b on RR over the 1 of 2 datasets that every run has by 0.3000 (macro mean 0.8500): significant"
+    assert str(found.verdict).startswith(said)
+
+
+def test_intervals_are_possible_differences():
+    """With three queries, a resample nearly without spread gave intervals of thousands."""
+    lists = {"a": [1, 2, 3, 1, 1, 2], "b": [3, 1, 4, 4, 3, 1]}
+    results = {}
+    for name, start in (("x", 0), ("y", 3)):
+        runs = {
+            run: {f"q{n}": [*"vwxyz"[: at - 1], "r"] for n, at in enumerate(ranks[start : start + 3])}
+            for run, ranks in lists.items()
+        }
+        results[name] = sy.compare({f"q{n}": ["r"] for n in range(3)}, runs, ["RR"])
+    found = sy.across(results)
+    ends = [end for pair in found.tested_pairs for end in (pair.these.low, pair.these.high)]
+    ends += [end for row in found.rows for end in row.these]
+    assert max(map(abs, ends)) <= 1
+
+
 def test_no_run_on_every_dataset_is_said(three):
     found = sy.across({"x": comparison(0, {"a": 0.0, "b": 0.1}), "y": comparison(1, {"c": 0.0, "d": 0.1})})
     assert found.verdict.startswith("No run was measured on all of the 2 datasets")

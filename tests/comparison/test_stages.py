@@ -513,3 +513,9 @@ def test_what_stages_read_and_their_calls():
     assert reads == {"lexical": (), "dense": (), "fuse": ("lexical", "dense"), "rerank": ("fuse",)}
     assert calls_of({"calls": [{"q1": ["a"]}, {"q1": ["b"]}]}) == [{"q1": ["a"]}, {"q1": ["b"]}]
     assert calls_of({"q1": ["a"]}) is None
+
+
+def test_a_measure_without_a_value_is_not_blamed_on_the_qrels() -> None:
+    """Accuracy has no value where no list has a relevant document; the error said that the qrels had none."""
+    with pytest.raises(InputError, match="no query has a value of Accuracy@3 in every stage"):
+        sy.stages({"q": {"r": 1}}, {"retrieve": {"q": ["x", "y"]}, "rerank": {"q": ["y"]}}, "Accuracy@3")

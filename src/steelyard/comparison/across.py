@@ -43,7 +43,7 @@ class DatasetValues:
 
     `per_query` has one value per query and run, on the queries that all these runs have; it is empty for published
     means. `verdicts` are those of every two runs on this dataset alone, for (run, baseline). `page` is its report page.
-    `others` has the means by other measures, by their labels.
+    `others` has the means by other measures, by their labels. `range` is that of the measure, if known.
     """
 
     name: str
@@ -54,6 +54,7 @@ class DatasetValues:
     page: Path | None = None
     timed_apart: bool = False
     others: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    range: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def queries(self) -> int | None:
@@ -102,7 +103,7 @@ def dataset_values(
     apart = column.timed and not all(table.comparable(column, i, j) for i, j in combinations(range(len(table.runs)), 2))
     intervals = {run: rows[run].intervals[column.key] for run in means}
     per_query = dict(zip(means, kept, strict=True)) if column.averaged and not column.geometric else {}
-    return DatasetValues(name, means, intervals, per_query, verdicts, page, apart, others)
+    return DatasetValues(name, means, intervals, per_query, verdicts, page, apart, others, column.range)
 
 
 def reverse(verdict: str) -> str:
@@ -276,7 +277,9 @@ class AcrossData:
         # An interval over the shared datasets is not one of a mean over more of them.
         whole = len(self.compared[1]) == len(self.datasets)
         these, like = (
-            dict(zip(members, tests.run_intervals, strict=True)) if tests is not None and whole else {}
+            dict(zip(members, np.clip(tests.run_intervals, *self._range).tolist(), strict=True))
+            if tests is not None and whole
+            else {}
             for tests, members in self._tests.values()
         )
         letters, like_letters = (self._letters(*test) for test in self._tests.values())
@@ -307,6 +310,11 @@ class AcrossData:
             )
         return tuple(rows)
 
+    @property
+    def _range(self) -> tuple[float, float]:
+        """The range of the measure, within which every interval is."""
+        return min(values.range[0] for values in self.datasets), max(values.range[1] for values in self.datasets)
+
     def _letters(self, tests: over_datasets.MacroTests | None, members: Sequence[int]) -> list[str]:
         """Letters: runs that share one are not significantly different; empty for runs that were not tested."""
         if tests is None or len(members) < 2:
@@ -335,6 +343,7 @@ class AcrossData:
             pairs = zip(tests.pairs, tests.differences, tests.p, tests.intervals, strict=True)
             for (i, j), difference, p, (low, high) in pairs:
                 verdict = self._verdict(difference, p, low, high)
+                low, high = np.clip((low, high), self._range[0] - self._range[1], self._range[1] - self._range[0])
                 outcomes[name, members[i], members[j]] = Outcome(p, low, high, verdict, tests.reason)
                 outcomes[name, members[j], members[i]] = Outcome(p, -high, -low, reverse(verdict), tests.reason)
         runs, ranks = self.compared[0], self.friedman
@@ -442,10 +451,11 @@ class AcrossData:
             notes.append(note("across-shared-datasets", shared=shared, datasets=len(self.datasets)))
         if self.like_these is not None and over_datasets.smallest_dataset_p(len(places)) * 2 >= self.alpha:
             notes.append(note("across-few-datasets", datasets=len(places), alpha=self.alpha))
-        tied = {row.run for row in self.rows if set(row.group) & set(self.rows[0].group)}
+        top = (*self._ranked[0], *self.rows)[0]
+        tied = {row.run for row in self.rows if set(row.group) & set(top.group)}
         others = [(name, run) for name, run in self.leaders_without.items() if run not in tied]
         if others:
-            notes.append(note("across-leader-depends", leader=self.rows[0].run, without=others))
+            notes.append(note("across-leader-depends", leader=top.run, without=others))
         if self.deciding:
             notes.append(note("across-one-dataset-decides", pairs=self.deciding))
         if self.need_every:
@@ -461,25 +471,39 @@ class AcrossData:
         return tuple(notes)
 
     @cached_property
+    def _ranked(self) -> tuple[list[AcrossRow], dict[str, float]]:
+        """The runs with a mean, best first, and the means that are tested: of the datasets that every run has, if any.
+
+        Of runs measured on different datasets, a mean over more of them says nothing about a difference.
+        """
+        shared = self._shared_means.tolist() if self.compared[1] else self.macro.tolist()
+        means = dict(zip(self.runs, shared, strict=True))
+        rows = [row for row in self.rows if not math.isnan(row.macro)]
+        return sorted(rows, key=lambda row: -round(self._sign * means[row.run], 12)), means
+
+    @cached_property
     def verdict(self) -> Verdict:
         """Which run leads by macro mean, by how much, and what the two tests say; then who is best where."""
-        ranked = [row for row in self.rows if not math.isnan(row.macro)]
-        over = f"{self.measure} over {len(self.datasets)} datasets"
+        ranked, means = self._ranked
+        shared, number = len(self.compared[1]), len(self.datasets)
+        partly = f"the {shared} of {number} datasets that every run has"
+        over = f"{self.measure} over {f'{number} datasets' if shared in (0, number) else partly}"
         if not ranked:
             problem = f"No run was measured on all of the {len(self.datasets)} datasets, so no mean is given;"
             return Verdict(f"{problem} missing=skip (--set missing=skip) averages over the datasets that each run has.")
         top = ranked[0]
         if len(ranked) == 1:
             return Verdict(f"{top.run} scores {top.macro:.4f} on {over} (macro mean); no other run to compare with.")
-        pair = self.tested_pairs[0]
+        second = ranked[1].run
+        pair = next(pair for pair in self.tested_pairs if {pair.run, pair.baseline} == {top.run, second})
         answers = [
             f"{'significant' if test.verdict in ('better', 'worse') else test.verdict} {question}"
             for question, test in ((THESE, pair.these), (LIKE_THESE, pair.like_these))
         ]
-        lead, mean = abs(top.macro - ranked[1].macro), f"(macro mean {top.macro:.4f})"
-        headline = f"{top.run} leads {pair.baseline} on {over} by {lead:.4f} {mean}: {', '.join(answers)}."
+        lead, mean = abs(means[top.run] - means[second]), f"(macro mean {means[top.run]:.4f})"
+        headline = f"{top.run} leads {second} on {over} by {lead:.4f} {mean}: {', '.join(answers)}."
         if lead < ROUNDING:
-            headline = f"{top.run} and {pair.baseline} have the same mean on {over} {mean}: {', '.join(answers)}."
+            headline = f"{top.run} and {second} have the same mean on {over} {mean}: {', '.join(answers)}."
         tied = [row.run for row in ranked[1:] if set(row.group) & set(top.group)]
         details = [f"{NOT_BELOW} {THESE}: {listed(tied, SHOWN_NAMES)}."] if tied else []
         best: dict[tuple[str, ...], list[str]] = {}

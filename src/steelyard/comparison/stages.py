@@ -154,7 +154,9 @@ def stages(
     others = {name: ceiling(union([other for other in first if other != name])) for name in first}
     kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
     if not kept.any():
-        raise InputError(f"no query has a value of {key}: the qrels have no relevant document.")
+        raise InputError(
+            f"no query has a value of {key} in every stage; `steelyard evaluate` gives those of each list."
+        )
     return Stages(
         measure=whole_measure,
         steps=tuple(steps),
