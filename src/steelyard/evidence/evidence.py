@@ -168,17 +168,8 @@ class Evidence:
 
         What was split, not found or overlapping is in the `notes` of the qrels; `project` gives tables.
         """
-        return self.project(
-            chunks,
-            overlap=overlap,
-            share=share,
-            case=case,
-            spaces=spaces,
-            parent=parent,
-            documents=documents,
-            unit=unit,
-            tokenizer=tokenizer,
-        ).qrels
+        rules: dict[str, Any] = {"overlap": overlap, "share": share, "case": case, "spaces": spaces, "parent": parent}
+        return self.project(chunks, documents=documents, unit=unit, tokenizer=tokenizer, **rules).qrels
 
     def project(
         self,

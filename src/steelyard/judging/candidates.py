@@ -139,23 +139,16 @@ def pair_order(candidates: Candidates, judged: Judged, weights: npt.NDArray[np.f
         for doc, ranks in candidates.ranks(query).items():
             first, second = (weights[ranks[run] - 1] if run in ranks else 0.0 for run in (0, 1))
             changes[doc] = float(first - second)
-        for side, place, doc, open_ in _rounds(changes, grades):
-            keyed.append((side == 0.0, place, -open_, number, -side, doc, query))
+        placed = []  # The side, the round and the id of every unjudged document.
+        for side in (1.0, -1.0, 0.0):
+            docs = [doc for doc in changes if np.sign(changes[doc]) == side]
+            ordered = sorted(docs, key=lambda doc: (-abs(changes[doc]), doc))
+            placed += [(side, place, doc) for place, doc in enumerate(ordered) if doc not in grades]
+        open_ = np.zeros(len(changes))  # How much is open from each round on.
+        for _, place, doc in placed:
+            open_[: place + 1] += abs(changes[doc])
+        keyed += [(side == 0.0, at, -round(open_[at], 9), number, -side, doc, query) for side, at, doc in placed]
     return [(query, doc) for *_, doc, query in sorted(keyed)]
-
-
-def _rounds(changes: Mapping[str, float], grades: Mapping[str, float]) -> Iterator[tuple[float, int, str, float]]:
-    """Every unjudged document: its side, its round, its id and how much is open from that round on."""
-    sides = {side: [doc for doc in changes if np.sign(changes[doc]) == side] for side in (1.0, -1.0, 0.0)}
-    ordered = {side: sorted(docs, key=lambda doc: (-abs(changes[doc]), doc)) for side, docs in sides.items()}
-    open_ = [0.0] * (max(map(len, ordered.values())) + 1)
-    for place in reversed(range(len(open_) - 1)):
-        round_ = [docs[place] for docs in ordered.values() if place < len(docs)]
-        open_[place] = open_[place + 1] + sum(abs(changes[doc]) for doc in round_ if doc not in grades)
-    for side, docs in ordered.items():
-        for place, doc in enumerate(docs):
-            if doc not in grades:
-                yield side, place, doc, round(open_[place], 9)
 
 
 def rank_weights(measure: str, depth: int | None) -> npt.NDArray[np.float64]:

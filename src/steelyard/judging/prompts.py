@@ -229,7 +229,7 @@ def _objects(answer: str) -> Iterator[tuple[str, bool]]:
         yield from ((grade, quoted) for grade in grades)
 
 
-def _object(answer: str, start: int) -> tuple[list[tuple[Any, Any]], int]:
+def _object(answer: str, start: int) -> tuple[Sequence[tuple[Any, Any]], int]:
     """The names and values of the object that starts at a place, and where it ends; nothing if there is none."""
     try:
         return _DECODER.raw_decode(answer, start)
@@ -243,7 +243,7 @@ def _object(answer: str, start: int) -> tuple[list[tuple[Any, Any]], int]:
     return (list(literal.items()), stop) if isinstance(literal, dict) else ([], start)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=list)  # Objects as their pairs, repeated names included.
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # Objects as their pairs, repeated names included.
 
 
 def _text_of(value: Any) -> str:
@@ -251,7 +251,9 @@ def _text_of(value: Any) -> str:
     if isinstance(value, str):
         match = re.match(rf"\s*{_GRADE}", value)
         return match[1] if match else utf8(value).decode()
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return "object" if isinstance(value, tuple) else type(value).__name__
 
 
 def speaks_to_judges(text: str) -> bool:

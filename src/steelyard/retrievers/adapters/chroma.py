@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
-from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
+from steelyard.retrievers.adapters.targets import instantiated, load_target
 from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
@@ -50,9 +50,6 @@ class Chroma(VectorEngine):
         if self._existing:
             self._key = opened({"api_key": self.api_key}, self.label)["api_key"]
             self._address = opened(self.target, self.label) if isinstance(self.target, str) else self.target
-
-    def _target_identity(self) -> dict[str, Any]:
-        return super()._target_identity() if isinstance(self.target, str) else identity_of(self.target, self.version)
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         client = self._package.EphemeralClient(self._settings_of_client())

@@ -18,7 +18,7 @@ from steelyard.errors import SteelyardError
 from steelyard.masking import from_environment, masked, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import HASH, TEXT_NAMES, DocIds
-from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.adapters.targets import identity_of, package
 from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, checked_corpus, checked_index
 from steelyard.retrievers.dense import Dense, describe_filter, passing
 from steelyard.retrievers.embeddings import Vectors
@@ -71,7 +71,9 @@ class Engine(Wrapped):
 
     def _target_identity(self) -> dict[str, Any]:
         """What identifies the target, for the cache of results."""
-        return {"target": str(self.target), "version": self.version}
+        if isinstance(self.target, str | Path):
+            return {"target": str(self.target), "version": self.version}
+        return identity_of(self.target, self.version)
 
     def _package_version(self) -> dict[str, Any]:
         return {"package": self._package.__version__} if self.module else {}
