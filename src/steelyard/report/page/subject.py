@@ -60,8 +60,9 @@ class Subject:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The mean seconds per query of each run that was timed."""
-        return {str(row["run"]): float(row["mean_seconds"]) for row in self.costs if row.get("mean_seconds")}
+        """The median seconds per query of each run that was timed; the mean where only that is known."""
+        times = {str(row["run"]): row.get("p50_seconds") or row.get("mean_seconds") for row in self.costs}
+        return {run: float(seconds) for run, seconds in times.items() if seconds}
 
     @cached_property
     def slice_columns(self) -> dict[str, Mapping[str, object]]:
