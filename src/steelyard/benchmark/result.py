@@ -138,7 +138,7 @@ class BenchResult:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
                 counts = {"failed": len(row.errors), "queries": len(row.errors) + row.queries}
-                notes.append(note("retriever-failed", run=row.run, **counts, query=query, error=error))
+                notes.append(note("retriever-failed", run=row.run, **counts, query=query, error=error.rstrip(".")))
             if short := self._short(row):
                 notes.append(short)
             if row.unknown_documents:
