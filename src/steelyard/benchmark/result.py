@@ -123,8 +123,7 @@ class BenchResult:
         """Notes on the dataset and on the retrievers: cached answers, failures, unknown documents."""
         notes = [] if self.evaluated is not None else [note("no-qrels", command=files.command_of("judge", self.folder))]
         notes += self.input_notes
-        cached = [row.run for row in self.rows if row.cached]
-        if cached:
+        if cached := [row.run for row in self.rows if row.cached]:
             notes.append(note("answers-cached", runs=cached))
         filtered = [row.run for row in self.rows if row.settings.get("filter") is not None]
         if filtered and len(filtered) < len(self.rows):

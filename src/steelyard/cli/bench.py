@@ -104,8 +104,7 @@ def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
 
 def _print_failures(result: BenchResult) -> int:
     """Print which retrievers failed; the exit code: 2 if one failed on every query."""
-    partly = [f"{row.run} on {row.failed} queries" for row in result.rows if row.errors and not row.broken]
-    if partly:
+    if partly := [f"{row.run} on {row.failed} queries" for row in result.rows if row.errors and not row.broken]:
         print_message(
             f"FAILED: {'; '.join(partly)}. These queries have no answer; the policy `missing` decides how they count."
         )

@@ -60,16 +60,14 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
     column = first_named(columns, NAMES[role]) if named is None else str(named)
     if f"{column}_duplicated_0" in columns:  # The name that polars gives the second one.
         raise InputError(f"two columns are called {column!r}; rename one of them.")
-    if column in columns:
+    if column in columns or (column is None and not required):
         return column
     if named is not None:
         near = did_you_mean(str(named), columns)
         raise InputError(f"no column {str(named)!r} for {role}; the columns are {', '.join(columns)}.{near}")
-    if required:
-        problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
-        how = in_words(f'{role}="..." in sy.Run, sy.Qrels or steelyard.spark', f"--set columns={role}=NAME")
-        raise InputError(f"{problem}. Name one of them ({how}), or call it {NAMES[role][0]}.")
-    return None
+    problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
+    how = in_words(f'{role}="..." in sy.Run, sy.Qrels or steelyard.spark', f"--set columns={role}=NAME")
+    raise InputError(f"{problem}. Name one of them ({how}), or call it {NAMES[role][0]}.")
 
 
 def known_roles(columns: Sequence[str]) -> set[str]:

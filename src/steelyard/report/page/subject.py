@@ -104,9 +104,8 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
         runs = {name: source.run(name) for name in comparison.runs}
         facts.append(("Fingerprint of the qrels", source.qrels.fingerprint))
         fingerprints = {name: ("", run.fingerprint) for name, run in runs.items()}
-        for name, run in runs.items():
-            seconds = list((run.seconds or {}).values())
-            costs.append({"run": name, "mean_seconds": sum(seconds) / len(seconds) if seconds else None})
+        times = {name: run.seconds or {} for name, run in runs.items()}
+        costs = [{"run": name, "mean_seconds": sum(t.values()) / len(t) if t else None} for name, t in times.items()]
     plan = comparison.plan
     facts.append(("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"))
     return Subject(
