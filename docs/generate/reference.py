@@ -339,6 +339,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "across-shared-datasets": {"shared": ("scifact", "cranfield")},
     "across-unused-datasets": {"names": ("Touche2020",)},
     "chunkings-text-read": {"measure": "R(per=target)@10", "runs": (("bm25 on whole", "first", 900.0),)},
+    "chunks-over-budget": {"chunking": "whole", "tokens": 900.0, "measures": ("R(per=target, budget=240)",)},
     "compared-on-shared-queries": {"runs": (("dense", 3, ("q1", "q2", "q3")),)},
     "cutoff-deeper-than-lists": {"measures": ("R@1000",), "depth": 100},
     "dataset-error": {"kind": "unknown-document"},

@@ -111,6 +111,15 @@ def test_retriever_that_fails_on_every_query(folder):
     assert alone.lists.runs == ()
 
 
+def test_nothing_is_to_be_judged_if_every_retriever_failed(folder, capsys):
+    (folder / "failing.py").write_text("def search(query, k):\n    raise ValueError('no index.')\n")
+    (folder / "bench.yaml").write_text("dataset: data\nretrievers: [python: 'failing:search']\nmeasures: [RR]\n")
+    assert command(["bench", "bench.yaml"]) == 2
+    printed = capsys.readouterr().err
+    assert "The result is in bench-result.\n" in printed
+    assert "no index)." in printed
+
+
 def test_dataset_in_memory_and_finished_runs(folder):
     dataset = sy.Dataset.of({"a": "red fox", "b": "grey wolf"}, {"q": "fox"}, {}, name="tiny")
     sy.Run({"other": ["a"]}, name="old").write("old.json")

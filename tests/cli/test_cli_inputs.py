@@ -153,6 +153,25 @@ def test_a_dash_is_no_name_of_an_output_file(folder, capsys):
     assert "-o - names no file" in failed(["evaluate", "qrels.trec", "dense.run", "-m", "RR", "-o", "-"], capsys)
 
 
+def test_a_file_whose_name_starts_with_a_dash_is_written_with_its_folder(folder, capsys):
+    (folder / "-dense.run").write_bytes((folder / "dense.run").read_bytes())
+    assert "call the file ./-dense.run" in failed(["evaluate", "qrels.trec", "-dense.run", "-m", "RR"], capsys)
+    for named in (["./-dense.run"], ["--", "-dense.run"]):
+        assert run(["evaluate", "qrels.trec", "-m", "RR", *named]) == 0
+
+
+@pytest.mark.parametrize(("file", "column"), [("run.csv", "score"), ("qrels.csv", "grade")])
+def test_two_columns_of_one_name_are_an_error(folder, capsys, file, column):
+    (folder / file).write_text(f"query_id,doc_id,{column},{column}\nq1,a,1,0\n")
+    files = [file if file == "qrels.csv" else "qrels.trec", file if file == "run.csv" else "dense.run"]
+    assert f"{file}: two columns are called {column!r}" in failed(["evaluate", *files, "-m", "RR"], capsys)
+
+
+def test_two_columns_of_one_name_that_nothing_reads_are_no_error(folder):
+    (folder / "run.csv").write_text("query_id,doc_id,score,note,note\nq1,a,1,x,y\n")
+    assert run(["evaluate", "qrels.trec", "run.csv", "-m", "RR"]) == 0
+
+
 @not_on_windows
 @pytest.mark.parametrize("verb", ["evaluate", "compare"])
 def test_runs_without_a_name_from_a_pipe_are_numbered(folder, capsys, verb):

@@ -25,7 +25,13 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def captured(arguments: list[str], width: int, folder: Path, colour: bool = False) -> tuple[list[str], int]:
-    """The lines that a command leaves on a terminal of this width, and its exit code."""
+    """The lines that a verb leaves on a terminal of this width, and its exit code."""
+    text, code = typed(with_fixed_latencies(*arguments), width, folder, colour)
+    return screen(text), code
+
+
+def typed(command: list[str], width: int, folder: Path, colour: bool = False) -> tuple[str, int]:
+    """What a command writes to a terminal of this width, and its exit code."""
     import pty
 
     outer, inner = pty.openpty()
@@ -33,9 +39,7 @@ def captured(arguments: list[str], width: int, folder: Path, colour: bool = Fals
     environment.pop("NO_COLOR", None)
     if not colour:
         environment["NO_COLOR"] = "1"
-    process = subprocess.Popen(
-        with_fixed_latencies(*arguments), stdout=inner, stderr=inner, env=environment, cwd=folder
-    )
+    process = subprocess.Popen(command, stdout=inner, stderr=inner, env=environment, cwd=folder)
     os.close(inner)
     parts = []
     while True:
@@ -47,7 +51,7 @@ def captured(arguments: list[str], width: int, folder: Path, colour: bool = Fals
             break
         parts.append(part)
     os.close(outer)
-    return screen(b"".join(parts).decode()), process.wait()
+    return b"".join(parts).decode(), process.wait()
 
 
 def screen(text: str) -> list[str]:
@@ -199,6 +203,29 @@ def test_the_summary_fits(runs: int, name: str, width: int) -> None:
     assert all(short.verdict)
     assert len(short.table.rows) == min(runs, 20)
     assert (f"{runs - 20} more runs: --all" in short.left_out) == (runs > 20)
+
+
+def test_the_verdict_on_runs_that_are_all_equal_fits() -> None:
+    same = {"q1": ["d0"], "q2": ["x", "d0"]}
+    runs = {f"a-retriever-with-a-long-name-{number}": same for number in range(4)}
+    short = summary(sy.compare({"q1": ["d0"], "q2": ["d0"]}, runs, ["RR"]), 80)
+    assert short.verdict[0] == "4 runs all score 0.7500 on RR: no difference on any query."
+
+
+def test_the_progress_of_a_step_with_a_long_name_is_one_line(tmp_path: Path) -> None:
+    step = "running " + ", ".join(f"a-retriever-with-a-long-name-{number}" for number in range(4))
+    code = f"from steelyard.cli.output import progress_bar\nwith progress_bar() as p:\n  p({step!r}, 1, 3000)"
+    shown, _ = typed([sys.executable, "-c", code], 80, tmp_path)
+    lines = [COLOURS.sub("", line).strip() for line in re.split(r"[\r\n]|\x1b\[\??\d*[A-Zhl]", shown)]
+    assert [line for line in lines if line and not line.endswith("s so far")] == []
+    assert any(re.fullmatch(r"running a-retr.*… +1 of 3,000, \d+ s so far", line) for line in lines)
+
+
+def test_errors_are_wrapped_between_words(tmp_path: Path) -> None:
+    lines, code = captured(["compare", "qrels.tsv", "a.run", "--set", "nothing=1"], 80, tmp_path)
+    assert code == 2
+    assert max(map(len, lines)) <= 80
+    assert " ".join(line.strip() for line in lines).endswith("`steelyard compare --help-all` lists the settings.")
 
 
 def test_a_baseline_far_down_is_shown() -> None:

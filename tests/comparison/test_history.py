@@ -322,13 +322,13 @@ def test_without_any_change_the_last_point_is_rarely_called_different_from_the_b
         for each in made:
             values = level + rng.normal(0, 0.1, QUERIES)
             each["runs"]["bm25"] = {"means": {"nDCG@10": float(values.mean())}, "values": {"nDCG@10": values.tolist()}}
-        different += "different from the best" in History.of(made).latest["verdict"].to_list()
+        different += "worse than the best" in History.of(made).latest["verdict"].to_list()
     assert different <= 6
 
 
 def test_a_drop_from_the_best_is_found():
     (row,) = History.of(records()[: DROP + 3]).latest.to_dicts()
-    assert row["verdict"] == "different from the best"
+    assert row["verdict"] == "worse than the best"
     assert row["p_adjusted"] < 0.001
 
 
@@ -359,5 +359,5 @@ def test_a_point_with_values_of_fewer_queries_is_compared_on_those():
         values = line["runs"]["bm25"]["values"]
         values["nDCG@10"] = values["nDCG@10"][:-2]
         line["queries"] = line["queries"][:-2]
-    assert latest["verdict"] == "different from the best"
+    assert latest["verdict"] == "worse than the best"
     assert latest["p_adjusted"] == History.of(lines).latest["p_adjusted"][0]

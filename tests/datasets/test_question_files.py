@@ -44,6 +44,14 @@ def test_every_form_gives_the_same_questions(tmp_path: Path, name: str, content:
     assert dict(sy.Dataset.of(queries=tmp_path / name).queries) == TWO
 
 
+def test_two_columns_of_questions_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question,Topic,topic,topic\nWhy?,a,b,c\n")
+    assert dict(read_queries(tmp_path / "a.csv")[0]) == {"q1": "Why?"}
+    (tmp_path / "b.csv").write_text("question,question\nWhy?,Where?\n")
+    with pytest.raises(SteelyardError, match=r"b\.csv: two columns are called 'question'; rename one"):
+        read_queries(tmp_path / "b.csv")
+
+
 def test_parquet_and_lists_and_frames(tmp_path: Path) -> None:
     frame = pl.DataFrame({"id": [7, 8], "text": list(TWO.values())})
     frame.write_parquet(tmp_path / "a.parquet")

@@ -177,6 +177,7 @@ def test_the_printed_result():
     qrels, runs = collection(11)
     tuned = sy.tune(qrels, runs, "rrf", grid={"k": [1, 60]}, folds=2)
     text = str(tuned)
+    assert repr(tuned) == text
     assert f"held out     {tuned.held_out:.4f}" in text
     assert f"optimism     {tuned.optimism:.4f}" in text
     assert "fold 2: k=" in text

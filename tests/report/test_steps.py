@@ -8,6 +8,7 @@ import polars as pl
 import steelyard as sy
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.next_steps import next_steps
+from steelyard.report.page.subject import Subject
 
 QUERIES = [f"q{number}" for number in range(40)]
 
@@ -40,6 +41,14 @@ def test_a_tied_run_that_is_faster_is_named_with_both_times():
     )
     assert steps[0].view == {"run": other, "against": leader}
     assert "step-faster" not in codes(next_steps(found, {leader: 0.001, other: 0.001}))
+
+
+def test_the_time_of_a_run_is_the_median_of_its_queries():
+    costs = [{"run": "slow", "p50_seconds": 0.002, "mean_seconds": 0.9}, {"run": "fast", "mean_seconds": 0.001}]
+    assert Subject(compared({"slow": noise(1), "fast": noise(2)}), costs=costs).seconds == {
+        "slow": 0.002,
+        "fast": 0.001,
+    }
 
 
 def test_a_leader_that_is_better_than_every_run_is_recommended():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from math import floor, log10
+from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -152,6 +152,11 @@ def chunking_notes(
     """The notes on the chunkings: how much text the runs read, queries without judgments, evidence that was cut."""
     text_read = _text_read_note(chunkings, comparison, chunking_of, runs)
     notes = [] if text_read is None else [text_read]
+    measured = [(column.key, column.measure) for column in comparison.score_tables[0].columns if column.measure]
+    for chunking in chunkings:
+        tokens = chunking.mean_tokens or 0.0
+        if over := [key for key, measure in measured if (measure.parameters.get("budget") or inf) < tokens]:
+            notes.append(note("chunks-over-budget", chunking=chunking.label, tokens=tokens, measures=over))
     judged, queries = dict.fromkeys(chunkings[0].qrels.queries), dataset.queries
     without = [query for query in queries if query not in judged]
     unknown = [query for query in judged if query not in queries]
@@ -204,22 +209,10 @@ def _budget_measure(comparison: Comparison, ranking: Sequence[Measure], least: f
     for column in comparison.score_tables[0].columns:
         if column.measure is not None and column.measure.parameters.get("budget") is not None:
             return column.key, True
-    budget, measure = _rounded(least), ranking[0]
+    budget, measure = max(1, round(float(f"{least:.2g}"))), ranking[0]  # A number with two digits can be remembered.
     if len(ranking) > 1 or not measure.definition.parameter("budget"):
         return str(parse(f"R(per=target, budget={budget})")), False
     return str(parse(measure.name)(**dict(measure.given), budget=budget)), False
-
-
-def _rounded(tokens: float) -> int:
-    """A number of tokens rounded to two digits, at least 1.
-
-    >>> _rounded(483.2), _rounded(12_345), _rounded(0.2)
-    (480, 12000, 1)
-    """
-    if tokens < 1:
-        return 1
-    digits = 10 ** max(0, floor(log10(tokens)) - 1)
-    return int(round(tokens / digits) * digits)
 
 
 STAGES_FILE = "stages.parquet"

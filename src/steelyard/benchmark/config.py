@@ -332,7 +332,7 @@ def _validation_text(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         keys = list((Gate if error["loc"][0] == "gate" and len(error["loc"]) > 1 else Bench).model_fields)
         close = " Did you mean measures?" if key in ("metrics", "metric") else did_you_mean(key, keys)
-        return f"unknown key {key!r}.{close} Known: {', '.join(keys)}"
+        return f"unknown key {key!r}." + (close or f" Known: {', '.join(keys)}")
     if error["type"] == "missing":
         return f"`{key}` is missing"
     if error["type"] == "too_short":

@@ -48,6 +48,8 @@ WARNINGS: Texts = {
     "judged-queries-not-in-dataset": "{count:,} {count:judged query is|judged queries are} not in the dataset "
     "({examples!r:examples})",
     "chunkings-text-read": _chunkings_text_read,
+    "chunks-over-budget": "the chunks of {chunking} have {tokens:,.0f} tokens on average, more than the budget of "
+    "{measures:listed}: a list ends before the first chunk that does not fit",
     "result-file-missing": "the folder has no readable {file}: {what} are shown by their ids",
     "result-slices-missing": "the column {column!r} of the queries is not in the folder: there are no slices by it",
     "result-means-differ": "{count:,} {count:mean differs|means differ} from those that Steelyard {version} "

@@ -123,8 +123,7 @@ class BenchResult:
         """Notes on the dataset and on the retrievers: cached answers, failures, unknown documents."""
         notes = [] if self.evaluated is not None else [note("no-qrels", command=files.command_of("judge", self.folder))]
         notes += self.input_notes
-        cached = [row.run for row in self.rows if row.cached]
-        if cached:
+        if cached := [row.run for row in self.rows if row.cached]:
             notes.append(note("answers-cached", runs=cached))
         filtered = [row.run for row in self.rows if row.settings.get("filter") is not None]
         if filtered and len(filtered) < len(self.rows):
@@ -138,7 +137,7 @@ class BenchResult:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
                 counts = {"failed": len(row.errors), "queries": len(row.errors) + row.queries}
-                notes.append(note("retriever-failed", run=row.run, **counts, query=query, error=error))
+                notes.append(note("retriever-failed", run=row.run, **counts, query=query, error=error.rstrip(".")))
             if short := self._short(row):
                 notes.append(short)
             if row.unknown_documents:

@@ -120,9 +120,10 @@ def run(arguments: list[str]) -> int:
 
 def _fail(error: Exception) -> int:
     """Print an error of the user; its exit code."""
-    from steelyard.safe_text import error_text, terminal_text
+    from steelyard.cli.output import print_message
+    from steelyard.safe_text import error_text
 
-    print(f"error: {terminal_text(error_text(error))}", file=sys.stderr)
+    print_message(f"error: {error_text(error)}")
     return WRONG_INPUT
 
 
@@ -162,7 +163,7 @@ def _run(arguments: list[str]) -> int:
 
     verb = arguments[0]
     if verb not in VERBS:
-        raise UsageError(f"unknown verb {verb!r}.{did_you_mean(verb, VERBS)} The verbs are {', '.join(VERBS)}.")
+        raise UsageError(f"unknown verb {verb!r}." + (did_you_mean(verb, VERBS) or f" The verbs: {', '.join(VERBS)}."))
     function = getattr(import_module(f"steelyard.cli.{_MODULES.get(verb, verb)}"), verb)
     try:
         keywords = parse_arguments(verb, function, arguments[1:])

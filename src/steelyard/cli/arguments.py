@@ -118,6 +118,9 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
         # argparse takes `--` away also where it is the value of an option, and leaves an empty list.
         if text.startswith("--") and text.endswith("=--"):
             parser.error(f"{text!r} has no value: -- cannot be one.")
+        known = "--" in arguments or text in parser._option_string_actions
+        if text.startswith("-") and not known and os.path.isfile(text):
+            parser.error(f"{text!r} is taken for an option; call the file ./{text}.")
     namespace, unknown = parser.parse_known_intermixed_args(list(arguments))
     if unknown:
         if not unknown[0].startswith("-"):

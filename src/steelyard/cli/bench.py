@@ -66,11 +66,11 @@ def bench(
 
 def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
     """Print the verdict, the leaderboard, warnings and where the result is; the exit code."""
+    more = "    More: --all" if format == "table" and not show_all else ""
     if isinstance(result, BenchAcross):
         print_across(result.across, format, None, show_all)
         for name, single in result.results.items() if show_all else ():
             print_messages(f"{name}: {sentence(note)}" for note in single.notes)
-        more = "    More: --all" if format == "table" and not show_all else ""
         print_message(f"Report: {result.folder / 'report.html'}{more}")
         return max(_print_failures(single) for single in result.results.values())
     shown = (result.chunk_table, result.approximation_table, result.cost_table)
@@ -94,18 +94,17 @@ def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
             f"From the cache: {listed(changing)}. Changes of code and settings are noticed, those of data are not: "
             "--fresh asks again."
         )
-    page = f"The result is in {result.folder}. Next: {command_of('judge', result.folder)}"
     if result.evaluated is not None:
-        more = "    More: --all" if format == "table" and not show_all else ""
-        page = f"{page_line(result.folder / 'report.html', result.folder)}{more}"
-    print_message(page)
+        print_message(f"{page_line(result.folder / 'report.html', result.folder)}{more}")
+    else:
+        judge = "" if all(row.broken for row in result.rows) else f" Next: {command_of('judge', result.folder)}"
+        print_message(f"The result is in {result.folder}.{judge}")
     return _print_failures(result)
 
 
 def _print_failures(result: BenchResult) -> int:
     """Print which retrievers failed; the exit code: 2 if one failed on every query."""
-    partly = [f"{row.run} on {row.failed} queries" for row in result.rows if row.errors and not row.broken]
-    if partly:
+    if partly := [f"{row.run} on {row.failed} queries" for row in result.rows if row.errors and not row.broken]:
         print_message(
             f"FAILED: {'; '.join(partly)}. These queries have no answer; the policy `missing` decides how they count."
         )

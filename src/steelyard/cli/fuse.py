@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, Setting, UsageError
-from steelyard.cli.output import Format, emit, print_message, print_messages, progress_bar, with_progress, write
+from steelyard.cli.output import Format, emit, print_messages, progress_bar, with_progress, write, write_prose
 from steelyard.fusion.fuse import fuse as fuse_runs
 from steelyard.fusion.methods import METHODS, NORMS
 from steelyard.fusion.tune import Tuned
@@ -106,12 +106,12 @@ def fuse(
             )  # fmt: skip
         fused = result.run
         _print_tuned(result, format)
-    if tune is None or format != "table":
-        print_messages(map(sentence, fused.notes))
+    messages = [sentence(note) for note in fused.notes] if tune is None or format != "table" else []
     if output is not None:
         fused.write(output)
-        print_message(f"{fused!r} is in {output}.")
-    elif tune is None:
+        messages.append(f"{fused!r} is in {output}.")
+    print_messages(messages)
+    if output is None and tune is None:
         write(run_bytes(fused).decode().rstrip("\n"), None)
 
 
@@ -125,7 +125,7 @@ def _numbers(texts: list[str], example: str) -> list[float]:
 
 def _print_tuned(result: Tuned, format: Format) -> None:
     if format == "table":
-        write(str(result), None)
+        write_prose(str(result), None)
         return
     rows: list[list[Cell]] = [
         [f"fold {number}", str(fold.chosen), fold.tuned_on, fold.held_out]
@@ -134,7 +134,7 @@ def _print_tuned(result: Tuned, format: Format) -> None:
     rows.append(["all", str(result.final), result.tuned_on, result.held_out])
     emit(Table(["fold", "chosen", "tuned on", "held out"], rows), result.to_dict(), format, None)
     if format != "json":
-        print_message(f"Optimism (tuned on minus held out): {result.optimism:.4f}. Report the held-out score.")
+        print_messages([f"Optimism (tuned on minus held out): {result.optimism:.4f}. Report the held-out score."])
 
 
 def _described(name: str, about: str) -> str:

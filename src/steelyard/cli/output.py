@@ -200,16 +200,17 @@ def progress_bar() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
     from rich.text import Text
 
-    pace = Pace()
+    pace, rest = Pace(), Column(ratio=1, no_wrap=True, overflow="ellipsis")
 
     class PaceColumn(ProgressColumn):
         def render(self, task: Task) -> Text:
             return Text(pace.text())
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), PaceColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    columns = (TextColumn("{task.description}", markup=False, table_column=rest), BarColumn(20), PaceColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
         task = bar.add_task("")
 
         def progress(step: str, done: int, total: int) -> None:

@@ -202,7 +202,7 @@ class HistoryData:
             values = [last.mean, last.point.label, best.mean, best.point.label, last.mean - best.mean]
             rows.append([dataset, measure, run, *values])
         for row, p in zip(rows, adjust(p_values).tolist() if p_values else [], strict=True):
-            verdict = "different from the best" if p < self.alpha else "not significant"
+            verdict = "worse than the best" if p < self.alpha else "not significant"
             row += [plain_values(p), "" if math.isnan(p) else verdict]
         names = ["dataset", "measure", "run", "last", "last_at", "best", "best_at", "difference", "p_adjusted"]
         types: dict[str, Any] = dict.fromkeys([*names, "verdict"], pl.String)

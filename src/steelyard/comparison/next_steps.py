@@ -49,7 +49,7 @@ def next_steps(
 ) -> list[NextStep]:
     """The first steps, the most useful first.
 
-    seconds: the mean time per query of each run; default, that of a measure of time. columns: columns of the queries
+    seconds: the time per query of each run; default, that of a measure of time. columns: columns of the queries
     to slice by, where the comparison has no slices. controls: runs that are no candidates, such as `random`.
     """
     rows = [row for row in comparison.leaderboard_rows if row.k == comparison.score_tables[0].k]

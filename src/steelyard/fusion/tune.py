@@ -56,7 +56,7 @@ class Fold:
     held_out: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tuned:
     """The result of `tune`.
 
@@ -134,7 +134,7 @@ class Tuned:
             "notes": [note.to_dict() for note in self.notes],
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         rows = [
             ("held out", self.held_out, "each query with parameters chosen without it: the score to report"),
             ("tuned on", self.tuned_on, "the final parameters on the queries they were chosen on: optimistic"),

@@ -57,18 +57,17 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
     >>> find_name(["topic", "docno", "rel"], "doc_id")
     'docno'
     """
+    column = first_named(columns, NAMES[role]) if named is None else str(named)
+    if f"{column}_duplicated_0" in columns:  # The name that polars gives the second one.
+        raise InputError(f"two columns are called {column!r}; rename one of them.")
+    if column in columns or (column is None and not required):
+        return column
     if named is not None:
-        named = str(named)
-        if named in columns:
-            return named
-        near = did_you_mean(named, columns)
-        raise InputError(f"no column {named!r} for {role}; the columns are {', '.join(columns)}.{near}")
-    column = first_named(columns, NAMES[role])
-    if column is None and required:
-        problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
-        how = in_words(f'{role}="..." in sy.Run, sy.Qrels or steelyard.spark', f"--set columns={role}=NAME")
-        raise InputError(f"{problem}. Name one of them ({how}), or call it {NAMES[role][0]}.")
-    return column
+        near = did_you_mean(str(named), columns)
+        raise InputError(f"no column {str(named)!r} for {role}; the columns are {', '.join(columns)}.{near}")
+    problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
+    how = in_words(f'{role}="..." in sy.Run, sy.Qrels or steelyard.spark', f"--set columns={role}=NAME")
+    raise InputError(f"{problem}. Name one of them ({how}), or call it {NAMES[role][0]}.")
 
 
 def known_roles(columns: Sequence[str]) -> set[str]:

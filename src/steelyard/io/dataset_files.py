@@ -346,13 +346,16 @@ def _table_rows(path: Path, text: str, usual: Sequence[str], named: str | None) 
     rows: list[dict[str, str]] = []
     try:
         header = [name.strip() for name in next(reader)]
+        repeated = [name for name in header if header.count(name) > 1]
+        if read := first_named(repeated, usual if named is None else (str(named).strip().lower(),)):
+            raise InputError(f"two columns are called {read!r}; rename one of them.", path)
         for row in reader:
-            if any(cell.strip() for cell in row) and len(row) == len(header):
+            if not any(cell.strip() for cell in row):
+                rows += [dict.fromkeys(header, "")] if row else []
+            elif len(row) == len(header):
                 rows.append(dict(zip(header, row, strict=True)))
-            elif any(cell.strip() for cell in row):
+            else:
                 problems.append((reader.line_num, f"{counted(len(row), 'column')}, and the header has {len(header)}"))
-            elif row:
-                rows.append(dict.fromkeys(header, ""))
     except csv.Error as error:
         problems.append((reader.line_num, str(error)))
     if problems:

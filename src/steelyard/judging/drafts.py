@@ -32,9 +32,9 @@ BENCH = """\
 # Retrievers compared on these questions, for every chunking: `steelyard bench bench.yaml`. Add your own.
 dataset: .
 evidence: evidence.jsonl
-chunkers: [sentence: {tokens: 60}, whole]
+chunkers: [sentence: {tokens: [60, 120]}]
 retrievers: [bm25-okapi, bm25-plus]
-measures: ["R(per=target, budget=100)", RR@10]
+measures: ["R(per=target, budget=240)", RR@10]
 by: overlap
 """
 
@@ -106,10 +106,9 @@ class Draft:
     def of(cls, record: Mapping[str, Any]) -> Draft:
         """The draft of a line of drafts.jsonl."""
         names, place = ("id", "kind", "question", "status", "reason"), ("quote", "doc_id", "start", "end")
-        given = {name: record[name] for name in names}
         spans = record.get("spans") or [{name: record[name] for name in place}]
         return cls(
-            **given,
+            **{name: record[name] for name in names},
             passages=tuple(record["passages"]),
             spans=tuple(span for span in spans if span["start"] is not None),
             detail=record.get("detail", ""),
@@ -171,9 +170,9 @@ class Drafts(Documented):
         check_folder(place)
         place.mkdir(parents=True, exist_ok=True)
         drafts: Drafts = looked_up("steelyard.judging.approval:approved")(self, place)
-        queries = [draft.to_query() for draft in drafts.drafts if draft.status == "accepted"]
         write_file(place / "drafts.jsonl", json_lines(draft.to_dict() for draft in drafts.drafts))
         write_file(place / "corpus.jsonl", json_lines(document_records(self.corpus)))
+        queries = [draft.to_query() for draft in drafts.drafts if draft.status == "accepted"]
         write_file(place / "queries.jsonl", json_lines(queries))
         drafts.evidence.write(place / "evidence.jsonl")
         if not (place / "bench.yaml").exists():

@@ -111,8 +111,8 @@ def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
     """The lines of a measure with intervals; broken lines, and marks at significant changes."""
     lines = {run: line for (name, key, run), line in result.lines.items() if (name, key) == (dataset, measure)}
     points = _measured(result, dataset, lines.values())
-    ends = [end for line in lines.values() for step in line for end in (step.low, step.high, step.mean)]
-    ends = [end for end in ends if math.isfinite(end)]
+    steps = [step for line in lines.values() for step in line]
+    ends = [end for step in steps for end in (step.low, step.high, step.mean) if math.isfinite(end)]
     low, high = min(ends), max(ends)
     span = (high - low) or 1.0
     places = {id(point): number for number, point in enumerate(points)}
@@ -135,7 +135,7 @@ def _drawing(result: HistoryData, dataset: str, measure: str) -> str:
         for point in points[:: -(-len(points) // 14)]
     ]
     step_width = (_WIDTH - _LEFT - 20) / len(points)
-    broken = {id(step.point): step for line in lines.values() for step in line if step.broken}
+    broken = {id(step.point): step for step in steps if step.broken}
     for step in broken.values():
         at = x(step.point) - step_width / 2
         parts.append(

@@ -17,7 +17,7 @@ from steelyard.notes import Note, by_severity, in_short
 from steelyard.report.page.subject import comparison_subject
 from steelyard.report.rows import unjudged_lines
 from steelyard.report.tables import WIDTH, Cell, Table, plain, short_names
-from steelyard.wording import counted, notes_by_names, shortened_name
+from steelyard.wording import counted, listed, notes_by_names, shortened_name
 
 MOST_ROWS = 20  # Runs that the table shows; --all shows the others.
 MOST_WARNINGS = 3  # Warnings that are shown; --all shows the others.
@@ -85,6 +85,7 @@ def _headlines(verdict: Verdict) -> Iterable[str]:
     lead = verdict.lead
     if lead is None:
         yield verdict.headline
+        yield verdict.headline.replace(listed(verdict.tied), counted(len(verdict.tied), "run"))
         return
     longest = max(SHORTEST_NAME, *map(len, [*lead.leaders, lead.second]))
     for most in range(longest, SHORTEST_NAME - 1, -1):

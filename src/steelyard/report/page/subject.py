@@ -60,8 +60,9 @@ class Subject:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The mean seconds per query of each run that was timed."""
-        return {str(row["run"]): float(row["mean_seconds"]) for row in self.costs if row.get("mean_seconds")}
+        """The median seconds per query of each run that was timed; the mean where only that is known."""
+        times = {str(row["run"]): row.get("p50_seconds") or row.get("mean_seconds") for row in self.costs}
+        return {run: float(seconds) for run, seconds in times.items() if seconds}
 
     @cached_property
     def slice_columns(self) -> dict[str, Mapping[str, object]]:
@@ -103,9 +104,8 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
         runs = {name: source.run(name) for name in comparison.runs}
         facts.append(("Fingerprint of the qrels", source.qrels.fingerprint))
         fingerprints = {name: ("", run.fingerprint) for name, run in runs.items()}
-        for name, run in runs.items():
-            seconds = list((run.seconds or {}).values())
-            costs.append({"run": name, "mean_seconds": sum(seconds) / len(seconds) if seconds else None})
+        times = {name: run.seconds or {} for name, run in runs.items()}
+        costs = [{"run": name, "mean_seconds": sum(t.values()) / len(t) if t else None} for name, t in times.items()]
     plan = comparison.plan
     facts.append(("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"))
     return Subject(
