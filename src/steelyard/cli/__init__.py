@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from contextlib import suppress
@@ -67,7 +68,13 @@ def main() -> NoReturn:
     # Idle threads of numpy's OpenBLAS would spin for a while, on cores that have other work.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     open_streams()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code == INTERRUPTED:  # Python would wait for all threads, as those of requests that have no answer yet.
+        atexit._run_exitfuncs()
+        with suppress(OSError):
+            sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def open_streams() -> None:

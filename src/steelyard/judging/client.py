@@ -38,6 +38,7 @@ MOST_TOKENS = 10**9  # Tokens of one answer at most; a server that counts more, 
 CONNECTING = 8.0  # Seconds in which a server has to accept the first connection.
 LONGEST_WAIT = 60.0  # Seconds between two attempts at most, whatever Retry-After asks for.
 MOST_WORKERS = 256
+STEP = 0.2  # Seconds of waiting after which Ctrl-C is noticed, also if another thread got the signal.
 _ADDRESS = "Does the address end in /v1, as most do?"
 
 
@@ -379,28 +380,30 @@ class Client:
         self._stopping.clear()
         todo = iter(questions)
         stopped: str | None = None
-        with ThreadPoolExecutor(self.concurrency) as workers:
-            waiting: dict[Future[Answer], Question] = {}
-            try:
-                while True:
-                    for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
-                        waiting[workers.submit(self._answer, question)] = question
-                    if not waiting:
-                        return stopped and stopped.format(f"{self.tokens:,}")
-                    done = wait(waiting, return_when=FIRST_COMPLETED).done
-                    for future in [task for task in waiting if task in done]:  # in the order in which they were asked
-                        question = waiting.pop(future)
-                        try:
-                            answer = future.result()
-                        except CapReachedError as error:
-                            stopped = str(error)
-                            continue
-                        use(question, answer)
-            except BaseException:
-                self._stopping.set()  # Nothing is asked again: only the answers that are under way are waited for.
-                for future in waiting:
-                    future.cancel()
-                raise
+        waiting: dict[Future[Answer], Question] = {}
+        workers = ThreadPoolExecutor(self.concurrency)
+        try:
+            while True:
+                for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
+                    waiting[workers.submit(self._answer, question)] = question
+                if not waiting:
+                    return stopped and stopped.format(f"{self.tokens:,}")
+                done = wait(waiting, STEP, FIRST_COMPLETED).done
+                for future in [task for task in waiting if task in done]:  # in the order in which they were asked
+                    question = waiting.pop(future)
+                    try:
+                        use(question, future.result())
+                    except CapReachedError as error:
+                        stopped = str(error)
+        except BaseException:
+            # Nothing is asked again: only the answers that are under way are waited for, until a second Ctrl-C.
+            self._stopping.set()
+            running = [future for future in waiting if not future.cancel()]
+            while wait(running, STEP).not_done:
+                pass
+            raise
+        finally:
+            workers.shutdown(wait=False)
 
     def known(self, question: Question) -> Answer | None:
         """The answer in the cache; with `retry`, only if it has a grade."""
