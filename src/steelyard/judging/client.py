@@ -29,7 +29,7 @@ from steelyard.judging.prompts import digest, stated_reason
 from steelyard.masking import masked, remember
 from steelyard.notes import Note, note
 from steelyard.safe_text import utf8
-from steelyard.web import LARGEST_CHAT, AnswerError, connect, is_address, json_value, read_body
+from steelyard.web import LARGEST_CHAT, AnswerError, connect, is_address, json_value, read_body, start_of
 from steelyard.wording import counted
 
 ATTEMPTS = 8  # How often a request is sent at most, the first time included.
@@ -143,17 +143,19 @@ class Endpoint:
             raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After", "")))
         if response.status != 200:
             hint = f" {_ADDRESS}" if response.status == 404 else ""
-            raise ChatError(f"{self.url}: status {response.status}: {_start(content)}.{hint}")
+            raise ChatError(f"{self.url}: status {response.status}: {start_of(content, 300) or 'no text'}.{hint}")
         if content.lstrip().startswith(b"<"):
             raise ChatError(f"{self.url}: the answer is a web page, not a chat completion. {_ADDRESS}")
         try:
             answer = json_value(content)
         except (ValueError, AnswerError):
-            raise RetryableError(f"the answer is not JSON: {_start(content)}") from None
+            raise RetryableError(f"the answer is not JSON: {start_of(content, 300) or 'no text'}") from None
         try:
             message = answer["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
-            raise RetryableError(f"the answer has no choices[0].message.content: {_start(content)}") from None
+            raise RetryableError(
+                f"the answer has no choices[0].message.content: {start_of(content, 300) or 'no text'}"
+            ) from None
         usage = answer.get("usage")
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
         if isinstance(message, list):
@@ -161,11 +163,6 @@ class Endpoint:
         # A server may echo the request: what is stored has neither the key nor half of a character.
         text = masked(utf8(message if isinstance(message, str) else "").decode())
         return text, tokens if is_count(tokens) else None
-
-
-def _start(content: bytes) -> str:
-    """The start of an answer, for an error message; masked before it is cut, as a part of a key is not recognised."""
-    return masked(content.decode("utf-8", "replace")).strip()[:300] or "no text"
 
 
 def is_count(tokens: Any) -> bool:
