@@ -163,7 +163,7 @@ def _run(arguments: list[str]) -> int:
     from steelyard.cli.arguments import check_outputs, parse_arguments
     from steelyard.cli.options import UsageError
     from steelyard.errors import did_you_mean
-    from steelyard.io.files import streams_read_once
+    from steelyard.io.files import outputs, streams_read_once
     from steelyard.notes import shown_otherwise
     from steelyard.wording import for_the_command_line
 
@@ -175,8 +175,7 @@ def _run(arguments: list[str]) -> int:
         keywords = parse_arguments(verb, function, arguments[1:])
     except SystemExit:
         return DONE
-    if verb != "judge":  # It adds to its output.
-        check_outputs(keywords)
+    outputs.set(dict.fromkeys(check_outputs(keywords, verb), False))
     with streams_read_once(), shown_otherwise(), for_the_command_line():
         code = function(**keywords)
     return DONE if code is None else int(code)

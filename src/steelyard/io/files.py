@@ -84,6 +84,8 @@ def listing(folder: Path) -> str:
 
 
 _streams: ContextVar[dict[Path, bytes] | None] = ContextVar("_streams", default=None)
+outputs: ContextVar[dict[Path, bool]] = ContextVar("outputs")
+"""The files that a command is to write, and whether it read them, as a part of a dataset for example."""
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/stdin"), Path("/dev/stdout")
 
 
@@ -170,6 +172,8 @@ def unpack_lz4(data: bytes, path: Path) -> bytes:
 
 def _open(path: Path) -> IO[bytes]:
     try:
+        for output in outputs.get({}):
+            outputs.get()[output] |= output.is_file() and output.samefile(path)
         if not is_stream(path):
             return path.open("rb")
         contents = _streams.get()
@@ -184,6 +188,11 @@ def _open(path: Path) -> IO[bytes]:
         raise InputError("this is a folder; expected a file.", path) from None
     except PermissionError:
         raise InputError("permission denied; change the permissions of the file.", path) from None
+
+
+def would_be_replaced(path: Path) -> InputError:
+    """The error for an output that the same command reads."""
+    return InputError("is read by this command, and would be replaced; name another file to write.", path)
 
 
 def _compression(file: IO[bytes]) -> str | None:
@@ -306,6 +315,8 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     A pipe or a device must not be replaced by a file: it is written to. So is what /dev/stdout stands for. Nor must
     judgments, which are work: their files are appended to, and never written by this function.
     """
+    if outputs.get({}).get(path):
+        raise would_be_replaced(path)
     content = data if packed else compress(data, _SUFFIXES.get(path.suffix.lower()))
     is_device = path.exists() and not path.is_dir() and (is_descriptor(path) or not path.is_file())
     if not is_device and path.is_file() and looked_up("steelyard.io.judgments:is_judgments_file")(path):
