@@ -344,8 +344,8 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     if path.is_file() and not path.stat().st_mode & 0o222:
         raise InputError("is read-only; name another file, or allow writing to it.", path)
     # The files of processes that were killed while they wrote this one: nobody holds them. One that was made just now
-    # is left, as its process may be about to hold it.
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PART}"):
+    # is left, as its process may be about to hold it. Their names have eight random characters.
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}{_PART}"):
         with suppress(OSError), left.open("rb") as file:
             if hold(file) and time.time() - left.stat().st_mtime > 1:
                 left.unlink()
