@@ -428,11 +428,15 @@ def judgment_of(record: Any, judge: str | None) -> Judgment:
     if who is not None and not isinstance(who, str):
         raise InputError(f"judge is {who!r}, expected a name")
     more = {name: value for name, value in record.items() if name not in (*FIRST_FIELDS, "undo")}
-    grade, at, undo = record["grade"], record.get("at"), record.get("undo") is True
+    grade, at, undo, level = (record.get(name) for name in ("grade", "at", "undo", "relevant_from"))
     if grade is not None and not is_number(grade):
         raise InputError(f"grade is {grade!r}, expected a number or null")
+    if undo not in (None, True, False) or type(undo) is int:
+        raise InputError(f"undo is {undo!r}, expected true")
+    if level is not None and not is_number(level):
+        raise InputError(f"relevant_from is {level!r}, expected a number")
     ids = str(record["query_id"]), str(record["doc_id"])
-    return Judgment(*ids, grade, who or UNNAMED, None if at is None else str(at), undo, more)
+    return Judgment(*ids, grade, who or UNNAMED, None if at is None else str(at), bool(undo), more)
 
 
 def _column(name: str, lines: Sequence[Judgment]) -> pl.Series:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from steelyard.errors import InputError, SteelyardError
 
@@ -19,7 +19,9 @@ and not if they are letters only: `key: title` must not change every message wit
 _LAST_WORDS = {"key", "token", "auth", "credential", "credentials", "pwd"}
 _WORDS = {"apikey", "secret", "password", "passwd", "passphrase", "authorization"}
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-_USER = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
+_USER = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
+_OF_USER = re.compile(r"://[^/\s@:\[]*:(?!\d*/)([^\s@]+)@")  # a password with characters that a URL has to quote
+_PASSWORD = re.compile(r"\b((?:ssl)?password|pwd)\s*=\s*('[^']*'|[^\s'\";&${]+)", re.IGNORECASE)
 _PARAMETER = re.compile(r"([?&])([\w.-]+)=([^&\s'\"]+)")
 _SCHEME = re.compile(r"\b(Bearer|Basic) +([\w.~+/=-]{4,})", re.IGNORECASE)
 
@@ -41,8 +43,7 @@ def remember(secret: str, shown: str = MASK) -> None:
     """Replace a value by `shown` in all messages from now on."""
     word = len(secret) < _LONG and secret.isalpha()
     if len(secret) >= _SHORTEST and not word:
-        for form in (secret, quote(secret, safe="")):
-            _known[form] = shown
+        _known.update(dict.fromkeys((secret, quote(secret, safe=""), unquote(secret)), shown))
 
 
 def remember_settings(settings: Any, secret: bool = False) -> None:
@@ -55,7 +56,10 @@ def remember_settings(settings: Any, secret: bool = False) -> None:
             remember_settings(value, secret)
     elif isinstance(settings, str):
         secrets = [value for _, name, value in _PARAMETER.findall(settings) if is_secret_name(name)]
-        secrets += [user.partition(":")[2] for user in _USER.findall(settings)]
+        secrets += [value.strip("'") for _, value in _PASSWORD.findall(settings)]
+        of_users = [user.partition(":")[2] for user in _USER.findall(settings)] + _OF_USER.findall(settings)
+        # Libraries that split such a URL at another place show a part of the password.
+        secrets += [part for value in of_users for part in (value, *re.split("[@/?#]", value))]
         if secret:
             secrets += [settings, settings.partition(" ")[2]]
         for value in secrets:
@@ -73,7 +77,7 @@ def masked(text: str) -> str:
         if secret in text:
             pattern = re.escape(secret) if len(secret) >= _LONG else rf"(?<!\w){re.escape(secret)}(?!\w)"
             text = re.sub(pattern, lambda _, shown=_known[secret]: shown, text)  # type: ignore[misc]
-    text = _USER.sub(MASK, text)
+    text = _PASSWORD.sub(rf"\1={MASK}", _USER.sub(MASK, text))
     return _SCHEME.sub(rf"\1 {MASK}", _PARAMETER.sub(_masked_parameter, text))
 
 
@@ -111,6 +115,7 @@ def from_environment(value: Any, label: str, error: type[SteelyardError] = Input
         variable = match[1]
         if variable not in os.environ:
             raise error(f"{label}: the environment variable {variable} of {match[0]} is not set.")
+        remember_settings(os.environ[variable])
         remember(os.environ[variable], match[0])
         return os.environ[variable]
 

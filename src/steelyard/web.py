@@ -12,8 +12,11 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
+from steelyard.masking import masked
+
 LARGEST_LIST = 100_000_000  # Bytes of the answer of a retriever that are read at most.
 LARGEST_CHAT = 2_000_000  # Bytes of the answer of a model that are read at most.
+WRONG_ANSWER = 10_000  # Bytes of one that cannot be used of which the start is shown.
 _BLOCK = 1 << 16
 
 
@@ -33,6 +36,11 @@ def read_body(response: Any, largest: int) -> bytes:
     if getattr(response, "length", None):
         raise ConnectionError("the connection was closed before the end of the answer")
     return b"".join(parts)
+
+
+def start_of(answer: bytes, size: int = 200) -> str:
+    """The start of an answer, for an error message; masked before it is cut, as a part of a key is not recognised."""
+    return masked(answer[:WRONG_ANSWER].decode("utf-8", "replace")).strip()[:size]
 
 
 def json_value(data: bytes) -> Any:

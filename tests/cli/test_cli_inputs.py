@@ -251,3 +251,31 @@ def test_convert_by_rank_writes_scores_that_follow_the_ranks(tmp_path, capsys):
 
 def test_convert_by_rank_is_for_runs(folder, capsys):
     assert "these are qrels" in failed(["convert", "qrels.trec", "out.json", "--set", "by_rank=yes"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output"),
+    [
+        (["check", "{queries: q.csv, qrels: qrels.csv}", "a.run", "-o"], "qrels.csv"),
+        (["check", "{queries: q.csv, qrels: qrels.csv}", "a.run", "-o"], "q.csv"),
+        (["pool", "a.run", "--dataset", "ds", "-o"], "ds/queries.jsonl"),
+        (["judge", "pool.jsonl", "--dataset", "ds", "--html"], "pool.jsonl"),
+        (["judge", "pool.jsonl", "--dataset", "ds", "--html"], "ds/corpus.jsonl"),
+    ],
+)
+def test_an_output_that_is_read_as_a_part_of_a_dataset_is_not_replaced(
+    tmp_path, monkeypatch, capsys, arguments, output
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ds").mkdir()
+    (tmp_path / "q.csv").write_text("id,question\nq1,red fox\n")
+    (tmp_path / "qrels.csv").write_text("query_id,doc_id,grade\nq1,d1,1\n")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2.0 a\n")
+    (tmp_path / "ds" / "queries.jsonl").write_text('{"_id": "q1", "text": "red fox"}\n')
+    (tmp_path / "ds" / "corpus.jsonl").write_text('{"_id": "d1", "text": "the red fox"}\n')
+    (tmp_path / "ds" / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    assert run(["pool", "a.run", "--dataset", "ds", "-o", "pool.jsonl"]) == 0
+    before = Path(output).read_bytes()
+    assert run([*arguments, output]) == 2
+    assert "is read by this command, and would be replaced" in capsys.readouterr().err
+    assert Path(output).read_bytes() == before

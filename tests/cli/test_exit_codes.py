@@ -52,6 +52,23 @@ def test_closed_streams(folder, closed):
     assert (done.returncode, b"rror" in done.stderr) == (0, False)
 
 
+def test_an_interrupted_command_ends_while_a_thread_still_runs(folder):
+    """The thread of a request that has no answer yet; what is to be removed at the end of the process is removed."""
+    code = """
+import atexit, threading
+from concurrent.futures import ThreadPoolExecutor
+from steelyard import cli
+def interrupted(arguments):
+    raise KeyboardInterrupt
+ThreadPoolExecutor(1).submit(threading.Event().wait)
+atexit.register(print, "removed")
+cli._run = interrupted
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "removed\n", "interrupted\n")
+
+
 def test_output_that_cannot_hold_a_character(folder):
     done = shell(folder, "steelyard evaluate a.qrels é.run -m AP", PYTHONIOENCODING="ascii")
     assert done.returncode == 0

@@ -46,6 +46,14 @@ def test_the_temporary_file_of_a_running_process_is_kept(tmp_path):
     assert new.exists()
 
 
+def test_a_file_of_a_similar_name_is_the_users(tmp_path):
+    mine = tmp_path / ".history.jsonl.mine.part"
+    mine.write_bytes(b"mine")
+    os.utime(mine, (NOW - 5, NOW - 5))
+    write_file(tmp_path / "history.jsonl", b"whole")
+    assert mine.read_bytes() == b"mine"
+
+
 def test_a_link_stays_and_its_file_is_written(tmp_path):
     (tmp_path / "shared.jsonl").write_text("old")
     (tmp_path / "link.jsonl").symlink_to("shared.jsonl")

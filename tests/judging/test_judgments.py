@@ -129,6 +129,12 @@ def test_a_last_line_without_a_line_break_counts(tmp_path: Path) -> None:
         ('{"query_id": "q", "doc_id": "d", "grade": "high"}', "grade is 'high', expected a number or null"),
         ('{"query_id": "q", "doc_id": "d", "grade": NaN}', "grade is nan"),
         ('{"query_id": "q", "doc_id": "d", "grade": 1, "judge": 7}', "judge is 7"),
+        ('{"query_id": "q", "doc_id": "d", "grade": 1, "undo": "true"}', "undo is 'true', expected true"),
+        ('{"query_id": "q", "doc_id": "d", "grade": 1, "undo": 1}', "undo is 1, expected true"),
+        (
+            '{"query_id": "q", "doc_id": "d", "grade": 1, "relevant_from": "2"}',
+            "relevant_from is '2', expected a number",
+        ),
         ("query doc 1", "line 2: not a JSON object"),
         ('{"query_id": "q" "doc_id"}', "line 2: not a JSON object"),
     ],

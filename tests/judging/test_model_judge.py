@@ -364,6 +364,32 @@ def test_nothing_is_asked_again_after_an_interrupt(tmp_path, monkeypatch):
         client.cache.close()
 
 
+def test_a_second_interrupt_waits_for_no_answer(tmp_path, monkeypatch):
+    """Ctrl-C while an answer is under way, and again while it is waited for: it ends with neither answer nor error."""
+    asked, release = threading.Event(), threading.Event()
+    answered: list[str] = []
+
+    def ask(question):
+        asked.set()
+        release.wait(10)
+        answered.append(question.text)
+
+    def interrupted(*_):
+        asked.wait()
+        raise KeyboardInterrupt
+
+    client = chat.Client(Endpoint("http://127.0.0.1:9/v1", "m"), tmp_path / "c.sqlite")
+    monkeypatch.setattr(Endpoint, "check", lambda self: None)
+    monkeypatch.setattr(client, "_answer", ask)
+    monkeypatch.setattr(chat, "wait", interrupted)
+    question = chat.Question("q", "d", 0, "graded", "text", "", "m", "http://x", lambda text: (1, ""))
+    with pytest.raises(KeyboardInterrupt):
+        client.run([question], lambda question, answer: None)
+    assert answered == []
+    release.set()
+    client.cache.close()
+
+
 def test_texts_missing_from_the_dataset_are_reported(small, tmp_path):
     other = sy.Dataset.read("demo")
     with pytest.raises(sy.InputError, match="the dataset has no text for part of the pool"):

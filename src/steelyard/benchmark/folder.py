@@ -239,7 +239,7 @@ def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
     if not earlier:
         _check_finished(path, file)
     try:
-        record = json.loads(file.read_text("utf-8"))
+        record = json.loads(read_bytes(file))
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
     record = checked_record(record, file)

@@ -40,8 +40,6 @@ def append_history(file: Path, result: BenchResult, folder: Path) -> None:
     line = json.dumps(history_record(result, folder, file), ensure_ascii=False, allow_nan=False)
     file.parent.mkdir(parents=True, exist_ok=True)
     with held(file.parent / f".{file.name}.lock"):
-        for part in file.parent.glob(f".{file.name}.*.part"):
-            part.unlink(missing_ok=True)
         before = read_bytes(file) if file.exists() else b""
         if before and not before.endswith(b"\n"):
             before += b"\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from contextlib import suppress
@@ -67,7 +68,13 @@ def main() -> NoReturn:
     # Idle threads of numpy's OpenBLAS would spin for a while, on cores that have other work.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     open_streams()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code == INTERRUPTED:  # Python would wait for all threads, as those of requests that have no answer yet.
+        atexit._run_exitfuncs()
+        with suppress(OSError):
+            sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def open_streams() -> None:
@@ -157,7 +164,7 @@ def _run(arguments: list[str]) -> int:
     from steelyard.cli.arguments import check_outputs, parse_arguments
     from steelyard.cli.options import UsageError
     from steelyard.errors import did_you_mean
-    from steelyard.io.files import streams_read_once
+    from steelyard.io.files import outputs, streams_read_once
     from steelyard.notes import shown_otherwise
     from steelyard.wording import for_the_command_line
 
@@ -169,8 +176,7 @@ def _run(arguments: list[str]) -> int:
         keywords = parse_arguments(verb, function, arguments[1:])
     except SystemExit:
         return DONE
-    if verb != "judge":  # It adds to its output.
-        check_outputs(keywords)
+    outputs.set(dict.fromkeys(check_outputs(keywords, verb), False))
     with streams_read_once(), shown_otherwise(), for_the_command_line():
         code = function(**keywords)
     return DONE if code is None else int(code)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from steelyard.cli.options import OUTPUT, SHARED, Argument, Option, RunFile, UsageError
 from steelyard.cli.output import format_for
-from steelyard.errors import InputError, MeasureError, did_you_mean
+from steelyard.errors import MeasureError, did_you_mean
 from steelyard.wording import counted
 
 
@@ -322,13 +322,18 @@ def _unwrapped(kind: Any) -> tuple[bool, Any]:
 _OUTPUTS = ("output", "target", "junit", "markdown", "html")  # Arguments that name a file to write.
 
 
-def check_outputs(keywords: Mapping[str, Any]) -> None:
-    """Raise an error if an output is a file that the same command reads, also as NAME=FILE."""
+def check_outputs(keywords: Mapping[str, Any], verb: str) -> list[Path]:
+    """The files to write; an error if one is a file that the same command reads, also as NAME=FILE."""
+    from steelyard.io.files import would_be_replaced
+
     inputs = _texts([value for name, value in keywords.items() if name not in (*_OUTPUTS, "save_baseline")])
     read = {path for text in inputs for path in (text, text.partition("=")[2]) if os.path.isfile(path)}
-    for output in (keywords.get(name) for name in _OUTPUTS):
-        if output is not None and os.path.isfile(output) and any(os.path.samefile(path, output) for path in read):
-            raise InputError("is read by this command, and would be replaced; name another file to write.", output)
+    names = _OUTPUTS[1:] if verb == "judge" else _OUTPUTS  # It adds to its output.
+    outputs = [Path(keywords[name]) for name in names if keywords.get(name) is not None]
+    for output in outputs:
+        if output.is_file() and any(output.samefile(path) for path in read):
+            raise would_be_replaced(output)
+    return outputs
 
 
 def _texts(value: Any) -> list[str]:

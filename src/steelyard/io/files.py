@@ -84,6 +84,8 @@ def listing(folder: Path) -> str:
 
 
 _streams: ContextVar[dict[Path, bytes] | None] = ContextVar("_streams", default=None)
+outputs: ContextVar[dict[Path, bool]] = ContextVar("outputs")
+"""The files that a command is to write, and whether it read them, as a part of a dataset for example."""
 STANDARD_INPUT, STANDARD_OUTPUT = Path("/dev/stdin"), Path("/dev/stdout")
 
 
@@ -170,6 +172,8 @@ def unpack_lz4(data: bytes, path: Path) -> bytes:
 
 def _open(path: Path) -> IO[bytes]:
     try:
+        for output in outputs.get({}):
+            outputs.get()[output] |= output.is_file() and output.samefile(path)
         if not is_stream(path):
             return path.open("rb")
         contents = _streams.get()
@@ -184,6 +188,11 @@ def _open(path: Path) -> IO[bytes]:
         raise InputError("this is a folder; expected a file.", path) from None
     except PermissionError:
         raise InputError("permission denied; change the permissions of the file.", path) from None
+
+
+def would_be_replaced(path: Path) -> InputError:
+    """The error for an output that the same command reads."""
+    return InputError("is read by this command, and would be replaced; name another file to write.", path)
 
 
 def _compression(file: IO[bytes]) -> str | None:
@@ -306,6 +315,8 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     A pipe or a device must not be replaced by a file: it is written to. So is what /dev/stdout stands for. Nor must
     judgments, which are work: their files are appended to, and never written by this function.
     """
+    if outputs.get({}).get(path):
+        raise would_be_replaced(path)
     content = data if packed else compress(data, _SUFFIXES.get(path.suffix.lower()))
     is_device = path.exists() and not path.is_dir() and (is_descriptor(path) or not path.is_file())
     if not is_device and path.is_file() and looked_up("steelyard.io.judgments:is_judgments_file")(path):
@@ -333,8 +344,8 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     if path.is_file() and not path.stat().st_mode & 0o222:
         raise InputError("is read-only; name another file, or allow writing to it.", path)
     # The files of processes that were killed while they wrote this one: nobody holds them. One that was made just now
-    # is left, as its process may be about to hold it.
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PART}"):
+    # is left, as its process may be about to hold it. Their names have eight random characters.
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}{_PART}"):
         with suppress(OSError), left.open("rb") as file:
             if hold(file) and time.time() - left.stat().st_mtime > 1:
                 left.unlink()

@@ -29,7 +29,7 @@ from steelyard.judging.prompts import digest, stated_reason
 from steelyard.masking import masked, remember
 from steelyard.notes import Note, note
 from steelyard.safe_text import utf8
-from steelyard.web import LARGEST_CHAT, AnswerError, connect, is_address, json_value, read_body
+from steelyard.web import LARGEST_CHAT, AnswerError, connect, is_address, json_value, read_body, start_of
 from steelyard.wording import counted
 
 ATTEMPTS = 8  # How often a request is sent at most, the first time included.
@@ -38,6 +38,7 @@ MOST_TOKENS = 10**9  # Tokens of one answer at most; a server that counts more, 
 CONNECTING = 8.0  # Seconds in which a server has to accept the first connection.
 LONGEST_WAIT = 60.0  # Seconds between two attempts at most, whatever Retry-After asks for.
 MOST_WORKERS = 256
+STEP = 0.2  # Seconds of waiting after which Ctrl-C is noticed, also if another thread got the signal.
 _ADDRESS = "Does the address end in /v1, as most do?"
 
 
@@ -142,17 +143,19 @@ class Endpoint:
             raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After", "")))
         if response.status != 200:
             hint = f" {_ADDRESS}" if response.status == 404 else ""
-            raise ChatError(f"{self.url}: status {response.status}: {_start(content)}.{hint}")
+            raise ChatError(f"{self.url}: status {response.status}: {start_of(content, 300) or 'no text'}.{hint}")
         if content.lstrip().startswith(b"<"):
             raise ChatError(f"{self.url}: the answer is a web page, not a chat completion. {_ADDRESS}")
         try:
             answer = json_value(content)
         except (ValueError, AnswerError):
-            raise RetryableError(f"the answer is not JSON: {_start(content)}") from None
+            raise RetryableError(f"the answer is not JSON: {start_of(content, 300) or 'no text'}") from None
         try:
             message = answer["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
-            raise RetryableError(f"the answer has no choices[0].message.content: {_start(content)}") from None
+            raise RetryableError(
+                f"the answer has no choices[0].message.content: {start_of(content, 300) or 'no text'}"
+            ) from None
         usage = answer.get("usage")
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
         if isinstance(message, list):
@@ -160,11 +163,6 @@ class Endpoint:
         # A server may echo the request: what is stored has neither the key nor half of a character.
         text = masked(utf8(message if isinstance(message, str) else "").decode())
         return text, tokens if is_count(tokens) else None
-
-
-def _start(content: bytes) -> str:
-    """The start of an answer, for an error message; masked before it is cut, as a part of a key is not recognised."""
-    return masked(content.decode("utf-8", "replace")).strip()[:300] or "no text"
 
 
 def is_count(tokens: Any) -> bool:
@@ -379,28 +377,30 @@ class Client:
         self._stopping.clear()
         todo = iter(questions)
         stopped: str | None = None
-        with ThreadPoolExecutor(self.concurrency) as workers:
-            waiting: dict[Future[Answer], Question] = {}
-            try:
-                while True:
-                    for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
-                        waiting[workers.submit(self._answer, question)] = question
-                    if not waiting:
-                        return stopped and stopped.format(f"{self.tokens:,}")
-                    done = wait(waiting, return_when=FIRST_COMPLETED).done
-                    for future in [task for task in waiting if task in done]:  # in the order in which they were asked
-                        question = waiting.pop(future)
-                        try:
-                            answer = future.result()
-                        except CapReachedError as error:
-                            stopped = str(error)
-                            continue
-                        use(question, answer)
-            except BaseException:
-                self._stopping.set()  # Nothing is asked again: only the answers that are under way are waited for.
-                for future in waiting:
-                    future.cancel()
-                raise
+        waiting: dict[Future[Answer], Question] = {}
+        workers = ThreadPoolExecutor(self.concurrency)
+        try:
+            while True:
+                for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
+                    waiting[workers.submit(self._answer, question)] = question
+                if not waiting:
+                    return stopped and stopped.format(f"{self.tokens:,}")
+                done = wait(waiting, STEP, FIRST_COMPLETED).done
+                for future in [task for task in waiting if task in done]:  # in the order in which they were asked
+                    question = waiting.pop(future)
+                    try:
+                        use(question, future.result())
+                    except CapReachedError as error:
+                        stopped = str(error)
+        except BaseException:
+            # Nothing is asked again: only the answers that are under way are waited for, until a second Ctrl-C.
+            self._stopping.set()
+            running = [future for future in waiting if not future.cancel()]
+            while wait(running, STEP).not_done:
+                pass
+            raise
+        finally:
+            workers.shutdown(wait=False)
 
     def known(self, question: Question) -> Answer | None:
         """The answer in the cache; with `retry`, only if it has a grade."""

@@ -11,7 +11,7 @@ from steelyard.benchmark.cache import cache_key
 from steelyard.benchmark.config import check_bench
 from steelyard.errors import InputError
 from steelyard.judging.client import ChatError, Endpoint
-from steelyard.masking import masked, masked_settings, remember
+from steelyard.masking import from_environment, masked, masked_settings, remember, remember_settings
 from steelyard.retrievers.adapters import Elasticsearch, Http, Python
 from steelyard.retrievers.base import RetrieverError
 
@@ -41,6 +41,50 @@ def test_a_header_that_the_server_repeats_is_masked(service):
     with pytest.raises(RetrieverError, match=r"returned 401 .*wrong: \*\*\*") as error:
         adapter.retrieve(["q"])
     assert "hush" not in str(error.value)
+
+
+@pytest.mark.parametrize("status", [200, 401])
+def test_a_secret_where_the_text_of_an_error_is_cut_is_masked(service, status):
+    service.responds((status, b"x" * 190 + b"hush-literal-value and more"))
+    adapter = Http(f"{service.url}/{{query}}", headers={"Authorization": "Token hush-literal-value"})
+    with pytest.raises(RetrieverError, match="xxx") as error:
+        adapter.retrieve(["q"])
+    assert "hush" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("postgresql://me:hush@pass9@localhost/db", "failed to resolve host 'pass9@localhost'"),
+        ("postgresql://me:hush/pass9@localhost/db", "postgresql://me:hush/pass9@localhost/db"),
+        ("http://me:hush-pass9#1@localhost", "'me:hush-pass9' is not a valid host"),
+        ('http://me:hush"pass9@localhost', 'http://me:hush"pass9@localhost'),
+        ("http://me:hush%40pass9@localhost", "hush@pass9"),
+        ("host=localhost user=me password=hush9", "invalid option in 'host=localhost user=me password=hush9'"),
+        ("host=localhost password = 'hush pass9'", "password = 'hush pass9'"),
+    ],
+)
+def test_passwords_that_a_url_had_to_quote_and_those_of_other_forms_are_masked(target, message):
+    remember_settings({"target": target})
+    for text in (masked_settings({"target": target})["target"], masked(message)):
+        assert "hush" not in text
+        assert "pass9" not in text
+        assert "***" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["http://localhost:8000/search?q={query}&of=me@example", "http://[::1]:8000/@x", "password=${PASSWORD}", "my pwd"],
+)
+def test_addresses_without_a_password_stay(text):
+    remember_settings({"target": text})
+    assert masked_settings({"target": text})["target"] == text
+
+
+def test_a_password_in_a_variable_with_a_url_is_masked(monkeypatch):
+    monkeypatch.setenv("MY_DATABASE", "postgresql://me:hush-in-url9@localhost/db")
+    from_environment("${MY_DATABASE}", "pgvector")
+    assert "hush" not in masked("no access for me with hush-in-url9")
 
 
 def test_a_redirect_to_another_server_is_refused(service):

@@ -22,14 +22,13 @@ from steelyard.retrievers.adapters.documents import EVERY, HASH, DocIds, Missing
 from steelyard.retrievers.base import Ranked, RetrieverError, Self
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
-from steelyard.web import LARGEST_LIST, AnswerError, json_value, opened, read_body
+from steelyard.web import LARGEST_LIST, WRONG_ANSWER, AnswerError, json_value, opened, read_body, start_of
 from steelyard.wording import counted
 
 _QUERY = "{query}"
 _VECTOR = "{vector}"
 _VARIABLE = re.compile(r"\$?\{\w+\}")
 _PLACEHOLDER = re.compile(r"\{(query|k)\}")
-_SHOWN = 200
 _RETRIED = {408, 429, 500, 502, 503, 504}
 _FIRST_PAUSE = 0.2
 
@@ -123,8 +122,7 @@ class JsonService:
         except AnswerError as error:
             raise self._error(str(error)) from None
         except ValueError:
-            start = answer[:_SHOWN].decode("utf-8", "replace").strip()
-            raise self._error(f"did not return JSON; the response starts with {masked(start)!r}") from None
+            raise self._error(f"did not return JSON; the response starts with {start_of(answer)!r}") from None
 
     def _answered(self, request: Request) -> bytes:
         """The body of the response, after up to `retries` retries."""
@@ -138,7 +136,7 @@ class JsonService:
             except HTTPError as error:
                 problem, retry = f"returned {error.code} {error.reason}", error.code in _RETRIED
                 with suppress(OSError, HTTPException), error:
-                    start = error.read(_SHOWN).decode("utf-8", "replace").strip()
+                    start = start_of(error.read(WRONG_ANSWER))
                     problem += f": {start}" if start else ""
             except (URLError, OSError, HTTPException) as error:
                 reason, retry = getattr(error, "reason", None) or error, True
