@@ -139,23 +139,22 @@ class Endpoint:
             raise RetryableError(message) from None
         finally:
             connection.close()
+        start = start_of(content, 300) or "no text"
         if response.status in (408, 429) or response.status >= 500:
             raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After", "")))
         if response.status != 200:
             hint = f" {_ADDRESS}" if response.status == 404 else ""
-            raise ChatError(f"{self.url}: status {response.status}: {start_of(content, 300) or 'no text'}.{hint}")
+            raise ChatError(f"{self.url}: status {response.status}: {start}.{hint}")
         if content.lstrip().startswith(b"<"):
             raise ChatError(f"{self.url}: the answer is a web page, not a chat completion. {_ADDRESS}")
         try:
             answer = json_value(content)
         except (ValueError, AnswerError):
-            raise RetryableError(f"the answer is not JSON: {start_of(content, 300) or 'no text'}") from None
+            raise RetryableError(f"the answer is not JSON: {start}") from None
         try:
             message = answer["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
-            raise RetryableError(
-                f"the answer has no choices[0].message.content: {start_of(content, 300) or 'no text'}"
-            ) from None
+            raise RetryableError(f"the answer has no choices[0].message.content: {start}") from None
         usage = answer.get("usage")
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
         if isinstance(message, list):
