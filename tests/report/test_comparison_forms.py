@@ -171,6 +171,13 @@ def test_titles_are_above_the_table_in_every_format():
     assert latex(table).splitlines()[0] == "% Which?"
 
 
+def test_latex_has_no_control_characters():
+    qrels, runs = {"q1": {"d1": 1}}, {"a\x1b[2J": {"q1": ["d1"]}, "b\u202ec": {"q1": ["d2"]}}
+    text = sy.compare(qrels, runs, ["RR"]).to_latex()
+    assert r"a\textbackslash{}x1b[2J" in text
+    assert not {"\x1b", "\u202e"} & set(text)
+
+
 def test_latex_cells_use_math_mode_for_signs_and_stars():
     table = Table(["run", "gap", "p"], [["a-1", "-0.5 to +0.5", "<0.001 ***"]])
     assert latex(table).splitlines()[4] == r"a-1 & $-0.5$ to $+0.5$ & \textless{}0.001$^{***}$ \\"

@@ -333,7 +333,7 @@ _SIGNED = re.compile(r"(?<![\w.$])[+-]\d+(?:\.\d+)?(?![\w.])")
 
 def escaped_latex(text: str) -> str:
     """Text with the special characters of LaTeX escaped."""
-    return text.translate(_LATEX)
+    return terminal_text(text).translate(_LATEX)
 
 
 def latex_comment(text: str) -> str:
@@ -342,7 +342,7 @@ def latex_comment(text: str) -> str:
     >>> latex_comment("one\\ntwo")
     '% one two'
     """
-    return f"% {' '.join(text.split())}"
+    return f"% {terminal_text(' '.join(text.split()))}"
 
 
 def _latex_cell(text: str) -> str:
