@@ -71,7 +71,7 @@ class Guidelines:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: title, text and grades."""
-        return {**asdict(self), "grades": [asdict(grade) for grade in self.grades]}
+        return asdict(self)
 
     @classmethod
     def read(cls, path: str | Path) -> Guidelines:
