@@ -53,7 +53,8 @@ def test_scales_that_differ_are_noted_and_the_higher_one_counts() -> None:
     assert qrels.relevant_from == 2
     assert any("different scales" in str(each) for each in qrels.notes)
     assert sy.Judgments(mixed).qrels("bob").relevant_from == 1
-    assert sy.Judgments([{**line, "relevant_from": "high"} for line in LINES]).qrels().relevant_from is None
+    with pytest.raises(sy.InputError, match="relevant_from is 'high', expected a number"):
+        sy.Judgments([{**line, "relevant_from": "high"} for line in LINES])
 
 
 def test_the_scale_is_part_of_the_fingerprint() -> None:

@@ -252,7 +252,8 @@ def unjudged_lines(comparison: ComparisonData, names: Mapping[str, str] | None =
     }
     if not shares:
         where = "retrieved documents"
-        shares = {name: c.unjudged / c.documents for name, c in comparison.coverage.items() if c.documents}
+        counts = {run: comparison.coverage[run] for run in comparison.runs if run in comparison.coverage}
+        shares = {run: count.unjudged / count.documents for run, count in counts.items() if count.documents}
     return [unjudged_line(shares, where, names)] if any(shares.values()) else []
 
 
