@@ -277,7 +277,7 @@ class AcrossData:
         # An interval over the shared datasets is not one of a mean over more of them.
         whole = len(self.compared[1]) == len(self.datasets)
         these, like = (
-            dict(zip(members, np.clip(tests.run_intervals, *self._range).tolist(), strict=True))
+            dict(zip(members, map(tuple, np.clip(tests.run_intervals, *self._range).tolist()), strict=True))
             if tests is not None and whole
             else {}
             for tests, members in self._tests.values()
