@@ -160,6 +160,7 @@ def test_an_unusable_store_is_an_error_before_anything_runs(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.filterwarnings("default")
 @pytest.mark.adapters
 def test_the_command_writes_a_local_store_with_the_commit(tmp_path):
     """In a process of its own, in a git repository: mlflow.db and mlruns are in the working directory."""
