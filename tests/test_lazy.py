@@ -10,7 +10,6 @@ from pkgutil import iter_modules
 import pytest
 
 import steelyard as sy
-from steelyard.retrievers import registry
 
 PACKAGES = (
     *("steelyard", "steelyard.benchmark", "steelyard.gating", "steelyard.io", "steelyard.retrievers"),
@@ -37,11 +36,6 @@ def test_no_public_name_is_the_name_of_a_submodule(name):
     """Importing the submodule would replace the name."""
     package = import_module(name)
     assert not {module.name for module in iter_modules(package.__path__)} & set(package.__all__)
-
-
-def test_every_adapter_of_the_registry_is_a_public_name():
-    adapters = {cls for module, cls, _ in registry._KNOWN.values() if module.startswith("adapters.")}
-    assert adapters == set(import_module("steelyard.retrievers.adapters").__all__)
 
 
 def test_public_functions_are_functions_after_every_package_was_imported():

@@ -7,7 +7,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     import polars as polars
@@ -32,22 +32,20 @@ if not TYPE_CHECKING:
     polars, special = LazyModule("polars"), LazyModule("scipy.special")
 
 
-def lazy_names(package: str, public: list[str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package whose public names are loaded when first used.
+def lazy_names(
+    package: str, modules: Mapping[str, Sequence[str]], public: list[str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of a package whose names are loaded when first used.
 
-    The module of each name is read from the imports that the package has for type checkers, under `if TYPE_CHECKING:`.
-    A module of the package that was not imported yet is also found by its name.
+    `modules` lists the names of each module of the package; `public` are all public names, if there are others. A
+    module of the package that was not imported yet is also found by its name.
     """
-    loader: Any = sys.modules[package].__loader__
-    imports = loader.get_source(package).partition("if TYPE_CHECKING:\n")[2].partition("\n\n")[0]
-    module_of: dict[str, str] = {}
-    for statement in imports.split("from ")[1:]:
-        module, _, names = statement.partition(" import ")
-        module_of |= dict.fromkeys(names.replace(",", " ").strip("( \n)").split(), module)
+    module_of = {name: module for module, names in modules.items() for name in names}
+    names_shown = sorted(public or module_of)
 
     def load(name: str) -> Any:
         if name in module_of:
-            value = getattr(import_module(module_of[name]), name)
+            value = getattr(import_module(f"{package}.{module_of[name]}"), name)
             setattr(sys.modules[package], name, value)
             return value
         from importlib.util import find_spec
@@ -56,7 +54,7 @@ def lazy_names(package: str, public: list[str]) -> tuple[Callable[[str], Any], C
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return import_module(f"{package}.{name}")
 
-    return load, lambda: sorted(public)
+    return load, lambda: names_shown, names_shown
 
 
 def looked_up(name: str) -> Any:

@@ -13,8 +13,14 @@ import steelyard.statistics as statistics
 
 
 def test_every_public_name_is_there_and_typed() -> None:
-    (imports,) = (node for node in ast.parse(Path(statistics.__file__).read_text()).body if isinstance(node, ast.If))
-    typed = {alias.name for node in imports.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    tree = ast.parse(Path(statistics.__file__).read_text(encoding="utf-8"))
+    typed = {
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname is not None
+    }
     assert typed == set(statistics.__all__) == set(dir(statistics))
     for name in statistics.__all__:
         assert getattr(statistics, name) is not None

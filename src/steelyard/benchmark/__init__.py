@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from steelyard.benchmark.config import Bench
-    from steelyard.benchmark.folder import ResultFolder, load_result
-    from steelyard.benchmark.result import BenchResult
-    from steelyard.benchmark.runner import bench
+    from steelyard.benchmark.config import Bench as Bench
+    from steelyard.benchmark.folder import ResultFolder as ResultFolder
+    from steelyard.benchmark.folder import load_result as load_result
+    from steelyard.benchmark.result import BenchResult as BenchResult
+    from steelyard.benchmark.runner import bench as bench
 
-__all__ = ["Bench", "BenchResult", "ResultFolder", "bench", "load_result"]
-
-__getattr__, __dir__ = lazy_names(__name__, __all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {"config": ("Bench",), "folder": ("ResultFolder", "load_result"), "result": ("BenchResult",), "runner": ("bench",)},
+)

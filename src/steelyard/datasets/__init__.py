@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING
 from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from steelyard.datasets.checks import validate_dataset
-    from steelyard.datasets.corpus import Corpus, Queries
-    from steelyard.datasets.dataset import Dataset
-    from steelyard.datasets.duplicates import near_duplicates
-    from steelyard.datasets.findings import Finding
+    from steelyard.datasets.checks import validate_dataset as validate_dataset
+    from steelyard.datasets.corpus import Corpus as Corpus
+    from steelyard.datasets.corpus import Queries as Queries
+    from steelyard.datasets.dataset import Dataset as Dataset
+    from steelyard.datasets.duplicates import near_duplicates as near_duplicates
+    from steelyard.datasets.findings import Finding as Finding
 
-__all__ = ["Corpus", "Dataset", "Finding", "Queries", "near_duplicates", "validate_dataset"]
-
-__getattr__, __dir__ = lazy_names(__name__, __all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "checks": ("validate_dataset",),
+        "corpus": ("Corpus", "Queries"),
+        "dataset": ("Dataset",),
+        "duplicates": ("near_duplicates",),
+        "findings": ("Finding",),
+    },
+)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from steelyard.evidence.chunks import RollUp, roll_up
-    from steelyard.evidence.evidence import Evidence
-    from steelyard.evidence.facts import text_hash
+    from steelyard.evidence.chunks import RollUp as RollUp
+    from steelyard.evidence.chunks import roll_up as roll_up
+    from steelyard.evidence.evidence import Evidence as Evidence
+    from steelyard.evidence.facts import text_hash as text_hash
 
-__all__ = ["Evidence", "RollUp", "roll_up", "text_hash"]
-
-__getattr__, __dir__ = lazy_names(__name__, __all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__, {"evidence": ("Evidence",), "facts": ("text_hash",), "chunks": ("RollUp", "roll_up")}
+)

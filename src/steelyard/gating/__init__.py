@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from steelyard.gating.baseline import save_baseline
-    from steelyard.gating.checking import gate
-    from steelyard.gating.result import GateResult, Row
+    from steelyard.gating.baseline import save_baseline as save_baseline
+    from steelyard.gating.checking import gate as gate
+    from steelyard.gating.result import GateResult as GateResult
+    from steelyard.gating.result import Row as Row
 
-__all__ = ["GateResult", "Row", "gate", "save_baseline"]
-
-__getattr__, __dir__ = lazy_names(__name__, __all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__, {"baseline": ("save_baseline",), "checking": ("gate",), "result": ("GateResult", "Row")}
+)

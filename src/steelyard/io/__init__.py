@@ -17,4 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["Converted", "Detected", "FileFinding", "Format", "Validation", "convert", "list_formats", "read_qrels"]
 __all__ += ["read_run", "register_format", "sniff", "validate_file", "write_qrels", "write_run"]
 
-__getattr__, __dir__ = lazy_names(__name__, __all__)
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        "formats": ("Detected", "Format", "list_formats", "register_format", "sniff"),
+        "reading": ("Converted", "convert", "read_qrels", "read_run", "write_qrels", "write_run"),
+        "validate": ("FileFinding", "Validation", "validate_file"),
+    },
+    __all__,
+)

@@ -15,16 +15,30 @@ from typing import TYPE_CHECKING
 from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from steelyard.retrievers.base import Ranked, Retriever, RetrieverError
-    from steelyard.retrievers.bm25 import BM25
-    from steelyard.retrievers.combined import Hybrid, Rerank
-    from steelyard.retrievers.dense import Dense
-    from steelyard.retrievers.graph import GraphFlow
-    from steelyard.retrievers.random import Random
-    from steelyard.retrievers.registry import list_retrievers, retriever, retriever_names
-    from steelyard.retrievers.swarm import SwarmRerank
+    from steelyard.retrievers.base import Ranked as Ranked
+    from steelyard.retrievers.base import Retriever as Retriever
+    from steelyard.retrievers.base import RetrieverError as RetrieverError
+    from steelyard.retrievers.bm25 import BM25 as BM25
+    from steelyard.retrievers.combined import Hybrid as Hybrid
+    from steelyard.retrievers.combined import Rerank as Rerank
+    from steelyard.retrievers.dense import Dense as Dense
+    from steelyard.retrievers.graph import GraphFlow as GraphFlow
+    from steelyard.retrievers.random import Random as Random
+    from steelyard.retrievers.registry import list_retrievers as list_retrievers
+    from steelyard.retrievers.registry import retriever as retriever
+    from steelyard.retrievers.registry import retriever_names as retriever_names
+    from steelyard.retrievers.swarm import SwarmRerank as SwarmRerank
 
-__all__ = ["BM25", "Dense", "GraphFlow", "Hybrid", "Random", "Ranked", "Rerank", "Retriever", "RetrieverError"]
-__all__ += ["SwarmRerank", "list_retrievers", "retriever", "retriever_names"]
-
-__getattr__, __dir__ = lazy_names(__name__, __all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "base": ("Ranked", "Retriever", "RetrieverError"),
+        "bm25": ("BM25",),
+        "combined": ("Hybrid", "Rerank"),
+        "dense": ("Dense",),
+        "graph": ("GraphFlow",),
+        "random": ("Random",),
+        "registry": ("list_retrievers", "retriever", "retriever_names"),
+        "swarm": ("SwarmRerank",),
+    },
+)

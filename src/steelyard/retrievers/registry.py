@@ -58,6 +58,16 @@ def retriever_names() -> list[str]:
     return list(_KNOWN)
 
 
+def adapter_classes() -> dict[str, list[str]]:
+    """The classes of each module of `adapters`."""
+    modules: dict[str, list[str]] = {}
+    for module, cls, _ in _KNOWN.values():
+        package, _, name = module.rpartition(".")
+        if package == "adapters" and cls not in modules.setdefault(name, []):
+            modules[name].append(cls)
+    return modules
+
+
 _LIBRARIES = {"langchain_core": "langchain", "llama_index": "llama-index", "haystack": "haystack"}
 """The adapter of objects of a library, by the package of one of their classes."""
 

@@ -20,10 +20,14 @@ except ModuleNotFoundError as error:
     raise PackageError("steelyard.spark needs the package pyspark: pip install 'steelyard[spark]'") from None
 
 if TYPE_CHECKING:
-    from steelyard.spark.evaluation import compare, evaluate, evaluate_runs
-    from steelyard.spark.lists import fuse, pool
-    from steelyard.spark.scores import SparkScores
+    from steelyard.spark.evaluation import compare as compare
+    from steelyard.spark.evaluation import evaluate as evaluate
+    from steelyard.spark.evaluation import evaluate_runs as evaluate_runs
+    from steelyard.spark.lists import fuse as fuse
+    from steelyard.spark.lists import pool as pool
+    from steelyard.spark.scores import SparkScores as SparkScores
 
-__all__ = ["SparkScores", "compare", "evaluate", "evaluate_runs", "fuse", "pool"]
-
-__getattr__, __dir__ = lazy_names(__name__, __all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {"evaluation": ("compare", "evaluate", "evaluate_runs"), "lists": ("fuse", "pool"), "scores": ("SparkScores",)},
+)
