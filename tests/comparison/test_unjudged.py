@@ -470,6 +470,7 @@ def test_the_share_of_unjudged_documents_is_beside_the_verdict_on_known_items(tm
     assert [pair.verdict for pair in result.tested_pairs] == ["better"]
     line = "Unjudged: 50% (clicked) to 83% (other) of the first 2 documents."
     assert result.summary().splitlines()[1] == line
+    import_peer("jinja2")
     result.to_html(tmp_path / "page.html")
     assert f'<p class="more"><bdi>{line}</bdi></p>' in (tmp_path / "page.html").read_text()
 

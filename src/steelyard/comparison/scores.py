@@ -288,6 +288,7 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
 BLOCK = "query and repetition"  # The column of the blocks: a query in one repetition.
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
 _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
+_UNREADABLE = (OSError, ValueError, TypeError, RecursionError)
 _IDS = {*RUN_NAMES, *NAMES["query_id"], "_id", "id"}
 
 
@@ -391,13 +392,16 @@ def read_frame(path: Path, what: str, ids: Collection[str | None] = ()) -> pl.Da
         if data.startswith(b"PAR1") or suffix == ".parquet":
             return read_parquet(data, path)
         if suffix in (".jsonl", ".ndjson"):
-            return pl.read_ndjson(io.BytesIO(data))
+            # Not by polars: nested lines of a few kilobytes end the process of its older versions.
+            rows = [dict(json.loads(line)) for line in data.splitlines() if line.strip()]
+            flat = ({k: json.dumps(v) if isinstance(v, (dict, list)) else v for k, v in row.items()} for row in rows)
+            return pl.DataFrame(list(flat), infer_schema_length=None, strict=False)
         separator = "\t" if b"\t" in data.split(b"\n", 1)[0] else ","
         names = pl.read_csv(io.BytesIO(data), separator=separator, n_rows=0).columns
         texts = {name: pl.String for name in names if name in ids or name.lower() in _IDS}
         frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None, schema_overrides=texts)
         return frame.with_columns(pl.col(pl.String).str.replace(CSV_QUOTED, "$1"))
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except (*_UNREADABLE, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputError(f"{path}: {what} cannot be read ({error}); expected JSONL, CSV, TSV or Parquet.") from None
 
 
