@@ -167,6 +167,14 @@ def test_without_evidence_chunkers_need_qrels(tmp_path: Path) -> None:
         sy.bench(path)
 
 
+def test_chunks_of_a_retriever_are_judged_by_the_documents_of_the_result(tmp_path: Path) -> None:
+    chunks = [{"id": f"{name}#{part}", "text": TEXTS[name][40 * part :][:40]} for name in TEXTS for part in (0, 1)]
+    retrievers = {"own": lambda query, k: chunks[:k]}
+    result = sy.bench({"queries": QUERIES, "retrievers": retrievers, "warmup": 0}, output=tmp_path)
+    qrels = sy.Evidence({"q1": [{"fact": "Gold is weighed here"}]}).judge(result.folder / "documents.parquet")
+    assert qrels.frame["doc_id"].to_list() == ["a#0"]
+
+
 def test_evidence_with_other_queries_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="first queries are 'q1', 'q2', 'q3', those of the qrels 'z'"):
         sy.bench(written(tmp_path, {"z": EVIDENCE["q2"]}))
@@ -182,7 +190,7 @@ def test_spans_out_of_range_are_an_error(tmp_path: Path) -> None:
     [
         ({"chunkers": ["fixt"]}, "unknown chunker 'fixt'.*Did you mean fixed"),
         ({"chunkers": ["whole", "whole"]}, "two chunkers are called 'whole'"),
-        ({"chunkers": []}, "evidence gives qrels for chunks"),
+        ({"chunkers": []}, "evidence gives qrels for chunks.*`steelyard evidence` on documents.parquet"),
         ({"by": "complexity"}, "complexity counts relevant documents"),
         ({"baseline": "bm25-okapi"}, "bm25-okapi on fixed-5/2"),
         ({"overlap": "most"}, "overlap"),

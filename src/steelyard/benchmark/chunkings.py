@@ -27,7 +27,6 @@ from steelyard.errors import InputError, SteelyardError
 from steelyard.evidence.chunks import chunk_table
 from steelyard.evidence.evidence import Evidence
 from steelyard.ids import kind_of
-from steelyard.io.evidence import read_chunks
 from steelyard.qrels import Qrels
 from steelyard.retrievers.adapters.targets import load_target
 from steelyard.user_code import run_user_code
@@ -93,7 +92,7 @@ class ChunkFile:
 
     def chunks(self, documents: Mapping[str, str]) -> list[Chunk]:
         """The chunks of the file, with their own ids."""
-        table = chunk_table(read_chunks(self.path), documents=documents)
+        table = chunk_table(self.path, documents=documents)
         if table["start"].null_count():
             raise InputError(
                 f"{self.path}: {table['start'].null_count():,} of {table.height:,} chunks have no start and end; "

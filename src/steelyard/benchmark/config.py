@@ -368,8 +368,9 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec], folder: Path) -> list
     labels, faults = checked_rows(bench.chunkers, specs, bench.by, folder)
     problems += faults
     if bench.evidence is not None and not bench.chunkers:
-        text = "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`"
-        problems.append((("evidence",), text))
+        text = "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`. If "
+        own = "the retrievers return chunks of their own, remove it and use `steelyard evidence` on documents.parquet"
+        problems.append((("evidence",), f"{text}{own} of the result"))
     before = len(problems)
     check(("correction",), check_correction, bench.correction)
     plan = ComparisonPlan(bench.test, bench.correction if len(problems) == before else "none")

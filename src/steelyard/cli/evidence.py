@@ -41,11 +41,10 @@ def evidence(
     """
     from steelyard.evidence import Evidence
     from steelyard.io.datasets import dataset_named
-    from steelyard.io.evidence import read_chunks
 
     documents = None if dataset is None else dataset_named(dataset, judged=False).corpus.texts
     judged = Evidence.read(source).judge(
-        read_chunks(chunks),
+        chunks,
         overlap=overlap,
         share=share,
         case="case" not in (ignore or []),

@@ -64,10 +64,9 @@ def convert(
     names = args.file_columns(columns)
     if roll_up is not None:
         from steelyard.evidence import roll_up as roll_up_run
-        from steelyard.io.evidence import read_chunks
 
         run = Run.read(source, from_format, **names)
-        rolled = roll_up_run(run, read_chunks(roll_up), cast(Literal["best", "sum", "first"], how), level)
+        rolled = roll_up_run(run, roll_up, cast(Literal["best", "sum", "first"], how), level)
         kept = rolled.without_empty() if drop_empty else rolled
         (scored_by_rank(kept) if by_rank else kept).write(target, to_format)
         print_message(f"{target}: {rolled}")

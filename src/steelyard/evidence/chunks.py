@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.conditions import one_line
 from steelyard.frames import as_polars
 from steelyard.ids import kind_of, text_ids
+from steelyard.lazy import looked_up
 from steelyard.run import Run
 from steelyard.wording import counted, worded
 
@@ -81,6 +83,8 @@ def overlapping_chunks(table: pl.DataFrame) -> int:
 
 
 def _frame_of(chunks: Any) -> pl.DataFrame:
+    if isinstance(chunks, (str, Path)):
+        chunks = looked_up("steelyard.io.evidence:read_chunks")(chunks)
     if isinstance(chunks, Mapping):
         ids = text_ids(chunks, "chunk id", "the chunks", unique=True)
         values = list(chunks.values())

@@ -155,12 +155,12 @@ class Evidence:
     ) -> Qrels:
         """The evidence as qrels for these chunks.
 
-        `chunks` are dicts or a frame with chunk_id, doc_id, start, end, text (and page, parent), as far as the evidence
-        needs them, or a mapping of id to text. `overlap` decides when a span that is split by a chunk boundary counts:
-        any character of it, a majority, or the whole. `share` is how much of a fact's words must be there, in order; 1
-        requires the whole fact. White space and Unicode forms do not matter; `case` decides whether case does, and
-        spaces='removed' removes white space altogether. `parent` is a column, a function of the chunk id, or a pattern
-        whose first group is the parent. With `documents` spans and chunks are checked against their texts.
+        `chunks` are dicts, a frame or a file with chunk_id, doc_id, start, end, text (and page, parent), as far as the
+        evidence needs them, or a mapping of id to text. `overlap` decides when a span that is split by a chunk boundary
+        counts: any character of it, a majority, or the whole. `share` is how much of a fact's words must be there, in
+        order; 1 requires the whole fact. White space and Unicode forms do not matter; `case` decides whether case does,
+        and spaces='removed' removes white space altogether. `parent` is a column, a function of the chunk id, or a
+        pattern whose first group is the parent. With `documents` spans and chunks are checked against their texts.
 
         Qrels made from spans keep the ranges of spans and chunks, for `SpanR`, `SpanP` and `SpanIoU`, which need
         no rule. These count characters; with unit='token' tokens of the `documents`, of a `tokenizer` as in
