@@ -269,6 +269,24 @@ def test_texts_are_kept_in_the_folder_and_come_from_the_cache(folder: Path) -> N
     assert third.documents.equals(again.documents), "the texts of cached answers are cached too"
 
 
+def test_a_document_whose_metadata_cannot_be_read_is_returned(folder: Path) -> None:
+    class Unread(dict[str, Any]):
+        def items(self) -> Any:
+            raise RuntimeError("no connection")
+
+    holds_itself: dict[str, Any] = {}
+    holds_itself["self"] = holds_itself
+
+    def search(query: str, k: int) -> list[dict[str, Any]]:
+        listed = zip(ranked(query), [Unread(a=1), holds_itself, {"n": 1}], strict=False)
+        return [{"id": doc, "text": DOCUMENTS[doc], "metadata": metadata} for doc, metadata in listed]
+
+    result = sy.bench({"queries": "questions.csv", "retrievers": {"mine": search}, "depth": 3, "warmup": 0})
+    assert not result.failed
+    assert result.runs["mine"].frame.height == 3 * len(result.runs["mine"].queries)
+    assert set(result.documents["metadata"]) <= {"", '{"n": 1}'}
+
+
 def test_ids_are_made_from_texts_and_one_text_is_kept_per_id(folder: Path) -> None:
     calls = []
 

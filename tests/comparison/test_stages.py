@@ -399,6 +399,7 @@ def test_slices_and_options():
         ({"stages": {}}, InputError, "no stage is given"),
         ({"stages": {"ordering": {"q": ["a"]}}}, InputError, "cannot be the name of a stage"),
         ({"stages": {"\ud800": {"q": ["a"]}}}, InputError, "the name of a stage is .* expected a text in UTF-8"),
+        ({"stages": {name: {} for name in ("a", "b", "a + b")}, "inputs": {"a + b": "ab"}}, InputError, "is the step"),
         ({"inputs": {"b": ["c"]}}, InputError, "there is no stage 'c'"),
         ({"inputs": {"a": ["b"]}}, InputError, "not before it"),
         ({"inputs": {"b": []}}, InputError, "no stage reads 'a'"),

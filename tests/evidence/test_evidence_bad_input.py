@@ -30,6 +30,9 @@ SPAN = sy.Evidence({"q": [{"doc_id": "book", "start": 4, "end": 11}]})
         ({"q": [{"start": 1, "end": 3}]}, "names no document"),
         ({"q": [{"doc_id": "a", "start": 1}]}, "one of them is missing"),
         ({"q": [{"doc_id": "a", "start": 1.5, "end": 3}]}, "start is 1.5, not a whole number"),
+        ({"q": [{"doc_id": "a", "start": 0, "end": 2**53 + 1}]}, "out of range: no document has so many characters"),
+        ({"q": [{"fact": "gold \ud800"}]}, "fact 'gold \\ud800' has half of a character"),
+        ({"q": [{"doc_id": "a", "start": 0, "end": 1, "content": "\udc80"}]}, "content '\\udc80' has half of a"),
         ({"q": [{"fact": "x", "share": 1.5}]}, "share is 1.5"),
         ({"q": [{"hash": "abc"}]}, "not a sha256, sha1 or md5"),
         ({"q": [{"doc_id": "a", "grade": 0}]}, "grade is 0"),
@@ -62,6 +65,7 @@ def test_every_problem_is_reported_at_once() -> None:
         ({"start": -1, "end": 3}, "not a span"),
         ({"start": 9}, "a start or an end, not both"),
         ({"start": "x", "end": 3}, "not whole numbers"),
+        ({"text": "gold \ud800"}, "'gold \\ud800' of the chunks has half of a character"),
     ],
 )
 def test_chunk_offsets_that_do_not_match_the_text(chunk: Any, message: str) -> None:

@@ -230,6 +230,14 @@ def test_the_summary_over_all_gradings_of_all_queries(text: str) -> None:
     assert (low, high) == (pytest.approx(np.nanmin(means)), pytest.approx(np.nanmax(means)))
 
 
+def test_a_highest_value_of_zero_has_no_sign() -> None:
+    judged = {"1": {"a": 1, "x": 0}, "2": {"b": 0}}  # A grading of y gives query 2 a value, which is 0.
+    ends = bounds(parse("R@1"), aligned(judged, {"1": ["x"], "2": ["b", "y"]}))
+    skipped = sy.evaluate(judged, {"1": ["x"], "2": ["b", "y"]}, "R@1", no_relevant="skip")
+    assert list(map(str, ends.summary(parse("R@1")))) == ["0.0", "0.0"]
+    assert list(map(str, skipped.bounds("R@1"))) == ["0.0", "0.0"]
+
+
 def test_the_share_that_was_judged() -> None:
     a = aligned({"1": {"a": 1, "b": -1}, "2": {"c": 0}}, {"1": ["a", "x", "x", "b"], "2": []})
     for text, share in [

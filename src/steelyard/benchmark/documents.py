@@ -68,7 +68,9 @@ class ReturnedTexts:
         raw, key = utf8(text), utf8(doc).decode()
         digest = blake2b(raw.strip(), digest_size=12).digest()
         title, metadata = title_and_metadata(document)
-        shown = utf8(json.dumps(metadata, ensure_ascii=False, default=str)).decode() if metadata else ""
+        shown = ""
+        with suppress(Exception):  # The user's values may raise anything as text, or hold themselves.
+            shown = utf8(json.dumps(metadata, ensure_ascii=False, default=str)).decode() if metadata else ""
         values = (key, digest, raw.decode(), utf8(title).decode(), shown, self._session)
         new = ", ".join(f"{name} = excluded.{name}" for name in ("digest", "text", "title", "metadata", "session"))
         update = f"on conflict (doc_id) do update set {new} where session != excluded.session"

@@ -273,6 +273,8 @@ def steps_of(reads: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """The steps of a pipeline, each with the stages whose lists are in use after it; `reads`: what each stage reads."""
     live = tuple(name for name, read in reads.items() if not read)
     steps = {" + ".join(live): live}
+    if taken := [name for name in reads if name in steps and len(live) > 1]:
+        raise InputError(f"{taken[0]!r} is the step that joins the first stages; give your stage another name.")
     later = [name for name, read in reads.items() if read]
     for place, done in enumerate(later, start=1):
         needed = {other for name in later[place:] for other in reads[name]}

@@ -44,7 +44,11 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
     >>> chunk_table({"d1": "One text."}).row(0, named=True)["end"]
     9
     """
-    frame = _frame_of(chunks)
+    try:
+        frame = _frame_of(chunks)
+    except UnicodeEncodeError as error:
+        text = one_line(str(error.object))
+        raise InputError(f"{text!r} of the chunks has half of a character (a lone surrogate).") from None
     if not frame.height:
         raise InputError("there are no chunks; expected at least one.")
     columns = {role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()}

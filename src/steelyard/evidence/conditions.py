@@ -10,10 +10,12 @@ from steelyard.checks import is_whole
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.facts import normalised
 from steelyard.ids import kind_of, text_ids
+from steelyard.safe_text import has_lone_surrogate
 from steelyard.wording import counted
 
 DIGESTS = {64: "sha256", 40: "sha1", 32: "md5"}
 _DISTRACTOR_GRADE = -1.0
+_MOST = 2**53  # Characters of a document: whole numbers up to here are the same as floats.
 _PARTS = ("targets", "distractors")
 _EXPECTED = (
     "Expected targets, each a condition or a list of alternatives: "
@@ -113,6 +115,8 @@ def alternative_of(source: Any, distractor: bool = False) -> Alternative:
     for name in ("fact", "hash", "content"):
         if name in fields and not isinstance(fields[name], str):
             raise InputError(f"{name} is {kind_of(fields[name])}, not text")
+        if name in fields and has_lone_surrogate(fields[name]):
+            raise InputError(f"{name} {one_line(fields[name])!r} has half of a character (a lone surrogate)")
     _check_span(fields)
     if "fact" in fields and not normalised(fields["fact"]):
         raise InputError("a fact is empty")
@@ -146,6 +150,8 @@ def _check_span(fields: dict[str, Any]) -> None:
     if "doc_id" not in fields:
         raise InputError(f"the span {start} to {end} names no document (doc_id)")
     where = f"the span {start} to {end} of document {fields['doc_id']!r}"
+    if end > _MOST:
+        raise InputError(f"{where} is out of range: no document has so many characters")
     if start < 0:
         raise InputError(f"{where} is out of range: it starts below 0")
     if end <= start:

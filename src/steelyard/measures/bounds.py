@@ -103,7 +103,7 @@ class Bounds:
         if not np.any(self.undefined & ~np.isnan(self.low)) or not (averaged(measure) or geometric(measure)):
             return summary(measure, self.low), summary(measure, self.high)
         low, high = map(logarithms, (self.low, self.high)) if geometric(measure) else (self.low, self.high)
-        ends = _lowest_mean(low, self.undefined), -_lowest_mean(-high, self.undefined)
+        ends = _lowest_mean(low, self.undefined), 0.0 - _lowest_mean(-high, self.undefined)
         return (float(np.exp(ends[0])), float(np.exp(ends[1]))) if geometric(measure) else ends
 
 

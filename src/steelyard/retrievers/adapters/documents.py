@@ -258,8 +258,10 @@ def title_and_metadata(document: Any) -> tuple[str, Mapping[str, Any]]:
     ways = [[name] for name in METADATA_NAMES]
     metadata = _first(ways, document, lambda value: isinstance(value, Mapping) and len(value) > 0) or {}
     title = _first([["title"]], document, lambda value: isinstance(value, str))
-    title = metadata.get("title") if title is None else title
-    fields = {str(key): value for key, value in metadata.items() if key not in TEXT_NAMES}
+    title = _first([["title"]], metadata, lambda value: isinstance(value, str)) if title is None else title
+    fields: dict[str, Any] = {}
+    with suppress(Exception):  # As in `_first`: the user's mapping may raise anything.
+        fields = {str(key): value for key, value in metadata.items() if key not in TEXT_NAMES}
     return title if isinstance(title, str) else "", fields
 
 
@@ -301,14 +303,12 @@ def _by_text(corpus: Mapping[str, str], label: str) -> dict[bytes, str]:
 def _fields(document: Any) -> Iterator[tuple[str, Any]]:
     """The possible ids of a document: the keys of its metadata, then its own, each with its setting of `id`."""
     for name in METADATA_NAMES:
-        try:
-            metadata = walk(document, [name])
-        except MissingError:
-            continue
-        if isinstance(metadata, Mapping):
-            yield from ((f"{METADATA_NAMES[0]}.{key}", value) for key, value in metadata.items())
-    with suppress(MissingError):
-        yield PARENT, walk(document, steps_of(PARENT, ""))
+        metadata = _first([[name]], document, lambda value: isinstance(value, Mapping)) or {}
+        with suppress(Exception):  # As in `_first`.
+            yield from [(f"{METADATA_NAMES[0]}.{key}", value) for key, value in metadata.items()]
+    parent = _first([steps_of(PARENT, "")], document, lambda value: value is not None)
+    if parent is not None:
+        yield PARENT, parent
     fields = document if isinstance(document, Mapping) else getattr(document, "__dict__", None) or {}
     yield from ((str(key), value) for key, value in fields.items() if not str(key).startswith("__"))
 
