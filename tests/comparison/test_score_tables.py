@@ -160,6 +160,7 @@ def test_a_column_of_the_table_slices_it():
         ("x", 2): pytest.approx(0.675),
         ("y", 1): 0.4,
     }
+    assert len(sy.compare_scores(frame, ["MRR"], by="query_id").slices) == 3
     seeds = pl.concat([frame.with_columns(seed=pl.lit(1)), frame.with_columns(seed=pl.lit(2))])
     blocks = sy.compare_scores(seeds, ["MRR"], by="kind", options=TableOptions(repeats="blocks"))
     assert [cut.queries for cut in blocks.slices] == [2, 1]

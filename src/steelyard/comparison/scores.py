@@ -350,11 +350,11 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
             f"{', '.join(frame.columns)}, or the queries' columns "
             f"({in_words('queries=...', '--set queries=FILE')}).{did_you_mean(column, frame.columns)}"
         )
-    values = frame.with_columns(pl.col(query).cast(pl.String)).select(query, column).unique(maintain_order=True)
-    repeated = values.filter(pl.col(query).is_duplicated())
+    values = frame.select(query=pl.col(query).cast(pl.String), value=column).unique(maintain_order=True)
+    repeated = values.filter(pl.col("query").is_duplicated())
     if repeated.height:
-        name = repeated[query][0]
-        several = ", ".join(map(repr, repeated.filter(pl.col(query) == name)[column].to_list()))
+        name = repeated["query"][0]
+        several = ", ".join(map(repr, repeated.filter(pl.col("query") == name)["value"].to_list()))
         problem = f"query {name!r} has more than one value in column {column!r} of the score table ({several});"
         raise InputError(f"{problem} expected one value per query, the same for every run.")
     return dict(values.rows())
