@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from steelyard.errors import InputError, did_you_mean
-from steelyard.evidence.conditions import one_line
+from steelyard.evidence.conditions import MOST, one_line
 from steelyard.frames import as_polars
 from steelyard.ids import kind_of, text_ids
 from steelyard.lazy import looked_up
@@ -172,9 +172,9 @@ def _check_offsets(table: pl.DataFrame, documents: Mapping[str, str] | None) -> 
     """Raise for chunks whose offsets cannot be right, or differ from the documents."""
     rows = table.with_columns(length=pl.col("text").str.len_chars().cast(pl.Int64))
     half = pl.col("start").is_null() != pl.col("end").is_null()
-    reversed_ = (pl.col("end") < pl.col("start")) | (pl.col("start") < 0)
+    outside = (pl.col("end") < pl.col("start")) | (pl.col("start") < 0) | (pl.col("end") > MOST)
     longer = (pl.col("end") - pl.col("start")) != pl.col("length")
-    problems = list(map(_offset_problem, rows.filter(half | reversed_ | longer).iter_rows(named=True)))
+    problems = list(map(_offset_problem, rows.filter(half | outside | longer).iter_rows(named=True)))
     if documents is not None and not problems:
         problems = [problem for row in rows.iter_rows(named=True) if (problem := _text_problem(row, documents))]
     if problems:
@@ -187,7 +187,7 @@ def _offset_problem(row: Mapping[str, Any]) -> str:
     where, start, end = f"chunk {row['chunk_id']!r} of document {row['doc_id']!r}", row["start"], row["end"]
     if start is None or end is None:
         return f"{where} has a start or an end, not both"
-    if end < start or start < 0:
+    if end < start or start < 0 or end > MOST:
         return f"{where}: characters {start} to {end} are not a span"
     return f"{where}: characters {start} to {end} are {end - start}, and its text has {row['length']}"
 

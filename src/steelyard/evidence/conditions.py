@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
-from steelyard.checks import is_whole
+from steelyard.checks import is_number, is_whole
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.facts import normalised
 from steelyard.ids import kind_of, text_ids
@@ -15,7 +15,7 @@ from steelyard.wording import counted
 
 DIGESTS = {64: "sha256", 40: "sha1", 32: "md5"}
 _DISTRACTOR_GRADE = -1.0
-_MOST = 2**53  # Characters of a document: whole numbers up to here are the same as floats.
+MOST = 2**40  # Characters of a document, so that millions of documents in a row have fewer than 2**63.
 _PARTS = ("targets", "distractors")
 _EXPECTED = (
     "Expected targets, each a condition or a list of alternatives: "
@@ -150,7 +150,7 @@ def _check_span(fields: dict[str, Any]) -> None:
     if "doc_id" not in fields:
         raise InputError(f"the span {start} to {end} names no document (doc_id)")
     where = f"the span {start} to {end} of document {fields['doc_id']!r}"
-    if end > _MOST:
+    if end > MOST:
         raise InputError(f"{where} is out of range: no document has so many characters")
     if start < 0:
         raise InputError(f"{where} is out of range: it starts below 0")
@@ -165,8 +165,7 @@ def _grade(fields: dict[str, Any], distractor: bool) -> float:
         raise InputError(f"distractor is {marked!r}; expected true or false")
     is_distractor = marked or distractor
     grade = fields.get("grade", _DISTRACTOR_GRADE if is_distractor else 1.0)
-    number = isinstance(grade, (int, float)) and not isinstance(grade, bool)
-    if not number or grade == 0 or not abs(grade) < float("inf"):
+    if not is_number(grade) or grade == 0:
         expected = "a grade above 0 to satisfy a target, or below 0 for a distractor"
         raise InputError(f"grade is {grade!r}; expected {expected}")
     if is_distractor and grade > 0:
