@@ -212,3 +212,11 @@ def test_ids_with_leading_zeros_are_kept(tmp_path):
     assert result.score_tables[0].queries == ("007", "7")
     assert result.runs == ("01", "02")
     assert [(cut.value, cut.means["01"]["RR"]) for cut in result.slices] == [("a", 1.0), ("b", 0.5)]
+
+
+@pytest.mark.parametrize("twice", ["run", "query_id", "RR"])
+def test_two_columns_of_the_name_that_is_read_are_an_error(tmp_path, twice):
+    table = tmp_path / "scores.csv"
+    table.write_text(f"run,query_id,RR,note,note,{twice}\na,1,1.0,x,y,0\nb,1,0.5,x,y,0\n")
+    with pytest.raises(InputError, match=rf"two columns are called '{twice}'; rename one of them"):
+        sy.compare_scores(table, ["RR"])

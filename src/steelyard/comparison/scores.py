@@ -17,7 +17,7 @@ import numpy as np
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
 from steelyard.frames import as_polars
-from steelyard.io.columns import NAMES, RUN_NAMES
+from steelyard.io.columns import NAMES, RUN_NAMES, check_single
 from steelyard.io.files import bare_name, read_bytes, reading
 from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet
@@ -324,6 +324,7 @@ def read_score_table(
     notes = _merged_datasets(frame, query, (run, query, repeat))
     frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))
     frame, keys = _wide(frame, [run, query, *([repeat] if repeat else [])], measures, options)
+    check_single(frame.columns, run, query, *keys)
     if repeat:
         averaged = options.repeats == "average"
         notes.append(note("repetitions", count=frame[repeat].n_unique(), column=repeat, averaged=averaged))

@@ -58,8 +58,7 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
     'docno'
     """
     column = first_named(columns, NAMES[role]) if named is None else str(named)
-    if f"{column}_duplicated_0" in columns:  # The name that polars gives the second one.
-        raise InputError(f"two columns are called {column!r}; rename one of them.")
+    check_single(columns, column)
     if column in columns or (column is None and not required):
         return column
     if named is not None:
@@ -68,6 +67,12 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
     problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
     how = in_words(f'{role}="..." in sy.Run, sy.Qrels or steelyard.spark', f"--set columns={role}=NAME")
     raise InputError(f"{problem}. Name one of them ({how}), or call it {NAMES[role][0]}.")
+
+
+def check_single(columns: Sequence[str], *read: str | None) -> None:
+    """Raise for a column to be read that occurs twice: polars gives the second one another name."""
+    if twice := [name for name in read if f"{name}_duplicated_0" in columns]:
+        raise InputError(f"two columns are called {twice[0]!r}; rename one of them.")
 
 
 def known_roles(columns: Sequence[str]) -> set[str]:
