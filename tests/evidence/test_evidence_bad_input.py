@@ -148,6 +148,8 @@ def test_wrong_options() -> None:
         SPAN.judge({"book": BOOK}, overlap="most")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="share is 0"):
         SPAN.judge({"book": BOOK}, share=0)
+    with pytest.raises(InputError, match="share is 'half'"):
+        SPAN.judge({"book": BOOK}, share="half")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="spaces is 'none'"):
         SPAN.judge({"book": BOOK}, spaces="none")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="Evidence.read"):

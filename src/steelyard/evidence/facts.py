@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from steelyard.alignment.hits import Ints
+from steelyard.checks import is_number
 from steelyard.errors import InputError
 from steelyard.lazy import polars as pl
 
@@ -36,7 +37,7 @@ class Matching:
     spaces: Literal["single", "removed"] = "single"
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
+        if not is_number(self.share) or not 0 < self.share <= 1:
             raise InputError(f"share is {self.share!r}; expected a share of a fact's words above 0 and up to 1.")
         if self.spaces not in ("single", "removed"):
             raise InputError(f"spaces is {self.spaces!r}; expected 'single' or 'removed'.")
