@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from steelyard.errors import InputError
@@ -34,6 +34,12 @@ def as_polars(source: Any) -> pl.DataFrame:
     advice = {"Qrels": swapped, "Run": swapped, "Series": " Make it a frame, as by reset_index() of pandas."}
     expected = "a mapping, a path, records, or a polars, pandas or pyarrow frame"
     raise InputError(f"a {kind} cannot be read; expected {expected}.{advice.get(kind, '')}")
+
+
+def check_single(columns: Collection[str], *read: str | None) -> None:
+    """Raise for a column to be read that occurs twice: polars gives the second one another name."""
+    if twice := [name for name in read if f"{name}_duplicated_0" in columns]:
+        raise InputError(f"two columns are called {twice[0]!r}; rename one of them.")
 
 
 def _pandas_column(series: Any) -> Any:

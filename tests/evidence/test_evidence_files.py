@@ -206,3 +206,14 @@ def test_json_lines_keep_spans_and_chunks_for_span_measures(tmp_path: Path) -> N
         file.write('{"chunk_id": "c9", "doc_id": "book", "start": "x", "end": 3}\n')
     with pytest.raises(InputError, match="the gold spans or the lines of chunks"):
         sy.evaluate(tmp_path / "again.jsonl", run, measures)
+
+
+def test_two_columns_of_the_name_that_is_read_are_an_error(tmp_path: Path) -> None:
+    evidence, chunks = tmp_path / "evidence.csv", tmp_path / "chunks.csv"
+    evidence.write_text("query_id,fact,note,note\nq1,gold,x,y\n")
+    chunks.write_text("chunk_id,text,text\nc1,gold,lead\n")
+    with pytest.raises(InputError, match="two columns are called 'text'; rename one of them"):
+        sy.Evidence.read(evidence).judge(chunks)
+    evidence.write_text("query_id,fact,fact\nq1,gold,lead\n")
+    with pytest.raises(InputError, match="two columns are called 'fact'; rename one of them"):
+        sy.Evidence.read(evidence)

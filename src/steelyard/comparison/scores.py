@@ -16,8 +16,8 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
-from steelyard.frames import as_polars
-from steelyard.io.columns import NAMES, RUN_NAMES, check_single
+from steelyard.frames import as_polars, check_single
+from steelyard.io.columns import NAMES, RUN_NAMES
 from steelyard.io.files import bare_name, read_bytes, reading
 from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet

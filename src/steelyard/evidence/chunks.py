@@ -13,7 +13,7 @@ import polars as pl
 
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.conditions import MOST, one_line
-from steelyard.frames import as_polars
+from steelyard.frames import as_polars, check_single
 from steelyard.ids import kind_of, text_ids
 from steelyard.lazy import looked_up
 from steelyard.run import Run
@@ -52,6 +52,7 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
     if not frame.height:
         raise InputError("there are no chunks; expected at least one.")
     columns = {role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()}
+    check_single(frame.columns, *columns.values())
     if columns["chunk_id"] is None and columns["doc_id"] is None:
         problem = f"the chunks have the columns {', '.join(frame.columns)}; expected chunk_id (or doc_id),"
         raise InputError(f"{problem} and doc_id, start, end, text, page or parent as the evidence needs them.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from steelyard.errors import FixedColumnsError, InputError, did_you_mean
+from steelyard.frames import check_single
 from steelyard.wording import in_words
 
 TableKind: TypeAlias = Literal["run", "qrels", "either"]
@@ -67,12 +68,6 @@ def find_name(columns: Sequence[str], role: str, named: str | None = None, requi
     problem = f"no column holds the {role}; the columns are {', '.join(columns)}"
     how = in_words(f'{role}="..." in sy.Run, sy.Qrels or steelyard.spark', f"--set columns={role}=NAME")
     raise InputError(f"{problem}. Name one of them ({how}), or call it {NAMES[role][0]}.")
-
-
-def check_single(columns: Sequence[str], *read: str | None) -> None:
-    """Raise for a column to be read that occurs twice: polars gives the second one another name."""
-    if twice := [name for name in read if f"{name}_duplicated_0" in columns]:
-        raise InputError(f"two columns are called {twice[0]!r}; rename one of them.")
 
 
 def known_roles(columns: Sequence[str]) -> set[str]:

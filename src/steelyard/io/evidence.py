@@ -13,6 +13,7 @@ from steelyard.checks import unknown_name
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.conditions import Alternative
 from steelyard.evidence.evidence import Evidence
+from steelyard.frames import check_single
 from steelyard.ids import text_ids
 from steelyard.io.autorag import corpus_chunks
 from steelyard.io.files import bare_name, errors_name, reading, streams_read_once, write_file
@@ -174,7 +175,9 @@ def _condition(record: Record, columns: Sequence[str], where: str, document: Any
 
 def _first(record: Record, names: Sequence[str]) -> Any:
     """The first of the fields that is not empty."""
-    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
+    name = next((name for name in names if record.get(name) not in (None, "")), None)
+    check_single(record, name)
+    return None if name is None else record[name]
 
 
 def _float(value: Any) -> Any:
