@@ -211,3 +211,11 @@ def test_ids_with_leading_zeros_are_kept(tmp_path):
     assert result.score_tables[0].queries == ("007", "7")
     assert result.runs == ("01", "02")
     assert [(cut.value, cut.means["01"]["RR"]) for cut in result.slices] == [("a", 1.0), ("b", 0.5)]
+
+
+def test_half_of_a_character_in_another_column_does_not_stop_the_slices(tmp_path):
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"_id": "1", "text": "cut \\ud83d", "type": "a"}\n{"_id": "2", "text": "whole", "type": "b"}\n')
+    scores = {"run": ["x", "x", "y", "y"], "query_id": ["1", "2"] * 2, "RR": [1.0, 0.5, 0.2, 0.1]}
+    result = sy.compare_scores(pl.DataFrame(scores), ["RR"], by="type", queries=queries)
+    assert [(cut.value, cut.queries) for cut in result.slices] == [("a", 1), ("b", 1)]
