@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -58,8 +59,9 @@ def remember_settings(settings: Any, secret: bool = False) -> None:
         secrets = [value for _, name, value in _PARAMETER.findall(settings) if is_secret_name(name)]
         secrets += [value.strip("'") for _, value in _PASSWORD.findall(settings)]
         of_users = [user.partition(":")[2] for user in _USER.findall(settings)] + _OF_USER.findall(settings)
-        # Libraries that split such a URL at another place show a part of the password.
-        secrets += [part for value in of_users for part in (value, *re.split("[@/?#]", value))]
+        # Libraries that split such a URL at another place show a part of the password. A port is none.
+        parts = [re.split("[@/?#]", re.sub(r"^\d{1,5}[?#]", "", value)) for value in of_users]
+        secrets += chain(of_users, *parts)
         if secret:
             secrets += [settings, settings.partition(" ")[2]]
         for value in secrets:

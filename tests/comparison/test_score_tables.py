@@ -220,3 +220,11 @@ def test_two_columns_of_the_name_that_is_read_are_an_error(tmp_path, twice):
     table.write_text(f"run,query_id,RR,note,note,{twice}\na,1,1.0,x,y,0\nb,1,0.5,x,y,0\n")
     with pytest.raises(InputError, match=rf"two columns are called '{twice}'; rename one of them"):
         sy.compare_scores(table, ["RR"])
+
+
+def test_half_of_a_character_in_another_column_does_not_stop_the_slices(tmp_path):
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"_id": "1", "text": "cut \\ud83d", "type": "a"}\n{"_id": "2", "text": "whole", "type": "b"}\n')
+    scores = {"run": ["x", "x", "y", "y"], "query_id": ["1", "2"] * 2, "RR": [1.0, 0.5, 0.2, 0.1]}
+    result = sy.compare_scores(pl.DataFrame(scores), ["RR"], by="type", queries=queries)
+    assert [(cut.value, cut.queries) for cut in result.slices] == [("a", 1), ("b", 1)]

@@ -8,7 +8,8 @@ import polars as pl
 import steelyard as sy
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.next_steps import next_steps
-from steelyard.report.page.subject import Subject
+from steelyard.report.page.page import page_html
+from steelyard.report.page.subject import Subject, comparison_subject
 
 QUERIES = [f"q{number}" for number in range(40)]
 
@@ -44,11 +45,20 @@ def test_a_tied_run_that_is_faster_is_named_with_both_times():
 
 
 def test_the_time_of_a_run_is_the_median_of_its_queries():
-    costs = [{"run": "slow", "p50_seconds": 0.002, "mean_seconds": 0.9}, {"run": "fast", "mean_seconds": 0.001}]
+    costs = [{"run": "slow", "p50_seconds": 0.002, "mean_seconds": 0.9}, {"run": "fast", "median_seconds": 0.001}]
     assert Subject(compared({"slow": noise(1), "fast": noise(2)}), costs=costs).seconds == {
         "slow": 0.002,
         "fast": 0.001,
     }
+
+
+def test_the_page_shows_the_median_times_and_says_so():
+    lists = {query: {"d1": 1.0} for query in QUERIES[:3]}
+    times = {"slow": [0.001, 0.001, 0.5], "fast": [0.001, 0.003, 0.1]}
+    runs = [sy.Run(lists, name=name, seconds=dict(zip(lists, own, strict=True))) for name, own in times.items()]
+    subject = comparison_subject(sy.compare({query: {"d1": 1} for query in lists}, runs, "RR"))
+    assert subject.seconds == {"slow": 0.001, "fast": 0.003}
+    assert "milliseconds per query (median, log scale)" in page_html(subject)
 
 
 def test_a_leader_that_is_better_than_every_run_is_recommended():

@@ -26,7 +26,7 @@ from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import LARGEST, Measure, parse, range_of_composite
 from steelyard.notes import Note, note
 from steelyard.options import resolve
-from steelyard.safe_text import CSV_QUOTED
+from steelyard.safe_text import CSV_QUOTED, utf8
 from steelyard.wording import counted, in_words
 
 COMPOSITE = "composite"
@@ -395,8 +395,8 @@ def read_frame(path: Path, what: str, ids: Collection[str | None] = ()) -> pl.Da
         if suffix in (".jsonl", ".ndjson"):
             # Not by polars: nested lines of a few kilobytes end the process of its older versions.
             rows = [dict(json.loads(line)) for line in data.splitlines() if line.strip()]
-            flat = ({k: json.dumps(v) if isinstance(v, (dict, list)) else v for k, v in row.items()} for row in rows)
-            return pl.DataFrame(list(flat), infer_schema_length=None, strict=False)
+            flat = [{name: _cell(value) for name, value in row.items()} for row in rows]
+            return pl.DataFrame(flat, infer_schema_length=None, strict=False)
         separator = "\t" if b"\t" in data.split(b"\n", 1)[0] else ","
         names = pl.read_csv(io.BytesIO(data), separator=separator, n_rows=0).columns
         texts = {name: pl.String for name in names if name in ids or name.lower() in _IDS}
@@ -404,6 +404,13 @@ def read_frame(path: Path, what: str, ids: Collection[str | None] = ()) -> pl.Da
         return frame.with_columns(pl.col(pl.String).str.replace(CSV_QUOTED, "$1"))
     except (*_UNREADABLE, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputError(f"{path}: {what} cannot be read ({error}); expected JSONL, CSV, TSV or Parquet.") from None
+
+
+def _cell(value: Any) -> Any:
+    """A value of a JSON line for polars: nested values as JSON, half of a character as an escape."""
+    if isinstance(value, str):
+        return utf8(value).decode()
+    return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
 def _table(source: Any, options: TableOptions) -> pl.DataFrame:

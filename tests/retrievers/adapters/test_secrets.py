@@ -242,3 +242,11 @@ def test_short_secrets_do_not_spoil_other_words():
     remember("abc")
     assert masked("abc") == "abc"
     assert masked_settings({"max_tokens": 3, "key": None}) == {"max_tokens": 3, "key": None}
+
+
+def test_a_port_before_a_parameter_with_an_at_sign_is_no_password(monkeypatch):
+    monkeypatch.setattr("steelyard.masking._known", {})
+    remember_settings({"target": "http://localhost:8765?mail=me@x.org"})
+    assert masked("port 8765 refused") == "port 8765 refused"
+    remember_settings({"target": "http://user:8765?left-over@x.org"})
+    assert masked("no host 'left-over'") == "no host '***'"

@@ -262,7 +262,7 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart:
 
 def _trade(rows: list[Row], runs: Sequence[str]) -> Chart:
     value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, padding=18))
-    base = _measured().encode(x=_times("mean", 40), y=value)
+    base = _measured().encode(x=_times(40), y=value)
     best = base.transform_filter(alt.datum.front == "on the front")
     front = best.mark_line(interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="#7a7a74")
     points = base.mark_point(size=130, strokeWidth=2).encode(
@@ -278,9 +278,9 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart:
     return _chosen("trade", "Quality and latency", about, alt.layer(front, points, names), rows, LINE_HEIGHT)
 
 
-def _times(mean: str, padding: int) -> alt.X:
+def _times(padding: int) -> alt.X:
     scale, axis = alt.Scale(type="log", padding=padding), alt.Axis(tickCount=5)
-    return alt.X("milliseconds:Q", title=f"milliseconds per query ({mean}, log scale)", scale=scale, axis=axis)
+    return alt.X("milliseconds:Q", title="milliseconds per query (median, log scale)", scale=scale, axis=axis)
 
 
 def _approximation(rows: list[Row], subject: Subject) -> Chart:
@@ -288,7 +288,7 @@ def _approximation(rows: list[Row], subject: Subject) -> Chart:
     series = list(dict.fromkeys(row["series"] for row in rows))
     legend = alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1)
     colour = alt.Color("series:N", title=None, sort=series, scale=alt.Scale(domain=series), legend=legend)
-    base = _all().encode(x=_times("median", 30), color=colour)
+    base = _all().encode(x=_times(30), color=colour)
     lost = alt.Y("lost:Q", title=f"{measure} lost", scale=alt.Scale(zero=True, padding=12))
     tips = _tips("search", "lost", "low", "high", "neighbours", "milliseconds", "front")
     line = base.transform_filter(alt.datum.series != data.EXACT).mark_line(strokeWidth=1, opacity=0.5)

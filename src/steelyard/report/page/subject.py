@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from steelyard.comparison.data import ComparisonData
@@ -60,8 +61,8 @@ class Subject:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The median seconds per query of each run that was timed; the mean where only that is known."""
-        times = {str(row["run"]): row.get("p50_seconds") or row.get("mean_seconds") for row in self.costs}
+        """The median seconds per query of each run that was timed."""
+        times = {str(row["run"]): row.get("p50_seconds") or row.get("median_seconds") for row in self.costs}
         return {run: float(seconds) for run, seconds in times.items() if seconds}
 
     @cached_property
@@ -105,7 +106,7 @@ def comparison_subject(comparison: ComparisonData, dataset: Dataset | None = Non
         facts.append(("Fingerprint of the qrels", source.qrels.fingerprint))
         fingerprints = {name: ("", run.fingerprint) for name, run in runs.items()}
         times = {name: run.seconds or {} for name, run in runs.items()}
-        costs = [{"run": name, "mean_seconds": sum(t.values()) / len(t) if t else None} for name, t in times.items()]
+        costs = [{"run": name, "median_seconds": median(t.values()) if t else None} for name, t in times.items()]
     plan = comparison.plan
     facts.append(("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"))
     return Subject(
