@@ -228,3 +228,14 @@ def test_half_of_a_character_in_another_column_does_not_stop_the_slices(tmp_path
     scores = {"run": ["x", "x", "y", "y"], "query_id": ["1", "2"] * 2, "RR": [1.0, 0.5, 0.2, 0.1]}
     result = sy.compare_scores(pl.DataFrame(scores), ["RR"], by="type", queries=queries)
     assert [(cut.value, cut.queries) for cut in result.slices] == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [("[1]", "line 1: a list, not an object"), ("{}\n{bad", "line 2: not JSON at column 2"), ("", "the file is empty")],
+)
+def test_wrong_json_lines_are_named(tmp_path, lines, message):
+    table = tmp_path / "scores.jsonl"
+    table.write_text(lines)
+    with pytest.raises(InputError, match=message):
+        sy.compare_scores(table, ["RR"])

@@ -17,6 +17,7 @@ import numpy as np
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
 from steelyard.frames import as_polars, check_single
+from steelyard.io.beir import read_objects
 from steelyard.io.columns import NAMES, RUN_NAMES
 from steelyard.io.files import bare_name, read_bytes, reading
 from steelyard.io.published import DATASET_NAMES
@@ -388,15 +389,17 @@ def _filled(frame: pl.DataFrame, run: str, query: str, keys: list[str], missing:
 
 def read_frame(path: Path, what: str, ids: Collection[str | None] = ()) -> pl.DataFrame:
     """A file of values by run or query. Columns of ids, by name or in `ids`, are text: an id like 007 is kept."""
-    data, suffix = read_bytes(path), bare_name(path).suffix.lower()
+    suffix = bare_name(path).suffix.lower()
     try:
-        if data.startswith(b"PAR1") or suffix == ".parquet":
-            return read_parquet(data, path)
         if suffix in (".jsonl", ".ndjson"):
             # Not by polars: nested lines of a few kilobytes end the process of its older versions.
-            rows = [dict(json.loads(line)) for line in data.splitlines() if line.strip()]
+            rows: list[dict[str, Any]] = []
+            read_objects(path, rows.append, "Expected one JSON object per line.")
             flat = [{name: _cell(value) for name, value in row.items()} for row in rows]
             return pl.DataFrame(flat, infer_schema_length=None, strict=False)
+        data = read_bytes(path)
+        if data.startswith(b"PAR1") or suffix == ".parquet":
+            return read_parquet(data, path)
         separator = "\t" if b"\t" in data.split(b"\n", 1)[0] else ","
         names = pl.read_csv(io.BytesIO(data), separator=separator, n_rows=0).columns
         texts = {name: pl.String for name in names if name in ids or name.lower() in _IDS}
