@@ -259,14 +259,15 @@ class Judgments:
             queries.setdefault(query, {})[doc] = resolved(grades, resolve)
         qrels = Qrels(queries)
         qrels.notes += (*self.notes, self.resolution(resolve))
-        stated = (line.more.get("relevant_from") for line in self._used(resolve))
+        used = self._used(resolve)
+        stated = (line.more.get("relevant_from") for line in used)
         scales = {float(level) for level in stated if level is not None and is_number(level)}
         if len(scales) > 1:
             qrels.notes += (note("scales-differ", levels=[f"{level:g}" for level in sorted(scales)]),)
         qrels.relevant_from = max(scales, default=None)
         qrels.labelled_by = self._labelled_by(resolve)
         qrels.from_judgments = bool(len(qrels))
-        hashes = ((line.doc_id, line.more.get(TEXT)) for line in self._used(resolve))
+        hashes = ((line.doc_id, line.more.get(TEXT)) for line in used)
         qrels.judged_texts = frozenset((doc, judged) for doc, judged in hashes if isinstance(judged, str))
         return qrels
 
@@ -296,8 +297,8 @@ class Judgments:
 
     def _used(self, resolve: str) -> list[Judgment]:
         """The lines with a grade: of all judges for a rule, or of the judge of that name."""
-        graded = (line for line in self.current if line.grade is not None)
-        return [line for line in graded if resolve in RULES or line.judge == resolve]
+        graded = [line for line in self.current if line.grade is not None]
+        return graded if resolve in RULES else [line for line in graded if line.judge == resolve]
 
     def resolution(self, resolve: str = "majority") -> Note:
         """How several judges were resolved."""

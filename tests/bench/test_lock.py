@@ -11,9 +11,10 @@ import pytest
 
 import steelyard as sy
 from needs import not_on_windows
-from steelyard.benchmark.cache import _is_at, locked
+from steelyard.benchmark.cache import locked
 from steelyard.cli import run as command
 from steelyard.errors import InputError
+from steelyard.io.files import is_at
 
 pytestmark = not_on_windows
 
@@ -69,7 +70,7 @@ def test_a_lock_that_was_removed_in_between_is_not_held(tmp_path):
     with held:
         inner = (tmp_path / ".lock").open("a+")
     with inner:
-        assert not _is_at(inner, tmp_path / ".lock")
+        assert not is_at(inner, tmp_path / ".lock")
     with locked(tmp_path):
         assert (tmp_path / ".lock").read_text().startswith(f"process {os.getpid()} on ")
 

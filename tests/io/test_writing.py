@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from types import SimpleNamespace
-
 import pytest
 
 from needs import not_on_windows
 from steelyard.errors import InputError
 from steelyard.io import files
-from steelyard.io.files import hold, write_file
+from steelyard.io.files import hold, write_file, written_atomically
 
 pytestmark = not_on_windows
-NOW = 1_700_000_000
 
 
-@pytest.fixture(autouse=True)
-def time_of_the_test(monkeypatch):
-    monkeypatch.setattr(files, "time", SimpleNamespace(time=lambda: float(NOW)))
-
-
-def temporary_file(folder, name, age):
+def temporary_file(folder, name):
     path = folder / f".{name}.abc123_x.part"
     path.write_bytes(b"half")
-    os.utime(path, (NOW - age, NOW - age))
     return path
 
 
 def test_a_temporary_file_that_a_killed_process_left_is_removed(tmp_path):
-    left = temporary_file(tmp_path, "a[1].html", 5)
-    other = temporary_file(tmp_path, "b.html", 5)
+    left = temporary_file(tmp_path, "a[1].html")
+    other = temporary_file(tmp_path, "b.html")
     write_file(tmp_path / "a[1].html", b"whole")
     assert not left.exists()
     assert other.exists()
@@ -38,18 +28,47 @@ def test_a_temporary_file_that_a_killed_process_left_is_removed(tmp_path):
 
 
 def test_the_temporary_file_of_a_running_process_is_kept(tmp_path):
-    used, new = temporary_file(tmp_path, "a.html", 5), temporary_file(tmp_path, "a.html.b", 0)
-    with used.open("rb") as file:
-        assert hold(file)
-        write_file(tmp_path / "a.html", b"whole")
-    assert used.exists()
-    assert new.exists()
+    with written_atomically(tmp_path / "a.html") as file:
+        file.write(b"first")
+        write_file(tmp_path / "a.html", b"second")
+        assert (tmp_path / "a.html").read_bytes() == b"second"
+    assert (tmp_path / "a.html").read_bytes() == b"first"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
+
+
+def test_without_locks_no_temporary_file_is_removed(tmp_path, monkeypatch):
+    left = temporary_file(tmp_path, "a.html")
+    monkeypatch.setattr(files, "hold", lambda file: None)
+    write_file(tmp_path / "a.html", b"whole")
+    assert left.exists()
+    assert (tmp_path / "a.html").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_temporary_file_that_another_process_removes_before_it_is_held_is_made_again(tmp_path, monkeypatch, removed):
+    made, others = [], []
+
+    def taken_at_first(file):
+        made.extend(tmp_path.glob(".a.html.*.part"))
+        if len(made) == 1:
+            others.append(made[0].open("r+b"))
+            assert hold(others[0])
+            if removed:
+                made[0].unlink()
+                others[0].close()
+        return hold(file)
+
+    monkeypatch.setattr(files, "hold", taken_at_first)
+    write_file(tmp_path / "a.html", b"whole")
+    assert len(made) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
+    assert (tmp_path / "a.html").read_bytes() == b"whole"
+    others[0].close()
 
 
 def test_a_file_of_a_similar_name_is_the_users(tmp_path):
     mine = tmp_path / ".history.jsonl.mine.part"
     mine.write_bytes(b"mine")
-    os.utime(mine, (NOW - 5, NOW - 5))
     write_file(tmp_path / "history.jsonl", b"whole")
     assert mine.read_bytes() == b"mine"
 

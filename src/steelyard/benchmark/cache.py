@@ -19,7 +19,7 @@ from typing import IO, Any
 from steelyard.checks import number_between
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import InputError, SteelyardError
-from steelyard.io.files import hold, not_written, write_file
+from steelyard.io.files import hold, is_at, not_written, write_file
 from steelyard.masking import identifying
 from steelyard.retrievers.adapters.documents import read_lists
 from steelyard.retrievers.base import Ranked, Retriever
@@ -232,7 +232,7 @@ def locked(folder: Path) -> Iterator[None]:
     """
     path = folder / LOCK
     with _lock_file(path) as file:
-        if not hold(file) or not _is_at(file, path):
+        if hold(file) is False or not is_at(file, path):
             file.seek(0)
             holder = file.read(200).strip() or "another process"
             raise InputError(
@@ -264,21 +264,13 @@ def _lock_file(path: Path) -> IO[str]:
     return file
 
 
-def _is_at(file: IO[str], path: Path) -> bool:
-    """Whether a file is still the one at a path; one that was removed was held by a process that has just ended."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except OSError:
-        return False
-
-
 @contextmanager
 def held(path: Path, seconds: float = 60.0) -> Iterator[None]:
     """Hold a lock file, and wait for it if another process has it; an error after so many seconds."""
     end = monotonic() + seconds
     while True:
         file = _lock_file(path)
-        if hold(file) and _is_at(file, path):
+        if hold(file) is not False and is_at(file, path):
             break
         file.close()
         if monotonic() > end:

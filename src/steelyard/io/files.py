@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import io
 import os
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -343,31 +342,40 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
         raise InputError("cannot be written: it is a link that leads to itself; name another file.", path)
     if path.is_file() and not path.stat().st_mode & 0o222:
         raise InputError("is read-only; name another file, or allow writing to it.", path)
-    # The files of processes that were killed while they wrote this one: nobody holds them. One that was made just now
-    # is left, as its process may be about to hold it. Their names have eight random characters.
+    # The files of processes that were killed while they wrote this one: nobody holds them. Their names have eight
+    # random characters. Where there are no locks, they stay.
     for left in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}{_PART}"):
-        with suppress(OSError), left.open("rb") as file:
-            if hold(file) and time.time() - left.stat().st_mtime > 1:
+        with suppress(OSError), left.open("r+b") as file:
+            if hold(file):
                 left.unlink()
+    while True:
+        try:
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
+        except OSError as error:
+            advice = "name a folder that exists and that you may write to."
+            raise InputError(f"cannot be written ({error.strerror}); {advice}", path) from None
+        part = os.fdopen(handle, "wb")
+        # Until it is held, it looks like one that was left: another process may remove it.
+        if hold(part) is not False and is_at(part, Path(temporary)):
+            break
+        part.close()
+        with suppress(OSError):
+            os.unlink(temporary)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
-    except OSError as error:
-        advice = "name a folder that exists and that you may write to."
-        raise InputError(f"cannot be written ({error.strerror}); {advice}", path) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            hold(file)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            mode = path.stat().st_mode & 0o777
-        else:  # that of a new file of this user
-            mask = os.umask(0)
-            os.umask(mask)
-            mode = 0o666 & ~mask
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
+        with part:
+            yield part
+            part.flush()
+            os.fsync(part.fileno())
+            if os.name == "nt":  # There an open file cannot be renamed, and nobody removes it.
+                part.close()
+            if path.exists():
+                mode = path.stat().st_mode & 0o777
+            else:  # that of a new file of this user
+                mask = os.umask(0)
+                os.umask(mask)
+                mode = 0o666 & ~mask
+            os.chmod(temporary, mode)
+            os.replace(temporary, path)
     except BaseException as error:
         os.unlink(temporary)
         if isinstance(error, IsADirectoryError):
@@ -377,15 +385,26 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def hold(file: IO[Any]) -> bool:
-    """Lock an open file, where there are locks, until it is closed or the process ends; False if another holds it."""
+def hold(file: IO[Any]) -> bool | None:
+    """Lock an open file until it is closed or the process ends.
+
+    False if another process holds it, None if there are no locks.
+    """
     try:
         import fcntl
 
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (ImportError, OSError) as error:
-        return not isinstance(error, BlockingIOError)
+        return False if isinstance(error, BlockingIOError) else None
     return True
+
+
+def is_at(file: IO[Any], path: Path) -> bool:
+    """Whether an open file is still the one at a path: it was not removed or replaced."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False
 
 
 def not_written(path: Path, error: OSError) -> InputError:
