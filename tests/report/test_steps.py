@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.next_steps import next_steps
 from steelyard.report.page.page import page_html
@@ -53,6 +54,7 @@ def test_the_time_of_a_run_is_the_median_of_its_queries():
 
 
 def test_the_page_shows_the_median_times_and_says_so():
+    import_peer("altair")
     lists = {query: {"d1": 1.0} for query in QUERIES[:3]}
     times = {"slow": [0.001, 0.001, 0.5], "fast": [0.001, 0.003, 0.1]}
     runs = [sy.Run(lists, name=name, seconds=dict(zip(lists, own, strict=True))) for name, own in times.items()]
