@@ -284,7 +284,7 @@ def test_folder_in_the_place_of_a_file(files, tmp_path, capsys):
     assert run(["evaluate", files[0], str(tmp_path)]) == 2
     assert f"expected a file with a run. Did you mean one of these: {files[1]}, {files[2]}?" in capsys.readouterr().err
     assert run(["evaluate", files[0], str(tmp_path / "empty")]) == 2
-    assert "It is empty; nothing in it can be read as a run." in capsys.readouterr().err
+    assert "Nothing in it can be read as a run; it holds nothing." in capsys.readouterr().err
 
 
 def test_validate_continues_after_a_bad_path(files, tmp_path, capsys):

@@ -386,10 +386,7 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def hold(file: IO[Any]) -> bool | None:
-    """Lock an open file until it is closed or the process ends.
-
-    False if another process holds it, None if there are no locks.
-    """
+    """Lock an open file until it is closed; False if another process holds it, None where there are no locks."""
     try:
         import fcntl
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import InputError, WrongKindError
-from steelyard.io.files import distinct_names, errors_name, reading, streams_read_once, write_file
+from steelyard.io.files import distinct_names, errors_name, listing, reading, streams_read_once, write_file
 from steelyard.io.formats import Format, Kind, detect, format_named, format_of_name, list_formats, singular, sniff
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
@@ -102,11 +102,10 @@ def folder_error(folder: Path, kind: Kind) -> InputError:
     files = [path for path in (*shown, *below) if path.is_file() and not path.name.startswith(".")]
     candidates = [path for path in files[:100] if _could_be(path, kind)]
     if candidates:
-        hint = f"Did you mean one of these: {_listed(candidates)}?"
+        more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
+        hint = f"Did you mean one of these: {', '.join(map(str, candidates[:5]))}{more}?"
     else:
-        content = [path.relative_to(folder) for path in sorted(folder.iterdir())]
-        hint = f"It holds {_listed(content)}" if content else "It is empty"
-        hint += f"; nothing in it can be read as {singular(kind)}."
+        hint = f"Nothing in it can be read as {singular(kind)}; it holds {listing(folder)}."
     return InputError(f"this is a folder; expected a file with {singular(kind)}. {hint}", folder)
 
 
@@ -115,10 +114,6 @@ def _could_be(path: Path, kind: Kind) -> bool:
         return sniff(path).kind in (kind, "either")
     except InputError:
         return False
-
-
-def _listed(paths: list[Path]) -> str:
-    return ", ".join(map(str, paths[:5])) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
 
 
 @dataclass(frozen=True)
