@@ -335,8 +335,6 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
 
     A link stays: the file that it leads to is replaced. A file that nobody may write to is not replaced.
     """
-    import tempfile
-
     path = Path(os.path.realpath(path)) if path.is_symlink() else path
     if path.is_symlink():
         raise InputError("cannot be written: it is a link that leads to itself; name another file.", path)
@@ -348,19 +346,7 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
         with suppress(OSError), left.open("r+b") as file:
             if hold(file):
                 left.unlink()
-    while True:
-        try:
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
-        except OSError as error:
-            advice = "name a folder that exists and that you may write to."
-            raise InputError(f"cannot be written ({error.strerror}); {advice}", path) from None
-        part = os.fdopen(handle, "wb")
-        # Until it is held, it looks like one that was left: another process may remove it.
-        if hold(part) is not False and is_at(part, Path(temporary)):
-            break
-        part.close()
-        with suppress(OSError):
-            os.unlink(temporary)
+    part, temporary = _held_part(path)
     try:
         with part:
             yield part
@@ -383,6 +369,25 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError):
             raise not_written(path, error) from None
         raise
+
+
+def _held_part(path: Path) -> tuple[IO[bytes], str]:
+    """A new temporary file beside a path, held, and its name."""
+    import tempfile
+
+    while True:
+        try:
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
+        except OSError as error:
+            advice = "name a folder that exists and that you may write to."
+            raise InputError(f"cannot be written ({error.strerror}); {advice}", path) from None
+        part = os.fdopen(handle, "wb")
+        # Until it is held, it looks like one that was left: another process may remove it.
+        if hold(part) is not False and is_at(part, Path(temporary)):
+            return part, temporary
+        part.close()
+        with suppress(OSError):
+            os.unlink(temporary)
 
 
 def hold(file: IO[Any]) -> bool | None:
