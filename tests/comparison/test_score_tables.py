@@ -218,7 +218,7 @@ def test_ids_with_leading_zeros_are_kept(tmp_path):
 def test_two_columns_of_the_name_that_is_read_are_an_error(tmp_path, twice):
     table = tmp_path / "scores.csv"
     table.write_text(f"run,query_id,RR,note,note,{twice}\na,1,1.0,x,y,0\nb,1,0.5,x,y,0\n")
-    with pytest.raises(InputError, match=rf"two columns are called '{twice}'; rename one of them"):
+    with pytest.raises(InputError, match=rf"scores.csv: two columns are called '{twice}'; rename one of them"):
         sy.compare_scores(table, ["RR"])
 
 

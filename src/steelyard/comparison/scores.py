@@ -19,7 +19,7 @@ from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.frames import as_polars, check_single
 from steelyard.io.beir import read_objects
 from steelyard.io.columns import NAMES, RUN_NAMES
-from steelyard.io.files import bare_name, read_bytes, reading
+from steelyard.io.files import bare_name, errors_name, read_bytes, reading
 from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet
 from steelyard.lazy import polars as pl
@@ -315,7 +315,7 @@ def read_score_table(
 ) -> tuple[ScoreTable, list[Note]]:
     """The values per query that another tool computed, and notes on repetitions and missing values."""
     if isinstance(source, (str, Path)):
-        with reading(Path(source)):
+        with errors_name(Path(source)), reading(Path(source)):
             return read_score_table(_table(source, options), measures, options, missing)
     missing = resolve({}, {"missing": missing}).missing
     frame = as_polars(source)
@@ -406,7 +406,7 @@ def read_frame(path: Path, what: str, ids: Collection[str | None] = ()) -> pl.Da
         frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None, schema_overrides=texts)
         return frame.with_columns(pl.col(pl.String).str.replace(CSV_QUOTED, "$1"))
     except (*_UNREADABLE, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise InputError(f"{path}: {what} cannot be read ({error}); expected JSONL, CSV, TSV or Parquet.") from None
+        raise InputError(f"{what} cannot be read ({error}); expected JSONL, CSV, TSV or Parquet.", path) from None
 
 
 def _cell(value: Any) -> Any:
