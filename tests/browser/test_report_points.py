@@ -6,15 +6,19 @@ import csv
 import io
 import re
 from contextlib import ExitStack, contextmanager
+from itertools import combinations
 
 import numpy as np
+import polars as pl
 import pytest
 from addresses import go_to
 
 import steelyard as sy
 from needs import import_peer
+from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.next_steps import next_steps
-from steelyard.report.page.subject import comparison_subject
+from steelyard.report.page.page import page_html
+from steelyard.report.page.subject import Subject, comparison_subject
 from steelyard.report.tables import short_names
 
 SIZES = (2, 8, 20)
@@ -348,6 +352,32 @@ def test_a_run_has_one_colour_in_every_chart_and_the_baseline_is_grey(shown, sch
     grey = legend[list(colours).index(compared.plan.baseline)]
     red, green, blue = (int(grey[place : place + 2], 16) for place in (1, 3, 5))
     assert max(red, green, blue) - min(red, green, blue) < 16
+
+
+def test_labels_of_runs_of_nearly_the_same_value_and_time_do_not_overlap(chromium, tmp_path):
+    import_peer("altair")
+    means = {"bm25-l": 0.5794, "bm25-plus": 0.5954, "bm25-okapi": 0.5956, "dense": 0.6166, "swarm-rerank": 0.6187}
+    milliseconds = dict(zip(means, (0.16, 0.18, 0.26, 0.39, 2.7), strict=True))
+    rows = [
+        {"run": run, "query_id": f"q{number}", "RR": mean + 0.1 * (-1) ** number}
+        for run, mean in means.items()
+        for number in range(10)
+    ]
+    costs = [{"run": run, "p50_seconds": time / 1000} for run, time in milliseconds.items()]
+    path = tmp_path / "page.html"
+    path.write_text(page_html(Subject(compare_scores(pl.DataFrame(rows)), costs=costs)), encoding="utf-8")
+    tab = chromium.new_page(viewport={"width": 1280, "height": 900})
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("html[data-ready=yes]", state="attached")
+    tab.locator("#chart-trade").scroll_into_view_if_needed()
+    tab.locator("#chart-trade svg[role=img]").wait_for()
+    texts = tab.locator("#chart-trade .mark-text.role-mark text").all()
+    labels = {text.text_content(): text.bounding_box() for text in texts}
+    tab.close()
+    assert set(labels) == set(means)
+    for one, other in combinations(labels.values(), 2):
+        beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+        assert beside or abs(one["y"] - other["y"]) >= min(one["height"], other["height"])
 
 
 @pytest.mark.parametrize(("kind", "width"), [("svg", 1366), ("csv", 390)])

@@ -49,7 +49,7 @@ def next_steps(
 ) -> list[NextStep]:
     """The first steps, the most useful first.
 
-    seconds: the time per query of each run; default, that of a measure of time. columns: columns of the queries
+    seconds: the time per query of each run, where no measure is a time. columns: columns of the queries
     to slice by, where the comparison has no slices. controls: runs that are no candidates, such as `random`.
     """
     rows = [row for row in comparison.leaderboard_rows if row.k == comparison.score_tables[0].k]
@@ -58,10 +58,10 @@ def next_steps(
         return []
     table = comparison.score_tables[0]
     timed = [place for place, column in enumerate(table.columns) if column.timed and column.measure]
-    if seconds is None:
-        seconds = dict(zip(table.runs, table.means()[:, timed[0]].tolist(), strict=True)) if timed else {}
+    if timed:  # The times that the leaderboard shows.
+        seconds = dict(zip(table.runs, table.means()[:, timed[0]].tolist(), strict=True))
     finders: tuple[Callable[[], NextStep | None], ...] = (
-        partial(_leader, comparison, rows, seconds),
+        partial(_leader, comparison, rows, seconds or {}),
         partial(_slice, comparison, rows, columns or {}),
         partial(_judge, comparison, rows),
         partial(_more_queries, comparison, rows),

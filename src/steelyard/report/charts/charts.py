@@ -263,19 +263,34 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart:
 def _trade(rows: list[Row], runs: Sequence[str]) -> Chart:
     value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, padding=18))
     base = _measured().encode(x=_times(40), y=value)
-    best = base.transform_filter(alt.datum.front == "on the front")
+    is_best = alt.datum.front == "on the front"
+    best = base.transform_filter(is_best)
     front = best.mark_line(interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="#7a7a74")
     points = base.mark_point(size=130, strokeWidth=2).encode(
         color=_colour(runs),
         shape=alt.Shape("front:N", title=None, scale=_FRONT, legend=None),
         tooltip=_tips("run", "value", "milliseconds", "front"),
     )
-    names = best.mark_text(dy=-13).encode(text="label:N")
+    # A label is above its point. Of two neighbours of nearly the same value, the even one has it below, to the left.
+    by_time = [alt.SortField("milliseconds")]
+    named = (
+        base.transform_joinaggregate(lowest="min(value)", highest="max(value)")
+        .transform_filter(is_best)
+        .transform_window(place="row_number()", before="lag(value)", after="lead(value)", sort=by_time)
+        .transform_calculate(
+            near="0.08 * (datum.highest - datum.lowest)",
+            below="datum.place % 2 == 0 && (datum.value - datum.before < datum.near"
+            " || (isValid(datum.after) && datum.after - datum.value < datum.near))",
+        )
+        .encode(text="label:N")
+    )
+    above = named.transform_filter("!datum.below").mark_text(dy=-13)
+    below = named.transform_filter("datum.below").mark_text(align="right", dx=-6, dy=14)
     about = (
         "Up and to the left is better. No other run is both better and faster than those on the Pareto front "
         "(diamonds)."
     )
-    return _chosen("trade", "Quality and latency", about, alt.layer(front, points, names), rows, LINE_HEIGHT)
+    return _chosen("trade", "Quality and latency", about, alt.layer(front, points, above, below), rows, LINE_HEIGHT)
 
 
 def _times(padding: int) -> alt.X:

@@ -108,7 +108,7 @@ def _steps(subject: Subject) -> list[dict[str, Any]]:
             "opens": bool(step.view) and "pool" not in step.view,
             "pool": step.view.get("pool", ""),
         }
-        for step in next_steps(comparison, subject.seconds or None, subject.slice_columns, controls)
+        for step in next_steps(comparison, subject.seconds, subject.slice_columns, controls)
     ]
 
 
