@@ -227,11 +227,14 @@ def test_judges_with_nothing_in_common() -> None:
     assert "ann" in found.to_text()
 
 
-def test_wrong_input_is_refused(small: Agreement) -> None:
+def test_wrong_input_is_refused(small: Agreement, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least two judges"):
         agreement({"human": {"q": {"d": 1}}})
     with pytest.raises(InputError, match="two or more by name, or one judgments file"):
         agreement([1, 2])
+    (tmp_path / "labels.csv").write_text("query_id,doc_id,grade,judge\nq,d,1,ann\nq,d,0,bob\n")
+    with pytest.raises(InputError, match=r"several, and \S+labels\.csv is none \(JSON lines with query_id, "):
+        agreement(tmp_path / "labels.csv")
     with pytest.raises(InputError, match="human"):
         small.confusion("humn", "gpt")
 

@@ -378,7 +378,11 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, Qrels], list[str]]:
         labels = Judgments.of(judges)
         return {name: labels.qrels(name) for name in labels.judges}, list(map(str, labels.notes))
     if not isinstance(judges, Mapping):
-        raise InputError("agreement compares judges: expected two or more by name, or one judgments file of several.")
+        file = f", and {judges} is none (JSON lines with query_id, doc_id, grade and judge)"
+        raise InputError(
+            "agreement compares judges: expected two or more by name, or one judgments file of several"
+            f"{file if isinstance(judges, (str, Path)) else ''}."
+        )
     qrels: dict[str, Qrels] = {}
     notes: list[str] = []
     for name, source in judges.items():
