@@ -60,6 +60,13 @@ def test_lists_are_compared_and_the_folder_can_be_read(folder):
     assert set(again.documents) == set(sy.Dataset.read("data", judged=False).corpus)
 
 
+def test_one_retriever_has_no_lists_to_agree_with(folder):
+    (folder / "bench.yaml").write_text(CONFIG.replace("[bm25-okapi, bm25-plus, {random: {seed: 1}}]", "[random]"))
+    result = sy.bench("bench.yaml")
+    assert result.lists.verdict == "No qrels: the run cannot be evaluated."
+    assert "agree" not in repr(result) + (result.folder / "leaderboard.md").read_text()
+
+
 def test_what_needs_qrels_is_an_error_that_names_the_next_step(folder):
     result = sy.bench("bench.yaml")
     expected = "has no qrels.*steelyard judge bench-result"

@@ -25,8 +25,8 @@ def _chunkings_text_read(
 
 ERRORS: Texts = {"dataset-error": "{text}"}
 WARNINGS: Texts = {
-    "no-qrels": "the dataset has no qrels, so the retrievers were run and not evaluated; their lists, times and "
-    "agreement are reported. `{command}` judges what they returned, and gives a first verdict",
+    "no-qrels": "the dataset has no qrels, so the retrievers were run and not evaluated; their lists and times are "
+    "reported. `{command}` judges what they returned, and gives a first verdict",
     "texts-differ": "retriever {run} returned different texts under one id for {count:,} {count:document|documents} "
     "({documents!r:examples}); the first text is kept",
     "different-texts-same-id": "{count:,} {count:id has|ids have} different texts in retrievers {run} and {other} "

@@ -66,7 +66,7 @@ class ListComparison(Documented):
         """What is known without qrels."""
         compared = [pair for pair in self.tested if pair.queries]
         if not compared:
-            return NO_QRELS + self.advice
+            return (NO_QRELS if len(self.runs) > 1 else "No qrels: the run cannot be evaluated.") + self.advice
         least = min(compared, key=lambda pair: pair.overlap)
         most = ", the least of all pairs" if len(compared) > 1 else ""
         shared = f"{least.overlap:.0%} of their first {self.depth} documents"
