@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.pairs import NOT_SIGNIFICANT, NOT_TOGETHER, Pair
+from steelyard.comparison.pairs import DIFFERENT, NOT_SIGNIFICANT, NOT_TOGETHER, Pair
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.statistics import groups_of, mean_intervals
@@ -59,11 +59,13 @@ def leaderboard_rows(
     worth[list(order)] = -np.arange(len(order))
     # The corrected p-values of every two runs; 1 where the difference is undecided.
     matrix = np.ones((len(order), len(order)))
+    one_is_better = np.ones(matrix.shape, dtype=bool)
     for pair in pairs:
         i, j = table.runs.index(pair.run), table.runs.index(pair.baseline)
         matrix[i, j] = matrix[j, i] = 1.0 if pair.verdict == "undecided" else pair.p_adjusted
+        one_is_better[i, j] = one_is_better[j, i] = pair.verdict != DIFFERENT
     groups = groups_of(worth, matrix, plan.alpha)
-    significant = matrix < plan.alpha
+    significant = (matrix < plan.alpha) & one_is_better
     better, worse = ((significant & side).sum(axis=1) for side in (worth > worth[:, None], worth < worth[:, None]))
     tested = np.stack([column.tested(table.compared(column.key)) for column in table.columns], axis=1)
     flat = tested.reshape(-1, len(table.queries))
@@ -167,7 +169,7 @@ def verdict_of(
     lead_pair = of_top[second.run]
     difference = abs(lead_pair.difference)
     undecided = {run for run, pair in of_top.items() if pair.verdict == "undecided"}
-    tied = [row.run for row in rest if of_top[row.run].verdict in NOT_SIGNIFICANT]
+    tied = [row.run for row in rest if of_top[row.run].verdict in (*NOT_SIGNIFICANT, DIFFERENT)]
     leads = f"{listed(equal)} (no difference on any query) lead" if len(equal) > 1 else f"{top.run} leads"
     headline = f"{leads} {second.run} on {what} by {difference:.4f} ({score})"
     if not difference:
@@ -182,6 +184,8 @@ def verdict_of(
         outcomes = [f"undecided: {lead_pair.reason}", f"undecided: {short}", "undecided (overlap rule)"]
     elif second.run in undecided:
         outcomes = ["undecided, since it depends on unjudged documents", "undecided (unjudged documents)"]
+    elif lead_pair.verdict == DIFFERENT:
+        outcomes = ["the test and the means disagree, so neither is called better", "test and means disagree"]
     elif second.run in tied and predicted:
         outcomes = ["not significant"]
     elif lead_pair.reason == NOT_TOGETHER:

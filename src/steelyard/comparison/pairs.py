@@ -19,11 +19,12 @@ from steelyard.comparison.unjudged import RANK_TESTS as RANK_TESTS
 from steelyard.notes import Note, note
 from steelyard.statistics.arrays import ROUNDING, snapped
 from steelyard.statistics.corrections import Correction, interval_level, margin_level, student_margin
-from steelyard.statistics.intervals import BOOTSTRAP_FROM
+from steelyard.statistics.intervals import BOOTSTRAP_FROM, share_interval
 from steelyard.statistics.paired import PairedTest
 
 NOT_TOGETHER = "the times were not measured together, by turns in one bench, so the load of the machine may differ"
 NOT_SIGNIFICANT = ("not significant", "equal", "not tested")  # Verdicts of pairs without a significant difference.
+DIFFERENT = "different"  # The verdict where a significant test and the means disagree on the direction.
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,7 @@ def _pair(test: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
     counts = statistics.tally(column.worth(gap))
     ends = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
     low, high = map(column.within_range, ends)
+    unseen = _unseen(column, gap[paired], plan)
     significant = bool(outcome.adjusted < plan.alpha)
     own_p = outcome.p if plan.test in RANK_TESTS else None
     power = statistics.power_analysis(test.tested_gap, alpha=outcome.level, significant=significant, p=own_p)
@@ -258,8 +260,18 @@ def _pair(test: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
         sentence=power.sentence if test.comparable else f"Not tested: {outcome.reason}.",
         reason=outcome.reason,
         verdict=verdict_of_test(column, mine - theirs, gap[paired], outcome.adjusted, plan),
-        equivalent=equivalence_of(low, high, plan),
+        equivalent=equivalence_of(low - unseen, high + unseen, plan),
     )
+
+
+def _unseen(column: Column, gap: Floats, plan: ComparisonPlan) -> float:
+    """How large a mean difference may be that no query shows; their interval is 0 to 0, whatever their number.
+
+    It is the exact bound of the share of queries with a difference, times the range of the measure.
+    """
+    if gap.any() or not len(gap):
+        return 0.0
+    return share_interval(0, len(gap), 1 - plan.alpha)[1] * (column.range[1] - column.range[0])
 
 
 def equivalence_of(low: float, high: float, plan: ComparisonPlan) -> float | None:
@@ -284,7 +296,7 @@ def verdict_of_test(column: Column, difference: float, gap: Floats, p: float, pl
     if plan.test in ("wilcoxon", "sign"):
         signs.add(int(np.sum(gap > 0)) > int(np.sum(gap < 0)))
     if len(signs) > 1:
-        return "different"
+        return DIFFERENT
     if column.better == "neither":
         return "higher" if difference > 0 else "lower"
     return "better" if (difference > 0) == (column.better == "more") else "worse"

@@ -99,7 +99,7 @@ class Column:
 
     def within_range(self, difference: float) -> float:
         """A difference within the range that differences of this measure have; unchanged where that is not known."""
-        if self.measure is not None and not averaged(self.measure):
+        if self.measure is not None and not averaged(self.measure) and not self.geometric:
             return difference
         most = self.range[1] - self.range[0]
         return float(np.clip(difference, -most, most))
