@@ -56,6 +56,16 @@ def test_the_baseline_is_the_named_point(folder, point, number):
     assert str(number) * 7 in found.baseline
 
 
+@pytest.mark.parametrize("point", ["best", "last"])
+def test_a_run_that_was_renamed_has_no_baseline(tmp_path, point):
+    """It must not pass because another run is the only one of both: its own rules would not be checked."""
+    other = {"random": {"seed": 1}}
+    bench(tmp_path, 1.2, retrievers=[{"bm25-okapi": {"name": "search"}}, "bm25-plus"])
+    bench(tmp_path, 1.2, retrievers=[{"bm25-okapi": {"name": "search"}}, other])
+    with pytest.raises(InputError, match=r"'random' is not in the baseline .*, which has search, bm25-plus\."):
+        sy.gate(tmp_path / "out", ["nDCG@10 >= 0.4"], baseline=f"history:{point}")
+
+
 def test_a_drop_from_the_best_fails_and_a_rise_from_the_last_passes(folder, capsys):
     given = ["gate", str(folder / "out"), "--rule", "nDCG@10 >= baseline"]
     assert steelyard([*given, "--baseline", "history:best"]) == 1

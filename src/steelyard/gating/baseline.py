@@ -185,10 +185,13 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
             f"{result.name} has no history, so there is no {baseline}; `history: FILE` in bench.yaml keeps one."
         )
     points = _comparable([Point(record) for record in read_history(result.history)], result)
+    # Runs that the result does not have are kept, too: a run that was renamed has no baseline, and the gate says so.
     if name == "best":
-        runs = {run: _best(points, run, result) for run in result.scores.runs}
+        names = dict.fromkeys(run for point in points for run in point.record["runs"])
+        runs = {run: _best(points, run, result) for run in names}
     else:
-        runs = dict.fromkeys(result.scores.runs, points[-1] if name == "last" else _at(points, name))
+        chosen_point = points[-1] if name == "last" else _at(points, name)
+        runs = dict.fromkeys(chosen_point.record["runs"], chosen_point)
     run_records: list[dict[str, Any]] = []
     for run, chosen in runs.items():
         if chosen is not None and chosen.record["runs"].get(run):
