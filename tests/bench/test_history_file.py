@@ -220,12 +220,24 @@ def test_other_line_ends_in_a_name_are_no_line_ends(tmp_path, result, end):
 
 
 @pytest.mark.parametrize("text", ["<<<<<<< HEAD\n{}\n=======\n", "{}\n", "torn {", '{"time": "2026'])
-def test_a_bench_that_appends_to_a_damaged_history_says_so(tmp_path, capsys, text):
+def test_a_bench_that_appends_to_a_damaged_history_says_so(tmp_path, capsys, result, text):
+    append_history(tmp_path / "h.jsonl", result, tmp_path)
+    before = (tmp_path / "h.jsonl").read_text() + text
     (tmp_path / "bench.yaml").write_text(json.dumps({**BENCH, "history": "h.jsonl"}))
-    (tmp_path / "h.jsonl").write_text(text)
+    (tmp_path / "h.jsonl").write_text(before)
     assert steelyard(["bench", str(tmp_path / "bench.yaml"), "-o", str(tmp_path / "out")]) == 0
-    assert "line 1 is not a line of a history" in capsys.readouterr().err
-    assert (tmp_path / "h.jsonl").read_text().startswith(text)
+    assert "line 2 is not a line of a history" in capsys.readouterr().err
+    assert (tmp_path / "h.jsonl").read_text().startswith(before)
+
+
+@pytest.mark.parametrize("text", ["id,question\nq1,Why?\n", '{"query_id": "q1"}\n', "notes\n", "# app\nprint(1)"])
+def test_a_file_of_the_user_that_is_no_history_is_refused_before_anything_runs(tmp_path, capsys, text):
+    (tmp_path / "bench.yaml").write_text(json.dumps({**BENCH, "history": "mine"}))
+    (tmp_path / "mine").write_text(text)
+    assert steelyard(["bench", str(tmp_path / "bench.yaml"), "-o", str(tmp_path / "out")]) == 2
+    assert "mine: is not a history" in capsys.readouterr().err
+    assert (tmp_path / "mine").read_text() == text
+    assert not (tmp_path / "out").exists()
 
 
 def test_equal_parts_of_lines_are_kept_once(tmp_path, result):

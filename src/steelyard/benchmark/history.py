@@ -30,11 +30,26 @@ LOG = logging.getLogger("steelyard.bench")
 GIT_SECONDS = 10  # After this long git is taken as absent.
 
 
+_LINE = re.compile(rb"\s*|\{.*\"fingerprints\".*\}\s*")
+"""A line of a history, or a blank one. `read_history` looks closer; this finds markers of a merge, and cut lines."""
+
+
+def check_history(file: Path) -> None:
+    """An error if a file that a line would be added to has lines and none of a history: it is something else."""
+    lines = [line for line in read_bytes(file).split(b"\n") if line.strip()] if file.exists() else []
+    if lines and not any(map(_LINE.fullmatch, lines)):
+        raise InputError(
+            "is not a history, so no line is added to it: expected a new file, or one that `history: FILE` in "
+            "bench.yaml wrote. Choose another name.",
+            file,
+        )
+
+
 def append_history(file: Path, result: BenchResult, folder: Path) -> None:
     """Add a line on the result of one dataset; `folder` is in the git repository whose commit is recorded.
 
     The file is replaced as a whole while a lock is held, so that a crash leaves the old file or the new one, and two
-    writers lose no line. A file with lines that are none of a history is appended to and a warning is logged: the
+    writers lose no line. A file with some lines that are none of a history is appended to and a warning is logged: the
     result is worth keeping, and only the user can tell what the lines are.
     """
     line = json.dumps(history_record(result, folder, file), ensure_ascii=False, allow_nan=False)
@@ -43,9 +58,7 @@ def append_history(file: Path, result: BenchResult, folder: Path) -> None:
         before = read_bytes(file) if file.exists() else b""
         if before and not before.endswith(b"\n"):
             before += b"\n"
-        # `read_history` looks closer; this finds the markers of a merge, and lines that were cut.
-        whole = re.compile(rb'\s*|\{.*"fingerprints".*\}\s*')
-        wrong = [number for number, text in enumerate(before.split(b"\n"), 1) if not whole.fullmatch(text)]
+        wrong = [number for number, text in enumerate(before.split(b"\n"), 1) if not _LINE.fullmatch(text)]
         write_file(file, before + line.encode() + b"\n")
     if wrong:
         LOG.warning(

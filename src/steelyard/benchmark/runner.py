@@ -17,7 +17,7 @@ from steelyard.benchmark.cache import CACHE, Answers, AnswerStore, cache_key, in
 from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
 from steelyard.benchmark.documents import ReturnedTexts, id_notes
-from steelyard.benchmark.history import append_history
+from steelyard.benchmark.history import append_history, check_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.retrieval import CostRow, Job, Progress, index_all, measure_throughput, retrieve_all
@@ -88,6 +88,7 @@ def bench(
     progress = watch or (lambda step, done, total: None)
     record = Path(history) if history is not None else beside / config.history if config.history else None
     if record is not None:
+        check_history(record)
         config = config.model_copy(update={"history": str(record)})
     store: Store | None = None
     if mlflow:
