@@ -7,8 +7,10 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from steelyard.cli import run as command
+from steelyard.comparison.next_steps import next_steps
 from steelyard.comparison.scores import TableOptions
-from steelyard.errors import InputError, PolicyError
+from steelyard.errors import InputError, MeasureError, PolicyError
 
 WIDE = pl.DataFrame(
     {
@@ -239,3 +241,62 @@ def test_wrong_json_lines_are_named(tmp_path, lines, message):
     table.write_text(lines)
     with pytest.raises(InputError, match=message):
         sy.compare_scores(table, ["RR"])
+
+
+@pytest.mark.parametrize("name", ["error rate", "error_rate", "latency_ms", "time", "cost_usd", "WER", "Distance"])
+def test_a_name_with_a_word_for_a_cost_is_one_whose_lower_values_are_better(name):
+    result = sy.compare_scores(WIDE.rename({"Latency": name}).select("method", "query_id", name))
+    assert result.leaderboard["run"].to_list() == ["a", "b"]
+    assert [str(note) for note in result.notes if note.code == "directions-by-name"] == [
+        f"lower values of {name} are taken to be better; TableOptions(lower=['NAME']) names others whose lower values "
+        "are better"
+    ]
+
+
+def test_the_direction_of_other_names_is_assumed_aloud_and_can_be_given(tmp_path, capsys):
+    table = WIDE.rename({"Latency": "p95"})
+    assumed = sy.compare_scores(table)
+    assert any("higher values of p95 are taken to be better" in str(note) for note in assumed.notes)
+    given = sy.compare_scores(table, "p95", options=TableOptions(lower=["p95"]))
+    assert given.leaderboard["run"].to_list() == ["a", "b"]
+    assert not [note for note in given.notes if note.code == "directions-by-name"]
+    table.write_csv(tmp_path / "t.csv")
+    assert command(["compare", "--scores", str(tmp_path / "t.csv"), "-m", "p95", "--set", "lower=p95"]) == 0
+    assert "a leads b" in capsys.readouterr().err.replace("(0.1000) ", "")
+    with pytest.raises(MeasureError, match="'p96' was not measured"):
+        sy.compare_scores(table, options=TableOptions(lower=["p96"]))
+
+
+@pytest.mark.parametrize("column", ["method", "query_id"])
+@pytest.mark.parametrize("empty", [None, ""])
+def test_a_row_without_a_run_or_a_query_is_refused(column, empty):
+    values = [*WIDE[column].to_list()[:-1], empty]
+    with pytest.raises(InputError, match=rf"column '{column}' \(\w+\) is empty in 1 row:\n  row 8\n"):
+        sy.compare_scores(WIDE.with_columns(pl.Series(column, values)))
+
+
+def test_the_interval_of_a_difference_of_geometric_means_is_within_their_range():
+    qrels = {f"q{number}": {"a": 1} for number in range(4)}
+    first = {query: ["a"] for query in qrels}
+    (pair,) = sy.compare(qrels, {"A": first, "B": {**first, "q0": ["x", "a"], "q3": ["w"]}}, ["GMAP"]).tested_pairs
+    assert 0 < pair.difference <= pair.high <= 1
+
+
+@pytest.mark.parametrize("test", ["sign", "wilcoxon"])
+def test_a_run_is_not_recommended_where_the_test_contradicts_the_means(test):
+    """a wins 20 queries by a little and loses 4 by much: its mean is lower, and the test is for it."""
+    gaps = [0.02 + 0.0001 * number for number in range(20)] + [-0.4] * (4 if test == "sign" else 2)
+    rows = [
+        {"run": run, "query_id": f"q{number}", "m": 0.5 + (gap if run == "a" else 0)}
+        for run in "ab"
+        for number, gap in enumerate(gaps)
+    ]
+    result = sy.compare_scores(pl.DataFrame(rows), test=test)
+    (pair,) = result.tested_pairs
+    assert pair.p_adjusted < 0.05
+    assert pair.verdict == "different"
+    assert "the test and the means disagree, so neither is called better" in result.verdict.headline
+    assert result.verdict.tied == ("b", "a")
+    assert not result.verdict.lead.significant
+    assert result.leaderboard.select("rank_low", "rank_high").rows() == [(1, 2), (1, 2)]
+    assert "step-use" not in [step.note.code for step in next_steps(result)]

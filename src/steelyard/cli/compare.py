@@ -69,6 +69,9 @@ def compare(
             "average. Queries are tested, not repetitions."
         ),
     ] = "average",
+    lower: Annotated[
+        list[str] | None, Setting("--scores: a measure whose lower values are better. Repeat for more.", "NAME")
+    ] = None,
     movers: args.Movers = 0,
     dataset: args.Texts = None,
     predicted: args.Predicted = None,
@@ -114,6 +117,8 @@ def compare(
         raise InputError(
             "--set movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
+    if lower and scores is None:
+        raise UsageError("--set lower is for --scores; for runs, the measures say which direction is better.")
     labels = args.read_predicted(predicted, pool, these_queries)
     names, qrels_names = args.column_names(columns)
     given = [*([] if qrels is None else [RunFile(str(qrels))]), *(runs or [])]
@@ -146,7 +151,7 @@ def compare(
                 "in columns=run=method,query=id."
             )
         of_roles: dict[str, Any] = {f"{role}_column": name for role, name in names.items()}
-        table = TableOptions(**of_roles, repeats=repeats)
+        table = TableOptions(**of_roles, repeats=repeats, lower=lower or ())
         result = compare_scores(scores, measure, options=table, missing=options["missing"] or "zero", **shared)
     else:
         if qrels is None or not runs:

@@ -19,6 +19,7 @@ from steelyard.comparison.scores import (
     Column,
     ScoreTable,
     TableOptions,
+    directed,
     label,
     query_column,
     read_score_table,
@@ -297,6 +298,7 @@ def compare_scores(
     keys = list(dict.fromkeys([*named, *(weights or {})])) or None
     options = options or TableOptions()
     whole, notes = read_score_table(source, keys, options, missing)
+    whole = directed(whole, options.lower, notes)
     shown = named or [column.key for column in whole.columns if column.key != by]
     plan = ComparisonPlan(**statistics, equivalence=equivalence).checked().with_baseline(baseline, whole.runs)
     table, components = whole.with_composite(shown, weights)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from steelyard.notes import Texts, declare, examples
-from steelyard.wording import SHOWN_NAMES, counted, listed
+from steelyard.wording import SHOWN_NAMES, counted, in_words, listed
 
 SHOWN_PAIRS = 10  # Pairs that a note names; it counts the others.
 
@@ -123,6 +124,12 @@ def _across_opposite(pairs: tuple[tuple[str, str, str, str], ...]) -> str:
 # What to do next
 
 
+def _directions_by_name(more: Sequence[str], less: Sequence[str]) -> str:
+    taken = [f"{side} values of {listed(keys)}" for side, keys in (("higher", more), ("lower", less)) if keys]
+    how = in_words("TableOptions(lower=['NAME'])", "--set lower=NAME")
+    return f"{' and '.join(taken)} are taken to be better; {how} names others whose lower values are better"
+
+
 def _step_faster(run: str, leader: str, ratio: float, seconds: tuple[float, float], measure: str) -> str:
     times = f"{seconds[0] * 1e3:.3g} vs {seconds[1] * 1e3:.3g} ms per query"
     return f"consider {run}: it is tied with {leader} on {measure} and {ratio:.2g} times faster ({times})"
@@ -192,6 +199,7 @@ INFO: Texts = {
     "75 to 94% of cases only, a bootstrap interval even less often than Student's",
     "interval-and-p-disagree": _interval_and_p_disagree,
     "ranking-differs-in-slices": _ranking_differs_in_slices,
+    "directions-by-name": _directions_by_name,
     "repetitions": "{count:,} {count:repetition|repetitions} of each query (column {column!r}): "
     "{averaged:?averaged|paired by repetition and averaged} before testing",
     "estimated-together": "the predictions have one weight for all runs of the comparison, so that every difference is "

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
@@ -15,11 +17,12 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
-from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
+from steelyard.errors import SHOWN_PROBLEMS, InputError, MeasureError, PolicyError, did_you_mean, problem_report
 from steelyard.frames import as_polars, check_single
 from steelyard.io.beir import read_objects
 from steelyard.io.columns import NAMES, RUN_NAMES
 from steelyard.io.files import bare_name, errors_name, read_bytes, reading
+from steelyard.io.frames import empty_ids_error
 from steelyard.io.published import DATASET_NAMES
 from steelyard.io.unpacking import load_yaml, read_parquet
 from steelyard.lazy import polars as pl
@@ -226,17 +229,27 @@ def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
     return notes
 
 
+_LOWER = frozenset(
+    ["latency", "time", "times", "second", "seconds", "ms", "cost", "costs", "loss", "error", "errors"]
+    + ["wer", "cer", "mse", "rmse", "mae", "perplexity", "distance", "regret", "failures"]
+)
+"""Words in the name of a column whose lower values are better."""
+
+
 def column_named(key: str) -> Column:
     """A column by name alone: of any scale, with the direction and summary of the measure of that name, if any."""
-    name = key.partition(" at ")[0]  # A `label` has the cutoff of its row.
-    try:
-        measure = parse(name)
-    except MeasureError:
-        return Column(
-            key, "less" if name.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more"
-        )
+    measure = _measure_named(key)
+    if measure is None:
+        return Column(key, "less" if _LOWER.intersection(re.split(r"[^a-z]+", key.lower())) else "more")
     better = "less" if measure.definition.better == "less" else "more"
     return Column(key, better, None if averaged(measure) else measure, limits=UNLIMITED)
+
+
+def _measure_named(key: str) -> Measure | None:
+    """The measure that a `label`, which may have the cutoff of its row, names."""
+    with suppress(MeasureError):
+        return parse(key.partition(" at ")[0])
+    return None
 
 
 DEFAULT_WEIGHTS = {"recall": 0.05, "precision": 0.05, "f1": 0.4, "mrr": 0.05, "hit_rate": 0.3, "ndcg": 0.05}
@@ -297,6 +310,7 @@ _IDS = {*RUN_NAMES, *NAMES["query_id"], "_id", "id"}
 class TableOptions:
     """The columns of a score table: run, query, repetition and, in the long form, measure and value.
 
+    `lower`: measures whose lower values are better, beside those whose names say so, such as latency and error_rate.
     `repeats`: "average" takes the mean of each run's repetitions of a query; "blocks" pairs the runs by query and
     repetition first, so that a repetition that one run lacks counts for none (missing="skip") or as 0. Repetitions of
     a query are not independent, so in both cases the query is what is tested.
@@ -308,6 +322,7 @@ class TableOptions:
     value_column: str | None = None
     repeat_column: str | None = None
     repeats: Literal["average", "blocks"] = "average"
+    lower: Sequence[str] = ()
 
 
 def read_score_table(
@@ -324,6 +339,9 @@ def read_score_table(
     repeat = options.repeat_column or next((c for c in frame.columns if c.lower() in _REPEATS), None)
     notes = _merged_datasets(frame, query, (run, query, repeat))
     frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))
+    for column, role in ((run, "run"), (query, "query_id")):
+        if empty := (frame[column].fill_null("") == "").arg_true().to_list():
+            raise empty_ids_error(column, role, len(empty), [f"row {row + 1}" for row in empty[:SHOWN_PROBLEMS]])
     frame, keys = _wide(frame, [run, query, *([repeat] if repeat else [])], measures, options)
     check_single(frame.columns, run, query, *keys)
     if repeat:
@@ -340,6 +358,17 @@ def read_score_table(
             return _by_query(blocks, [query_of[block] for block in blocks.queries]), notes
     _refuse_repeats(frame, [run, query])
     return _filled(frame, run, query, keys, missing, notes), notes
+
+
+def directed(table: ScoreTable, lower: Sequence[str], notes: list[Note]) -> ScoreTable:
+    """The table with `lower` as measures whose lower values are better, and a note on what names are taken to mean."""
+    places = [table.column(key) for key in lower]
+    columns = [replace(c, better="less") if at in places else c for at, c in enumerate(table.columns)]
+    unknown = [c for at, c in enumerate(columns) if at not in places and _measure_named(c.key) is None]
+    if unknown:
+        directions = ([c.key for c in unknown if c.better == better] for better in ("more", "less"))
+        notes.append(note("directions-by-name", **dict(zip(("more", "less"), directions, strict=True))))
+    return replace(table, columns=tuple(columns))
 
 
 def query_column(source: Any, column: str, options: TableOptions) -> dict[str, object]:
