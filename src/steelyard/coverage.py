@@ -292,6 +292,8 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
     notes = list(dict.fromkeys(aligned.notes))
     if a.size and not answered and aligned.run_only_queries:
         notes.insert(0, note("no-shared-query", run=aligned.run_only_examples, qrels=tuple(a.queries[:3])))
+    # Ties that `depth` cuts through decide which of their documents are left: they are counted in the whole lists.
+    whole = a if policies.depth is None else replace(policies, depth=None).lists(aligned.alignment)
     level, grade = max(levels.by_default.values(), default=0.0), a.judged.grade
     below = a.judged.once(("below", level), lambda: int(np.sum((grade > 0) & (grade < level))))
     return Coverage(
@@ -305,7 +307,7 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
         documents=documents,
         unjudged=documents - judged - held,
         repeated=repeated,
-        tie_sensitive=tie_sensitive(a, deepest),
+        tie_sensitive=tie_sensitive(whole, min(deepest, policies.depth or np.inf)),
         below_rel=below,
         policies=policies,
         notes=tuple(notes),

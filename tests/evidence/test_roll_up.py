@@ -89,3 +89,23 @@ def test_roll_up_is_one_option_of_evaluate() -> None:
     assert sy.evaluate(truth, RUN, ["RR"], roll_up=RollUp(CHUNKS, "sum"))["RR"] == 1.0
     pages = sy.evaluate({"q": ["a#2"]}, RUN, ["RR"], roll_up=RollUp(CHUNKS, level="page"), name="named")
     assert (pages["RR"], pages.name) == (1 / 3, "named")
+
+
+@pytest.mark.parametrize(
+    ("ties", "value"), [("docid-desc", 0.5), ("docid-asc", 1.0), ("stable", 1.0), ("expected", 0.75)]
+)
+def test_documents_with_equal_scores_are_tied(ties: str, value: float) -> None:
+    """As in a run of the documents themselves: the order of the chunks' ids is no rule for the documents."""
+    parents = {"c1": "A", "c2": "B"}
+    scores = sy.evaluate({"q": {"A": 1}}, {"q": {"c1": 1.0, "c2": 1.0}}, ["RR"], roll_up=parents, ties=ties)
+    assert scores["RR"] == value
+    assert scores.coverage.counts()["tie_sensitive"] == 1
+    assert scores.means == sy.evaluate({"q": {"A": 1}}, {"q": {"A": 1.0, "B": 1.0}}, ["RR"], ties=ties).means
+
+
+def test_the_expected_value_counts_every_order_of_tied_documents() -> None:
+    chunks = {f"c{place}": 1.0 for place in range(3)}
+    parents = dict(zip(chunks, "ABC", strict=True))
+    rolled = sy.evaluate({"q": {"A": 1, "C": 1}}, {"q": chunks}, ["AP"], roll_up=RollUp(parents), ties="expected")
+    # Of the three pairs of places, first and second: 1; first and third: 5/6; second and third: 7/12.
+    assert rolled["AP"] == pytest.approx((1 + 5 / 6 + 7 / 12) / 3)

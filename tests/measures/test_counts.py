@@ -72,3 +72,14 @@ def test_a_composite_has_the_scale_of_the_qrels_unless_its_parts_state_a_level()
     labels = sy.evaluate(GRADED, FOUND, [unstated, stated, "P@1"], rel=2).labels
     assert labels[unstated] == "Composite(weights={P(rel=2)@1: 1})"
     assert (labels[stated], labels["P@1"]) == (stated, "P(rel=2)@1")
+
+
+@pytest.mark.parametrize("measure", ["Repeats", "Repeats@2", "Repeats@9"])
+def test_a_list_whose_repeats_are_removed_has_none(measure):
+    for found in (["a"] * 4, ["a", "a", "b"], ["b", "a", "b", "a"]):
+        assert sy.evaluate({"q": {"a": 1}}, {"q": found}, [measure], duplicates="collapse")[measure] == 0
+    texts = dict.fromkeys("ab", "one two three four five six seven") | {"c": "eight nine ten eleven twelve"}
+    near = sy.evaluate(
+        {"q": {"a": 1}}, sy.Run({"q": ["a", "a", "b", "c"]}, texts=texts), [measure], duplicates="collapse"
+    )
+    assert near[measure] == pytest.approx(1 / 2 if measure == "Repeats@2" else 1 / 3)

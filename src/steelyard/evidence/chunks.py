@@ -231,8 +231,9 @@ def roll_up(
     `parents` is a mapping of chunk id to parent, a function, or the chunks as `Evidence.judge` takes
     them, of which `level` names the column: doc_id, parent, or page (as document#page). how='best'
     scores a document by its best chunk (the first one, if the run has an order of its own), 'sum' by the sum
-    over its retrieved chunks, 'first' keeps the place of its first chunk. Documents with equal scores are in
-    the order of their first chunks.
+    over its retrieved chunks, 'first' keeps the place of its first chunk. Documents with equal scores are
+    tied, as in any run; if the run has an order of its own, or with 'first', they are in the order of their first
+    chunks.
     Seconds are kept; token counts and texts, which belong to the chunks, are not.
 
     >>> run = Run({"q": [("a#1", 5.0), ("b#1", 4.0), ("b#2", 3.0)]})
@@ -254,19 +255,23 @@ def roll_up(
             problem = f"run {chunk_run.name!r} has distances, which are not summed up"
             raise InputError(f"{problem}; use how='best' or 'first'.")
     parent_of = _parents_of(frame["doc_id"].unique(maintain_order=True).to_list(), parents, level)
+    decided = scored and how != "first" and not chunk_run.ordered  # By the scores, and by the rule for ties.
+    if decided:
+        frame = chunk_run.table.with_row_index("rank").sort("score", descending=True, maintain_order=True)
     placed = frame.with_columns(parent=pl.col("doc_id").replace_strict(parent_of, return_dtype=pl.String))
     score = pl.col("score")
     how = "first" if how == "best" and chunk_run.ordered else how  # Its scores may be distances.
     value = {"sum": score.sum(), "best": score.max(), "first": score.first()}[how]
     rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(score=value, first=pl.col("rank").min())
-    if scored and how != "first":
+    if scored and how != "first" and not decided:
         rolled = rolled.sort("score", "first", descending=[True, False], maintain_order=True)
     else:
         rolled = rolled.sort("first", maintain_order=True)
     lists: dict[str, list[Any]] = {query: [] for query in chunk_run.queries}
     for query, parent, score in rolled.select("query_id", "parent", "score").iter_rows():
         lists[query].append((parent, score) if scored else parent)
-    return Run(lists, name=chunk_run.name, seconds=chunk_run.seconds)
+    ranked = {query: dict(listed) for query, listed in lists.items()} if decided else lists
+    return Run(ranked, name=chunk_run.name, seconds=chunk_run.seconds)
 
 
 def _parents_of(chunks: list[str], parents: Any, level: str) -> dict[str, str]:

@@ -117,7 +117,8 @@ def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Flo
     """Share of the first k that repeat an earlier document of the list, or (with texts) nearly repeat it.
 
     Repeats@k = |repeats in the first k| / min(k, retrieved). Lower is better. Empty list: 0.
-    A text nearly repeats another if nine tenths of their word 3-grams are the same.
+    A text nearly repeats another if nine tenths of their word 3-grams are the same. With duplicates=collapse the list
+    has no repeats, only near-repeats.
 
     near: whether near-repeats count, which needs the texts of the run; None: if it has them.
     """
@@ -126,6 +127,8 @@ def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Flo
     if near and a.near_repeats is None:
         raise MissingDataError("texts")
     chosen = a.repeats if near is False or a.near_repeats is None else a.near_repeats
+    if not chosen.held:
+        return np.zeros(a.size)
     inside = chosen.query if k is None else chosen.query[chosen.rank <= k]
     return share(np.bincount(inside, minlength=a.size).astype(np.float64), a.returned(k))
 
