@@ -5,6 +5,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.coverage import id_difference, like_distances, unknown_documents_note
+from steelyard.errors import InputError, MeasureError
 from steelyard.io import validate_file
 
 QRELS = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
@@ -183,3 +184,38 @@ def test_how_ids_differ():
     assert id_difference(["doc-12", "doc-7"], ["7", "8"]) == "the prefix 'doc-' of the run's ids"
     assert id_difference(["a.txt"], ["a"]) == "the suffix '.txt' of the run's ids"
     assert id_difference(["x"], ["y"]) is None
+
+
+@pytest.mark.parametrize("ties", ["docid-desc", "docid-asc"])
+@pytest.mark.parametrize("unjudged", ["keep", "remove"])
+def test_a_tie_that_the_depth_cuts_through_is_counted(ties, unjudged):
+    qrels, policies = {"q": {"a": 1, "b": 0}}, {"ties": ties, "unjudged": unjudged, "depth": 1}
+    cut = sy.evaluate(qrels, {"q": {"a": 1.0, "b": 1.0}}, ["RR"], **policies)
+    assert cut["RR"] == (ties == "docid-asc")
+    assert cut.coverage.tie_sensitive == 1
+    assert sy.evaluate(qrels, {"q": {"b": 2.0, "a": 1.0, "c": 1.0}}, ["RR"], **policies).coverage.tie_sensitive == 0
+
+
+def test_a_sum_and_a_percentile_have_no_interval():
+    run = sy.Run({"q1": ["a"], "q2": ["b"]}, seconds={"q1": 1.0, "q2": 9.0})
+    scores = sy.evaluate(QRELS, run, ["RR", "NumRet", "Latency(stat=p95)", "Latency"])
+    for measure, interval in scores.intervals().items():
+        if interval is None:
+            with pytest.raises(MeasureError, match="is not a mean over queries, so it has no interval"):
+                scores.interval(measure)
+        else:
+            assert scores.interval(measure) == interval
+    assert [key for key, interval in scores.intervals().items() if interval is None] == ["NumRet", "Latency(stat=p95)"]
+
+
+def test_the_residual_of_rbp_is_beside_it_at_any_level_of_relevance():
+    for measure, policies in (("RBP", {}), ("RBP", {"rel": 2}), ("RBP(p=0.8)", {}), ("RBP(p=0.5)", {})):
+        assert list(sy.evaluate(QRELS, LISTS, [measure], **policies).means) == [measure, f"{measure} residual"]
+
+
+@pytest.mark.parametrize("kind", [sy.Qrels, sy.Run])
+def test_a_table_as_a_mapping_of_columns_is_refused(kind):
+    columns = {"query_id": ["q1", "q2"], "doc_id": ["a", "b"], "rank": [1, 2]}
+    with pytest.raises(InputError, match=r"a mapping of columns \(query_id, doc_id, rank\); expected a frame"):
+        kind(columns)
+    assert len(kind({"query": ["a"], "doc": ["a", "b"]}).queries) == 2

@@ -146,7 +146,8 @@ def named_measures(
     for text in listed:
         measure = with_rel(dialect.measure(text), rel)
         named[str(text)] = measure
-        if measure.definition.companion and str(text) == str(measure):
+        # A dialect's own name is a column of its tool, which has no companion.
+        if measure.definition.companion and (dialect.name == "steelyard" or str(text) == str(measure)):
             other = definitions()[measure.definition.companion]
             shared = {key: value for key, value in measure.given if other.parameter(key) is not None}
             named[f"{text} residual"] = build(other, shared, None if other.cutoff == "none" else measure.cutoff)

@@ -26,7 +26,7 @@ from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
 from steelyard.notes import Note, Texts, by_severity, declare, note
 from steelyard.qrels import Qrels
-from steelyard.scores import Scores, key_of
+from steelyard.scores import Scores, key_of, no_interval
 from steelyard.statistics.prediction_powered import PredictionPowered, prediction_powered
 from steelyard.wording import counted
 
@@ -106,7 +106,12 @@ class PredictedScores(Scores):
         self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
     ) -> tuple[float, float]:
         """The interval of the estimate."""
-        estimate = self._estimated(level)[key_of(measure, self.measures)]
+        key, estimates = key_of(measure, self.measures), self._estimated(level)
+        if key not in estimates:
+            raise MeasureError(
+                f"{key} is not a mean over queries, so it has no interval; `intervals()` has None for it."
+            )
+        estimate = estimates[key]
         return estimate.low, estimate.high
 
     def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:

@@ -186,14 +186,19 @@ class Scores(Documented):
     ) -> tuple[float, float]:
         """An interval of the mean over queries: low and high, by bootstrap, the same for the same seed.
 
-        For a geometric mean it is that of the mean of the logarithms.
+        For a geometric mean it is that of the mean of the logarithms. Sums and percentiles have none: an error.
         """
         from steelyard.statistics.intervals import mean_interval
 
-        parsed, values = self.measures[key_of(measure, self.measures)], self.values(measure)
+        key, values = key_of(measure, self.measures), self.values(measure)
+        parsed = self.measures[key]
         if geometric(parsed):
             ends = mean_interval(logarithms(values), level=level, draws=draws, seed=seed)
             return _within(parsed, (math.exp(ends[0]), math.exp(ends[1])))
+        if not averaged(parsed):
+            raise MeasureError(
+                f"{key} is not a mean over queries, so it has no interval; `intervals()` has None for it."
+            )
         return _within(parsed, mean_interval(values, level=level, draws=draws, seed=seed))
 
     def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:
@@ -288,6 +293,11 @@ class Scores(Documented):
 def settings_of(dialect: str, options: Options) -> str:
     """The dialect and the options that are not the defaults; empty where all are."""
     return ", ".join(filter(None, ["" if dialect in ("", "steelyard") else f"dialect={dialect}", options.summary()]))
+
+
+def no_interval(key: str) -> MeasureError:
+    """The error for the interval of a sum or a percentile."""
+    return MeasureError(f"{key} is not a mean over queries, so it has no interval; `intervals()` has None for it.")
 
 
 def _within(measure: Measure, ends: tuple[float, float]) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from steelyard.errors import InputError
 from steelyard.frames import is_frame
+from steelyard.io.columns import NAMES
 from steelyard.io.lists import qrels_of_mapping, run_of_mapping
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -33,6 +34,16 @@ def run_of(source: Any, columns: Mapping[str, str | None]) -> Run:
     return run_of_table(source, _named(columns), name)
 
 
+def _is_columns(source: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a table by column, and not query to documents: its keys name both, and have as many rows."""
+    if not 2 <= len(source) <= 12:
+        return False
+    keys = {str(key).lower() for key in source}
+    lists = all(isinstance(column, (list, tuple)) for column in source.values())
+    named = all(keys.intersection(NAMES[role]) for role in ("query_id", "doc_id"))
+    return lists and named and len(set(map(len, source.values()))) == 1
+
+
 def _named(columns: Mapping[str, str | None]) -> dict[str, str]:
     return {role: str(name) for role, name in columns.items() if name is not None}
 
@@ -50,6 +61,11 @@ def plain_form(source: Any, kind: Literal["Qrels", "Run"]) -> Any:
             raise InputError(f"a {name} of ranx; expected a {kind}. Are the qrels and the run swapped?")
         return source.to_dict()
     listed = list(source) if isinstance(source, Iterator) else source
+    if isinstance(listed, Mapping) and _is_columns(listed):
+        raise InputError(
+            f"a mapping of columns ({', '.join(map(str, listed))}); expected a frame, as in pl.DataFrame(columns), "
+            "or a mapping of query to documents."
+        )
     filled = isinstance(listed, (list, tuple)) and len(listed) > 0
     if filled and all(isinstance(one, tuple) and hasattr(one, "_asdict") for one in listed):
         return [one._asdict() for one in listed]
