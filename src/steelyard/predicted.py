@@ -108,9 +108,7 @@ class PredictedScores(Scores):
         """The interval of the estimate."""
         key, estimates = key_of(measure, self.measures), self._estimated(level)
         if key not in estimates:
-            raise MeasureError(
-                f"{key} is not a mean over queries, so it has no interval; `intervals()` has None for it."
-            )
+            raise no_interval(key)
         estimate = estimates[key]
         return estimate.low, estimate.high
 
