@@ -154,11 +154,18 @@ def test_no_answer_is_recorded_as_no_answer(dataset, small, tmp_path):
 
 @pytest.mark.parametrize("cap", [0, 1, 7])
 def test_requests_stop_before_the_cap(dataset, small, tmp_path, cap):
-    with Playback(labels_of(small, dataset), faults=0.3, seed=cap) as server:
+    with Playback(labels_of(small, dataset), faults=0.3 if cap > 1 else 0.0, seed=cap) as server:
         found = judge(small, dataset, endpoint=server.url, model="m", cache=tmp_path / "c.sqlite", max_requests=cap)
         assert server.requests <= cap
     assert len(found) <= cap
     assert f"max_requests={cap}" in str(found.notes[-1])
+
+
+def test_a_cap_does_not_hide_that_every_request_failed(dataset, small, tmp_path):
+    with Playback(labels_of(small, dataset), faults=1.0, seed=1, kinds=["500"]) as server:
+        with pytest.raises(ChatError, match=r"no answer, and max_requests=3 is reached; the last: status 500"):
+            judge(small, dataset, endpoint=server.url, model="m", cache=tmp_path / "c.sqlite", max_requests=3)
+        assert server.requests == 3
 
 
 def test_no_file_is_named_where_no_judgment_was_made(dataset, small, tmp_path, monkeypatch, capsys):

@@ -113,7 +113,11 @@ class Endpoint:
         body = {"model": self.model, "messages": messages, "temperature": 0, "max_tokens": longest_answer}
         reason = ""
         for attempt in range(ATTEMPTS):
-            allow()
+            try:
+                allow()
+            except CapReachedError as cap:
+                cap.failure = masked(reason)
+                raise
             start = time.monotonic()
             try:
                 return Reply(*self._post(body), time.monotonic() - start)
@@ -190,7 +194,9 @@ Reader = Callable[[str], tuple[int | None, str]]
 
 
 class CapReachedError(Exception):
-    """The next request could pass max_requests or max_tokens."""
+    """The next request could pass max_requests or max_tokens. `failure`: why the attempt before it failed."""
+
+    failure = ""
 
 
 @dataclass(frozen=True)
@@ -370,27 +376,37 @@ class Client:
         return (note("damaged-answers", file=self.cache.path.name, count=damaged),) if damaged else ()
 
     def run(self, questions: Sequence[Question], use: Callable[[Question, Answer], None]) -> str | None:
-        """Ask what is not answered yet, and call `use` with every answer; the reason if a cap stopped it."""
+        """Ask what is not answered yet, and call `use` with every answer; the reason if a cap stopped it.
+
+        An error if a cap stopped it after failures only.
+        """
         if any(self.known(question) is None for question in questions):
             self.endpoint.check()
         self._stopping.clear()
         todo = iter(questions)
         stopped: str | None = None
+        used, failure = 0, ""
         waiting: dict[Future[Answer], Question] = {}
         workers = ThreadPoolExecutor(self.concurrency)
         try:
             while True:
                 for question in islice(todo, 2 * self.concurrency - len(waiting)) if stopped is None else ():
                     waiting[workers.submit(self._answer, question)] = question
+                if not waiting and stopped is not None:
+                    stopped = stopped.format(f"{self.tokens:,}")
+                    if failure and not used:
+                        raise ChatError(f"{self.endpoint.url}: no answer, and {stopped}; the last: {failure}.")
+                    return f"{stopped}; the last failure: {failure}" if failure else stopped
                 if not waiting:
-                    return stopped and stopped.format(f"{self.tokens:,}")
+                    return None
                 done = wait(waiting, STEP, FIRST_COMPLETED).done
                 for future in [task for task in waiting if task in done]:  # in the order in which they were asked
                     question = waiting.pop(future)
                     try:
                         use(question, future.result())
+                        used += 1
                     except CapReachedError as error:
-                        stopped = str(error)
+                        stopped, failure = str(error), failure or error.failure
         except BaseException:
             # Nothing is asked again: only the answers that are under way are waited for, until a second Ctrl-C.
             self._stopping.set()
