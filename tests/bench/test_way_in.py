@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: Any) -> Iterator[Path]:
     module.__dict__.update(DOCUMENTS=DOCUMENTS, ranked=ranked)
     monkeypatch.setitem(sys.modules, "way_in_documents", module)
     yield tmp_path
-    for name in ("my_app", "way_in_app", "way_in_chain", "way_in_model"):
+    for name in ("my_app", "way_in_app", "way_in_chain", "way_in_answers", "way_in_model"):
         sys.modules.pop(name, None)
 
 
@@ -367,6 +367,61 @@ def test_answers_without_texts_cannot_be_judged_and_that_is_said(folder: Path, c
     sy.bench({"queries": "questions.csv", "retrievers": {"ids": lambda query, k: ranked(query)[:k]}, "depth": 3})
     assert command(["judge", "bench-result", "--set", "open=no"]) == 2
     assert "returned only ids" in capsys.readouterr().err
+
+
+ANSWERS = """
+from way_in_documents import DOCUMENTS, ranked
+
+class Document:
+    def __init__(self, text):
+        self.page_content, self.metadata = f"{text} It has more words than an id has.", {}
+
+def documents(query):
+    return [Document(DOCUMENTS[doc]) for doc in ranked(query)[:5]]
+
+def texts(query):
+    return [document.page_content for document in documents(query)]
+
+def scored(query):
+    return [(text, 1 / rank) for rank, text in enumerate(texts(query), 1)]
+
+def chain(query):
+    return {"query": query, "result": "An answer.", "source_documents": documents(query)}
+
+def retrieval_chain(query):
+    return {"input": query, "answer": "An answer.", "context": documents(query)}
+
+def nested(query):
+    return {"answer": "An answer.", "result": {"hits": documents(query)}}
+"""
+
+
+def test_texts_and_the_answers_of_chains_are_documents_without_ids(folder: Path, capsys: Any) -> None:
+    (folder / "way_in_answers.py").write_text(ANSWERS)
+    names = ("documents", "texts", "scored", "chain", "retrieval_chain")
+    options = [option for name in names for option in ("--retriever", f"way_in_answers:{name}")]
+    assert command(["init", "--queries", "questions.csv", *options]) == 0
+    assert "identified by their texts" in capsys.readouterr().err
+    assert command(["bench", "bench.yaml"]) == 0
+    runs = {name: sy.Run.read(folder / f"bench-result/runs/{name}.parquet").frame["doc_id"].to_list() for name in names}
+    assert all(docs == runs["documents"] for docs in runs.values())
+    assert all(doc.startswith("sha256:") for doc in runs["documents"])
+    texts = pl.read_parquet(folder / "bench-result/documents.parquet")["text"].to_list()
+    assert texts
+    assert all(text.endswith("It has more words than an id has.") for text in texts)
+
+
+def test_an_answer_without_a_list_and_a_wrong_column_say_what_to_do_and_leave_no_folder(
+    folder: Path, capsys: Any
+) -> None:
+    (folder / "way_in_answers.py").write_text(ANSWERS)
+    given = ["init", "new", "--queries", "questions.csv", "--retriever", "way_in_answers:nested"]
+    assert command(given) == 2
+    assert "it has answer, result (hits). Return the list of documents alone." in capsys.readouterr().err
+    (folder / "sheet.csv").write_text("Question Text,n\nWhy?,1\n")
+    assert command(["init", "new", "--queries", "sheet.csv", "--retriever", "way_in_answers:texts"]) == 2
+    assert "--set column='Question Text', in bench.yaml" in capsys.readouterr().err
+    assert not (folder / "new").exists()
 
 
 def test_errors_of_services_and_objects_are_short(folder: Path, service: str, capsys: Any) -> None:

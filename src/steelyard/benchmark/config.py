@@ -472,16 +472,16 @@ def check_by(bench: Bench, dataset: Dataset) -> None:
 
 
 def starter_path(folder: Path) -> Path:
-    """The bench.yaml of a folder, which is created; an existing file is an error, since it is not overwritten."""
+    """The bench.yaml of a folder; an existing file is an error, since it is not overwritten."""
     path = folder / "bench.yaml"
     if path.exists():
         raise InputError(f"{path} exists already; choose another folder, or edit it.")
-    folder.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def write_starter(folder: Path) -> Path:
     """Write a starter bench.yaml to a folder; an existing file is not overwritten."""
     path = starter_path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     write_file(path, (files("steelyard.benchmark") / "starter.yaml").read_bytes())
     return path

@@ -22,7 +22,7 @@ from steelyard.io.files import write_file
 from steelyard.io.unpacking import load_yaml
 from steelyard.notes import Note
 from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.documents import MADE
+from steelyard.retrievers.adapters.documents import MADE, made_id
 from steelyard.retrievers.adapters.http import UnreachableError
 from steelyard.retrievers.adapters.targets import load_target
 from steelyard.retrievers.base import Ranked, unused_name
@@ -32,6 +32,7 @@ from steelyard.user_code import run_user_code
 DEPTH, LEAST_DEPTH = 20, 10
 """Documents that a retriever is asked for. A bench asks for fewer if none returns as many and no measure reads them."""
 
+A_TEXT = 8  # A string of this many words is the text of a document, not its id.
 _LABELLED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 _HTTP_FIELDS, _HTTP_PARAMETERS = ("query", "question", "q", "text"), ("query", "q", "question")
@@ -83,8 +84,9 @@ def write_bench(
     if problems:
         raise InputError(problem_report(f"{path} was not written:", problems))
     answers = _with_ids_by_text(answers)
-    # The answers may have taken minutes, in which somebody wrote the file.
-    write_file(starter_path(folder), _text(path, queries, column, corpus, answers).encode())
+    starter_path(folder)  # The answers may have taken minutes, in which somebody wrote the file.
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(path, _text(path, queries, column, corpus, answers).encode())
     return Started(path, read, tuple(answers), notes)
 
 
@@ -183,9 +185,14 @@ def _asked(spec: Spec, entry: dict[str, Any], question: str) -> FirstAnswer:
     remarks = []
     if not ranked:
         remarks.append("it returned no documents for this question")
+    elif not texts and all(len(doc.split()) >= A_TEXT for doc, _ in ranked):
+        ((name, settings),) = entry.items()
+        entry = {name: {**settings, "id": "hash"}}
+        texts = {made_id(doc): doc for doc, _ in ranked}
+        documents = [(made_id(doc), score, doc) for doc, score in ranked]
     elif not texts:
         remarks.append("it returned no texts, which judging needs: return {id, text}, set `text`, or add a corpus")
-    if texts and all(doc.startswith(MADE) for doc, _ in ranked):
+    if texts and all(doc.startswith(MADE) for doc, *_ in documents):
         remarks.append("it returned no ids: documents are identified by their texts")
     return FirstAnswer(entry, spec.label, documents, seconds, tuple(remarks))
 

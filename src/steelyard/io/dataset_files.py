@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,7 @@ def _question_columns(row: Mapping[str, Any], options: Mapping[str, Any], where:
         longest = _in_message(max(row, key=lambda name: len(str(row[name])), default="NAME"))
         raise InputError(
             f"no column of {where} holds the questions; its columns are {shown}. Call it question, or name it: "
-            f"--set column={longest}, in bench.yaml queries: {{path: {where}, column: {longest}}}. A file "
+            f"--set column={shlex.quote(longest)}, in bench.yaml queries: {{path: {where}, column: {longest}}}. A file "
             "without a header line, with one question per line, is read as plain text if its name ends in .txt."
         )
     return text, named_id

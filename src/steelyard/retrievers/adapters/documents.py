@@ -129,7 +129,8 @@ class DocIds:
     `metadata.KEY` is a key of the document's metadata, under any of its usual names (`meta`, `payload`,
     `_source`). Any other path goes through keys and attributes. `hash` finds the document of the corpus with the
     same text, ignoring white space at its ends; a text that is not in the corpus becomes `sha256:...`, which is
-    counted as an unknown id. If several documents have the same text, the first is used.
+    counted as an unknown id. A document that is only a string is its text. If several documents have the same text,
+    the first is used.
 
     >>> DocIds("metadata.source", "langchain").of({"meta": {"source": "d7"}}, "the answer")
     'd7'
@@ -165,6 +166,15 @@ class DocIds:
         """The id of a document; `where` identifies the document in an error. Its text is passed to `keep`."""
         doc = self._id_of(document, where)
         self.keep_text(doc, document)
+        return doc
+
+    def of_string(self, found: Any, where: str) -> str:
+        """The id of a document that is only a string (or a number): it is the id, or with `hash` the text."""
+        if self.setting != HASH or not isinstance(found, str):
+            return self.plain(found, where)
+        doc = self.of_text(found, where)
+        if self.keep is not None:
+            self.keep(doc, found, {"text": found})
         return doc
 
     def keep_text(self, doc: str, document: Any) -> None:
@@ -320,7 +330,10 @@ def _digest(text: str) -> bytes:
 SCORE_NAMES = ("score", "_score", "similarity", "relevance", "_relevance_score")
 DISTANCE_NAMES = ("distance", "_distance")
 MOST_OF_A_STAGE = 100_000  # Documents of a stage that are read; the last stage is cut at k.
-LIST_NAMES = ("documents", "results", "hits", "docs", "data", "matches", "items", "points")
+LIST_NAMES = (
+    *("documents", "results", "hits", "docs", "data", "matches", "items", "points"),
+    *("source_documents", "source_nodes", "context"),  # Those of chains and query engines.
+)
 
 
 def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score: str = "score") -> Ranked:
@@ -346,7 +359,8 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
         return answer.ending_in(read_answer(list(answer), ids, label, query, k, score))
     if isinstance(answer, Mapping) and isinstance(answer.get("stages"), Mapping):
         return _staged(answer, ids, label, query, k, score)
-    plain = _plain_list(answer[:k] if type(answer) is list else answer, label, where)
+    short = answer[:k] if type(answer) is list else answer
+    plain = None if ids.setting == HASH else _plain_list(short, label, where)
     if plain is not None:
         return plain
     items = list(islice(_items(answer, label, where), k))
@@ -458,7 +472,7 @@ def _items(answer: Any, label: str, where: str) -> Iterable[Any]:
     if not isinstance(answer, (str, bytes)) and isinstance(answer, Iterable):
         return answer
     problem = f"{label}: {where} is {kind_of(answer)}; expected a list of ids, of (id, score)"
-    raise RetrieverError(f"{problem} pairs or of documents, a mapping of id to score, or None.")
+    raise RetrieverError(f"{problem} pairs or of documents, or a mapping of id to score.")
 
 
 def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iterable[Any]:
@@ -489,7 +503,8 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
         if _is_list(answer.get(name)):
             return list(answer[name])
     problem = f"{label}: {where} is a mapping, but neither of id to score nor with a list under a usual"
-    raise RetrieverError(f"{problem} name ({', '.join(('ids', *LIST_NAMES))}); it has {keys_of(answer)}.")
+    names = ", ".join(("ids", *LIST_NAMES))
+    raise RetrieverError(f"{problem} name ({names}); it has {keys_of(answer)}. Return the list of documents alone.")
 
 
 def _records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -502,12 +517,12 @@ def _is_list(value: Any) -> bool:
 
 def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[str, float | None]:
     if isinstance(item, (str, Integral)):
-        return ids.plain(item, where), None
+        return ids.of_string(item, where), None
     if isinstance(item, (tuple, list)):
         if len(item) != 2:
             raise RetrieverError(f"{label}: {where} is a {type(item).__name__} of {len(item)}; expected (id, score).")
         document, value = item
-        doc = ids.plain(document, where) if isinstance(document, (str, Integral)) else ids.of(document, where)
+        doc = ids.of_string(document, where) if isinstance(document, (str, Integral)) else ids.of(document, where)
         return doc, read_score(value, label, where)
     doc = ids.of(item, where)
     try:
