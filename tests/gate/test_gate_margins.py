@@ -83,3 +83,10 @@ def test_a_loss_of_the_margin_passes_at_most_five_times_in_a_hundred(shape, quer
     assert np.mean(low > -margin) <= 0.05
     decided = [verdict(gap, f"RR not worse than baseline by {margin}") for gap in gaps[:50] - margin]
     assert decided == (low[:50] > -margin).tolist()
+
+
+def test_a_margin_of_a_sum_is_an_error_and_not_a_failure():
+    per_query = {f"q{number}": {"NumRelRet": float(number % 3)} for number in range(20)}
+    values = {"runs": [{"name": "a", "per_query": per_query}]}
+    with pytest.raises(InputError, match=r"NumRelRet is not a mean over queries.*`NumRelRet >= baseline - NUMBER`"):
+        check(values, ["NumRelRet not worse than baseline by 1"], baseline=values)

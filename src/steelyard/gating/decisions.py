@@ -252,12 +252,17 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
     rules need no correction, because all of them have to pass.
     """
     rule, differences, n = case.rule, case.differences, len(case.queries)
-    low, high = case.interval(plan.seed) if case.column.averaged and n > 1 else (math.nan, math.nan)
+    if not case.column.averaged:
+        raise InputError(
+            f"the rule `{rule.text}`: {case.column.key} is not a mean over queries, so its difference has no interval; "
+            f"write `{case.column.key} >= baseline - NUMBER`."
+        )
+    low, high = case.interval(plan.seed) if n > 1 else (math.nan, math.nan)
     less = case.column.better == "less"
     worst, best = (-high, -low) if less else (low, high)
     passed = keeps_margin(rule, low, high, case.column)
     if math.isnan(low):
-        why = "no interval: one query, or a value that is not a mean over queries"
+        why = "no interval: one query"
     else:
         why = f"{_change(case)} [{low:+.4f}, {high:+.4f}] on {counted(n, 'query', 'queries')}"
         if not passed:

@@ -225,7 +225,8 @@ def _mean_composite(a: Alignment, weights: Weights) -> Floats:
 def composite(a: Alignment, weights: Weights = ()) -> Floats:
     """Weighted mean of other measures.
 
-    Composite = sum of weight x value / sum of weights; 1 - value for measures where lower is better.
+    Composite = sum of weight x value / sum of weights; 1 - value for measures where lower is better. The values are
+    those of each query, so GMAP counts as AP, and a sum or a percentile as the mean.
 
     weights: a table of measure and weight, as in {nDCG@10: 0.5, Confusion@3: 0.1}; no weight below 0, not all 0.
     """
