@@ -96,6 +96,8 @@ class ComparisonPlan(Testing):
             return f"{how} intervals by false coverage rate: {missed} of those of significant differences are wrong"
         if kind:
             return "simultaneous for the pairs of a measure, from the draws of the test"
+        if self.test in FAMILY_TESTS:
+            return "from the draws of the test"
         return f"{how} intervals of each pair alone"
 
     @property
