@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import pytest
 
 import steelyard as sy
 from needs import import_peer
@@ -11,6 +12,7 @@ from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.next_steps import next_steps
 from steelyard.report.page.page import page_html
 from steelyard.report.page.subject import Subject, comparison_subject
+from steelyard.report.summary import verdict_lines
 
 QUERIES = [f"q{number}" for number in range(40)]
 
@@ -119,3 +121,13 @@ def test_unjudged_documents_that_only_one_of_two_runs_has_are_counted():
 def test_at_most_four_steps():
     for seed in range(5):
         assert len(next_steps(compared({f"run-{n}": noise(seed * 7 + n) for n in range(4)}))) <= 4
+
+
+@pytest.mark.parametrize("width", [24, 40, 60])
+def test_a_narrow_terminal_shows_whether_the_difference_is_significant(width):
+    for shift, outcome in ((0.0, "not significant"), (0.2, "significant")):
+        found = compared({"a-run-with-a-long-name": noise(1) + shift, "another-one-with-a-name": noise(2)})
+        lines = verdict_lines(found.verdict, width)
+        assert all(len(line) <= width for line in lines)
+        text = " ".join(lines)
+        assert f": {outcome}" in text

@@ -75,9 +75,14 @@ def unchecked(comparison: ComparisonData) -> list[str]:
 
 
 def verdict_lines(verdict: Verdict, width: int) -> list[str]:
-    """The verdict in two lines: the longest wording that fits, perhaps with shortened names; then its judges."""
-    first, second = (_fitting(texts, width) for texts in (_headlines(verdict), _details(verdict)))
-    return [line for line in (first, second, *textwrap.wrap(verdict.labels, width)) if line]
+    """The verdict in two lines: the longest wording that fits, perhaps with shortened names; then its judges.
+
+    A headline of which no wording fits is wrapped: its last words say whether the difference is significant.
+    """
+    headlines = list(_headlines(verdict))
+    fitting = next((line for line in headlines if len(line) <= width), headlines[-1])
+    lines = [*textwrap.wrap(fitting, width), _fitting(_details(verdict), width), *textwrap.wrap(verdict.labels, width)]
+    return [line for line in lines if line]
 
 
 def _headlines(verdict: Verdict) -> Iterable[str]:
