@@ -334,6 +334,7 @@ OF_A_NOTE: dict[str, dict[str, Any]] = {
     "across-missing": {"runs": (("dense", ("scifact",)),)},
     "across-one-dataset-decides": {"pairs": (("bm25", "dense", "scifact", "reversed"),)},
     "across-every-dataset-needed": {"pairs": (("bm25", "dense"),)},
+    "directions-by-name": {"more": ("faithfulness",), "less": ("error_rate",)},
     "across-opposite": {"pairs": (("bm25", "dense", "better", "scifact"),)},
     "across-percent": {"source": "beir.csv"},
     "across-shared-datasets": {"shared": ("scifact", "cranfield")},
