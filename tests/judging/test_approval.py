@@ -263,3 +263,12 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "bench-result").mkdir()
     assert run(["judge", str(tmp_path / "bench-results")]) == 2
     assert "no such pool, result folder or question folder. Did you mean bench-result?" in capsys.readouterr().err
+
+
+def test_questions_are_not_written_among_the_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "one.md").write_text("A page.")
+    command = ["questions", str(tmp_path / "docs"), "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"]
+    assert run([*command, "-o", f"{tmp_path}/docs/../docs", "--set", f"cache={tmp_path / 'c.sqlite'}"]) == 2
+    assert "has the documents; name another folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.rglob("*")] == ["docs", "one.md"]

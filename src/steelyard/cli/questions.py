@@ -61,7 +61,7 @@ def questions(
     from steelyard.judging.drafting import Drafting, client
     from steelyard.judging.drafts import check_folder
 
-    check_folder(output)
+    check_folder(output, corpus)
     model_client = client(endpoint, model, cache, api_key_env, timeout, max_requests, max_tokens, concurrency, retry)
     try:
         drafting = Drafting(corpus, model_client, n, shares_of(kinds), like, critic, by, seed)

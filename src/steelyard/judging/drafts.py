@@ -245,8 +245,13 @@ class Drafts(Documented):
         return Document("Drafted questions", self.verdict, tables, self.notes)
 
 
-def check_folder(folder: Path) -> None:
-    """Raise an error if a folder has files that `write` would replace, and that are not of drafted questions."""
+def check_folder(folder: Path, corpus: Path | None = None) -> None:
+    """Raise an error if a folder has files that `write` would replace, and that are not of drafted questions.
+
+    corpus: where the documents are; what is written there would be among them.
+    """
+    if corpus is not None and folder.resolve() == corpus.resolve():
+        raise InputError("has the documents; name another folder for the questions.", folder)
     if folder.exists() and not folder.is_dir():
         raise InputError("is not a folder; name one for the questions.", folder)
     names = ("drafts.jsonl", "queries.jsonl", "corpus.jsonl", "evidence.jsonl")
