@@ -503,8 +503,8 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
         if _is_list(answer.get(name)):
             return list(answer[name])
     problem = f"{label}: {where} is a mapping, but neither of id to score nor with a list under a usual"
-    names = ", ".join(("ids", *LIST_NAMES))
-    raise RetrieverError(f"{problem} name ({names}); it has {keys_of(answer)}. Return the list of documents alone.")
+    usual = ", ".join(("ids", *LIST_NAMES))
+    raise RetrieverError(f"{problem} name ({usual}); it has {keys_of(answer)}. Return the list of documents alone.")
 
 
 def _records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
