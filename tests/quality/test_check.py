@@ -432,6 +432,16 @@ def test_no_ranking_is_better_than_the_best_value_and_random_lists_miss_what_the
     assert row["now"] == pytest.approx(unasked.ceilings["nDCG@10"])
 
 
+def test_a_judged_query_that_is_not_among_the_queries_is_no_list_to_run_again():
+    qrels = {f"q{number}": {f"d{number}": 1} for number in range(5)}
+    data = sy.Dataset.of(queries={query: f"a question called {query}" for query in qrels if query != "q4"}, qrels=qrels)
+    result = sy.check(data, {"mine": {query: list(docs) for query, docs in qrels.items() if query not in ("q3", "q4")}})
+    finding = found_in(result, "judged-query-not-asked")
+    assert (finding.severity, finding.count, finding.examples) == ("error", 1, ("q4",))
+    assert finding.effect["runs"]["mine"] == {"now": pytest.approx(3 / 5), "fixed": pytest.approx(3 / 4)}
+    assert found_in(result, "empty-answer").examples == ("q3",)
+
+
 def test_queries_without_a_document_of_the_relevant_grade():
     qrels = sy.Qrels({"q1": {"a": 3, "b": 1}, "q2": {"a": 1}, "q3": {"c": 1}, "q4": {"c": 0}})
     qrels.relevant_from = 2

@@ -47,6 +47,13 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             shown = examples(f"{query}: {doc}" for query, doc in lost.iter_rows())
             effect = board.effect(board.fixed_qrels(rows.join(lost, on=["query_id", "doc_id"], how="anti")))
             yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, effect)
+    if unasked := _not_asked(board):
+        text = (
+            f"{counted(len(unasked), 'judged query is', 'judged queries are')} not among the queries, so no retriever "
+            "is asked. Add the queries, or remove their judgments. Effect: without them."
+        )
+        effect = board.without(set(unasked))
+        yield CheckFinding("judged-query-not-asked", "error", len(unasked), text, examples(unasked), effect)
     yield from _no_relevant_document(board)
     grades = qrels.grades
     faint = int(np.sum((grades > 0) & (grades < 1)))
@@ -75,6 +82,12 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
         shown = examples(f"{query}: {doc}" for query, doc in both.iter_rows())
         effect = board.effect(board.fixed_qrels(rows.join(both, on=["query_id", "doc_id"], how="anti")))
         yield CheckFinding("relevant-distractor", "error", both.height, text, shown, effect)
+
+
+def _not_asked(board: Board) -> list[str]:
+    """The judged queries that the dataset does not have, if it has queries."""
+    asked = board.dataset.queries
+    return [query for query in board.qrels.queries if query not in asked] if len(asked) else []
 
 
 def _no_relevant_document(board: Board) -> Iterator[CheckFinding]:
@@ -246,7 +259,8 @@ def _of_runs(by_run: Mapping[str, CheckFinding]) -> CheckFinding:
 
 def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     sizes = dict(run.frame.group_by("query_id").len().iter_rows())
-    queries = board.qrels.queries
+    unasked = set(_not_asked(board))
+    queries = [query for query in board.qrels.queries if query not in unasked]
     if missing := [query for query in queries if not sizes.get(query)]:
         text = (
             f"{name}: {counted(len(missing), 'query has', 'queries have')} no documents. Run them again. Effect: "
