@@ -49,7 +49,7 @@ def next_steps(
 ) -> list[NextStep]:
     """The first steps, the most useful first.
 
-    seconds: the time per query of each run, where no measure is a time. columns: columns of the queries
+    seconds: the median time per query of each run; default, that of a measure of time. columns: columns of the queries
     to slice by, where the comparison has no slices. controls: runs that are no candidates, such as `random`.
     """
     rows = [row for row in comparison.leaderboard_rows if row.k == comparison.score_tables[0].k]
@@ -58,10 +58,11 @@ def next_steps(
         return []
     table = comparison.score_tables[0]
     timed = [place for place, column in enumerate(table.columns) if column.timed and column.measure]
-    if timed:  # The times that the leaderboard shows.
+    how = "median " if seconds else ""
+    if not seconds and timed:
         seconds = dict(zip(table.runs, table.means()[:, timed[0]].tolist(), strict=True))
     finders: tuple[Callable[[], NextStep | None], ...] = (
-        partial(_leader, comparison, rows, seconds or {}),
+        partial(_leader, comparison, rows, seconds or {}, how),
         partial(_slice, comparison, rows, columns or {}),
         partial(_judge, comparison, rows),
         partial(_more_queries, comparison, rows),
@@ -70,7 +71,9 @@ def next_steps(
     return list(islice((step for find in finders if (step := find()) is not None), most))
 
 
-def _leader(comparison: ComparisonData, rows: list[LeaderboardRow], seconds: Mapping[str, float]) -> NextStep | None:
+def _leader(
+    comparison: ComparisonData, rows: list[LeaderboardRow], seconds: Mapping[str, float], how: str
+) -> NextStep | None:
     """A run that is tied with the leader and faster; or the leader, if it is better than every other run."""
     top, measure = rows[0].run, comparison.keys[0]
     tied = [row.run for row in rows if row.run in comparison.verdict.tied and row.run != top]
@@ -80,7 +83,7 @@ def _leader(comparison: ComparisonData, rows: list[LeaderboardRow], seconds: Map
         run = min(rivals, key=lambda rival: seconds[rival])
         ratio = seconds[top] / seconds[run]
         if ratio >= FASTER:
-            values = {"run": run, "leader": top, "ratio": ratio, "seconds": (seconds[run], seconds[top])}
+            values = {"run": run, "leader": top, "ratio": ratio, "seconds": (seconds[run], seconds[top]), "how": how}
             return NextStep(note("step-faster", measure=measure, **values), {"run": run, "against": top})
     if not tied and len(rows) > 1 and rows[0] is comparison.leaderboard_rows[0]:
         decided = [pair for pair in comparison.tested_pairs if top in (pair.run, pair.baseline)]

@@ -130,8 +130,8 @@ def _directions_by_name(more: Sequence[str], less: Sequence[str]) -> str:
     return f"{' and '.join(taken)} are taken to be better; {how} names others whose lower values are better"
 
 
-def _step_faster(run: str, leader: str, ratio: float, seconds: tuple[float, float], measure: str) -> str:
-    times = f"{seconds[0] * 1e3:.3g} vs {seconds[1] * 1e3:.3g} ms per query"
+def _step_faster(run: str, leader: str, ratio: float, seconds: tuple[float, float], measure: str, how: str = "") -> str:
+    times = f"{how}{seconds[0] * 1e3:.3g} vs {seconds[1] * 1e3:.3g} ms per query"
     return f"consider {run}: it is tied with {leader} on {measure} and {ratio:.2g} times faster ({times})"
 
 
