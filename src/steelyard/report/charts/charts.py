@@ -282,10 +282,11 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart:
             below="datum.place % 2 == 0 && (datum.value - datum.before < datum.near"
             " || (isValid(datum.after) && datum.after - datum.value < datum.near))",
         )
-        .encode(text="label:N")
+        # Not a filter: Vega warns of layers without data.
+        .transform_calculate(above="datum.below ? '' : datum.label", under="datum.below ? datum.label : ''")
     )
-    above = named.transform_filter("!datum.below").mark_text(dy=-13)
-    below = named.transform_filter("datum.below").mark_text(align="right", dx=-6, dy=14)
+    above = named.mark_text(dy=-13).encode(text="above:N")
+    below = named.mark_text(align="right", dx=-6, dy=14).encode(text="under:N")
     about = (
         "Up and to the left is better. No other run is both better and faster than those on the Pareto front "
         "(diamonds)."
