@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 from steelyard.cli import options as args
 from steelyard.cli import output as out
 from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
-from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compare_runs
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.lists import ListComparison
@@ -45,9 +44,7 @@ def compare(
     at: Annotated[list[int] | None, Option("One row per run at this cutoff. Repeat for more.", "K")] = None,
     by: args.By = None,
     queries: args.QueryColumns = None,
-    no_qrels: Annotated[
-        bool, Option("Compare the lists of runs without qrels: overlap, RBO, rank correlation.")
-    ] = False,
+    no_qrels: Annotated[bool, Option("Compare lists of runs without qrels: overlap, RBO, rank correlation.")] = False,
     scores: Annotated[Path | None, Option("Compare a table of values per query instead of runs.", "FILE")] = None,
     run_column: Annotated[
         str | None, Option("--scores: the same as --set columns=run=COLUMN.", "COLUMN", expert=True)
@@ -184,7 +181,7 @@ def compare(
 
         command = shlex.join(["steelyard", *sys.argv[1:]])
         write_page(comparison_subject(result, loaded_dataset, command), output)
-        out.print_messages([result.verdict, page_line(output, None)])
+        out.print_messages([result.verdict, out.page_line(output, None)])
         return
     print_comparison(result, format, output, movers, texts, show_all=show_all, slices=by is not None)
     if out.format_for(format, output) == "table" and output is None and not show_all:

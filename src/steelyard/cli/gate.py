@@ -57,8 +57,7 @@ def gate(
     junit: Annotated[Path | None, Option("Also write JUnit XML here.", "FILE")] = None,
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
     save_baseline: Annotated[
-        Path | None,
-        Option("Write the result as a baseline here; with --rule or --baseline, only if it passes.", "FILE"),
+        Path | None, Option("Write the result as baseline here; with --rule or --baseline, only if it passes.", "FILE")
     ] = None,
     show_all: args.ShowAll = False,
     format: args.TableFormat = "table",

@@ -60,9 +60,7 @@ Permutations = Annotated[
 Seed = Annotated[int, Setting("Seed of random draws.", "N")]
 Kind = Annotated[str | None, Setting("run or qrels, if the content may be either.", "KIND")]
 Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10. Repeat for more.", "MEASURE")]
-DialectName = Annotated[
-    str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME", names=("--dialect",))
-]
+DialectName = Annotated[str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME")]
 OUTPUT = Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet .txt.", "FILE")
 Output = Annotated[Path | None, OUTPUT]
 Texts = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import shutil
 import sys
 import threading
@@ -175,6 +176,20 @@ def print_tables(tables: Sequence[Table], below: bool = False) -> None:
         if part.note:
             console.print(Text(terminal_text(part.note)))
     console.print()
+
+
+def page_line(page: Path, result: Path | None) -> str:
+    """Where the page is; if it is the plain one, the command for the full one. `result` is its folder, if any."""
+    from steelyard.report.page.page import missing_extra
+
+    missing = missing_extra()
+    if missing is None:
+        return f"Report: {page}"
+    again = "" if result is None else f" && {shlex.join(['steelyard', 'report', str(result), '-o', str(page)])}"
+    return (
+        f"Report: {page}. It is the plain page, because {missing} is not installed. "
+        f"For the full one: pip install 'steelyard[report]'{again}"
+    )
 
 
 # Progress

@@ -26,9 +26,7 @@ def pool(
     budget: Annotated[int | None, Option("Documents in the pool at most.", "N")] = None,
     strategy: Annotated[str, Option("depth, mtf, bandit, pair or sample.", "NAME")] = "depth",
     measure: Annotated[str, Option("pair: the measure that the runs are compared by.", "MEASURE")] = "nDCG@10",
-    pair: Annotated[
-        list[str] | None, Setting("pair: the two runs to compare, of more.", "NAME,NAME", commas=True)
-    ] = None,
+    pair: Annotated[list[str] | None, Setting("pair: which two runs to compare.", "NAME,NAME", commas=True)] = None,
     columns: args.Columns = None,
     queries: Annotated[int | None, Setting("Draw this many queries at random and pool only these.", "N")] = None,
     rel: args.Rel = None,
@@ -96,7 +94,7 @@ def agreement(
         str | None, Option("--scores: the set that the others are compared with, the real queries.", "NAME")
     ] = None,
     resolve: Annotated[
-        str, Setting("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
+        str, Setting("Several judges in a file: majority, mean, max, min, last, a name.", "RULE")
     ] = "majority",
     seed: args.Seed = 0,
     format: args.TableFormat = "table",
