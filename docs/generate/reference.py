@@ -152,7 +152,7 @@ def bench_keys() -> str:
     fields = sorted(Bench.model_fields.items(), key=lambda item: item[0] in POLICIES)
     return table(
         ("key", "default", "meaning"),
-        ((code(name), _default(field), field.description or "") for name, field in fields),
+        ((code(name), _default(field), " ".join((field.description or "").split())) for name, field in fields),
     )
 
 
