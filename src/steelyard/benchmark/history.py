@@ -103,13 +103,12 @@ def fingerprints_of(result: BenchResult) -> dict[str, str]:
 
     Those of the settings do not break the line of a history, since a changed setting is what it shows.
     """
-    settings = {row.run: [row.retriever, row.settings] for row in result.rows}
     return {
         "dataset": result.dataset.fingerprint,
         "corpus": result.dataset.corpus.fingerprint,
         "queries": result.dataset.queries.fingerprint,
         "qrels": result.dataset.qrels.fingerprint,
-        "settings": digest([settings, result.bench.depth]),
+        "settings": digest([{row.run: [row.retriever, row.settings] for row in result.rows}, result.bench.depth]),
     }
 
 

@@ -60,9 +60,7 @@ class Forecast:
         )
 
 
-def forecast(
-    runs: Mapping[str, Run], qrels: Qrels, order: Pairs, measure: str, test: str = "t", seed: int = 0
-) -> Forecast:
+def forecast(runs: Mapping[str, Run], qrels: Qrels, order: Pairs, measure: str, test: str) -> Forecast:
     """How many of the documents in `order` have to be judged until the two runs are significantly different, or not.
 
     An unjudged document gets the grade of a judged one that was returned by the same runs, drawn at random. A verdict
@@ -70,7 +68,7 @@ def forecast(
     """
     if not order:
         return Forecast(0, None, 0.0)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     judged = judged_grades(qrels)
     returned = [set(run.frame.select("query_id", "doc_id").iter_rows()) for run in runs.values()]
 

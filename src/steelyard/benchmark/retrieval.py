@@ -14,8 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from steelyard.benchmark.cache import Answers, AnswerStore, IndexStore
-from steelyard.benchmark.documents import ReturnedTexts
+from steelyard.benchmark.cache import Answers, AnswerStore, IndexStore, ReturnedTexts
 from steelyard.benchmark.specs import Spec
 from steelyard.masking import masked_settings
 from steelyard.retrievers.adapters.base import Wrapped
@@ -199,8 +198,7 @@ def _find_ids(job: Job) -> None:
     find = getattr(job.retriever, "ids_elsewhere", None)
     if find is None or not job.corpus:
         return
-    docs = {doc for answer in job.answers.lists.values() for doc, _ in answer}
-    if all(doc in job.corpus for doc in docs):
+    if all(doc in job.corpus for answer in job.answers.lists.values() for doc, _ in answer):
         return
     hint = job.answers.id_hint
     with suppress(UserCodeError):
@@ -218,8 +216,7 @@ class PeakMemory:
 
     def __enter__(self) -> PeakMemory:
         self._stop = threading.Event()
-        self._start = _resident_bytes()
-        self._peak = self._start
+        self._start = self._peak = _resident_bytes()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self._thread.start()
         return self
@@ -227,20 +224,20 @@ class PeakMemory:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        now = _resident_bytes()
-        if self._start is not None and self._peak is not None and now is not None:
-            self.bytes = max(self._peak, now) - self._start
+        if self._start:
+            self.bytes = max(self._peak, _resident_bytes()) - self._start
 
     def _sample(self) -> None:
-        while self._start is not None and not self._stop.wait(_SAMPLE_SECONDS):
-            self._peak = max(self._peak or 0, _resident_bytes() or 0)
+        while self._start and not self._stop.wait(_SAMPLE_SECONDS):
+            self._peak = max(self._peak, _resident_bytes())
 
 
-def _resident_bytes() -> int | None:
+def _resident_bytes() -> int:
+    """The resident memory of the process; 0 if the system does not report it."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
-        return None
+        return 0
 
 
 TIMES = ("mean_seconds", "p50_seconds", "p95_seconds", "p99_seconds")

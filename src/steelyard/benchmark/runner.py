@@ -13,10 +13,19 @@ from steelyard.benchmark import comparison as comparing
 from steelyard.benchmark import folder as files
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
-from steelyard.benchmark.cache import CACHE, Answers, AnswerStore, cache_key, index_store, locked, other_indexes
-from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
+from steelyard.benchmark.cache import (
+    CACHE,
+    Answers,
+    AnswerStore,
+    ReturnedTexts,
+    cache_key,
+    id_notes,
+    index_store,
+    locked,
+    other_indexes,
+)
+from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_qrels
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
-from steelyard.benchmark.documents import ReturnedTexts, id_notes
 from steelyard.benchmark.history import append_history, check_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.result import BenchResult
@@ -177,7 +186,7 @@ def _bench(
             folder=folder,
             problems=problems,
             chunk_notes=notes,
-            rules=merged_rules(chunkings),
+            rules={rule: merged_qrels([part.rules[rule] for part in chunkings]) for rule in chunkings[0].rules},
             approximation=approximation,
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
             check=_checked(dataset, config, runs),
@@ -295,8 +304,7 @@ def _retrieve(
     """Run the retrievers that have open queries; all jobs, and the labels of those that were cached."""
     if fresh:
         clear_vectors(cache / VECTORS)
-    jobs: list[Job] = []
-    open_jobs: list[Job] = []
+    jobs, open_jobs = list[Job](), list[Job]()
     for chunking in chunkings:
         chunking_jobs = []
         for spec in chunking.specs(specs):
@@ -313,8 +321,8 @@ def _retrieve(
                 texts.forget(store.path.name)
             if answers.unfinished is not None:
                 LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
-            own_id = str if chunking.label is None else chunking.chunk_id
-            chunking_jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved, texts, own_id))
+            corpus, doc_id = chunking.corpus, chunking.chunk_id
+            chunking_jobs.append(Job(spec, spec.retriever, corpus, answers, store, saved, texts, doc_id))
         unfinished = [job for job in chunking_jobs if job.is_open(list(queries))]
         with stored_vectors(cache / VECTORS):
             index_all(unfinished, progress)
