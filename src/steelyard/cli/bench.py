@@ -136,7 +136,7 @@ def demo(
 def init(
     folder: Annotated[Path, Argument("DIR", "The folder for bench.yaml.")] = Path(),
     queries: Annotated[
-        Path | None, Option("Questions: CSV, TSV, JSON, JSON lines, Parquet, or text with one per line.", "FILE")
+        Path | None, Option("Questions: CSV, TSV, JSON, JSON lines, Parquet, or text with one per line.")
     ] = None,
     retriever: Annotated[
         list[str] | None,
@@ -149,7 +149,7 @@ def init(
     corpus: Annotated[
         str | None, Option("--queries: the documents, for retrievers that index them: a file or a folder.", "PATH")
     ] = None,
-    column: Annotated[str | None, Setting("--queries: the column of the questions.", "NAME")] = None,
+    column: Annotated[str | None, Setting("--queries: the column of the questions.")] = None,
 ) -> None:
     """Write a bench.yaml: for your questions and retrievers, or a starter with
     comments that runs as it is.

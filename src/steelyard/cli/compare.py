@@ -37,7 +37,7 @@ def compare(
     ] = None,
     runs: Annotated[list[RunFile] | None, Argument("RUN", "Two or more runs: FILE, NAME=FILE, or - (stdin).")] = None,
     measure: args.Measures = None,
-    baseline: Annotated[str | None, Option("Compare every run with this one; default: all pairs.", "NAME")] = None,
+    baseline: Annotated[str | None, Option("Compare every run with this one; default: all pairs.")] = None,
     composite: Annotated[
         str | None, Option("Weights of a composite score: a YAML or JSON file, or default.", "FILE|default")
     ] = None,
@@ -45,7 +45,7 @@ def compare(
     by: args.By = None,
     queries: args.QueryColumns = None,
     no_qrels: Annotated[bool, Option("Compare lists of runs without qrels: overlap, RBO, rank correlation.")] = False,
-    scores: Annotated[Path | None, Option("Compare a table of values per query instead of runs.", "FILE")] = None,
+    scores: Annotated[Path | None, Option("Compare a table of values per query instead of runs.")] = None,
     run_column: Annotated[
         str | None, Option("--scores: the same as --set columns=run=COLUMN.", "COLUMN", expert=True)
     ] = None,
@@ -67,7 +67,7 @@ def compare(
         ),
     ] = "average",
     lower: Annotated[
-        list[str] | None, Setting("--scores: a measure whose lower values are better. Repeat for more.", "NAME")
+        list[str] | None, Setting("--scores: a measure whose lower values are better. Repeat for more.")
     ] = None,
     movers: args.Movers = 0,
     dataset: args.Texts = None,
@@ -203,10 +203,7 @@ def print_comparison(
     show_all: bool = False,
     slices: bool = False,
 ) -> None:
-    """Print a comparison: tables to stdout or a file, the verdict and the notes to stderr.
-
-    On a screen in short, with `slices` if asked for; `show_all` prints every table, also the given ones, and all notes.
-    """
+    """Print a comparison, or write it to a file; on a screen in short (with `slices`), or with `show_all` all of it."""
 
     def show() -> None:
         short = summary(result, out.width(), notes)

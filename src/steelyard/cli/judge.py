@@ -46,37 +46,35 @@ def judge(
         Path | None,
         Option(
             "The judgments file, appended to; judging continues where it stopped. Default: judgments.jsonl, for a "
-            "RESULT beside its bench.yaml.",
-            "FILE",
+            "RESULT beside its bench.yaml."
         ),
     ] = None,
     budget: Annotated[
         int | None,
         Option(
             "How many to judge now. RESULT: documents; default 40. QUESTIONS: a random sample, to estimate the share "
-            "of bad ones.",
-            "N",
+            "of bad ones."
         ),
     ] = None,
-    judge: Annotated[str | None, Option("The judge's name; default: that of the computer's user.", "NAME")] = None,
+    judge: Annotated[str | None, Option("The judge's name; default: that of the computer's user.")] = None,
     split: Annotated[
         list[str] | None, Setting("Split the pool among these judges; all run the same command.", "A,B", commas=True)
     ] = None,
     shared: Annotated[str, Setting("split: the share of the pool that all judges get.", "SHARE")] = "10%",
-    guidelines: Annotated[Path | None, Setting("The scale: labels, descriptions and keys, in YAML.", "FILE")] = None,
-    html: Annotated[Path | None, Option("Write the page as a file to send to someone; serve nothing.", "FILE")] = None,
-    port: Annotated[int, Setting("The port on 127.0.0.1; 0 is any free one.", "N")] = 0,
+    guidelines: Annotated[Path | None, Setting("The scale: labels, descriptions and keys, in YAML.")] = None,
+    html: Annotated[Path | None, Option("Write the page as a file to send to someone; serve nothing.")] = None,
+    port: Annotated[int, Setting("The port on 127.0.0.1; 0 is any free one.")] = 0,
     seed: args.Seed = 0,
     open: Annotated[bool, Setting("Open the browser.")] = True,
     endpoint: Annotated[str | None, Option("Let a model judge: the URL of a chat-completions endpoint.", "URL")] = None,
-    model: Annotated[str | None, Option("The name of the model.", "NAME")] = None,
+    model: Annotated[str | None, Option("The name of the model.")] = None,
     prompt: Annotated[str, Option("graded, binary, or a file with {query} and {document}.", "NAME|FILE")] = "graded",
     api_key_env: args.ApiKeyEnv = "OPENAI_API_KEY",
     cache: args.Cache = Path("judge.sqlite"),
     max_requests: args.MaxRequests = None,
     max_tokens: args.MaxTokens = None,
     concurrency: args.Concurrency = 4,
-    repeat: Annotated[int, Setting("Ask every question this often, to see if the model agrees with itself.", "N")] = 1,
+    repeat: Annotated[int, Setting("Ask every question this often, to see if the model agrees with itself.")] = 1,
     retry: args.Retry = False,
     timeout: args.Timeout = 120.0,
     plan: args.Plan = False,
@@ -297,9 +295,9 @@ def _approve(folder: Path, judge: str, sample: int | None, seed: int, port: int,
 def questions(
     corpus: Annotated[Path, Argument("CORPUS", "A folder of texts, corpus.jsonl, a table, or a dataset folder.")],
     endpoint: Annotated[str, Option("The address of a chat-completions endpoint.", "URL")],
-    model: Annotated[str, Option("The name of the model.", "NAME")],
+    model: Annotated[str, Option("The name of the model.")],
     output: Annotated[Path, Option("The folder to write: a dataset, and every draft with its reason.", "DIR")],
-    n: Annotated[int, Option("Drafts to ask for; rejected ones count.", "N", names=("--number", "-n"))] = 200,
+    n: Annotated[int, Option("Drafts to ask for; rejected ones count.", names=("--number", "-n"))] = 200,
     kinds: Annotated[
         list[str] | None,
         Setting(
@@ -309,9 +307,9 @@ def questions(
             commas=True,
         ),
     ] = None,
-    like: Annotated[Path | None, Option("Real questions whose length, form and vocabulary to follow.", "FILE")] = None,
+    like: Annotated[Path | None, Option("Real questions whose length, form and vocabulary to follow.")] = None,
     critic: Annotated[
-        str | None, Option("A model at the endpoint that must answer each question from its span.", "NAME")
+        str | None, Option("A model at the endpoint that must answer each question from its span.")
     ] = None,
     by: Annotated[str | None, Setting("Draw passages equally from each value of this field.", "FIELD")] = None,
     api_key_env: args.ApiKeyEnv = "OPENAI_API_KEY",

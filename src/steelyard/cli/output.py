@@ -60,10 +60,7 @@ def emit_result(
     show: Callable[[], None] | None = None,
     **texts: Callable[[], str],
 ) -> None:
-    """Print a result, or write it to a file in the format of its name.
-
-    show: prints it on a screen. texts: by format, what to write in place of the result's own text.
-    """
+    """Print a result (`show`: on a screen), or write it to a file; `texts`: by format, in place of its own text."""
     kind = format_for(format, output)
     if output is not None and is_page(output):
         result.to_html(output)
@@ -291,10 +288,7 @@ def reserved_stdout() -> Iterator[None]:
 
 @contextmanager
 def bench_progress() -> Iterator[Progress]:
-    """The progress of a bench: a bar on a terminal, lines in a pipe; what the bench logs is printed.
-
-    Standard output is kept for the result.
-    """
+    """The progress of a bench, and what it logs, on stderr: a bar on a terminal, lines in a pipe."""
 
     class Printer(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def report(
     result: Annotated[Path, Argument("RESULT", "A result folder of `steelyard bench` or `steelyard demo`.")],
-    output: Annotated[Path, Option("The page to write.", "FILE")] = Path("report.html"),
+    output: Annotated[Path, Option("The page to write.")] = Path("report.html"),
     full: Annotated[bool, Option("Include every list and every full text, whatever the size of the page.")] = False,
     charts: Annotated[Path | None, Option("Also write every chart as PNG and SVG to this folder.", "DIR")] = None,
 ) -> None:
@@ -117,9 +117,9 @@ def history(
     commits: Annotated[
         str | None, Option("Show the queries that moved between two commits; first and last are the ends.", "FROM..TO")
     ] = None,
-    run: Annotated[str | None, Option("With --commits: the run; default: the first.", "NAME")] = None,
+    run: Annotated[str | None, Option("With --commits: the run; default: the first.")] = None,
     measure: Annotated[str | None, Option("With --commits: the measure; default: the first.", "MEASURE")] = None,
-    dataset: Annotated[str | None, Setting("With --commits: the dataset; default: the last.", "NAME")] = None,
+    dataset: Annotated[str | None, Setting("With --commits: the dataset; default: the last.")] = None,
     alpha: args.Alpha = 0.05,
     format: args.TableFormat = "table",
     output: args.Output = None,
