@@ -195,9 +195,8 @@ def missing_judgments(board: Board) -> Iterator[CheckFinding]:
     for run in board.runs.values():
         ranked = run.frame.select("query_id", "doc_id", "rank").filter(pl.col("query_id").is_in(queries.to_list()))
         ranked = ranked.join(judged, on=["query_id", "doc_id"], how="left")
-        first = ranked.filter(pl.col("grade") > 0).group_by("query_id").agg(pl.col("rank").min().alias("first"))
-        ranked = ranked.join(first, on="query_id", how="left").with_columns(pl.col("first").fill_null(11))
-        high = (pl.col("rank") < pl.col("first")) & (pl.col("rank") <= 10)
+        first = pl.col("rank").filter(pl.col("grade") > 0).min().over("query_id").fill_null(11)
+        high = (pl.col("rank") < first) & (pl.col("rank") <= 10)
         above.append(ranked.filter(pl.col("grade").is_null() & high).select("query_id", "doc_id").unique())
     votes = pl.concat(above).group_by("query_id", "doc_id").len().filter(pl.col("len") > len(board.runs) / 2)
     votes = votes.sort(["len", "query_id", "doc_id"], descending=[True, False, False])
