@@ -256,9 +256,7 @@ def _with_published(
         titles.setdefault(_folded(row.dataset), row.dataset)
         values = means.setdefault(_folded(row.dataset), {})
         if row.run in values:
-            raise InputError(
-                f"{row.source}: {row.run!r} has two published values on {row.dataset!r}; keep one of them."
-            )
+            raise InputError(f"{row.run!r} has two published values on {row.dataset!r}; keep one of them.", row.source)
         values[row.run] = _score(row, measure, column, dialect)
     if not datasets:
         return [DatasetValues(titles[key], values) for key, values in means.items()], []

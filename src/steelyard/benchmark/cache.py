@@ -42,9 +42,8 @@ _FILE_NAME = re.compile(r"[0-9a-f]{20}\.jsonl")
 class Answers:
     """The answers of one retriever: lists, seconds and errors by query, and the cost of indexing.
 
-    `sessions` tells which times were measured together. `id_hint` is the field with the ids of the corpus, if the
-    retriever returned other ids. `unfinished` is the query that was running when the process ended, if it was killed.
-    `reads` has the stages of the retriever, if it returned any, and what each read; their lists are only here.
+    `sessions`: which times were measured together. `id_hint`: the field with the ids of the corpus, if others came
+    back. `unfinished`: the query that was running when the process was killed. `reads`: the stages and what each read.
     """
 
     lists: dict[str, Ranked] = field(default_factory=dict)
@@ -89,10 +88,7 @@ class Answers:
 
 
 def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> str:
-    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes.
-
-    A variable of the environment counts with its value, unless it is a secret.
-    """
+    """The name of a retriever's cache; a variable of the environment counts with its value, unless it is a secret."""
     return key_of(content, name, identifying(settings), depth)
 
 
@@ -179,10 +175,7 @@ _EXAMPLES = 4
 
 
 class ReturnedTexts:
-    """The texts that the retrievers of a bench return, one per document id; the first of a bench is kept.
-
-    `corpus`: documents whose texts are known, which are not kept again.
-    """
+    """The texts that the retrievers of a bench return, one per document id: the first, unless the corpus has it."""
 
     def __init__(self, cache: Path, corpus: Collection[str], fresh: bool = False) -> None:
         self.path = cache / "documents.sqlite"
@@ -266,15 +259,8 @@ class ReturnedTexts:
             return not_written(self.path, OSError(str(error)))
         return InputError(f"cannot be read ({error}); run the bench with --fresh.", self.path)
 
-    def rows(self, ids: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
-        """Id, text, title and metadata of the documents that have a text."""
-        return self._rows("doc_id, text, title, metadata", ids)
-
-    def digests(self, ids: Iterable[str]) -> dict[bytes, str]:
-        """The id of each text among the documents, by a hash of the text."""
-        return dict(self._rows("digest, doc_id", ids))
-
-    def _rows(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
+    def rows(self, ids: Iterable[str], columns: str = ", ".join(COLUMNS)) -> Iterator[Any]:
+        """The columns of the documents that have a text; `digest` is a hash of the text."""
         if self._database is None and not self.path.exists():
             return
         keys = (utf8(doc).decode() for doc in ids)
@@ -287,10 +273,7 @@ class ReturnedTexts:
                 raise self._file_error(error) from None
 
     def notes(self, runs: Mapping[str, str]) -> list[Note]:
-        """Documents with different texts in one retriever; those with none in common in two, if there is no corpus.
-
-        runs: the retriever of each file of answers.
-        """
+        """Documents with different texts in one of the runs (by file of answers), or in two, if there is no corpus."""
         if not self.path.exists():
             return []
         of_runs = f"from returned where answers in ({', '.join('?' * len(runs))})"
@@ -314,16 +297,13 @@ class ReturnedTexts:
 
 
 def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_text: Collection[str]) -> list[Note]:
-    """Ids that were made from texts, and retrievers that return the same texts under different ids.
-
-    lists: the documents that each retriever returned. by_text: the retrievers for which ids from texts were chosen.
-    """
+    """Ids that were made from texts, unless chosen (`by_text`), and equal texts under different ids of retrievers."""
     notes = []
     for run, docs in lists.items():
         count = 0 if run in by_text else sum(doc.startswith(MADE) for doc in docs)
         if count:
             notes.append(note("ids-made", run=run, count=count))
-    digests = {run: returned.digests(islice(docs, _COMPARED)) for run, docs in lists.items()}
+    digests = {run: dict(returned.rows(islice(docs, _COMPARED), "digest, doc_id")) for run, docs in lists.items()}
     for (run, ids), (other, theirs) in combinations([(run, texts) for run, texts in digests.items() if texts], 2):
         shared = ids.keys() & theirs.keys()
         apart = [text for text in shared if ids[text] != theirs[text]]
@@ -346,12 +326,8 @@ class IndexStore:
     def __init__(self, folder: Path, retriever: BM25, corpus: Corpus) -> None:
         self.path = folder / f"{key_of(corpus.fingerprint, identifying(retriever.settings()))}.bm25"
         self._cost = self.path.with_name(f"{self.path.name}.json")
+        self.files = (self.path, self._cost)
         self._retriever = retriever
-
-    @property
-    def names(self) -> set[str]:
-        """The names of its files."""
-        return {self.path.name, self._cost.name}
 
     def restore(self) -> dict[str, Any] | None:
         """Open the index with the retriever; the cost of making it, or None if there is none that can be used."""
@@ -371,7 +347,7 @@ class IndexStore:
 
     def clear(self) -> None:
         """Remove the files."""
-        for path in (self.path, self._cost):
+        for path in self.files:
             path.unlink(missing_ok=True)
 
 
@@ -398,8 +374,8 @@ LOCK, HELD_BY = ".lock", "process "  # The lock file of a result folder, and how
 def locked(folder: Path) -> Iterator[None]:
     """Hold a result folder; an error that names the other process if another bench holds it.
 
-    The lock is that of the operating system on a file in the folder: it ends with the process, however that ends. Where
-    there are no such locks, nothing is held. The file goes only at the end: it tells that the result is an earlier one.
+    The operating system's lock ends with the process; without such locks, nothing is held. The file goes only at the
+    end: it tells that the result is an earlier one.
     """
     path = folder / LOCK
     with _lock_file(path) as file:

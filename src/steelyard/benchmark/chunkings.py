@@ -232,10 +232,7 @@ def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
 def chunkings_of(
     dataset: Dataset, chunkers: Sequence[Any], evidence: Any, overlap: str, folder: Path
 ) -> list[Chunking]:
-    """The chunkings of a dataset with their qrels; without chunkers, the documents.
-
-    Without `evidence`, every chunk of a relevant document is relevant.
-    """
+    """The chunkings of a dataset with their qrels, by evidence or by document; without chunkers, the documents."""
     # What retrieved lists depend on: the documents and the queries. The qrels are not part of it.
     content = f"{dataset.corpus.fingerprint}\n{dataset.queries.fingerprint}"
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]

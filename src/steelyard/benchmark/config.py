@@ -228,9 +228,7 @@ def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
     """The checked bench of a YAML file, and its retrievers."""
     located = read_yaml(path)
     if not isinstance(located.value, Mapping):
-        raise InputError(
-            f"{path}: expected `dataset`, `retrievers` and `measures`; `steelyard init` writes an example."
-        )
+        raise InputError("expected `dataset`, `retrievers` and `measures`; `steelyard init` writes an example.", path)
     return check_bench(dict(located.value), path, located)
 
 
@@ -411,17 +409,15 @@ def _file_problems(bench: Bench, folder: Path) -> Iterator[Problem]:
             continue
         if not os.path.exists(folder / path) and not os.path.exists(path):
             yield place, f"there is no dataset {name!r}.{did_you_mean(name, ['demo'])} Expected {FORMS}"
-    for part in ("queries", "corpus", "qrels"):
+    for part in ("queries", "corpus", "qrels", "evidence"):
         named = getattr(bench, part)
         named = named.get("path") if isinstance(named, Mapping) else named
         beside = [folder / named] if isinstance(named, (str, Path)) else []
         if part == "qrels" and beside and isinstance(bench.dataset, (str, Path)):
             beside.append(folder / bench.dataset / str(named))
         if beside and not any(map(os.path.exists, beside)):
-            yield (part,), f"{part}: {no_such_file(beside[0])}"
-    evidence = bench.evidence.get("path") if isinstance(bench.evidence, Mapping) else bench.evidence
-    if isinstance(evidence, str) and not os.path.exists(folder / evidence):
-        yield ("evidence",), f"there is no evidence file {folder / evidence}"
+            text = f"{part}: {no_such_file(beside[0])}"
+            yield (part,), f"there is no evidence file {beside[0]}" if part == "evidence" else text
 
 
 def _dataset_problems(bench: Bench, folder: Path, reported: set[Place]) -> Iterator[Problem]:

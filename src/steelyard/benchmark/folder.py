@@ -408,10 +408,9 @@ def leftover_files(
     answers: Collection[str],
     inputs: Collection[Path] = (),
 ) -> list[Path]:
-    """Files of earlier benches that neither the new result nor the next bench needs.
+    """Runs of the earlier result that the new one does not have, and cached answers that neither of the two used.
 
-    These are runs of the earlier result that the new one does not have, and cached answers that neither of the two
-    used: a retriever taken out and added again one bench later is still cached. `inputs`: files that the bench reads.
+    A retriever taken out and added again one bench later is still cached. `inputs`: files that the bench reads.
     """
     rows = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
     kept = {name.lower() for name in run_files(runs)}
@@ -425,10 +424,7 @@ def leftover_files(
 
 
 def check_own_folder(folder: Path, inputs: Collection[Path], several: Collection[str] = ()) -> None:
-    """Raise an error if a bench would replace files that are not of a bench, or that it reads.
-
-    several: the names of the datasets, for the folder over all of them.
-    """
+    """Raise if a bench would replace files that are not of a bench, or that it reads; `several`: names of datasets."""
     names = ["queries.parquet", DOCUMENTS, STAGES_FILE, "leaderboard.md", "result.json", *EVALUATION_FILES]
     names = [ACROSS_FILE, "across.md", "report.html"] if several else names
     there = [folder / name for name in names if (folder / name).exists()]

@@ -256,11 +256,7 @@ class BenchResult:
     def write(
         self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None, stages: Iterable[StageRow] = ()
     ) -> list[Path]:
-        """Write the folder. Each file is written completely or not at all; result.json comes last.
-
-        `leftovers` are removed before: a bench that is killed here finds them again by the earlier result.json.
-        Returns those that were removed. `texts` and `stages` are those that the retrievers returned.
-        """
+        """Write the folder, each file completely or not at all, result.json last; the leftovers that were removed."""
         folder = self.folder
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
@@ -290,7 +286,7 @@ class BenchResult:
             for name, frame in ((name, frame) for name, frame in frames.items() if frame is not None):
                 write_file(folder / name, parquet_bytes(frame))
             write_page(replace(self._subject(json.loads(record)), across_page=self.across_page), folder / "report.html")
-        removed = remove_files(leftovers)
+        removed = remove_files(leftovers)  # A bench that is killed here finds them again by the earlier result.json.
         write_file(folder / "result.json", utf8(record))
         return removed
 
@@ -368,10 +364,7 @@ _ID = 20  # Characters that are counted for an id in a list.
 
 
 def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str, Any]) -> None:
-    """Write rows as Parquet, in parts that are joined at the end; the file is replaced when it is complete.
-
-    A part is a few megabytes, and so is a row group of the file: both are in memory while they are written.
-    """
+    """Write rows as Parquet, in parts of a few megabytes that become row groups; a complete file replaces the old."""
     parts: list[Path] = []
     count = 0
     new_path = path.with_name(f"{path.name}.new")

@@ -29,7 +29,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 THROUGHPUT = "queries_per_second"
 
-MOST_AT_ONCE = 1000  # Queries that are passed at once to measure the throughput.
+MOST_AT_ONCE = 1000  # Queries that are passed at once to measure the throughput: their answers are in memory together.
 
 _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = 4096
@@ -40,8 +40,7 @@ _SAMPLE_SECONDS = 0.01
 class Job:
     """A retriever that is run: its corpus, its answers so far, and their cache; `failure` is an error in indexing.
 
-    `saved` is where its index is saved, if it is; `texts` keeps the texts that it returns; `doc_id` makes the id of a
-    document in the result from the one that it returns.
+    `saved`: its saved index, if any; `texts` keeps the texts that it returns; `doc_id` makes the ids of the result.
     """
 
     spec: Spec
@@ -69,10 +68,7 @@ class Job:
 
 
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
-    """Index the documents with every retriever, one after another; measure time, size and peak memory.
-
-    A saved index is opened instead, and has the cost that was measured when it was made.
-    """
+    """Index the documents with every retriever, or open its saved index; the cost is that of when it was made."""
     for number, job in enumerate(jobs):
         what = f"indexing {counted(len(job.corpus), 'document')} with" if len(job.corpus) else "opening"
         progress(f"{what} {job.spec.label}", number, len(jobs))
@@ -100,10 +96,7 @@ def _indexed(retriever: Retriever, corpus: Mapping[str, str]) -> tuple[float, in
 
 
 def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, warmup: int, progress: Progress) -> None:
-    """Run every open query with every retriever, one query at a time; the first retriever changes with every query.
-
-    The times are those of one session, so that they can be compared.
-    """
+    """Run every open query with every retriever, one query at a time, as one session, so that times can be compared."""
     session = uuid4().hex[:12]
     for job in jobs:
         if isinstance(job.retriever, Wrapped):
@@ -120,7 +113,7 @@ def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, wa
     open_queries = {id(job): set(job.open_queries(list(queries))) for job in jobs}
     try:
         for number, (query, text) in enumerate(queries.items()):
-            turn = number % len(jobs) if jobs else 0
+            turn = number % len(jobs) if jobs else 0  # The first retriever changes with every query.
             for job in [*jobs[turn:], *jobs[:turn]]:
                 if query in open_queries[id(job)]:
                     progress(step, number, len(queries))
@@ -132,10 +125,7 @@ def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, wa
 
 
 def measure_throughput(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, progress: Progress) -> None:
-    """Queries per second when all are passed at once; not measured for a retriever that failed on a query.
-
-    At most `MOST_AT_ONCE` queries are passed, whose answers are in memory together.
-    """
+    """Queries per second when all are passed at once; not measured for a retriever that failed on a query."""
     texts = list(queries.values())[:MOST_AT_ONCE]
     for number, job in enumerate(job for job in jobs if not job.answers.errors):
         progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
@@ -162,11 +152,8 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
 
 
 def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, float]:
-    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed.
-
-    The query is stored before it is run: the retriever may end the process.
-    """
-    job.store.add({"query": query, "started": True})
+    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed."""
+    job.store.add({"query": query, "started": True})  # The retriever may end the process.
     keep = job.texts.keeper(job.store.path.name)
     return run_user_code(partial(answered, job.retriever, text, depth, job.spec.label, keep))
 
@@ -207,10 +194,7 @@ def _find_ids(job: Job) -> None:
 
 
 class PeakMemory:
-    """Samples the resident memory of the process; `bytes` is the highest value minus that at the start.
-
-    None where the system does not report it.
-    """
+    """Samples the resident memory: `bytes` is the highest value minus that at the start, None if it is not known."""
 
     bytes: int | None = None
 

@@ -194,7 +194,7 @@ def _bench(
             across_page=files.ACROSS_PAGE if name else "",
         )
         progress("writing", 0, 1)
-        kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
+        kept = {file.name for job in jobs if job.saved is not None for file in job.saved.files}
         files.remove_files(other_indexes(folder / CACHE, kept))
         earlier: Mapping[str, Any] = {}
         with suppress(InputError):
@@ -217,7 +217,7 @@ def _input_notes(
     notes += texts.notes({row.answers: row.run for row in rows if row.answers})
     judged = sorted({doc for doc, _ in dataset.qrels.judged_texts})
     now = {doc: dataset.corpus.texts[doc] for doc in judged if doc in dataset.corpus}
-    notes += changed_texts(dataset.qrels, now or {doc: text for doc, text, *_ in texts.rows(judged)})
+    notes += changed_texts(dataset.qrels, now or dict(texts.rows(judged, "doc_id, text")))
     if len(dataset.corpus):
         return notes
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}
@@ -371,7 +371,7 @@ def _collect(
                 retrieved = [doc for listed in lists.values() for doc, _ in listed]
             unknown = [doc for doc in retrieved if doc not in corpus_ids] if corpus_ids else []
             if reads_texts and not corpus_ids:
-                run = Run(run, texts={doc: text for doc, text, _, _ in returned.rows(dict.fromkeys(retrieved))})
+                run = Run(run, texts=dict(returned.rows(dict.fromkeys(retrieved), "doc_id, text")))
             chunks = None if chunking.label is None else len(chunking.corpus)
             chunked = {"chunker": chunking.label, "chunks": chunks, "chunk_tokens": chunking.mean_tokens}
             file = None if job is None else job.store.path.name
@@ -387,11 +387,10 @@ def _compare(
     if all(row.broken for row in rows):
         errors = [f"{row.run}: {next(iter(row.errors.values()))}" for row in rows]
         raise InputError(problem_report("every retriever failed on every query:", errors))
-    by_chunking = {str(chunking.label): chunking.qrels for chunking in chunkings}
     comparison = comparing.compare_runs(
         dict(config),
         config.composite,
-        by_chunking if config.chunkers else dataset.qrels,
+        {str(chunking.label): chunking.qrels for chunking in chunkings} if config.chunkers else dataset.qrels,
         runs,
         list(map(vars, rows)),
         dataset.queries.columns,
