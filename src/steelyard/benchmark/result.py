@@ -33,7 +33,6 @@ from steelyard.notes import Note, note, sentence
 from steelyard.qrels import Qrels
 from steelyard.quality.check import Check
 from steelyard.report.page import write_page
-from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import COSTS
 from steelyard.report.tables import Cell, Table, markdown
 from steelyard.run import Run
@@ -285,7 +284,8 @@ class BenchResult:
             remove_files([folder / name for name, frame in frames.items() if frame is None])
             for name, frame in ((name, frame) for name, frame in frames.items() if frame is not None):
                 write_file(folder / name, parquet_bytes(frame))
-            write_page(replace(self._subject(json.loads(record)), across_page=self.across_page), folder / "report.html")
+            subject = replace(self._written(json.loads(record)).subject(), across_page=self.across_page)
+            write_page(subject, folder / "report.html")
         removed = remove_files(leftovers)  # A bench that is killed here finds them again by the earlier result.json.
         write_file(folder / "result.json", utf8(record))
         return removed
@@ -297,18 +297,19 @@ class BenchResult:
 
         With `charts`, every chart is also written as PNG and SVG to that folder.
         """
-        if path is not None:
-            write_page(self._subject(files.read_record(self.in_folder)), path, everything=everything, charts=charts)
-        return (self.evaluated or self.lists).to_html()
+        if path is None:
+            return (self.evaluated or self.lists).to_html()
+        written = self._written(files.read_record(self.in_folder))
+        return written.to_html(path, everything=everything, charts=charts)
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def _subject(self, record: dict[str, Any]) -> Subject:
-        """The subject of the report page: the same as that of the folder."""
+    def _written(self, record: dict[str, Any]) -> ResultFolder:
+        """The folder as it is read back, so that its page is the same."""
         documents = files.documents_of(read_frame(self.folder / DOCUMENTS))
         texts = (*files.queries_of(_queries_frame(self.dataset)), documents)
-        return ResultFolder(self.folder, record, self.runs, self.dataset.qrels, self.evaluated, *texts).subject()
+        return ResultFolder(self.folder, record, self.runs, self.dataset.qrels, self.evaluated, *texts)
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
         """The documents with their texts: judged ones and those near the top of a run, and all that came back."""
