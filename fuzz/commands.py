@@ -152,7 +152,7 @@ def odd_command(verb: str, files: list[str], draw: random.Random) -> list[str]:
                 command.append(f"{name}={odd_value(action, files, draw)}")
             else:
                 command += [name, odd_value(action, files, draw)]
-    for name, (each, _) in parser.settings.items():
+    for name, each in parser.settings.items():
         if draw.random() < 0.12:
             _, kind = _unwrapped(each.kind)
             setting = argparse.Action([], name, type=kind, choices=_choices(kind))

@@ -152,7 +152,7 @@ def bench_keys() -> str:
     fields = sorted(Bench.model_fields.items(), key=lambda item: item[0] in POLICIES)
     return table(
         ("key", "default", "meaning"),
-        ((code(name), _default(field), field.description or "") for name, field in fields),
+        ((code(name), _default(field), " ".join((field.description or "").split())) for name, field in fields),
     )
 
 
@@ -453,7 +453,7 @@ def options() -> str:
             if not isinstance(action, argparse._HelpAction)
         ]
         counts[verb] = len(rows)
-        for name, help in [*rows, *((code(f"{name}="), about.help) for name, (_, about) in parser.settings.items())]:
+        for name, help in [*rows, *((code(f"{name}="), param.about.help) for name, param in parser.settings.items())]:
             verbs.setdefault(name, []).append(verb)
             first = re.split(r"(?<![.])[.;] |[.]? \[", help)[0].rstrip(".")
             meanings.setdefault(name, Counter())[first] += 1

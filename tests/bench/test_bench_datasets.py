@@ -76,8 +76,10 @@ def test_a_bench_over_datasets_writes_a_folder_for_each_and_one_table(folder):
     assert back in page.read_text()
     page.unlink()
     for path, linked in ((page, True), (folder / "alone.html", False)):
-        sy.load_result(folder / "out" / "second").to_html(path)
-        assert (back in path.read_text()) == linked
+        for of_second in (sy.load_result(folder / "out" / "second"), result.results["second"]):
+            of_second.to_html(path)
+            assert (back in path.read_text()) == linked
+            path.unlink()
 
 
 def test_the_numbers_are_those_of_the_benches_alone(folder):

@@ -16,8 +16,8 @@ import steelyard as sy
 from needs import import_peer, needs_shared, shared_data
 from steelyard.benchmark.cache import Answers, AnswerStore
 from steelyard.benchmark.comparison import stage_rows, stages_schema
-from steelyard.benchmark.documents import write_rows
 from steelyard.benchmark.folder import load_result
+from steelyard.benchmark.result import write_rows
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError
 from steelyard.retrievers import BM25, Dense, Hybrid

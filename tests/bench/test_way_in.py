@@ -19,7 +19,8 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer
-from steelyard.benchmark import documents, retrieval
+from steelyard.benchmark import result as written
+from steelyard.benchmark import retrieval
 from steelyard.benchmark.judged import differences, judge_result
 from steelyard.cli import run as command
 from steelyard.judging.server import JudgingServer
@@ -571,17 +572,17 @@ class Counted(str):
 def test_texts_are_on_disk_and_not_in_memory(tmp_path: Path, monkeypatch: Any) -> None:
     """However many questions there are, as many texts are in memory at a time."""
     monkeypatch.setattr(retrieval, "MOST_AT_ONCE", 10)
-    monkeypatch.setattr(documents, "_ROWS", 50)
+    monkeypatch.setattr(written, "_ROWS", 50)
     most: dict[int, int] = {}
     parts: list[int] = []
-    made = documents._parts
+    made = written._parts
 
     def counted(rows: Any) -> Any:
         for part in made(rows):
             parts.append(len(part))
             yield part
 
-    monkeypatch.setattr(documents, "_parts", counted)
+    monkeypatch.setattr(written, "_parts", counted)
 
     def search(query: str, k: int) -> list[dict[str, Any]]:
         found = []
@@ -605,12 +606,12 @@ def test_texts_are_on_disk_and_not_in_memory(tmp_path: Path, monkeypatch: Any) -
 
 
 def test_long_texts_are_written_in_parts_of_few_rows(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(documents, "_CHARACTERS", 1000)
+    monkeypatch.setattr(written, "_CHARACTERS", 1000)
     rows = [(f"d{number}", "x" * 400, "", "") for number in range(100)]
-    parts = list(documents._parts(rows))
+    parts = list(written._parts(rows))
     assert {len(part) for part in parts[:-1]} == {3}
     assert [row for part in parts for row in part] == rows
-    documents.write_rows(rows, tmp_path / "documents.parquet", dict.fromkeys(documents.COLUMNS, pl.String))
+    written.write_rows(rows, tmp_path / "documents.parquet", dict.fromkeys(written.COLUMNS, pl.String))
     assert pl.read_parquet(tmp_path / "documents.parquet").rows() == rows
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents.parquet"]
 

@@ -8,7 +8,7 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer
-from steelyard.cli.history import history
+from steelyard.cli.results import history
 from steelyard.comparison.history import History
 
 

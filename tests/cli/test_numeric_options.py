@@ -40,7 +40,7 @@ def numeric_options() -> list[tuple[str, str]]:
         for action in parser._actions:
             if action.type in (int, float) and action.option_strings:
                 found.append((verb, action.option_strings[0]))
-        for name, (each, _) in parser.settings.items():
+        for name, each in parser.settings.items():
             if _unwrapped(each.kind)[1] in (int, float):
                 found.append((verb, f"--set={name}"))
     return found

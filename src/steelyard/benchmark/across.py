@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from steelyard.benchmark.cache import ReturnedTexts
 from steelyard.benchmark.comparison import StageRow
 from steelyard.benchmark.config import Bench
-from steelyard.benchmark.documents import ReturnedTexts
 from steelyard.benchmark.folder import ACROSS_FILE, ResultFolder, load_result
 from steelyard.benchmark.result import BenchResult
 from steelyard.comparison.across import Across, DatasetValues, Missing, dataset_values, measured_column
@@ -171,8 +171,7 @@ class BenchAcross(BenchResult):
     @classmethod
     def of(cls, config: Bench, results: Mapping[str, BenchResult], folder: Path) -> BenchAcross:
         """The results of every dataset as one."""
-        nothing = Dataset.of({}, {}, {}, ", ".join(results))
-        return cls(config, nothing, {}, (), None, folder, results=results)
+        return cls(config, Dataset.of({}, {}, {}, ", ".join(results)), {}, (), None, folder, results=results)
 
     @cached_property
     def across(self) -> Across:
@@ -231,12 +230,10 @@ def _published(paths: Sequence[Path]) -> tuple[list[Published], list[Note]]:
     rows: list[Published] = []
     notes: list[Note] = []
     for path in paths:
-        if path.is_dir() or path.suffix == ".json":
-            rows += read_results(path)
-        else:
-            values, table_notes = read_result_table(path)
-            rows += values
-            notes += table_notes
+        of_mteb = path.is_dir() or path.suffix == ".json"
+        values, table_notes = (read_results(path), []) if of_mteb else read_result_table(path)
+        rows += values
+        notes += table_notes
     averaged = list(dict.fromkeys(row.dataset for row in rows if row.parts > 1))
     if averaged:
         notes.append(note("across-splits", tasks=averaged))
@@ -259,9 +256,7 @@ def _with_published(
         titles.setdefault(_folded(row.dataset), row.dataset)
         values = means.setdefault(_folded(row.dataset), {})
         if row.run in values:
-            raise InputError(
-                f"{row.source}: {row.run!r} has two published values on {row.dataset!r}; keep one of them."
-            )
+            raise InputError(f"{row.run!r} has two published values on {row.dataset!r}; keep one of them.", row.source)
         values[row.run] = _score(row, measure, column, dialect)
     if not datasets:
         return [DatasetValues(titles[key], values) for key, values in means.items()], []

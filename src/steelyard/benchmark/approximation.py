@@ -60,16 +60,12 @@ def approximations(
     chunkings: Sequence[Chunking],
     options: Mapping[str, Any],
 ) -> tuple[Approximation, ...]:
-    """Every run over the vectors of a dense row of the same chunking, compared with that row.
-
-    The measure is the first nDCG of the comparison, or else its first measure that is not a time. Tests are corrected
-    for the runs that are compared with the same row.
-    """
+    """Every run over the vectors of a dense row of the same chunking, compared with that row; tests are corrected."""
     columns = comparison.score_tables[0].columns
     measures = [(c.measure, c.key) for c in columns if c.measure is not None and not c.timed]
     if not measures:
         return ()
-    measure, key = min(measures, key=lambda candidate: candidate[0].name != "nDCG")
+    measure, key = min(measures, key=lambda candidate: candidate[0].name != "nDCG")  # nDCG, or else the first.
     k = int(measure.cutoff or NEIGHBOURS)
     searches: list[Approximation] = []
     of_chunking = {chunking.label: chunking for chunking in chunkings}

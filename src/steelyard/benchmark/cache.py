@@ -1,5 +1,5 @@
-"""What a bench keeps for the next one: answers, appended as they arrive, so that a stopped bench can continue, and
-saved indexes of large corpora. The lock of its folder."""
+"""What a bench keeps for the next one: answers, appended as they arrive, so that a stopped bench can continue; the
+texts that came back, in a file and not in memory; and saved indexes of large corpora. The lock of its folder."""
 
 from __future__ import annotations
 
@@ -8,22 +8,30 @@ import json
 import os
 import platform
 import re
-from collections.abc import Collection, Iterator, Mapping
+import sqlite3
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import blake2b
+from itertools import combinations, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Any
+from uuid import uuid4
 
 from steelyard.checks import number_between
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import InputError, SteelyardError
 from steelyard.io.files import hold, is_at, not_written, write_file
 from steelyard.masking import identifying
-from steelyard.retrievers.adapters.documents import read_lists
+from steelyard.notes import Note, note
+from steelyard.retrievers.adapters.documents import MADE, Keep, read_lists, title_and_metadata
 from steelyard.retrievers.base import Ranked, Retriever
 from steelyard.retrievers.bm25 import BM25
+from steelyard.safe_text import utf8
 from steelyard.version import __version__
 
 CACHE = "cache"  # The folder of the cache in a result folder.
@@ -34,9 +42,8 @@ _FILE_NAME = re.compile(r"[0-9a-f]{20}\.jsonl")
 class Answers:
     """The answers of one retriever: lists, seconds and errors by query, and the cost of indexing.
 
-    `sessions` tells which times were measured together. `id_hint` is the field with the ids of the corpus, if the
-    retriever returned other ids. `unfinished` is the query that was running when the process ended, if it was killed.
-    `reads` has the stages of the retriever, if it returned any, and what each read; their lists are only here.
+    `sessions`: which times were measured together. `id_hint`: the field with the ids of the corpus, if others came
+    back. `unfinished`: the query that was running when the process was killed. `reads`: the stages and what each read.
     """
 
     lists: dict[str, Ranked] = field(default_factory=dict)
@@ -81,10 +88,7 @@ class Answers:
 
 
 def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> str:
-    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes.
-
-    A variable of the environment counts with its value, unless it is a secret.
-    """
+    """The name of a retriever's cache; a variable of the environment counts with its value, unless it is a secret."""
     return key_of(content, name, identifying(settings), depth)
 
 
@@ -122,7 +126,11 @@ class AnswerStore:
         """Append a line. It is written at once, so that a crash of the process loses no answer."""
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            cut_off = _is_cut_off(self.path)
+            cut_off = False
+            with suppress(FileNotFoundError), self.path.open("rb") as file:
+                if file.seek(0, os.SEEK_END):
+                    file.seek(-1, os.SEEK_END)
+                    cut_off = file.read(1) != b"\n"
             self._file = self.path.open("a", encoding="utf-8", buffering=1)
             if cut_off:
                 self._file.write("\n")
@@ -145,15 +153,6 @@ class AnswerStore:
         self.path.unlink(missing_ok=True)
 
 
-def _is_cut_off(path: Path) -> bool:
-    """Whether a file ends within a line."""
-    if not path.exists() or not path.stat().st_size:
-        return False
-    with path.open("rb") as file:
-        file.seek(-1, 2)
-        return file.read(1) != b"\n"
-
-
 def is_cache_file(path: Path) -> bool:
     """Whether a file is a cache of answers, by its name and its first line."""
     if not _FILE_NAME.fullmatch(path.name) or not path.is_file():
@@ -166,6 +165,156 @@ def is_cache_file(path: Path) -> bool:
     return isinstance(first, dict) and bool({"cost", "query"} & set(first))
 
 
+# Texts that retrievers return
+
+COLUMNS = ("doc_id", "text", "title", "metadata")  # The columns of documents.parquet; the metadata is JSON, or empty.
+_KNOWN = 1 << 22  # Places for hashes of documents and texts that are known to be in the file; the others are looked up.
+_AT_ONCE = 500  # Documents that are looked up with one statement.
+_COMPARED = 20_000  # Documents of a retriever whose texts are compared with those of the others.
+_EXAMPLES = 4
+
+
+class ReturnedTexts:
+    """The texts that the retrievers of a bench return, one per document id: the first, unless the corpus has it."""
+
+    def __init__(self, cache: Path, corpus: Collection[str], fresh: bool = False) -> None:
+        self.path = cache / "documents.sqlite"
+        self._corpus: Collection[str] = corpus or ()
+        self._session = uuid4().hex
+        self._known = array("q")
+        self._database: sqlite3.Connection | None = None
+        if fresh:
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    def keeper(self, answers: str) -> Keep:
+        """A function that keeps the texts that one retriever returns, whose answers are in this file of the cache."""
+
+        # A place for each hash, which a later one takes: 32 megabytes, however many documents there are.
+        hashes = self._known = self._known or array("q", [0]) * _KNOWN
+
+        def keep(doc: str, text: str, document: Any) -> None:
+            seen = hash((answers, doc, text))
+            if hashes[seen % _KNOWN] != seen and doc not in self._corpus:
+                self._add(answers, doc, text, document)
+                hashes[seen % _KNOWN] = seen
+
+        return keep
+
+    def _add(self, answers: str, doc: str, text: str, document: Any) -> None:
+        """Add a text of a document to the file, and that it is in these answers; the first text of a bench stays."""
+        raw, key = utf8(text), utf8(doc).decode()
+        digest = blake2b(raw.strip(), digest_size=12).digest()
+        title, metadata = title_and_metadata(document)
+        shown = ""
+        with suppress(Exception):  # The user's values may raise anything as text, or hold themselves.
+            shown = utf8(json.dumps(metadata, ensure_ascii=False, default=str)).decode() if metadata else ""
+        values = (key, digest, raw.decode(), utf8(title).decode(), shown, self._session)
+        new = ", ".join(f"{name} = excluded.{name}" for name in ("digest", "text", "title", "metadata", "session"))
+        update = f"on conflict (doc_id) do update set {new} where session != excluded.session"
+        self._execute(f"insert into documents values (?, ?, ?, ?, ?, ?) {update}", values)
+        self._execute("insert or ignore into returned values (?, ?, ?)", (key, answers, digest))
+
+    def forget(self, answers: str) -> None:
+        """Forget which texts are in a file of answers: all of them are asked for again."""
+        if self.path.exists():
+            self._execute("delete from returned where answers = ?", (answers,))
+
+    def flush(self) -> None:
+        """Write what was added, so that it is there if the process ends."""
+        if self._database is not None:
+            self._execute("commit", ()) if self._database.in_transaction else None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._database is not None:
+            self.flush()
+            self._database.close()
+            self._database = None
+
+    def _execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        try:
+            return (self._database or self._opened()).execute(statement, values)
+        except sqlite3.DatabaseError as error:
+            raise self._file_error(error) from None
+
+    def _opened(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        database = self._database = sqlite3.connect(self.path, check_same_thread=False, isolation_level="DEFERRED")
+        # What the process has written is safe if it is killed; after a power failure the bench starts afresh.
+        settings = "locking_mode=exclusive journal_mode=wal synchronous=off cache_size=-16000 wal_autocheckpoint=10000"
+        for setting in settings.split():
+            database.execute(f"pragma {setting}")
+        database.execute(
+            "create table if not exists documents (doc_id text primary key, digest blob, text text, "
+            "title text, metadata text, session text)"
+        )
+        columns = "doc_id text, answers text, digest blob, primary key (doc_id, answers, digest)"
+        database.execute(f"create table if not exists returned ({columns}) without rowid")
+        return database
+
+    def _file_error(self, error: sqlite3.DatabaseError) -> Exception:
+        """An error of SQLite as one that names the file and what to do."""
+        if isinstance(error, sqlite3.OperationalError):
+            return not_written(self.path, OSError(str(error)))
+        return InputError(f"cannot be read ({error}); run the bench with --fresh.", self.path)
+
+    def rows(self, ids: Iterable[str], columns: str = ", ".join(COLUMNS)) -> Iterator[Any]:
+        """The columns of the documents that have a text; `digest` is a hash of the text."""
+        if self._database is None and not self.path.exists():
+            return
+        keys = (utf8(doc).decode() for doc in ids)
+        while part := list(islice(keys, _AT_ONCE)):
+            places = ", ".join("?" * len(part))
+            statement = f"select {columns} from documents where doc_id in ({places}) order by doc_id"
+            try:
+                yield from self._execute(statement, part)
+            except sqlite3.DatabaseError as error:
+                raise self._file_error(error) from None
+
+    def notes(self, runs: Mapping[str, str]) -> list[Note]:
+        """Documents with different texts in one of the runs (by file of answers), or in two, if there is no corpus."""
+        if not self.path.exists():
+            return []
+        of_runs = f"from returned where answers in ({', '.join('?' * len(runs))})"
+        several = f"select doc_id {of_runs} group by doc_id having min(digest) < max(digest)"
+        statement = f"select doc_id, answers, digest {of_runs} and doc_id in ({several}) order by doc_id"
+        in_one: dict[str, list[str]] = {}
+        in_two: dict[tuple[str, str], list[str]] = {}
+        for doc, rows in groupby(self._execute(statement, [*runs, *runs]), itemgetter(0)):
+            texts: dict[str, set[bytes]] = {}
+            for _, answers, digest in rows:
+                texts.setdefault(answers, set()).add(digest)
+            found = [(name, texts[answers]) for answers, name in runs.items() if answers in texts]
+            for name in (name for name, own in found if len(own) > 1):
+                in_one.setdefault(name, []).append(doc)
+            for (name, own), (other, theirs) in combinations([] if self._corpus else found, 2):
+                if own.isdisjoint(theirs):
+                    in_two.setdefault((name, other), []).append(doc)
+        differ = [("texts-differ", {"run": run}, docs) for run, docs in in_one.items()]
+        differ += [("different-texts-same-id", {"run": a, "other": b}, docs) for (a, b), docs in in_two.items()]
+        return [note(code, **names, count=len(docs), documents=docs[:_EXAMPLES]) for code, names, docs in differ]
+
+
+def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_text: Collection[str]) -> list[Note]:
+    """Ids that were made from texts, unless chosen (`by_text`), and equal texts under different ids of retrievers."""
+    notes = []
+    for run, docs in lists.items():
+        count = 0 if run in by_text else sum(doc.startswith(MADE) for doc in docs)
+        if count:
+            notes.append(note("ids-made", run=run, count=count))
+    digests = {run: dict(returned.rows(islice(docs, _COMPARED), "digest, doc_id")) for run, docs in lists.items()}
+    for (run, ids), (other, theirs) in combinations([(run, texts) for run, texts in digests.items() if texts], 2):
+        shared = ids.keys() & theirs.keys()
+        apart = [text for text in shared if ids[text] != theirs[text]]
+        if apart and 2 * len(apart) > len(shared):
+            pair = (ids[apart[0]], theirs[apart[0]])
+            notes.append(note("same-texts-different-ids", run=run, other=other, count=len(apart), ids=pair))
+    return notes
+
+
+# Saved indexes
+
 SAVED_FROM = 100_000  # Documents: the index of a smaller corpus is made in about a second, and is not saved.
 
 _INDEX_NAME = re.compile(r"[0-9a-f]{20}\.bm25(\.json)?")
@@ -177,12 +326,8 @@ class IndexStore:
     def __init__(self, folder: Path, retriever: BM25, corpus: Corpus) -> None:
         self.path = folder / f"{key_of(corpus.fingerprint, identifying(retriever.settings()))}.bm25"
         self._cost = self.path.with_name(f"{self.path.name}.json")
+        self.files = (self.path, self._cost)
         self._retriever = retriever
-
-    @property
-    def names(self) -> set[str]:
-        """The names of its files."""
-        return {self.path.name, self._cost.name}
 
     def restore(self) -> dict[str, Any] | None:
         """Open the index with the retriever; the cost of making it, or None if there is none that can be used."""
@@ -202,7 +347,7 @@ class IndexStore:
 
     def clear(self) -> None:
         """Remove the files."""
-        for path in (self.path, self._cost):
+        for path in self.files:
             path.unlink(missing_ok=True)
 
 
@@ -220,6 +365,8 @@ def other_indexes(folder: Path, kept: Collection[str]) -> list[Path]:
     ]
 
 
+# The lock
+
 LOCK, HELD_BY = ".lock", "process "  # The lock file of a result folder, and how its content begins.
 
 
@@ -227,8 +374,8 @@ LOCK, HELD_BY = ".lock", "process "  # The lock file of a result folder, and how
 def locked(folder: Path) -> Iterator[None]:
     """Hold a result folder; an error that names the other process if another bench holds it.
 
-    The lock is that of the operating system on a file in the folder: it ends with the process, however that ends. Where
-    there are no such locks, nothing is held. The file goes only at the end: it tells that the result is an earlier one.
+    The operating system's lock ends with the process; without such locks, nothing is held. The file goes only at the
+    end: it tells that the result is an earlier one.
     """
     path = folder / LOCK
     with _lock_file(path) as file:

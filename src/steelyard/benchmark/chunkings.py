@@ -134,9 +134,7 @@ OVERLAPS = ("any", "majority", "whole")  # How much of a span a chunk must conta
 class Chunking:
     """One chunking of a dataset: its chunks by id, their qrels, and their mean number of tokens.
 
-    `rules` are the qrels by each of OVERLAPS, if the evidence has spans.
-
-    A bench without chunkers has one chunking without a label: the documents.
+    `rules`: the qrels by each of OVERLAPS, if the evidence has spans. Without chunkers, the one chunking has no label.
     """
 
     label: str | None
@@ -159,8 +157,10 @@ class Chunking:
 
     def chunk_id(self, doc: str) -> str:
         """The id of a chunk that a retriever returned: with the label of the chunking, if it has its own ids."""
+        if self.label is None or doc in self.corpus:
+            return doc
         prefixed = f"{self.label}:{doc}"
-        return prefixed if self.label is not None and doc not in self.corpus and prefixed in self.corpus else doc
+        return prefixed if prefixed in self.corpus else doc
 
 
 def _runs_on(spec: Spec, label: str) -> bool:
@@ -215,7 +215,7 @@ def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
         return [own_chunker]
     if not isinstance(entry, Mapping) or len(entry) != 1 or not isinstance(next(iter(entry.values())), Mapping):
         return [chunker(entry)]
-    name, settings = next(iter(entry.items()))
+    ((name, settings),) = entry.items()
     try:
         points = grid_points(settings)
     except InputError as error:
@@ -232,10 +232,7 @@ def _entry_chunkers(entry: Any, folder: Path) -> Sequence[Chunker | ChunkFile]:
 def chunkings_of(
     dataset: Dataset, chunkers: Sequence[Any], evidence: Any, overlap: str, folder: Path
 ) -> list[Chunking]:
-    """The chunkings of a dataset with their qrels; without chunkers, the documents.
-
-    Without `evidence`, every chunk of a relevant document is relevant.
-    """
+    """The chunkings of a dataset with their qrels, by evidence or by document; without chunkers, the documents."""
     # What retrieved lists depend on: the documents and the queries. The qrels are not part of it.
     content = f"{dataset.corpus.fingerprint}\n{dataset.queries.fingerprint}"
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
@@ -299,11 +296,6 @@ def all_chunks(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
         return dataset
     corpus = {chunk: text for chunking in chunkings for chunk, text in chunking.corpus.items()}
     return replace(dataset, corpus=Corpus.of(corpus), qrels=merged_qrels([chunking.qrels for chunking in chunkings]))
-
-
-def merged_rules(chunkings: Sequence[Chunking]) -> dict[str, Qrels]:
-    """The qrels of all chunkings by each overlap rule; none if the evidence has no spans."""
-    return {rule: merged_qrels([chunking.rules[rule] for chunking in chunkings]) for rule in chunkings[0].rules}
 
 
 def merged_qrels(parts: Sequence[Qrels]) -> Qrels:

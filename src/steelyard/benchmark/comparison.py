@@ -233,10 +233,7 @@ def stages_schema() -> dict[str, Any]:
 
 
 def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
-    """The rows of stages.parquet, read from the cache one answer at a time.
-
-    A stage that a query skipped returned what it would have read. The list of the last stage is the run itself.
-    """
+    """The rows of stages.parquet, read from the cache one answer at a time; the list of the last stage is the run."""
     for job in jobs:
         seen = set()
         for entry in job.store.entries() if job.answers.reads else ():
@@ -247,7 +244,7 @@ def stage_rows(jobs: Iterable[Job]) -> Iterator[StageRow]:
             lists = dict(entry.get("stages") or {})
             lists[next(reversed(entry.get("reads") or {"": None}))] = [doc for doc, _ in entry["list"]]
             for stage, read in list(job.answers.reads.items())[:-1]:
-                if stage not in lists:
+                if stage not in lists:  # A stage that the query skipped returned what it would have read.
                     lists[stage] = lists[read[0]] if read else []
                 yield job.spec.label, stage, query, None, list(map(job.doc_id, lists[stage]))
             for stage, calls in (entry.get("calls") or {}).items():
@@ -272,7 +269,7 @@ def split_run(
     texts: Callable[[], Mapping[str, str]] = dict,
     **options: Any,
 ) -> Stages:
-    """The loss of one run by stage, the best of those with stages by default; by default in the bench's first measure.
+    """The loss of one run by stage: by default of the best one with stages, in the first measure of the bench.
 
     frame: the content of stages.parquet. texts: reads the documents, for a budget of tokens. options: as in `stages`.
     """

@@ -112,83 +112,62 @@ else:
 class Bench(_Policies):
     """The settings of a bench: `sy.bench(Bench(dataset="demo", retrievers=["bm25-okapi"], measures=["nDCG@10"]))`."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, frozen=True, use_attribute_docstrings=True)
 
-    dataset: Any = Field(
-        None,
-        description="`demo`, `ir_datasets:ID`, a path relative to bench.yaml, or `{path: ..., options}` with the "
-        "options of `Dataset.read`.",
-    )
-    queries: Any = Field(
-        None,
-        description="In place of `dataset`: a list of questions, as CSV, TSV, JSON, JSON lines, Parquet or plain text; "
-        "or `{path: FILE, column: NAME, id: NAME}`.",
-    )
-    corpus: Any = Field(
-        None,
-        description="With `queries`: the documents, for retrievers that index them: a file, a folder of text files, or "
-        "a database, as in `{postgres: URL, table: NAME, id: NAME, text: NAME}`.",
-    )
-    qrels: Any = Field(
-        None,
-        description="The judgments: a file, or `{path: FILE, query_id: NAME, doc_id: NAME, grade: NAME}`. Without it, "
-        "`judgments.jsonl` next to bench.yaml is used if it exists; `steelyard judge RESULT` writes it.",
-    )
-    datasets: dict[str, Any] | None = Field(
-        None,
-        description="In place of `dataset`: `{name: path, ...}`. Every retriever is run on each, and there is one "
-        "result per dataset and one across them.",
-    )
-    retrievers: list[Any] = Field(
-        min_length=1,
-        description="A list: a name, `name: {settings}`, `python: module:attribute`, or `run: FILE`. A setting that "
-        "is a list is a sweep.",
-    )
-    chunkers: list[Any] = Field(
-        default=[],
-        description="Cut the documents into chunks, and run every retriever on every chunking: `fixed`, `sentence`, "
-        "`recursive`, `whole` with settings, `python: module:function`, or `chunks: FILE` (chunk_id, doc_id, start, "
-        "end, text). A retriever with `chunker: NAME` is run on that chunking only.",
-    )
-    evidence: Any = Field(
-        None,
-        description="Which chunks are relevant: a file, or `{path: FILE}` with options; the dataset then needs no "
-        "qrels. Without it, every chunk of a relevant document is relevant.",
-    )
-    overlap: Literal["any", "majority", "whole"] = Field(
-        "any", description="How much of a span a chunk must contain: `any`, `majority` or `whole`."
-    )
-    dialect: str = Field("steelyard", description="Whose definitions of the measures are used.")
-    measures: list[str] = Field(
-        default=[],
-        description="As in `[nDCG@10, R@20]`; the first ranks the runs. Optional if the dialect has measures of its "
-        "own, with `queries` (nDCG@10), and with `chunkers` (SpanR, SpanP, SpanIoU and R(per=target), within 1,000 "
-        "tokens).",
-    )
-    depth: int = Field(100, ge=1, description="Number of documents that every retriever returns per query.")
-    at: list[int] | None = Field(None, description="Cutoffs, with one row per run and cutoff: `[1, 3]`.")
-    composite: str | dict[str, float] | None = Field(
-        None, description="A weighted score to rank by: `default`, or measures with weights."
-    )
-    baseline: str | None = Field(
-        None, description="The run that every other run is compared with. Without it, all pairs are compared."
-    )
-    test: str = Field("t", description="The significance test of differences.")
-    correction: str = Field(
-        "holm", description="The correction for several tests: `none`, `bonferroni`, `holm` or `bh`."
-    )
-    by: str | None = Field(None, description="Slice the results by a column of the queries, or by `complexity`.")
-    gate: Gate = Field(
-        Gate(rules=[], allow_failed=0),
-        description="What `steelyard gate` checks for every run: a list of rules, or "
-        "`{rules: [...], allow_failed: N}`.",
-    )
-    history: str | None = Field(
-        None,
-        description="A file relative to bench.yaml, as `history.jsonl`: every run of the bench adds one line to it.",
-    )
-    warmup: int = Field(3, ge=0, description="Number of queries that every retriever runs before its time is measured.")
-    seed: int = Field(0, ge=0, description="The seed of intervals and tests.")
+    dataset: Any = None
+    """`demo`, `ir_datasets:ID`, a path relative to bench.yaml, or `{path: ..., options}` with the options of
+    `Dataset.read`."""
+    queries: Any = None
+    """In place of `dataset`: a list of questions, as CSV, TSV, JSON, JSON lines, Parquet or plain text; or `{path:
+    FILE, column: NAME, id: NAME}`."""
+    corpus: Any = None
+    """With `queries`: the documents, for retrievers that index them: a file, a folder of text files, or a database, as
+    in `{postgres: URL, table: NAME, id: NAME, text: NAME}`."""
+    qrels: Any = None
+    """The judgments: a file, or `{path: FILE, query_id: NAME, doc_id: NAME, grade: NAME}`. Without it,
+    `judgments.jsonl` next to bench.yaml is used if it exists; `steelyard judge RESULT` writes it."""
+    datasets: dict[str, Any] | None = None
+    """In place of `dataset`: `{name: path, ...}`. Every retriever is run on each, and there is one result per dataset
+    and one across them."""
+    retrievers: list[Any] = Field(min_length=1)
+    """A list: a name, `name: {settings}`, `python: module:attribute`, or `run: FILE`. A setting that is a list is a
+    sweep."""
+    chunkers: list[Any] = Field(default=[])
+    """Cut the documents into chunks, and run every retriever on every chunking: `fixed`, `sentence`, `recursive`,
+    `whole` with settings, `python: module:function`, or `chunks: FILE` (chunk_id, doc_id, start, end, text). A
+    retriever with `chunker: NAME` is run on that chunking only."""
+    evidence: Any = None
+    """Which chunks are relevant: a file, or `{path: FILE}` with options; the dataset then needs no qrels. Without it,
+    every chunk of a relevant document is relevant."""
+    overlap: Literal["any", "majority", "whole"] = "any"
+    """How much of a span a chunk must contain: `any`, `majority` or `whole`."""
+    dialect: str = "steelyard"
+    """Whose definitions of the measures are used."""
+    measures: list[str] = Field(default=[])
+    """As in `[nDCG@10, R@20]`; the first ranks the runs. Optional if the dialect has measures of its own, with
+    `queries` (nDCG@10), and with `chunkers` (SpanR, SpanP, SpanIoU and R(per=target), within 1,000 tokens)."""
+    depth: int = Field(100, ge=1)
+    """Number of documents that every retriever returns per query."""
+    at: list[int] | None = None
+    """Cutoffs, with one row per run and cutoff: `[1, 3]`."""
+    composite: str | dict[str, float] | None = None
+    """A weighted score to rank by: `default`, or measures with weights."""
+    baseline: str | None = None
+    """The run that every other run is compared with. Without it, all pairs are compared."""
+    test: str = "t"
+    """The significance test of differences."""
+    correction: str = "holm"
+    """The correction for several tests: `none`, `bonferroni`, `holm` or `bh`."""
+    by: str | None = None
+    """Slice the results by a column of the queries, or by `complexity`."""
+    gate: Gate = Gate(rules=[], allow_failed=0)
+    """What `steelyard gate` checks for every run: a list of rules, or `{rules: [...], allow_failed: N}`."""
+    history: str | None = None
+    """A file relative to bench.yaml, as `history.jsonl`: every run of the bench adds one line to it."""
+    warmup: int = Field(3, ge=0)
+    """Number of queries that every retriever runs before its time is measured."""
+    seed: int = Field(0, ge=0)
+    """The seed of intervals and tests."""
 
     @field_validator("measures", "composite", mode="before")
     @classmethod
@@ -249,9 +228,7 @@ def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
     """The checked bench of a YAML file, and its retrievers."""
     located = read_yaml(path)
     if not isinstance(located.value, Mapping):
-        raise InputError(
-            f"{path}: expected `dataset`, `retrievers` and `measures`; `steelyard init` writes an example."
-        )
+        raise InputError("expected `dataset`, `retrievers` and `measures`; `steelyard init` writes an example.", path)
     return check_bench(dict(located.value), path, located)
 
 
@@ -432,17 +409,15 @@ def _file_problems(bench: Bench, folder: Path) -> Iterator[Problem]:
             continue
         if not os.path.exists(folder / path) and not os.path.exists(path):
             yield place, f"there is no dataset {name!r}.{did_you_mean(name, ['demo'])} Expected {FORMS}"
-    for part in ("queries", "corpus", "qrels"):
+    for part in ("queries", "corpus", "qrels", "evidence"):
         named = getattr(bench, part)
         named = named.get("path") if isinstance(named, Mapping) else named
         beside = [folder / named] if isinstance(named, (str, Path)) else []
         if part == "qrels" and beside and isinstance(bench.dataset, (str, Path)):
             beside.append(folder / bench.dataset / str(named))
         if beside and not any(map(os.path.exists, beside)):
-            yield (part,), f"{part}: {no_such_file(beside[0])}"
-    evidence = bench.evidence.get("path") if isinstance(bench.evidence, Mapping) else bench.evidence
-    if isinstance(evidence, str) and not os.path.exists(folder / evidence):
-        yield ("evidence",), f"there is no evidence file {folder / evidence}"
+            text = f"{part}: {no_such_file(beside[0])}"
+            yield (part,), f"there is no evidence file {beside[0]}" if part == "evidence" else text
 
 
 def _dataset_problems(bench: Bench, folder: Path, reported: set[Place]) -> Iterator[Problem]:

@@ -11,14 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark import comparison as comparing
+from steelyard.benchmark.approximation import Approximation
 from steelyard.benchmark.cache import CACHE, HELD_BY, LOCK, is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
 from steelyard.benchmark.comparison import STAGES_FILE
-from steelyard.benchmark.record import checked_record
+from steelyard.benchmark.retrieval import CostRow
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
@@ -239,10 +242,15 @@ def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
     if not earlier:
         _check_finished(path, file)
     try:
-        record = json.loads(read_bytes(file))
+        record: dict[str, Any] = json.loads(read_bytes(file))
+        _Record.model_validate_json(json.dumps(record))  # Not as Python: there a dict is not the same as a dataclass.
+    except ValidationError as error:
+        details = error.errors(include_input=False, include_url=False)[:3]
+        wrong = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details)
+        problem = f"is not the result of a bench, or was changed ({wrong}). Run the bench again to write it."
+        raise InputError(problem, file) from None
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
-    record = checked_record(record, file)
     if version_of(record) > version_of({"steelyard": __version__}):
         raise InputError(
             f"{path} was written by Steelyard {record['steelyard']}, which is newer than this one ({__version__}). "
@@ -400,10 +408,9 @@ def leftover_files(
     answers: Collection[str],
     inputs: Collection[Path] = (),
 ) -> list[Path]:
-    """Files of earlier benches that neither the new result nor the next bench needs.
+    """Runs of the earlier result that the new one does not have, and cached answers that neither of the two used.
 
-    These are runs of the earlier result that the new one does not have, and cached answers that neither of the two
-    used: a retriever taken out and added again one bench later is still cached. `inputs`: files that the bench reads.
+    A retriever taken out and added again one bench later is still cached. `inputs`: files that the bench reads.
     """
     rows = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
     kept = {name.lower() for name in run_files(runs)}
@@ -417,10 +424,7 @@ def leftover_files(
 
 
 def check_own_folder(folder: Path, inputs: Collection[Path], several: Collection[str] = ()) -> None:
-    """Raise an error if a bench would replace files that are not of a bench, or that it reads.
-
-    several: the names of the datasets, for the folder over all of them.
-    """
+    """Raise if a bench would replace files that are not of a bench, or that it reads; `several`: names of datasets."""
     names = ["queries.parquet", DOCUMENTS, STAGES_FILE, "leaderboard.md", "result.json", *EVALUATION_FILES]
     names = [ACROSS_FILE, "across.md", "report.html"] if several else names
     there = [folder / name for name in names if (folder / name).exists()]
@@ -462,3 +466,91 @@ def run_files(names: Sequence[str]) -> list[str]:
             file = f"{stem}-{number}.parquet"
         files.append(file)
     return files
+
+
+# What result.json has: what is read from it has these types, whoever wrote the file
+
+
+def _file_name(name: str) -> str:
+    if name in ("", ".", "..") or Path(name).name != name or "\\" in name or "\0" in name:
+        raise ValueError(f"{name!r} is not the name of a file in the folder")
+    return name
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Settings(_Section):
+    measures: list[str]
+    depth: int
+    dialect: str | None = None
+    at: list[int] | None = None
+    by: str | None = None
+    rel: float | None = None
+    relevant_from: float | None = None
+    labelled_by: str = ""
+    from_judgments: bool = False
+    chunkers: list[str] = []
+    gate: list[str] = []
+    allow_failed: int = 0
+
+
+class _Dataset(_Section):
+    name: str
+    fingerprint: str
+    documents: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run(CostRow):
+    file: Annotated[str, AfterValidator(_file_name)]
+    fingerprint: str
+
+
+class _Place(_Section):
+    run: str
+    k: int | None = None
+
+
+class _Comparison(_Section):
+    leaderboard: list[_Place]
+    weights: dict[str, float] | None = None
+    not_measured: dict[str, str] = {}
+    coverage: dict[str, dict[str, int]] = {}
+
+
+class _Effect(_Section):
+    measure: str
+    runs: dict[str, dict[str, float | None]]
+    largest: float
+
+
+class _Finding(_Section):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    code: str
+    severity: str
+    count: int
+    text: str
+    examples: list[str]
+    effect: _Effect | None
+
+
+class _Check(_Section):
+    dataset: str
+    findings: list[_Finding]
+    ceilings: dict[str, float]
+    smallest_difference: dict[str, float]
+
+
+class _Record(_Section):
+    steelyard: str = Field(pattern=r"^\d{1,4}(\.\d{1,4}){0,2}")
+    settings: _Settings
+    dataset: _Dataset
+    machine: dict[str, str]
+    runs: list[_Run]
+    comparison: _Comparison | None
+    chunk_notes: list[dict[str, Any] | str] = []
+    approximation: list[Approximation] = []
+    check: _Check | None = None

@@ -20,6 +20,7 @@ from steelyard.comparison.history import History, uncollected
 from steelyard.comparison.scores import label
 from steelyard.errors import InputError
 from steelyard.io.files import read_bytes, write_file
+from steelyard.report.documents import plain_values
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
@@ -48,9 +49,8 @@ def check_history(file: Path) -> None:
 def append_history(file: Path, result: BenchResult, folder: Path) -> None:
     """Add a line on the result of one dataset; `folder` is in the git repository whose commit is recorded.
 
-    The file is replaced as a whole while a lock is held, so that a crash leaves the old file or the new one, and two
-    writers lose no line. A file with some lines that are none of a history is appended to and a warning is logged: the
-    result is worth keeping, and only the user can tell what the lines are.
+    The file is replaced as a whole while a lock is held: a crash leaves the old file or the new one, and two writers
+    lose no line. Lines that are none of a history are kept, with a warning: only the user can tell what they are.
     """
     line = json.dumps(history_record(result, folder, file), ensure_ascii=False, allow_nan=False)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,10 +78,10 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
     queries = list(dict.fromkeys(query for table in tables for query in table.queries))
     runs: dict[str, Any] = {}
     for place, run in enumerate(tables[0].runs):
-        means = [_plain(float(means[place])) for means in means_of]
-        rows = (table.values[table.runs.index(run), number].tolist() for table, number, _ in columns)
-        values = [list(map(_plain, row)) for row in rows]
-        runs[run] = {"means": dict(zip(keys, means, strict=True)), "values": dict(zip(keys, values, strict=True))}
+        means = [means[place] for means in means_of]
+        values = [table.values[table.runs.index(run), number].tolist() for table, number, _ in columns]
+        values_of = {"means": dict(zip(keys, means, strict=True)), "values": dict(zip(keys, values, strict=True))}
+        runs[run] = plain_values(values_of)
     return {
         "steelyard": __version__,
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -99,17 +99,13 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
 
 
 def fingerprints_of(result: BenchResult) -> dict[str, str]:
-    """The fingerprints of the dataset, of its parts, and of the settings: the retrievers and the depth.
-
-    Those of the settings do not break the line of a history, since a changed setting is what it shows.
-    """
-    settings = {row.run: [row.retriever, row.settings] for row in result.rows}
+    """The fingerprints of the dataset and its parts, and of the settings, which do not break a line of the history."""
     return {
         "dataset": result.dataset.fingerprint,
         "corpus": result.dataset.corpus.fingerprint,
         "queries": result.dataset.queries.fingerprint,
         "qrels": result.dataset.qrels.fingerprint,
-        "settings": digest([settings, result.bench.depth]),
+        "settings": digest([{row.run: [row.retriever, row.settings] for row in result.rows}, result.bench.depth]),
     }
 
 
@@ -139,10 +135,6 @@ def _git(folder: Path, *arguments: str) -> str | None:
 def digest(value: Any) -> str:
     """What stands for settings or weights in a line of the history."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def history(path: str | Path, alpha: float = 0.05) -> History:

@@ -36,10 +36,9 @@ FEWEST_GRADES = 5  # Grades of documents that the same runs returned; with fewer
 
 @dataclass(frozen=True)
 class Forecast:
-    """The number of further judgments after which most simulations have a verdict.
+    """The number of judgments `needed` for a verdict in most simulations, of the documents that are `left`.
 
-    `left`: unjudged documents in the pool. `needed`: None if not even all of them would do; `share` is the share of
-    simulations with a verdict then.
+    `needed` is None if not even all of them would do; `share` is the share of simulations with a verdict then.
     """
 
     left: int
@@ -60,17 +59,14 @@ class Forecast:
         )
 
 
-def forecast(
-    runs: Mapping[str, Run], qrels: Qrels, order: Pairs, measure: str, test: str = "t", seed: int = 0
-) -> Forecast:
-    """How many of the documents in `order` have to be judged until the two runs are significantly different, or not.
+def forecast(runs: Mapping[str, Run], qrels: Qrels, order: Pairs, measure: str, test: str) -> Forecast:
+    """How many of the documents in `order` to judge for a significant difference that needs no unjudged documents.
 
-    An unjudged document gets the grade of a judged one that was returned by the same runs, drawn at random. A verdict
-    is a significant difference that does not depend on unjudged documents.
+    An unjudged document gets the grade of a judged one that was returned by the same runs, drawn at random.
     """
     if not order:
         return Forecast(0, None, 0.0)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     judged = judged_grades(qrels)
     returned = [set(run.frame.select("query_id", "doc_id").iter_rows()) for run in runs.values()]
 
@@ -134,10 +130,7 @@ BUDGET = 40  # Documents that are judged in one sitting, unless another number i
 
 @dataclass(frozen=True, eq=False)
 class ResultJudging:
-    """The judging of a result: the pool to judge now, the texts, the judgments file and the command that follows.
-
-    `left_out`: documents without a text, which cannot be judged.
-    """
+    """The judging of a result: the pool to judge now, its texts and file; `left_out`: documents without a text."""
 
     result: ResultFolder
     pool: Pool

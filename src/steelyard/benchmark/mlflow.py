@@ -43,10 +43,7 @@ class Store:
 
 
 def open_store(uri: str = LOCAL_STORE) -> Store:
-    """Open a store and its experiment; an error here comes before anything is run.
-
-    Unless MLflow was loaded before, its telemetry is switched off, and it prints warnings only.
-    """
+    """Open a store and its experiment; unless MLflow was loaded before, without telemetry and with warnings only."""
     if "mlflow" not in sys.modules:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
@@ -78,10 +75,7 @@ def _reported(uri: str) -> Iterator[None]:
 
 
 def log_bench(store: Store, result: BenchResult, folder: Path) -> str:
-    """Add a bench to a store; the id of its run. `folder` is in the git repository whose commit is recorded.
-
-    A bench over several datasets is one run with the table over all, in which every dataset has its own run.
-    """
+    """Add a bench to a store, with the commit of a folder: over several datasets, a run that contains one of each."""
     git = _git_tags(folder)
     with _reported(store.uri):
         if not isinstance(result, BenchAcross):

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -14,9 +15,9 @@ from typing import Any
 
 from steelyard.benchmark import folder as files
 from steelyard.benchmark.approximation import Approximation, approximation_table
+from steelyard.benchmark.cache import COLUMNS, ReturnedTexts
 from steelyard.benchmark.comparison import STAGES_FILE, StageRow, stages_schema
 from steelyard.benchmark.config import Bench
-from steelyard.benchmark.documents import COLUMNS, ReturnedTexts, write_rows
 from steelyard.benchmark.folder import DOCUMENTS, ResultFolder, read_frame, remove_files, run_files
 from steelyard.benchmark.retrieval import SHOWN_IDS, CostRow
 from steelyard.comparison.lists import ListComparison
@@ -25,14 +26,13 @@ from steelyard.comparison.scores import ScoreTable
 from steelyard.datasets import Dataset
 from steelyard.errors import InputError
 from steelyard.frames import parquet_bytes
-from steelyard.io.files import write_file
+from steelyard.io.files import not_written, write_file
 from steelyard.lazy import polars as pl
 from steelyard.masking import masked_settings
 from steelyard.notes import Note, note, sentence
 from steelyard.qrels import Qrels
 from steelyard.quality.check import Check
 from steelyard.report.page import write_page
-from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import COSTS
 from steelyard.report.tables import Cell, Table, markdown
 from steelyard.run import Run
@@ -255,11 +255,7 @@ class BenchResult:
     def write(
         self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None, stages: Iterable[StageRow] = ()
     ) -> list[Path]:
-        """Write the folder. Each file is written completely or not at all; result.json comes last.
-
-        `leftovers` are removed before: a bench that is killed here finds them again by the earlier result.json.
-        Returns those that were removed. `texts` and `stages` are those that the retrievers returned.
-        """
+        """Write the folder, each file completely or not at all, result.json last; the leftovers that were removed."""
         folder = self.folder
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
@@ -285,14 +281,12 @@ class BenchResult:
                 files.OVERLAPS_FILE: files.rules_frame({rule: qrels.frame for rule, qrels in self.rules.items()}),
                 files.OVERLAP_SCORES: files.rules_frame(scores),
             }
-            for name, frame in frames.items():
-                if frame is not None:
-                    write_file(folder / name, parquet_bytes(frame))
-                else:
-                    remove_files([folder / name])
-            subject = replace(self._subject(json.loads(record)), across_page=self.across_page)
+            remove_files([folder / name for name, frame in frames.items() if frame is None])
+            for name, frame in ((name, frame) for name, frame in frames.items() if frame is not None):
+                write_file(folder / name, parquet_bytes(frame))
+            subject = replace(self._written(json.loads(record)).subject(), across_page=self.across_page)
             write_page(subject, folder / "report.html")
-        removed = remove_files(leftovers)
+        removed = remove_files(leftovers)  # A bench that is killed here finds them again by the earlier result.json.
         write_file(folder / "result.json", utf8(record))
         return removed
 
@@ -303,19 +297,19 @@ class BenchResult:
 
         With `charts`, every chart is also written as PNG and SVG to that folder.
         """
-        if path is not None:
-            record = files.read_record(self.in_folder)
-            write_page(self._subject(record), path, everything=everything, charts=charts)
-        return (self.evaluated or self.lists).to_html()
+        if path is None:
+            return (self.evaluated or self.lists).to_html()
+        written = self._written(files.read_record(self.in_folder))
+        return written.to_html(path, everything=everything, charts=charts)
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def _subject(self, record: dict[str, Any]) -> Subject:
-        """The subject of the report page: the same as that of the folder."""
+    def _written(self, record: dict[str, Any]) -> ResultFolder:
+        """The folder as it is read back, so that its page is the same."""
         documents = files.documents_of(read_frame(self.folder / DOCUMENTS))
         texts = (*files.queries_of(_queries_frame(self.dataset)), documents)
-        return ResultFolder(self.folder, record, self.runs, self.dataset.qrels, self.evaluated, *texts).subject()
+        return ResultFolder(self.folder, record, self.runs, self.dataset.qrels, self.evaluated, *texts)
 
     def _documents(self, texts: ReturnedTexts | None) -> Iterator[tuple[str, str, str, str]]:
         """The documents with their texts: judged ones and those near the top of a run, and all that came back."""
@@ -364,3 +358,44 @@ def _queries_frame(dataset: Dataset) -> pl.DataFrame:
         if name not in data:
             data[name] = [None if query not in values else str(values[query]) for query in queries]
     return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))
+
+
+_ROWS, _CHARACTERS = 4_000, 4_000_000  # The size of a part of a Parquet file.
+_ID = 20  # Characters that are counted for an id in a list.
+
+
+def write_rows(rows: Iterable[tuple[Any, ...]], path: Path, schema: Mapping[str, Any]) -> None:
+    """Write rows as Parquet, in parts of a few megabytes that become row groups; a complete file replaces the old."""
+    parts: list[Path] = []
+    count = 0
+    new_path = path.with_name(f"{path.name}.new")
+    try:
+        for part in _parts(rows):
+            parts.append(path.with_name(f"{path.name}.part{len(parts)}"))
+            pl.DataFrame(part, schema=schema, orient="row").write_parquet(parts[-1])
+            count += len(part)
+        if len(parts) < 2:
+            pl.DataFrame(schema=schema).write_parquet(new_path) if not parts else os.replace(parts.pop(), new_path)
+        else:
+            pl.scan_parquet(parts).sink_parquet(new_path, row_group_size=-(-count // len(parts)))
+        os.replace(new_path, path)
+    except OSError as error:
+        raise not_written(path, error) from None
+    finally:
+        for file in parts:
+            with suppress(OSError):
+                file.unlink()
+
+
+def _parts(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    """Rows in parts with at most `_ROWS` rows, and not many more than `_CHARACTERS` characters."""
+    part: list[tuple[Any, ...]] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += sum(len(cell) * (1 if isinstance(cell, str) else _ID) for cell in row if isinstance(cell, str | list))
+        if len(part) == _ROWS or size >= _CHARACTERS:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

@@ -14,8 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from steelyard.benchmark.cache import Answers, AnswerStore, IndexStore
-from steelyard.benchmark.documents import ReturnedTexts
+from steelyard.benchmark.cache import Answers, AnswerStore, IndexStore, ReturnedTexts
 from steelyard.benchmark.specs import Spec
 from steelyard.masking import masked_settings
 from steelyard.retrievers.adapters.base import Wrapped
@@ -30,7 +29,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 THROUGHPUT = "queries_per_second"
 
-MOST_AT_ONCE = 1000  # Queries that are passed at once to measure the throughput.
+MOST_AT_ONCE = 1000  # Queries that are passed at once to measure the throughput: their answers are in memory together.
 
 _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = 4096
@@ -41,8 +40,7 @@ _SAMPLE_SECONDS = 0.01
 class Job:
     """A retriever that is run: its corpus, its answers so far, and their cache; `failure` is an error in indexing.
 
-    `saved` is where its index is saved, if it is; `texts` keeps the texts that it returns; `doc_id` makes the id of a
-    document in the result from the one that it returns.
+    `saved`: its saved index, if any; `texts` keeps the texts that it returns; `doc_id` makes the ids of the result.
     """
 
     spec: Spec
@@ -70,10 +68,7 @@ class Job:
 
 
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
-    """Index the documents with every retriever, one after another; measure time, size and peak memory.
-
-    A saved index is opened instead, and has the cost that was measured when it was made.
-    """
+    """Index the documents with every retriever, or open its saved index; the cost is that of when it was made."""
     for number, job in enumerate(jobs):
         what = f"indexing {counted(len(job.corpus), 'document')} with" if len(job.corpus) else "opening"
         progress(f"{what} {job.spec.label}", number, len(jobs))
@@ -101,10 +96,7 @@ def _indexed(retriever: Retriever, corpus: Mapping[str, str]) -> tuple[float, in
 
 
 def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, warmup: int, progress: Progress) -> None:
-    """Run every open query with every retriever, one query at a time; the first retriever changes with every query.
-
-    The times are those of one session, so that they can be compared.
-    """
+    """Run every open query with every retriever, one query at a time, as one session, so that times can be compared."""
     session = uuid4().hex[:12]
     for job in jobs:
         if isinstance(job.retriever, Wrapped):
@@ -121,7 +113,7 @@ def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, wa
     open_queries = {id(job): set(job.open_queries(list(queries))) for job in jobs}
     try:
         for number, (query, text) in enumerate(queries.items()):
-            turn = number % len(jobs) if jobs else 0
+            turn = number % len(jobs) if jobs else 0  # The first retriever changes with every query.
             for job in [*jobs[turn:], *jobs[:turn]]:
                 if query in open_queries[id(job)]:
                     progress(step, number, len(queries))
@@ -133,10 +125,7 @@ def retrieve_all(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, wa
 
 
 def measure_throughput(jobs: Sequence[Job], queries: Mapping[str, str], depth: int, progress: Progress) -> None:
-    """Queries per second when all are passed at once; not measured for a retriever that failed on a query.
-
-    At most `MOST_AT_ONCE` queries are passed, whose answers are in memory together.
-    """
+    """Queries per second when all are passed at once; not measured for a retriever that failed on a query."""
     texts = list(queries.values())[:MOST_AT_ONCE]
     for number, job in enumerate(job for job in jobs if not job.answers.errors):
         progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
@@ -163,11 +152,8 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
 
 
 def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, float]:
-    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed.
-
-    The query is stored before it is run: the retriever may end the process.
-    """
-    job.store.add({"query": query, "started": True})
+    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed."""
+    job.store.add({"query": query, "started": True})  # The retriever may end the process.
     keep = job.texts.keeper(job.store.path.name)
     return run_user_code(partial(answered, job.retriever, text, depth, job.spec.label, keep))
 
@@ -199,8 +185,7 @@ def _find_ids(job: Job) -> None:
     find = getattr(job.retriever, "ids_elsewhere", None)
     if find is None or not job.corpus:
         return
-    docs = {doc for answer in job.answers.lists.values() for doc, _ in answer}
-    if all(doc in job.corpus for doc in docs):
+    if all(doc in job.corpus for answer in job.answers.lists.values() for doc, _ in answer):
         return
     hint = job.answers.id_hint
     with suppress(UserCodeError):
@@ -209,17 +194,13 @@ def _find_ids(job: Job) -> None:
 
 
 class PeakMemory:
-    """Samples the resident memory of the process; `bytes` is the highest value minus that at the start.
-
-    None where the system does not report it.
-    """
+    """Samples the resident memory: `bytes` is the highest value minus that at the start, None if it is not known."""
 
     bytes: int | None = None
 
     def __enter__(self) -> PeakMemory:
         self._stop = threading.Event()
-        self._start = _resident_bytes()
-        self._peak = self._start
+        self._start = self._peak = _resident_bytes()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self._thread.start()
         return self
@@ -227,20 +208,20 @@ class PeakMemory:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        now = _resident_bytes()
-        if self._start is not None and self._peak is not None and now is not None:
-            self.bytes = max(self._peak, now) - self._start
+        if self._start:
+            self.bytes = max(self._peak, _resident_bytes()) - self._start
 
     def _sample(self) -> None:
-        while self._start is not None and not self._stop.wait(_SAMPLE_SECONDS):
-            self._peak = max(self._peak or 0, _resident_bytes() or 0)
+        while self._start and not self._stop.wait(_SAMPLE_SECONDS):
+            self._peak = max(self._peak, _resident_bytes())
 
 
-def _resident_bytes() -> int | None:
+def _resident_bytes() -> int:
+    """The resident memory of the process; 0 if the system does not report it."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
-        return None
+        return 0
 
 
 TIMES = ("mean_seconds", "p50_seconds", "p95_seconds", "p99_seconds")

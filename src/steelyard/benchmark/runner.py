@@ -13,10 +13,19 @@ from steelyard.benchmark import comparison as comparing
 from steelyard.benchmark import folder as files
 from steelyard.benchmark.across import BenchAcross
 from steelyard.benchmark.approximation import Approximation, approximations
-from steelyard.benchmark.cache import CACHE, Answers, AnswerStore, cache_key, index_store, locked, other_indexes
-from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_rules
+from steelyard.benchmark.cache import (
+    CACHE,
+    Answers,
+    AnswerStore,
+    ReturnedTexts,
+    cache_key,
+    id_notes,
+    index_store,
+    locked,
+    other_indexes,
+)
+from steelyard.benchmark.chunkings import Chunking, all_chunks, chunkings_of, merged_qrels
 from steelyard.benchmark.config import CHUNK_MEASURES, Bench, check_bench, check_by, read_bench
-from steelyard.benchmark.documents import ReturnedTexts, id_notes
 from steelyard.benchmark.history import append_history, check_history
 from steelyard.benchmark.judged import ABOUT_QUESTIONS, JUDGMENTS_USED, with_judgments
 from steelyard.benchmark.result import BenchResult
@@ -177,7 +186,7 @@ def _bench(
             folder=folder,
             problems=problems,
             chunk_notes=notes,
-            rules=merged_rules(chunkings),
+            rules={rule: merged_qrels([part.rules[rule] for part in chunkings]) for rule in chunkings[0].rules},
             approximation=approximation,
             input_notes=tuple(_input_notes(config, runs, rows, dataset, texts)),
             check=_checked(dataset, config, runs),
@@ -185,7 +194,7 @@ def _bench(
             across_page=files.ACROSS_PAGE if name else "",
         )
         progress("writing", 0, 1)
-        kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
+        kept = {file.name for job in jobs if job.saved is not None for file in job.saved.files}
         files.remove_files(other_indexes(folder / CACHE, kept))
         earlier: Mapping[str, Any] = {}
         with suppress(InputError):
@@ -208,7 +217,7 @@ def _input_notes(
     notes += texts.notes({row.answers: row.run for row in rows if row.answers})
     judged = sorted({doc for doc, _ in dataset.qrels.judged_texts})
     now = {doc: dataset.corpus.texts[doc] for doc in judged if doc in dataset.corpus}
-    notes += changed_texts(dataset.qrels, now or {doc: text for doc, text, *_ in texts.rows(judged)})
+    notes += changed_texts(dataset.qrels, now or dict(texts.rows(judged, "doc_id, text")))
     if len(dataset.corpus):
         return notes
     lists = {name: run.frame["doc_id"].unique(maintain_order=True).to_list() for name, run in runs.items()}
@@ -295,8 +304,7 @@ def _retrieve(
     """Run the retrievers that have open queries; all jobs, and the labels of those that were cached."""
     if fresh:
         clear_vectors(cache / VECTORS)
-    jobs: list[Job] = []
-    open_jobs: list[Job] = []
+    jobs, open_jobs = list[Job](), list[Job]()
     for chunking in chunkings:
         chunking_jobs = []
         for spec in chunking.specs(specs):
@@ -313,8 +321,8 @@ def _retrieve(
                 texts.forget(store.path.name)
             if answers.unfinished is not None:
                 LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
-            own_id = str if chunking.label is None else chunking.chunk_id
-            chunking_jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved, texts, own_id))
+            corpus, doc_id = chunking.corpus, chunking.chunk_id
+            chunking_jobs.append(Job(spec, spec.retriever, corpus, answers, store, saved, texts, doc_id))
         unfinished = [job for job in chunking_jobs if job.is_open(list(queries))]
         with stored_vectors(cache / VECTORS):
             index_all(unfinished, progress)
@@ -363,7 +371,7 @@ def _collect(
                 retrieved = [doc for listed in lists.values() for doc, _ in listed]
             unknown = [doc for doc in retrieved if doc not in corpus_ids] if corpus_ids else []
             if reads_texts and not corpus_ids:
-                run = Run(run, texts={doc: text for doc, text, _, _ in returned.rows(dict.fromkeys(retrieved))})
+                run = Run(run, texts=dict(returned.rows(dict.fromkeys(retrieved), "doc_id, text")))
             chunks = None if chunking.label is None else len(chunking.corpus)
             chunked = {"chunker": chunking.label, "chunks": chunks, "chunk_tokens": chunking.mean_tokens}
             file = None if job is None else job.store.path.name
@@ -379,11 +387,10 @@ def _compare(
     if all(row.broken for row in rows):
         errors = [f"{row.run}: {next(iter(row.errors.values()))}" for row in rows]
         raise InputError(problem_report("every retriever failed on every query:", errors))
-    by_chunking = {str(chunking.label): chunking.qrels for chunking in chunkings}
     comparison = comparing.compare_runs(
         dict(config),
         config.composite,
-        by_chunking if config.chunkers else dataset.qrels,
+        {str(chunking.label): chunking.qrels for chunking in chunkings} if config.chunkers else dataset.qrels,
         runs,
         list(map(vars, rows)),
         dataset.queries.columns,

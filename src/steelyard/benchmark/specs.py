@@ -89,10 +89,7 @@ def _labelled(name: Any, value: Any, number: int) -> str:
 
 @dataclass(frozen=True)
 class Spec:
-    """One retriever of a bench: its name, its settings, its label, and the number of its entry in bench.yaml.
-
-    `chunkers` are the chunkings that it is run on; empty: all of them.
-    """
+    """One retriever of a bench; `entry` is its number in bench.yaml, `chunkers` those that it is run on, or all."""
 
     name: str
     settings: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The command line: one module per verb or pair of verbs. Only this package prints and exits."""
+"""The command line: one module per verb, or for a few verbs of one subject. Only this package prints and exits."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ VERBS = {
 
 _MODULES = {
     **dict.fromkeys(("demo", "init"), "bench"),
-    **dict.fromkeys(("convert", "validate"), "files"),
+    **dict.fromkeys(("check", "convert", "evidence", "validate"), "data"),
     **dict.fromkeys(("explain", "list"), "listings"),
+    **dict.fromkeys(("across", "history", "report"), "results"),
     "agreement": "pool",
+    "questions": "judge",
 }
 """The modules of verbs that share one; any other verb is in the module of its name."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, NoReturn
 
-from steelyard.cli.options import OUTPUT, SHARED, Argument, Option, RunFile, UsageError
+from steelyard.cli.options import OUTPUT, SHARED, Option, RunFile, UsageError
 from steelyard.cli.output import format_for
 from steelyard.errors import MeasureError, did_you_mean
 from steelyard.wording import counted
@@ -26,7 +26,7 @@ from steelyard.wording import counted
 class Parser(argparse.ArgumentParser):
     """A parser that raises a UsageError, with what `--set` may set."""
 
-    settings: dict[str, tuple[VerbParameter, Option]]
+    settings: dict[str, VerbParameter]
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith((".", "?")) else "."
@@ -47,34 +47,31 @@ def verb_parser(
         allow_abbrev=False,
         add_help=False,
     )
-    named: list[tuple[VerbParameter, Option]] = []
-    for param in _declared(function):
-        if isinstance(param.about, Option):
-            named.append((param, param.about))
-        else:
-            many, one = _unwrapped(param.kind)
-            required = param.default is Parameter.empty
-            count = ("+" if required else "*") if many else (None if required else "?")
-            default, (metavar, help) = None if required else param.default, param.about
-            parser.add_argument(param.name, nargs=count, type=_reader(one), default=default, metavar=metavar, help=help)
-    parser.settings = {param.name: (param, about) for param, about in named if about.setting}
-    named = [(param, about) for param, about in named if not about.setting]
+    declared = list(_declared(function))
+    for param in (param for param in declared if param.about.positional):
+        many, one = _unwrapped(param.kind)
+        required, metavar, help = param.default is Parameter.empty, param.about.metavar, param.about.help
+        count = ("+" if required else "*") if many else (None if required else "?")
+        default = None if required else param.default
+        parser.add_argument(param.name, nargs=count, type=_reader(one), default=default, metavar=metavar, help=help)
+    parser.settings = {param.name: param for param in declared if param.about.setting}
+    named = [param for param in declared if not (param.about.setting or param.about.positional)]
     if parser.settings:
-        named.append((_SET, _SET_OPTION))
-    hidden = 0 if everything else sum(about.expert for _, about in named)
+        named.append(_SET)
+    hidden = 0 if everything else sum(param.about.expert for param in named)
     grouped = len(named) - hidden > LONGEST_GROUP
     groups = {title: parser.add_argument_group(title) for title in (_GROUPS if grouped else [OTHERS])}
     for title, names in _GROUPS.items():
-        for param, about in named:
+        for param in named:
             if param.name in names or (title == OTHERS and param.name not in _GROUPED):
                 group = groups[title if grouped else OTHERS]
-                _add_option(parser, group, param, about, hidden=about.expert and not everything)
+                _add_option(parser, group, param, hidden=param.about.expert and not everything)
     last = groups[next(reversed(groups))]
     last.add_argument("-h", "--help", action="help", help="Show this help.")
     last.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
     if everything and parser.settings:
         listed = parser.add_argument_group("settings")
-        listed._group_actions += [_shown_setting(*setting) for setting in parser.settings.values()]
+        listed._group_actions += [_shown_setting(setting) for setting in parser.settings.values()]
     rest = [counted(hidden, "more option")] * (hidden > 0)
     rest += [counted(len(parser.settings), "setting")] * bool(parser.settings)
     if rest and not everything:
@@ -90,12 +87,15 @@ class VerbParameter(NamedTuple):
 
     name: str
     kind: Any
-    about: Argument | Option
+    about: Option
     default: Any
 
 
-_SET_OPTION = Option("A setting, as in seed=1; --help-all lists them. Repeat for more.", "NAME=VALUE", names=("--set",))
-_SET = VerbParameter("settings", list[str] | None, _SET_OPTION, None)
+_SET_HELP = "A setting, as in seed=1; --help-all lists them. Repeat for more."
+_SET = VerbParameter("settings", list[str] | None, Option(_SET_HELP, "NAME=VALUE", names=("--set",)), None)
+
+
+_METAVARS = {Path: "FILE", int: "N", str: "NAME"}  # The value of an option in its help, unless it names another.
 
 
 def _declared(function: Callable[..., Any]) -> Iterator[VerbParameter]:
@@ -105,6 +105,8 @@ def _declared(function: Callable[..., Any]) -> Iterator[VerbParameter]:
         shared = parameter.kind is Parameter.VAR_KEYWORD
         for name, hint in SHARED.items() if shared else [(parameter.name, hints[parameter.name])]:
             kind, about = typing.get_args(hint)
+            if about.metavar is None:
+                about = about._replace(metavar=_METAVARS.get(_unwrapped(kind)[1]))
             yield VerbParameter(name, kind, about, None if shared else parameter.default)
 
 
@@ -143,8 +145,7 @@ def _advice(parser: Parser, unknown: Sequence[str]) -> str:
     name, _, value = unknown[0].partition("=")
     setting = name.lstrip("-").replace("-", "_")
     if setting in parser.settings:
-        _, about = parser.settings[setting]
-        return f" Use --set {setting}={value or about.metavar or 'yes'}."
+        return f" Use --set {setting}={value or parser.settings[setting].about.metavar or 'yes'}."
     options = [option for action in parser._actions for option in action.option_strings]
     needed, place = _ELSEWHERE.get(name, ("--", ""))
     if not needed or needed in options:
@@ -158,7 +159,7 @@ def _settings(parser: Parser, given: Sequence[str]) -> dict[str, Any]:
     def wrong(message: str) -> NoReturn:
         raise UsageError(f"{message} `{parser.prog} --help-all` lists the settings.")
 
-    values = {name: param.default for name, (param, _) in parser.settings.items()}
+    values = {name: param.default for name, param in parser.settings.items()}
     for text in given:
         name, equals, value = text.partition("=")
         name = name.strip().lstrip("-").replace("-", "_")
@@ -166,7 +167,8 @@ def _settings(parser: Parser, given: Sequence[str]) -> dict[str, Any]:
             action = parser._option_string_actions.get(f"--{name.replace('_', '-')}")
             advice = f" Use {action.option_strings[0]}." if action else did_you_mean(name, list(values))
             wrong(f"--set {text}: there is no setting {name!r}; expected one of {', '.join(values)}.{advice}")
-        param, about = parser.settings[name]
+        param = parser.settings[name]
+        about = param.about
         many, one = _unwrapped(param.kind)
         if not equals and one is not bool:
             wrong(f"--set {text} has no value; expected NAME=VALUE, as in {name}={about.metavar}.")
@@ -185,11 +187,11 @@ _TRUTHS = {"": True, "yes": True, "true": True, "no": False, "false": False}
 """A setting that is true or false; its name alone is yes."""
 
 
-def _shown_setting(param: VerbParameter, about: Option) -> argparse.Action:
+def _shown_setting(param: VerbParameter) -> argparse.Action:
     """A setting in the help, as `name=VALUE`."""
     _, one = _unwrapped(param.kind)
-    value = "yes|no" if one is bool else about.metavar or "|".join(_choices(one))
-    help = about.help + ("" if one is bool and not param.default else _shown_default(param.default))
+    value = "yes|no" if one is bool else param.about.metavar or "|".join(_choices(one))
+    help = param.about.help + ("" if one is bool and not param.default else _shown_default(param.default))
     return argparse.Action([], param.name, metavar=f"{param.name}={value}", help=help.replace("%", "%%"))
 
 
@@ -253,9 +255,9 @@ _GROUPED = {name for names in _GROUPS.values() for name in names}
 LONGEST_GROUP = 9  # Options that are not grouped.
 
 
-def _add_option(parser: Parser, group: Any, param: VerbParameter, about: Option, hidden: bool) -> None:
+def _add_option(parser: Parser, group: Any, param: VerbParameter, hidden: bool) -> None:
     """Add an option; `hidden`: the help does not show it."""
-    many, one = _unwrapped(param.kind)
+    about, (many, one) = param.about, _unwrapped(param.kind)
     required = param.default is Parameter.empty
     default = None if required else param.default
     names = about.names or (f"--{param.name.replace('_', '-')}", *_LETTERS.get(param.name, ()))

@@ -14,11 +14,10 @@ from steelyard.benchmark.mlflow import LOCAL_STORE
 from steelyard.benchmark.result import BenchResult
 from steelyard.benchmark.runner import bench as run_bench
 from steelyard.cli import WRONG_INPUT
-from steelyard.cli.across import print_across
+from steelyard.cli import output as out
 from steelyard.cli.compare import print_comparison, print_lists
 from steelyard.cli.options import RESULT_FOLDER, Argument, Option, Setting, ShowAll, TableFormat, UsageError
-from steelyard.cli.output import Format, bench_progress, print_message, print_messages, print_tables, width, write
-from steelyard.cli.report import page_line
+from steelyard.cli.results import print_across
 from steelyard.io.text import shortened
 from steelyard.notes import sentence
 from steelyard.safe_text import cell_text
@@ -59,59 +58,59 @@ def bench(
     without qrels is not evaluated: the lists of the retrievers are compared. With
     `datasets`, every dataset has a folder, and one table is across all of them.
     """
-    with bench_progress() as progress:
+    with out.bench_progress() as progress:
         result = run_bench(config, output, fresh=fresh, mlflow=mlflow or False, watch=progress)
     return _print_result(result, format, show_all)
 
 
-def _print_result(result: BenchResult, format: Format, show_all: bool) -> int:
+def _print_result(result: BenchResult, format: out.Format, show_all: bool) -> int:
     """Print the verdict, the leaderboard, warnings and where the result is; the exit code."""
     more = "    More: --all" if format == "table" and not show_all else ""
     if isinstance(result, BenchAcross):
         print_across(result.across, format, None, show_all)
         for name, single in result.results.items() if show_all else ():
-            print_messages(f"{name}: {sentence(note)}" for note in single.notes)
-        print_message(f"Report: {result.folder / 'report.html'}{more}")
+            out.print_messages(f"{name}: {sentence(note)}" for note in single.notes)
+        out.print_message(f"Report: {result.folder / 'report.html'}{more}")
         return max(_print_failures(single) for single in result.results.values())
     shown = (result.chunk_table, result.approximation_table, result.cost_table)
     tables = [table for table in shown if table is not None]
     if format == "markdown":
-        write(result.to_markdown(), None)
+        out.write(result.to_markdown(), None)
     elif result.evaluated is None:
         print_lists(result.lists, format, None)
-        print_tables(tables if format == "table" else [], below=True)
+        out.print_tables(tables if format == "table" else [], below=True)
         if format == "table":
             _print_differences(result)
     else:
         print_comparison(result.evaluated, format, None, notes=result.notes, tables=tables, show_all=show_all)
     if format != "table" or result.evaluated is None:
-        print_messages(map(sentence, result.notes))
+        out.print_messages(map(sentence, result.notes))
     elif not show_all:
-        print_messages(sentence(note) for note in result.input_notes if note.code == JUDGMENTS_USED)
+        out.print_messages(sentence(note) for note in result.input_notes if note.code == JUDGMENTS_USED)
     changing = [row.run for row in result.rows if row.cached and not {"target", "url"}.isdisjoint(row.settings)]
     if changing and format == "table":
-        print_message(
+        out.print_message(
             f"From the cache: {listed(changing)}. Changes of code and settings are noticed, those of data are not: "
             "--fresh asks again."
         )
     if result.evaluated is not None:
-        print_message(f"{page_line(result.folder / 'report.html', result.folder)}{more}")
+        out.print_message(f"{out.page_line(result.folder / 'report.html', result.folder)}{more}")
     else:
         judge = "" if all(row.broken for row in result.rows) else f" Next: {command_of('judge', result.folder)}"
-        print_message(f"The result is in {result.folder}.{judge}")
+        out.print_message(f"The result is in {result.folder}.{judge}")
     return _print_failures(result)
 
 
 def _print_failures(result: BenchResult) -> int:
     """Print which retrievers failed; the exit code: 2 if one failed on every query."""
     if partly := [f"{row.run} on {row.failed} queries" for row in result.rows if row.errors and not row.broken]:
-        print_message(
+        out.print_message(
             f"FAILED: {'; '.join(partly)}. These queries have no answer; the policy `missing` decides how they count."
         )
     for row in result.rows:
         if row.broken:
             reason = next(iter(row.errors.values()))
-            print_message(f"error: {row.run} failed on every query and could not be evaluated: {reason}")
+            out.print_message(f"error: {row.run} failed on every query and could not be evaluated: {reason}")
     return WRONG_INPUT if result.broken else 0
 
 
@@ -129,7 +128,7 @@ def demo(
     115 questions about a small railway, 267 passages of its handbook. It needs no
     network.
     """
-    with as_file(files("steelyard.demo") / "bench.yaml") as config, bench_progress() as progress:
+    with as_file(files("steelyard.demo") / "bench.yaml") as config, out.bench_progress() as progress:
         result = run_bench(config, output, watch=progress)
     return _print_result(result, format, show_all)
 
@@ -137,7 +136,7 @@ def demo(
 def init(
     folder: Annotated[Path, Argument("DIR", "The folder for bench.yaml.")] = Path(),
     queries: Annotated[
-        Path | None, Option("Questions: CSV, TSV, JSON, JSON lines, Parquet, or text with one per line.", "FILE")
+        Path | None, Option("Questions: CSV, TSV, JSON, JSON lines, Parquet, or text with one per line.")
     ] = None,
     retriever: Annotated[
         list[str] | None,
@@ -150,7 +149,7 @@ def init(
     corpus: Annotated[
         str | None, Option("--queries: the documents, for retrievers that index them: a file or a folder.", "PATH")
     ] = None,
-    column: Annotated[str | None, Setting("--queries: the column of the questions.", "NAME")] = None,
+    column: Annotated[str | None, Setting("--queries: the column of the questions.")] = None,
 ) -> None:
     """Write a bench.yaml: for your questions and retrievers, or a starter with
     comments that runs as it is.
@@ -170,24 +169,28 @@ def init(
         if retriever or corpus or column:
             raise UsageError("--retriever, --corpus and --set column belong to --queries, a file of questions.")
         path = write_starter(folder)
-        print_message(f"{path} is written. Run it with: steelyard bench {path}")
+        out.print_message(f"{path} is written. Run it with: steelyard bench {path}")
         return
     from steelyard.benchmark.start import write_bench
 
     started = write_bench(folder, queries, retriever or [], corpus=corpus, column=column)
-    question, wide = next(iter(started.queries.values())), width() - 4
-    print_message(f"{counted(len(started.queries), 'question')} in {queries}. The first: {shortened(question, wide)}")
-    print_messages(map(sentence, started.notes))
+    question, wide = next(iter(started.queries.values())), out.width() - 4
+    out.print_message(
+        f"{counted(len(started.queries), 'question')} in {queries}. The first: {shortened(question, wide)}"
+    )
+    out.print_messages(map(sentence, started.notes))
     for answer in started.answers:
         size = counted(len(answer.documents), "document")
-        print_message(f"{answer.label}: {size} in {1000 * answer.seconds:.0f} ms" if answer.seconds else answer.label)
+        out.print_message(
+            f"{answer.label}: {size} in {1000 * answer.seconds:.0f} ms" if answer.seconds else answer.label
+        )
         for rank, (doc, score, text) in enumerate(answer.documents[:SHOWN], start=1):
             shown = " ".join(f"{shortened(doc, 24)}  {score:.4g}  {text[:500]}".split("\n"))
-            print_message(shortened(f"  {rank}  {cell_text(shown)}", wide))
+            out.print_message(shortened(f"  {rank}  {cell_text(shown)}", wide))
         if len(answer.documents) > SHOWN:
-            print_message(f"  ... and {len(answer.documents) - SHOWN} more")
-        print_messages(f"  ({remark})" for remark in answer.remarks)
-    print_message(f"{started.path} is written. Next: steelyard bench {started.path}")
+            out.print_message(f"  ... and {len(answer.documents) - SHOWN} more")
+        out.print_messages(f"  ({remark})" for remark in answer.remarks)
+    out.print_message(f"{started.path} is written. Next: steelyard bench {started.path}")
 
 
 def _print_differences(result: BenchResult) -> None:
@@ -195,14 +198,14 @@ def _print_differences(result: BenchResult) -> None:
     disagreements = differences(result.runs)
     if not disagreements:
         return
-    wide = width() - 6
+    wide = out.width() - 6
     shown = [doc for disagreement in disagreements for doc in disagreement.first.values()]
     documents = result.documents.select("doc_id", "text")
     texts = dict(documents.filter(documents["doc_id"].is_in(shown)).iter_rows())
-    print_message("Where they differ most, with the first document of each:")
+    out.print_message("Where they differ most, with the first document of each:")
     for disagreement in disagreements:
         question = shortened(" ".join(result.dataset.queries.get(disagreement.query, "").split()), wide - 24)
-        print_message(f"  {disagreement.query}  {cell_text(question)} (agreement {disagreement.agreement:.0%})")
+        out.print_message(f"  {disagreement.query}  {cell_text(question)} (agreement {disagreement.agreement:.0%})")
         for run, doc in disagreement.first.items():
             text = " ".join((texts.get(doc) or "").split())[:200]
-            print_message(shortened(f"    {run}: {cell_text(f'{doc}  {text}')}", wide))
+            out.print_message(shortened(f"    {run}: {cell_text(f'{doc}  {text}')}", wide))

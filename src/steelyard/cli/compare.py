@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 from steelyard.cli import options as args
 from steelyard.cli import output as out
 from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
-from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compare_runs
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.lists import ListComparison
@@ -38,17 +37,15 @@ def compare(
     ] = None,
     runs: Annotated[list[RunFile] | None, Argument("RUN", "Two or more runs: FILE, NAME=FILE, or - (stdin).")] = None,
     measure: args.Measures = None,
-    baseline: Annotated[str | None, Option("Compare every run with this one; default: all pairs.", "NAME")] = None,
+    baseline: Annotated[str | None, Option("Compare every run with this one; default: all pairs.")] = None,
     composite: Annotated[
         str | None, Option("Weights of a composite score: a YAML or JSON file, or default.", "FILE|default")
     ] = None,
     at: Annotated[list[int] | None, Option("One row per run at this cutoff. Repeat for more.", "K")] = None,
     by: args.By = None,
     queries: args.QueryColumns = None,
-    no_qrels: Annotated[
-        bool, Option("Compare the lists of runs without qrels: overlap, RBO, rank correlation.")
-    ] = False,
-    scores: Annotated[Path | None, Option("Compare a table of values per query instead of runs.", "FILE")] = None,
+    no_qrels: Annotated[bool, Option("Compare lists of runs without qrels: overlap, RBO, rank correlation.")] = False,
+    scores: Annotated[Path | None, Option("Compare a table of values per query instead of runs.")] = None,
     run_column: Annotated[
         str | None, Option("--scores: the same as --set columns=run=COLUMN.", "COLUMN", expert=True)
     ] = None,
@@ -70,7 +67,7 @@ def compare(
         ),
     ] = "average",
     lower: Annotated[
-        list[str] | None, Setting("--scores: a measure whose lower values are better. Repeat for more.", "NAME")
+        list[str] | None, Setting("--scores: a measure whose lower values are better. Repeat for more.")
     ] = None,
     movers: args.Movers = 0,
     dataset: args.Texts = None,
@@ -184,7 +181,7 @@ def compare(
 
         command = shlex.join(["steelyard", *sys.argv[1:]])
         write_page(comparison_subject(result, loaded_dataset, command), output)
-        out.print_messages([result.verdict, page_line(output, None)])
+        out.print_messages([result.verdict, out.page_line(output, None)])
         return
     print_comparison(result, format, output, movers, texts, show_all=show_all, slices=by is not None)
     if out.format_for(format, output) == "table" and output is None and not show_all:
@@ -206,10 +203,7 @@ def print_comparison(
     show_all: bool = False,
     slices: bool = False,
 ) -> None:
-    """Print a comparison: tables to stdout or a file, the verdict and the notes to stderr.
-
-    On a screen in short, with `slices` if asked for; `show_all` prints every table, also the given ones, and all notes.
-    """
+    """Print a comparison, or write it to a file; on a screen in short (with `slices`), or with `show_all` all of it."""
 
     def show() -> None:
         short = summary(result, out.width(), notes)

@@ -92,14 +92,11 @@ def evaluate(
 
 
 def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: bool, format: Format) -> Table:
-    """The table; settings that differ from the defaults are its note, and a column in CSV.
-
-    predicted: the scores are estimates from few human values and many predicted ones; both are shown per query.
-    """
+    """The table; settings that differ from the defaults are its note, and a column in CSV."""
     first, labels = scores[0], scores[0].labels
     settings = f"Measured with {first.settings}." if first.settings else ""
     rows: list[list[Cell]] = []
-    if per_query and predicted:
+    if per_query and predicted:  # Estimates from few human values and many predicted ones: both are shown.
         rows = [[name, *row] for name, of_run in zip(names, scores, strict=True) for row in of_run.per_query.rows()]
         return Table(["run", *first.per_query.columns], rows, note=settings)
     if per_query:

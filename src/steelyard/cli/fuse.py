@@ -22,36 +22,26 @@ from steelyard.report.tables import Cell, Table
 
 def fuse(
     runs: Annotated[list[Path], Argument("RUN", "Two or more runs; - is standard input.")],
-    method: Annotated[str, Option("A method, as above.", "NAME")] = "rrf",
+    method: Annotated[str, Option("A method, as above.")] = "rrf",
     norm: Annotated[
         list[str] | None,
-        Option(
-            "A normalisation of scores, as above; --tune: those to try. Not for methods that use ranks.",
-            "NAME",
-            commas=True,
-        ),
+        Option("A normalisation of scores, as above; --tune: candidates. Not for rank methods.", commas=True),
     ] = None,
     weights: Annotated[
         list[str] | None,
-        Option("One weight per run, as in 0.7,0.3; --tune: those to try, 1:1,2:1 or simplex.", "W,W", commas=True),
+        Option("One weight per run, as in 0.7,0.3; --tune: candidates, 1:1,2:1 or simplex.", "W,W", commas=True),
     ] = None,
-    k: Annotated[
-        list[float] | None, Setting("rrf: added to ranks [60]; --tune: those to try.", "N", commas=True)
-    ] = None,
-    phi: Annotated[
-        list[float] | None, Setting("rbc: persistence [0.8]; --tune: those to try.", "P", commas=True)
-    ] = None,
+    k: Annotated[list[float] | None, Setting("rrf: added to ranks [60]; --tune: candidates.", "N", commas=True)] = None,
+    phi: Annotated[list[float] | None, Setting("rbc: persistence [0.8]; --tune: candidates.", "P", commas=True)] = None,
     sigma: Annotated[
-        list[float] | None, Setting("logn-isr: added to the logarithm [0.01]; --tune: those to try.", "X", commas=True)
+        list[float] | None, Setting("logn-isr: added to the logarithm [0.01]; --tune: candidates.", "X", commas=True)
     ] = None,
     depth: args.Depth = None,
-    name: Annotated[str | None, Setting("The name of the fused run.", "NAME")] = None,
-    output: Annotated[Path | None, Option("Write the fused run here; its name selects the format.", "FILE")] = None,
-    tune: Annotated[
-        Path | None, Option("Choose the parameters with these qrels, by cross-validation.", "QRELS")
-    ] = None,
+    name: Annotated[str | None, Setting("The name of the fused run.")] = None,
+    output: Annotated[Path | None, Option("Write the fused run here; its name selects the format.")] = None,
+    tune: Annotated[Path | None, Option("Choose parameters with these qrels, by cross-validation.", "QRELS")] = None,
     measure: Annotated[str, Option("--tune: the measure to tune for.", "MEASURE")] = "nDCG@10",
-    folds: Annotated[int, Setting("--tune: number of folds.", "N")] = 5,
+    folds: Annotated[int, Setting("--tune: number of folds.")] = 5,
     seed: args.Seed = 0,
     rel: args.Rel = None,
     columns: args.Columns = None,

@@ -32,11 +32,10 @@ def gate(
         Option("A rule, as in 'nDCG@10 >= 0.40', or a file with one per line. Repeat for more.", "RULE|@FILE"),
     ] = None,
     run: Annotated[
-        list[str] | None,
-        Option("Check this run; default: all runs, or the only run of the baseline. Repeat for more.", "NAME"),
+        list[str] | None, Option("Check this run; default: all runs, or the only run of the baseline. Repeat for more.")
     ] = None,
     baseline_run: Annotated[
-        str | None, Setting("Compare with this run; default: the run of the same name, or the only one.", "NAME")
+        str | None, Setting("Compare with this run; default: the run of the same name, or the only one.")
     ] = None,
     queries: args.QueryColumns = None,
     test: Annotated[str, args.TEST._replace(setting=True)] = "t",
@@ -54,11 +53,10 @@ def gate(
         ),
     ] = None,
     strict: args.Strict = False,
-    junit: Annotated[Path | None, Option("Also write JUnit XML here.", "FILE")] = None,
-    markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
+    junit: Annotated[Path | None, Option("Also write JUnit XML here.")] = None,
+    markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.")] = None,
     save_baseline: Annotated[
-        Path | None,
-        Option("Write the result as a baseline here; with --rule or --baseline, only if it passes.", "FILE"),
+        Path | None, Option("Write the result as baseline here; with --rule or --baseline, only if it passes.")
     ] = None,
     show_all: args.ShowAll = False,
     format: args.TableFormat = "table",

@@ -19,13 +19,6 @@ class UsageError(SteelyardError):
     """A wrong command line."""
 
 
-class Argument(NamedTuple):
-    """A positional parameter."""
-
-    metavar: str
-    help: str
-
-
 class Option(NamedTuple):
     """A parameter with a name: `--name`, unless `names` has others.
 
@@ -42,6 +35,12 @@ class Option(NamedTuple):
     alone: str | None = None
     commas: bool = False
     files: bool = False
+    positional: bool = False
+
+
+def Argument(metavar: str, help: str) -> Option:
+    """A positional parameter."""
+    return Option(help, metavar, positional=True)
 
 
 Setting = partial(Option, setting=True)
@@ -55,14 +54,12 @@ CORRECTION = Option("Of several tests: none, bonferroni, holm or bh.", "NAME")
 Alpha = Annotated[float, Setting("Significance level.", "P")]
 Permutations = Annotated[
     int | None,
-    Setting("Number of random draws of the test; default: 100,000 permutations, 10,000 for the other tests.", "N"),
+    Setting("Number of random draws of the test; default: 100,000 permutations, 10,000 for the other tests."),
 ]
-Seed = Annotated[int, Setting("Seed of random draws.", "N")]
+Seed = Annotated[int, Setting("Seed of random draws.")]
 Kind = Annotated[str | None, Setting("run or qrels, if the content may be either.", "KIND")]
 Measures = Annotated[list[str] | None, Option("A measure, as in nDCG@10. Repeat for more.", "MEASURE")]
-DialectName = Annotated[
-    str, Option("Whose definitions to use: `steelyard list dialects` lists them.", "NAME", names=("--dialect",))
-]
+DialectName = Annotated[str, Option("Whose definitions to use: `steelyard list dialects` lists them.")]
 OUTPUT = Option("Write to this file; its suffix is the format: .html .md .tex .csv .json .parquet .txt.", "FILE")
 Output = Annotated[Path | None, OUTPUT]
 Texts = Annotated[
@@ -72,7 +69,7 @@ Texts = Annotated[
         "DIR",
     ),
 ]
-QueryColumns = Annotated[Path | None, Setting("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE")]
+QueryColumns = Annotated[Path | None, Setting("Columns of the queries: JSONL, CSV, TSV or Parquet.")]
 By = Annotated[
     str | None,
     Option(
@@ -84,18 +81,17 @@ Predicted = Annotated[
     Path | None,
     Setting(
         "Judgments predicted by a model, for the queries of QRELS and for others: means and differences are "
-        "then prediction-powered estimates.",
-        "FILE",
+        "then prediction-powered estimates."
     ),
 ]
 SampledPool = Annotated[
-    Path | None, Setting("predicted: the pool whose queries were drawn at random and judged as QRELS.", "FILE")
+    Path | None, Setting("predicted: the pool whose queries were drawn at random and judged as QRELS.")
 ]
 TheseQueries = Annotated[
     bool, Setting("predicted: intervals of the mean over exactly these queries, not over all queries like them.")
 ]
 Rel = Annotated[float | None, Setting(help_text("rel"), "GRADE")]
-Depth = Annotated[int | None, Setting(help_text("depth"), "N")]
+Depth = Annotated[int | None, Setting(help_text("depth"))]
 RESULT_FOLDER = Option("The result folder.", "DIR")
 Strict = Annotated[bool, Option("Exit with code 1 for what is otherwise a warning.")]
 ShowAll = Annotated[bool, Option("Show every table, every row and every note.", names=("--all",))]
@@ -106,15 +102,15 @@ COLUMNS = Setting(
     "ROLE=NAME,...",
 )
 Columns = Annotated[list[str] | None, COLUMNS]
-Movers = Annotated[int, Setting("Show this many queries with the largest differences.", "N")]
+Movers = Annotated[int, Setting("Show this many queries with the largest differences.")]
 
 # Options of a model at an endpoint
 
-ApiKeyEnv = Annotated[str, Option("The environment variable with the API key.", "NAME")]
-Cache = Annotated[Path, Setting("Every answer of the model; nothing is asked twice.", "FILE")]
-MaxRequests = Annotated[int | None, Option("Stop before more requests.", "N")]
-MaxTokens = Annotated[int | None, Option("Stop before more tokens.", "N")]
-Concurrency = Annotated[int, Setting("Requests at a time.", "N")]
+ApiKeyEnv = Annotated[str, Option("The environment variable with the API key.")]
+Cache = Annotated[Path, Setting("Every answer of the model; nothing is asked twice.")]
+MaxRequests = Annotated[int | None, Option("Stop before more requests.")]
+MaxTokens = Annotated[int | None, Option("Stop before more tokens.")]
+Concurrency = Annotated[int, Setting("Requests at a time.")]
 Retry = Annotated[bool, Option("Ask again for what the model answered wrongly.")]
 Timeout = Annotated[float, Setting("Seconds that a request may take.", "S")]
 Plan = Annotated[bool, Option("Print what it would take, and ask nothing.")]

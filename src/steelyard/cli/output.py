@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import shutil
 import sys
 import threading
@@ -59,10 +60,7 @@ def emit_result(
     show: Callable[[], None] | None = None,
     **texts: Callable[[], str],
 ) -> None:
-    """Print a result, or write it to a file in the format of its name.
-
-    show: prints it on a screen. texts: by format, what to write in place of the result's own text.
-    """
+    """Print a result (`show`: on a screen), or write it to a file; `texts`: by format, in place of its own text."""
     kind = format_for(format, output)
     if output is not None and is_page(output):
         result.to_html(output)
@@ -177,6 +175,20 @@ def print_tables(tables: Sequence[Table], below: bool = False) -> None:
     console.print()
 
 
+def page_line(page: Path, result: Path | None) -> str:
+    """Where the page is; if it is the plain one, the command for the full one. `result` is its folder, if any."""
+    from steelyard.report.page.page import missing_extra
+
+    missing = missing_extra()
+    if missing is None:
+        return f"Report: {page}"
+    again = "" if result is None else f" && {shlex.join(['steelyard', 'report', str(result), '-o', str(page)])}"
+    return (
+        f"Report: {page}. It is the plain page, because {missing} is not installed. "
+        f"For the full one: pip install 'steelyard[report]'{again}"
+    )
+
+
 # Progress
 
 
@@ -276,10 +288,7 @@ def reserved_stdout() -> Iterator[None]:
 
 @contextmanager
 def bench_progress() -> Iterator[Progress]:
-    """The progress of a bench: a bar on a terminal, lines in a pipe; what the bench logs is printed.
-
-    Standard output is kept for the result.
-    """
+    """The progress of a bench, and what it logs, on stderr: a bar on a terminal, lines in a pipe."""
 
     class Printer(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

@@ -19,18 +19,16 @@ if TYPE_CHECKING:
 
 def pool(
     runs: Annotated[list[RunFile], Argument("RUN", "One or more runs: FILE, NAME=FILE, or - (stdin).")],
-    output: Annotated[Path, Option("Write the pool here, as JSON lines.", "FILE")],
-    qrels: Annotated[Path | None, Option("The judgments so far; their documents are left out.", "FILE")] = None,
+    output: Annotated[Path, Option("Write the pool here, as JSON lines.")],
+    qrels: Annotated[Path | None, Option("The judgments so far; their documents are left out.")] = None,
     dataset: Annotated[str | None, Option("Check that this dataset has the texts of the pool.", "DIR")] = None,
-    depth: Annotated[int | None, Option("Documents of every run that are considered.", "N")] = None,
-    budget: Annotated[int | None, Option("Documents in the pool at most.", "N")] = None,
-    strategy: Annotated[str, Option("depth, mtf, bandit, pair or sample.", "NAME")] = "depth",
+    depth: Annotated[int | None, Option("Documents of every run that are considered.")] = None,
+    budget: Annotated[int | None, Option("Documents in the pool at most.")] = None,
+    strategy: Annotated[str, Option("depth, mtf, bandit, pair or sample.")] = "depth",
     measure: Annotated[str, Option("pair: the measure that the runs are compared by.", "MEASURE")] = "nDCG@10",
-    pair: Annotated[
-        list[str] | None, Setting("pair: the two runs to compare, of more.", "NAME,NAME", commas=True)
-    ] = None,
+    pair: Annotated[list[str] | None, Setting("pair: which two runs to compare.", "NAME,NAME", commas=True)] = None,
     columns: args.Columns = None,
-    queries: Annotated[int | None, Setting("Draw this many queries at random and pool only these.", "N")] = None,
+    queries: Annotated[int | None, Setting("Draw this many queries at random and pool only these.")] = None,
     rel: args.Rel = None,
     seed: args.Seed = 0,
 ) -> None:
@@ -88,15 +86,15 @@ def agreement(
     runs: Annotated[list[Path] | None, Option("Runs to rank by each judge.", "RUN", files=True)] = None,
     measure: args.Measures = None,
     scores: Annotated[
-        Path | None, Option("Compare sets of queries, not judges: a table of values per run and query.", "FILE")
+        Path | None, Option("Compare sets of queries, not judges: a table of values per run and query.")
     ] = None,
-    queries: Annotated[Path | None, Option("--scores: the table with the sets of the queries.", "FILE")] = None,
+    queries: Annotated[Path | None, Option("--scores: the table with the sets of the queries.")] = None,
     by: Annotated[str, Option("--scores: the column that names the set of a query.", "COLUMN")] = "kind",
     reference: Annotated[
-        str | None, Option("--scores: the set that the others are compared with, the real queries.", "NAME")
+        str | None, Option("--scores: the set that the others are compared with, the real queries.")
     ] = None,
     resolve: Annotated[
-        str, Setting("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
+        str, Setting("Several judges in a file: majority, mean, max, min, last, a name.", "RULE")
     ] = "majority",
     seed: args.Seed = 0,
     format: args.TableFormat = "table",

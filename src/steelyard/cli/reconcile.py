@@ -19,9 +19,7 @@ from steelyard.run import Run
 def reconcile(
     qrels: Annotated[Path, Argument("QRELS", "The qrels.")],
     run: Annotated[Path, Argument("RUN", "The run.")],
-    measure: Annotated[
-        list[str] | None, Option("The name of a metric, as in MAP@5. Repeat for more.", "METRIC")
-    ] = None,
+    measure: Annotated[list[str] | None, Option("A metric, as in MAP@5. Repeat for more.", "METRIC")] = None,
     dialects: Annotated[list[str] | None, Option("The dialects to compare.", "A,B,...", commas=True)] = None,
     value: Annotated[
         str | None,

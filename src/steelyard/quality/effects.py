@@ -120,6 +120,10 @@ class Board:
         run = self.runs[name]
         return self.effect(fix=lambda other: changed_run(run, change) if other is run else other)
 
+    def effect_without(self, pairs: pl.DataFrame) -> dict[str, Any] | None:
+        """The leaderboard without the judgments of some queries and documents."""
+        return self.effect(self.fixed_qrels(self.rows.join(pairs, on=["query_id", "doc_id"], how="anti")))
+
     def without(self, queries: Collection[str]) -> dict[str, Any] | None:
         """The leaderboard without some queries."""
         kept = np.array([query not in queries for query in self.qrels.queries], dtype=bool)

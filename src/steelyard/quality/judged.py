@@ -44,8 +44,7 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
                 f"{counted(lost.height, 'relevant document is', 'relevant documents are')} not in the corpus, so no "
                 "retriever can find them. Add the documents, or remove the judgments. Effect: without these judgments."
             )
-            shown = examples(f"{query}: {doc}" for query, doc in lost.iter_rows())
-            effect = board.effect(board.fixed_qrels(rows.join(lost, on=["query_id", "doc_id"], how="anti")))
+            shown, effect = examples(map(": ".join, lost.iter_rows())), board.effect_without(lost)
             yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, effect)
     if unasked := _not_asked(board):
         text = (
@@ -79,8 +78,7 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             f"{counted(both.height, 'document is', 'documents are')} relevant and a distractor for the same query. "
             "Keep one of the two judgments. Effect: without both."
         )
-        shown = examples(f"{query}: {doc}" for query, doc in both.iter_rows())
-        effect = board.effect(board.fixed_qrels(rows.join(both, on=["query_id", "doc_id"], how="anti")))
+        shown, effect = examples(map(": ".join, both.iter_rows())), board.effect_without(both)
         yield CheckFinding("relevant-distractor", "error", both.height, text, shown, effect)
 
 
@@ -150,8 +148,7 @@ def smallest_differences(board: Board) -> dict[str, float]:
 
 
 def measure_findings(board: Board, best: Mapping[str, float], named: bool = True) -> Iterator[CheckFinding]:
-    """Measures that cannot discriminate here: every run is near the ceiling, or random lists are. named: whether the
-    user chose the measures."""
+    """Measures that cannot discriminate here: runs or random lists are near the ceiling. named: the user chose them."""
     corpus = len(board.dataset.corpus)
     for key, measure in board.measures.items():
         if measure.definition.better != "more" or not averaged(measure) or not best[key] > 0:
@@ -198,9 +195,8 @@ def missing_judgments(board: Board) -> Iterator[CheckFinding]:
     for run in board.runs.values():
         ranked = run.frame.select("query_id", "doc_id", "rank").filter(pl.col("query_id").is_in(queries.to_list()))
         ranked = ranked.join(judged, on=["query_id", "doc_id"], how="left")
-        first = ranked.filter(pl.col("grade") > 0).group_by("query_id").agg(pl.col("rank").min().alias("first"))
-        ranked = ranked.join(first, on="query_id", how="left").with_columns(pl.col("first").fill_null(11))
-        high = (pl.col("rank") < pl.col("first")) & (pl.col("rank") <= 10)
+        first = pl.col("rank").filter(pl.col("grade") > 0).min().over("query_id").fill_null(11)
+        high = (pl.col("rank") < first) & (pl.col("rank") <= 10)
         above.append(ranked.filter(pl.col("grade").is_null() & high).select("query_id", "doc_id").unique())
     votes = pl.concat(above).group_by("query_id", "doc_id").len().filter(pl.col("len") > len(board.runs) / 2)
     votes = votes.sort(["len", "query_id", "doc_id"], descending=[True, False, False])
@@ -226,7 +222,8 @@ def run_findings(board: Board) -> Iterator[CheckFinding]:
     by_code: dict[str, dict[str, CheckFinding]] = {}
     for name, run in board.runs.items():
         for finding in (*_lists(board, name, run), *_ids(board, name, run)):
-            by_code.setdefault(finding.code, {})[name] = finding
+            own = replace(finding, text=f"{name}: {finding.text}", effect=_only(finding.effect, name))
+            by_code.setdefault(finding.code, {})[name] = own
     yield from map(_of_runs, by_code.values())
     prints: dict[str, list[str]] = {}
     for name, run in board.runs.items():
@@ -258,16 +255,15 @@ def _of_runs(by_run: Mapping[str, CheckFinding]) -> CheckFinding:
 
 
 def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
+    """Lists that are empty, were cut, or have one score."""
     sizes = dict(run.frame.group_by("query_id").len().iter_rows())
     unasked = set(_not_asked(board))
     queries = [query for query in board.qrels.queries if query not in unasked]
     if missing := [query for query in queries if not sizes.get(query)]:
-        text = (
-            f"{name}: {counted(len(missing), 'query has', 'queries have')} no documents. Run them again. Effect: "
-            "without them."
-        )
+        what = counted(len(missing), "query has", "queries have")
+        text = f"{what} no documents. Run them again. Effect: without them."
         severity: Severity = "error" if len(missing) == len(queries) else "warning"
-        effect = _only(board.without(set(missing)), name)
+        effect = board.without(set(missing))
         yield CheckFinding("empty-answer", severity, len(missing), text, examples(missing), effect)
     lengths = np.array([sizes.get(query, 0) for query in queries])
     usual, often = Counter(lengths[lengths > 0].tolist()).most_common(1)[0] if lengths.any() else (0, 0)
@@ -275,23 +271,22 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     if usual >= 10 and often >= 0.8 * np.sum(lengths > 0) and short.any():
         few = list(compress(queries, short.tolist()))
         text = (
-            f"{name}: {counted(len(few), 'list has', 'lists have')} fewer than half of the usual {usual:,} documents. "
+            f"{counted(len(few), 'list has', 'lists have')} fewer than half of the usual {usual:,} documents. "
             "Check that they were not cut. Effect: on these queries."
         )
-        effect = _only(board.on_queries(short), name)
-        yield CheckFinding("list-cut-short", "warning", len(few), text, examples(few), effect)
+        yield CheckFinding("list-cut-short", "warning", len(few), text, examples(few), board.on_queries(short))
     if run.ordered:
         return
     scored = run.frame.group_by("query_id").agg(pl.col("score").n_unique().alias("scores"), pl.len())
     constant = scored.filter((pl.col("scores") == 1) & (pl.col("len") > 1))["query_id"].to_list()
     if constant and len(constant) >= 0.1 * len(sizes):
         text = (
-            f"{name}: {counted(len(constant), 'list has', 'lists have')} one score for all documents, so their ids "
+            f"{counted(len(constant), 'list has', 'lists have')} one score for all documents, so their ids "
             "decide the order. Write ranks or the real scores. Effect: ids in ascending instead of descending order."
         )
         turned = [False, True, False]
         effect = board.effect_on(name, lambda rows: rows.sort("query_id", "score", "doc_id", descending=turned))
-        yield CheckFinding("constant-scores", "warning", len(constant), text, examples(constant), _only(effect, name))
+        yield CheckFinding("constant-scores", "warning", len(constant), text, examples(constant), effect)
 
 
 def _id_changes(unknown: Sequence[str], known_ids: set[str]) -> Iterator[tuple[str, Callable[[str], str]]]:
@@ -333,26 +328,26 @@ def _ids(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     if len(corpus) and len(mapping) < len(unknown):
         lost = [doc for doc in unknown if doc not in mapping]
         text = (
-            f"{name}: {counted(len(lost), 'document is', 'documents are')} not in the corpus. Check that run and "
+            f"{counted(len(lost), 'document is', 'documents are')} not in the corpus. Check that run and "
             "corpus are of one version. Effect: without them."
         )
         effect = board.effect_on(name, lambda rows: rows.filter(~pl.col("doc_id").is_in(lost)))
-        yield CheckFinding("retrieved-not-in-corpus", "warning", len(lost), text, examples(lost), _only(effect, name))
+        yield CheckFinding("retrieved-not-in-corpus", "warning", len(lost), text, examples(lost), effect)
     differ = stated is not None and stated.code == "document-ids-differ"
     if len(mapping) < (1 if differ else max(1, 0.5 * len(unknown))):
         if stated is not None:
-            yield CheckFinding("no-judged-document", "error", len(unknown), f"{name}: {stated}.", examples(unknown))
+            yield CheckFinding("no-judged-document", "error", len(unknown), f"{stated}.", examples(unknown))
         return
     text = (
-        f"{name}: {counted(len(mapping), 'document id differs', 'document ids differ')} from the known ones by {what}. "
+        f"{counted(len(mapping), 'document id differs', 'document ids differ')} from the known ones by {what}. "
         "Write the ids of the corpus. Effect: with the ids mapped as in the examples."
     )
     shown = examples(f"{doc} -> {other}" for doc, other in mapping.items())
     effect = board.effect_on(name, lambda rows: rows.with_columns(pl.col("doc_id").replace(mapping)))
-    yield CheckFinding("ids-differ", "error", len(mapping), text, shown, _only(effect, name))
+    yield CheckFinding("ids-differ", "error", len(mapping), text, shown, effect)
 
 
-def _only(effect: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
+def _only(effect: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
     if effect is None or name not in effect["runs"]:
         return None
     row = effect["runs"][name]

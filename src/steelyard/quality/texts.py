@@ -205,8 +205,8 @@ def _plain(text: str) -> str:
 
 
 def question_findings(board: Board, seen: Collection[str] = ()) -> Iterator[CheckFinding]:
-    """Questions that are documents, that copy their relevant document, that repeat others, or need a context. seen: the
-    words of those that are the text of a document, which needs a pass over the corpus."""
+    """Questions that are documents, copy their relevant document, repeat others, or need a context; `seen`: the words
+    of those that are the text of a document."""
     queries, corpus, plain = board.dataset.queries, board.dataset.corpus, _judged_questions(board)
     relevant: dict[str, set[tuple[str, float]]] = {query: set() for query in plain}
     for query, doc, grade, _ in board.rows.iter_rows():

@@ -1,4 +1,4 @@
-"""steelyard convert and validate: write a run or qrels in another format; check files."""
+"""steelyard check, convert, evidence and validate: data, before anything is measured."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Literal, cast
 
 from steelyard.cli import WRONG_INPUT
 from steelyard.cli import options as args
-from steelyard.cli.options import Argument, Option, Setting, UsageError
-from steelyard.cli.output import emit, format_for, is_page, print_message, with_progress, write_prose
+from steelyard.cli import output as out
+from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
 from steelyard.io import list_formats, validate_file
@@ -18,6 +18,59 @@ from steelyard.io.files import STANDARD_OUTPUT
 from steelyard.io.reading import scored_by_rank
 from steelyard.report.tables import Table
 from steelyard.run import Run
+from steelyard.wording import shortened_name
+
+
+def check(
+    dataset: Annotated[
+        str, Argument("DATASET", "As in bench.yaml: a folder, or '{queries: FILE, qrels: FILE}'. Or a bench's result.")
+    ],
+    runs: Annotated[list[RunFile] | None, Argument("RUN", "Runs: FILE or NAME=FILE.")] = None,
+    measure: args.Measures = None,
+    strict: args.Strict = False,
+    columns: args.Columns = None,
+    format: args.TableFormat = "table",
+    output: args.Output = None,
+) -> int:
+    """Check the meaning of data: qrels, corpus, questions and runs.
+
+    Examples:
+
+      steelyard check my-dataset bm25.run dense.run
+
+      steelyard check '{queries: questions.csv, qrels: qrels.txt}' *.run --strict
+
+    Every finding has a count, examples, and its effect on the leaderboard: all runs
+    evaluated again with the problem fixed, by the first measure. `validate` checks
+    the form of files instead.
+    """
+    from steelyard.benchmark.folder import read_record
+    from steelyard.quality.check import Check, effect_text
+    from steelyard.quality.check import check as check_data
+
+    if (Path(dataset) / "result.json").is_file():
+        stored = read_record(Path(dataset)).get("check")
+        if stored is None or runs or measure:
+            fault = "the bench made no check" if stored is None else "its check has the runs and measure of the bench"
+            raise InputError(f"this is the result of a bench, and {fault}. Give its dataset instead.", dataset)
+        result = Check.from_dict(stored)
+    else:
+        result = check_data(dataset, args.read_runs(runs or [], args.column_names(columns)[0]), measure or None)
+
+    def show() -> None:
+        out.print_message(result.verdict, "bold")
+        lines = []
+        for finding in result.findings:
+            shown = "; ".join(shortened_name(example, 60) for example in finding.examples[:2])
+            lines.append(f"{finding.severity}: {finding.code} ({finding.count:,})  {effect_text(finding)}".rstrip())
+            lines += [f"  {finding.text}", *([f"  {shown}"] if shown else [])]
+        if lines:
+            out.write_prose("\n".join([*lines, ""]), None)
+        if result.ceilings:
+            out.print_tables(result.document().tables[-1:])
+
+    out.emit_result(result, format, output, show)
+    return 1 if strict and result.problems else 0
 
 
 def convert(
@@ -31,9 +84,7 @@ def convert(
     ] = None,
     kind: args.Kind = None,
     columns: args.Columns = None,
-    drop_empty: Annotated[
-        bool, Setting("Leave out queries without documents, which a TREC file cannot store.")
-    ] = False,
+    drop_empty: Annotated[bool, Setting("Leave out queries without documents, which TREC files cannot store.")] = False,
     by_rank: Annotated[
         bool, Setting("Write the scores n, n - 1, ... 1, for a run whose own scores do not follow its ranks.")
     ] = False,
@@ -41,9 +92,7 @@ def convert(
         Path | None, Option("Turn a run of chunks into one of documents, with this table of chunks.", "CHUNKS")
     ] = None,
     level: Annotated[str, Setting("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
-    how: Annotated[
-        str, Setting("--roll-up: score of the best chunk, the sum, or the first (best, sum, first).", "HOW")
-    ] = "best",
+    how: Annotated[str, Setting("--roll-up: best, sum or first of the scores of its chunks.", "HOW")] = "best",
 ) -> None:
     """Write a run or qrels in another format.
 
@@ -69,11 +118,11 @@ def convert(
         rolled = roll_up_run(run, roll_up, cast(Literal["best", "sum", "first"], how), level)
         kept = rolled.without_empty() if drop_empty else rolled
         (scored_by_rank(kept) if by_rank else kept).write(target, to_format)
-        print_message(f"{target}: {rolled}")
+        out.print_message(f"{target}: {rolled}")
         return
     of = cast(Literal["run", "qrels"] | None, kind)
     converted = convert_file(source, target, from_format, to_format, of, names, drop_empty=drop_empty, by_rank=by_rank)
-    print_message(str(converted))
+    out.print_message(str(converted))
 
 
 _FORMATS = textwrap.fill(f"Formats: {', '.join(list_formats())}.", 80)
@@ -97,9 +146,9 @@ def validate(
     exit code is 2 if a file or dataset cannot be used.
     """
     names = args.file_columns(columns)
-    checks = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
-    if format_for(format, output) == "table" and not is_page(output):
-        write_prose("\n".join(text for text, _, _ in checks), output)
+    checks = [_check(path, kind, names) for path in out.with_progress(paths, lambda path: Path(path).name)]
+    if out.format_for(format, output) == "table" and not out.is_page(output):
+        out.write_prose("\n".join(text for text, _, _ in checks), output)
     else:
         rows = [
             [path, severity, text]
@@ -110,7 +159,7 @@ def validate(
             {"path": path, "ok": ok, "findings": [{"severity": s, "text": t} for s, t in findings]}
             for path, (_, findings, ok) in zip(paths, checks, strict=True)
         ]
-        emit(Table(["path", "severity", "finding"], rows), data, format, output)
+        out.emit(Table(["path", "severity", "finding"], rows), data, format, output)
     return 0 if all(ok for _, _, ok in checks) else WRONG_INPUT
 
 
@@ -135,3 +184,48 @@ def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, l
         return text, rows, all(finding.severity != "error" for finding in findings)
     checked = validate_file(Path(path), kind=kind, columns=columns)  # type: ignore[arg-type]
     return str(checked), [(finding.severity, finding.text) for finding in checked.findings], checked.ok
+
+
+def evidence(
+    source: Annotated[Path, Argument("EVIDENCE", "What chunks must contain: spans, facts, pages.")],
+    chunks: Annotated[
+        Path, Argument("CHUNKS", "One row per chunk: chunk_id, doc_id, start, end, text; JSON lines, CSV, Parquet.")
+    ],
+    output: Annotated[Path, Option("The qrels to write; the name selects the format.", "QRELS")],
+    overlap: Annotated[
+        Literal["any", "majority", "whole"], Option("How much of a span a chunk must contain to be relevant.")
+    ] = "any",
+    share: Annotated[float, Setting("Share of a fact's words that a chunk must contain, in order.", "SHARE")] = 1.0,
+    ignore: Annotated[
+        list[Literal["case", "spaces"]] | None, Setting("What does not matter when facts are matched. Repeat for both.")
+    ] = None,
+    parent: Annotated[str | None, Setting("The column of CHUNKS with the parent of a chunk.", "COLUMN")] = None,
+    dataset: args.Texts = None,
+) -> None:
+    """Make qrels for chunks from evidence, so that one set of evidence serves every
+    chunking: a chunk is relevant if it contains what a query needs.
+
+    Example:
+
+      steelyard evidence spans.csv chunks.jsonl -o qrels.jsonl
+      steelyard evaluate qrels.jsonl bm25.run -m DR@10
+
+    EVIDENCE is spans, MultiHop-RAG questions, an AutoRAG qa file, the reference
+    contexts of ragas, or JSON with the targets of each query. A target that is in
+    no chunk stays in the qrels and counts as not found.
+    """
+    from steelyard.evidence import Evidence
+    from steelyard.io.datasets import dataset_named
+
+    judged = Evidence.read(source).judge(
+        chunks,
+        overlap=overlap,
+        share=share,
+        case="case" not in (ignore or []),
+        spaces="removed" if "spaces" in (ignore or []) else "single",
+        parent=parent,
+        documents=None if dataset is None else dataset_named(dataset, judged=False).corpus.texts,
+    )
+    judged.write(output)
+    out.print_message(f"{output}: {judged}")
+    out.print_messages(f"  {note}" for note in judged.notes)
