@@ -32,7 +32,8 @@ from steelyard.report.tables import Table
 from steelyard.run import Run
 from steelyard.statistics import adjust
 from steelyard.statistics import agreement as statistics
-from steelyard.statistics.agreement import FEWEST_RUNS, Array
+from steelyard.statistics.agreement import FEWEST_RUNS
+from steelyard.statistics.arrays import Array
 from steelyard.statistics.paired import t_tests
 from steelyard.version import __version__
 from steelyard.wording import counted

@@ -20,8 +20,8 @@ from steelyard.measures.grammar import Measure
 from steelyard.notes import sentence
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
-from steelyard.statistics.agreement import FEWEST_RUNS, Array
-from steelyard.statistics.query_sets import QuerySetAgreement, query_set_agreement
+from steelyard.statistics.agreement import FEWEST_RUNS, QuerySetAgreement, query_set_agreement
+from steelyard.statistics.arrays import Array
 from steelyard.version import __version__
 from steelyard.wording import counted, listed, worded
 

@@ -15,7 +15,7 @@ from steelyard.judging.query_sets import QuerySets
 from steelyard.report.documents import Document
 from steelyard.report.tables import Table
 from steelyard.statistics import shown_p
-from steelyard.statistics.query_sets import QuerySetAgreement
+from steelyard.statistics.agreement import QuerySetAgreement
 
 SIDE, MARGIN = 440, 56  # Width and height of a drawing and its margin, in pixels.
 NAMED = 6  # Points of a drawing whose names are printed: those furthest from the mean difference.

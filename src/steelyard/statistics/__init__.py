@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from steelyard.statistics.corrections import best_of_p as best_of_p
     from steelyard.statistics.corrections import max_t as max_t
     from steelyard.statistics.corrections import tukey as tukey
+    from steelyard.statistics.effect import PowerResult as PowerResult
     from steelyard.statistics.effect import Tally as Tally
     from steelyard.statistics.effect import cohens_d as cohens_d
+    from steelyard.statistics.effect import detectable_effect as detectable_effect
+    from steelyard.statistics.effect import power_analysis as power_analysis
+    from steelyard.statistics.effect import power_of_t as power_of_t
+    from steelyard.statistics.effect import queries_needed as queries_needed
     from steelyard.statistics.effect import relative_change as relative_change
     from steelyard.statistics.effect import shown_p as shown_p
     from steelyard.statistics.effect import stars as stars
@@ -37,11 +42,6 @@ if TYPE_CHECKING:
     from steelyard.statistics.paired import smallest_p as smallest_p
     from steelyard.statistics.paired import t_test as t_test
     from steelyard.statistics.paired import wilcoxon_test as wilcoxon_test
-    from steelyard.statistics.power import PowerResult as PowerResult
-    from steelyard.statistics.power import detectable_effect as detectable_effect
-    from steelyard.statistics.power import power_analysis as power_analysis
-    from steelyard.statistics.power import power_of_t as power_of_t
-    from steelyard.statistics.power import queries_needed as queries_needed
     from steelyard.statistics.ranks import Flip as Flip
     from steelyard.statistics.ranks import Stability as Stability
     from steelyard.statistics.ranks import groups_of as groups_of
@@ -59,13 +59,15 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "arrays": ("differences",),
         "corrections": ("CORRECTIONS", "Correction", "FamilyResult", "adjust", "best_of_p", "max_t", "tukey"),
-        "effect": ("Tally", "cohens_d", "relative_change", "shown_p", "stars", "tally"),
+        "effect": (
+            *("PowerResult", "Tally", "cohens_d", "detectable_effect", "power_analysis", "power_of_t"),
+            *("queries_needed", "relative_change", "shown_p", "stars", "tally"),
+        ),
         "intervals": ("INTERVAL_METHODS", "difference_interval", "mean_interval", "mean_intervals"),
         "paired": (
             *("FAMILY_TESTS", "PAIRED_TESTS", "TESTS", "fall_tests", "paired_tests"),
             *("sign_test", "smallest_p", "t_test", "wilcoxon_test"),
         ),
-        "power": ("PowerResult", "detectable_effect", "power_analysis", "power_of_t", "queries_needed"),
         "ranks": ("Flip", "Stability", "groups_of", "rank_intervals", "rank_stability", "tie_groups"),
         "resampling": ("TestResult", "bootstrap_test", "bootstrap_tests", "permutation_test", "permutation_tests"),
     },

@@ -80,6 +80,23 @@ def differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
     return snapped(first - second)
 
 
+def rounding(mean: npt.ArrayLike) -> Array:
+    """The standard deviation up to which values with this mean are equal: the documented 1e-12, more for large ones."""
+    return np.maximum(ROUNDING, 1e-14 * np.abs(mean))
+
+
+def same_sign_p(n: npt.ArrayLike) -> Array:
+    """The p-value of n queries that all differ by the same amount: the chance of n equal signs, 2 / 2**n."""
+    return 2.0 * 0.5 ** np.asarray(n, dtype=np.float64)
+
+
+def mean_and_deviation(values: Array) -> tuple[float, float]:
+    """Mean and standard deviation (n - 1); a deviation that is only rounding is 0."""
+    mean = float(values.mean())
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    return mean, 0.0 if deviation <= rounding(mean) else deviation
+
+
 def checked_seed(seed: int) -> int:
     """The seed as an int, or an error: it must be a whole number, 0 or more."""
     return whole_number("seed", seed)

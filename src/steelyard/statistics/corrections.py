@@ -16,8 +16,8 @@ from steelyard.errors import PolicyError
 from steelyard.lazy import special
 from steelyard.native import kernel
 from steelyard.statistics import arrays
-from steelyard.statistics.arrays import Array, Pair
-from steelyard.statistics.effect import cohens_d, mean_and_deviation
+from steelyard.statistics.arrays import Array, Pair, mean_and_deviation
+from steelyard.statistics.effect import cohens_d
 from steelyard.statistics.resampling import SIGNED_BITS, Counts, SignVectors, random_positions, tally_signed_sums
 
 Correction = Literal["none", "bonferroni", "holm", "bh"]

@@ -24,7 +24,7 @@ from steelyard.statistics.arrays import Array, Pair
 from steelyard.statistics.corrections import max_t
 from steelyard.statistics.intervals import Interval, mean_intervals
 from steelyard.statistics.paired import mean_ranks
-from steelyard.statistics.resampling import permutation_test, resampled_sums
+from steelyard.statistics.resampling import permutation_test, resampled_moments
 
 BordaRule = Literal["complete", "all", "measured"]
 BORDA_RULES: tuple[BordaRule, ...] = get_args(BordaRule)
@@ -140,13 +140,8 @@ def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
     n = values.shape[1]
     mean = values.mean(axis=1)
     centred = values - mean[:, None]
-    whole, shift = arrays.whole_numbers(centred.T, n)
-    squares, square_shift = arrays.whole_numbers(centred.T**2, n)
-    sums = resampled_sums(np.hstack([whole, squares]), draws, seed)
-    rows = len(values)
-    drawn = np.ldexp(sums[:, :rows], -shift) / n
-    spread = np.ldexp(sums[:, rows:], -square_shift) - n * drawn**2
-    return _Resampled(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(spread, 0.0) / (n - 1) / n)
+    drawn, squares = resampled_moments(centred, draws, seed)
+    return _Resampled(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(squares, 0.0) / (n - 1) / n)
 
 
 def _step_down(total: _Resampled, gaps: Sequence[Array]) -> tuple[float, ...]:

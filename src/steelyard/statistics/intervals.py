@@ -19,8 +19,7 @@ from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
 from steelyard.statistics import arrays
-from steelyard.statistics.arrays import Array
-from steelyard.statistics.effect import mean_and_deviation, rounding
+from steelyard.statistics.arrays import Array, mean_and_deviation, rounding
 
 IntervalMethod = Literal["percentile", "bca", "t"]
 INTERVAL_METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)

@@ -13,8 +13,18 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import ROUNDING, Array, Pair, many_series, present, row_differences, snapped
-from steelyard.statistics.effect import mean_and_deviation, rounding, same_sign_p
+from steelyard.statistics.arrays import (
+    ROUNDING,
+    Array,
+    Pair,
+    many_series,
+    mean_and_deviation,
+    present,
+    rounding,
+    row_differences,
+    same_sign_p,
+    snapped,
+)
 from steelyard.statistics.resampling import TestResult, bootstrap_tests, permutation_tests, trivial_result
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import ROUNDING, Array, checked_level, row_differences
-from steelyard.statistics.effect import rounding, same_sign_p
+from steelyard.statistics.arrays import ROUNDING, Array, checked_level, rounding, row_differences, same_sign_p
 from steelyard.wording import counted
 
 Bools = npt.NDArray[np.bool_]

@@ -203,24 +203,22 @@ def top_flips(values: Array, weights: Array) -> list[Flip]:
     weight, so the lead over that run ends at w = -(sum over the other measures of w d) / d of this
     measure, if this is not negative. Runs tied with the best run are not counted.
     """
-    composites = values @ weights
-    top = int(np.argmax(composites))
-    flips = []
+
+    def change(flip: Flip) -> float:
+        return abs(flip.flips_at - flip.weight)
+
+    top = int(np.argmax(values @ weights))
+    flips: list[Flip] = []
     for measure, weight in enumerate(weights):
-        nearest: Flip | None = None
-        for run in range(len(values)):
-            gap = values[top] - values[run]
+        possible = []
+        for run, gap in enumerate(values[top] - values):
             lead = float(gap @ weights)
-            if lead <= 1e-12 or gap[measure] == 0.0:
-                continue
-            flips_at = float(weight - lead / gap[measure])
-            if flips_at < 0.0 or (flips_at == 0.0 and weight == weights.sum()):
-                continue
-            if nearest is None or abs(flips_at - weight) < abs(nearest.flips_at - weight):
-                nearest = Flip(measure, float(weight), flips_at, run)
-        if nearest is not None:
-            flips.append(nearest)
-    return sorted(flips, key=lambda flip: abs(flip.flips_at - flip.weight))
+            if lead > 1e-12 and gap[measure] != 0.0:
+                flips_at = float(weight - lead / gap[measure])
+                if flips_at > 0.0 or (flips_at == 0.0 and weight != weights.sum()):
+                    possible.append(Flip(measure, float(weight), flips_at, run))
+        flips += sorted(possible, key=change)[:1]
+    return sorted(flips, key=change)
 
 
 def composite_parts(

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.statistics import arrays
-from steelyard.statistics.arrays import Array, Pair
-from steelyard.statistics.effect import mean_and_deviation, same_sign_p
+from steelyard.statistics.arrays import Array, Pair, mean_and_deviation, same_sign_p
 
 # 1,024 sign vectors x 64 bytes of signs as float32 are 2 MB, which fits in a core's cache.
 VECTORS_PER_BLOCK = 1024
@@ -198,22 +197,27 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
     return [results[row] for row in range(len(matrix))]
 
 
+def resampled_moments(rows: Array, draws: int, seed: int) -> tuple[Array, Array]:
+    """The mean of every row in each resample of its queries, and the sum of squares about it (draws x rows)."""
+    count, n = rows.shape
+    columns, shift = arrays.whole_numbers(rows.T, n)
+    squares, square_shift = arrays.whole_numbers(rows.T**2, n)
+    sums = resampled_sums(np.hstack([columns, squares]), draws, seed)
+    means = np.ldexp(sums[:, :count], -shift) / n
+    return means, np.ldexp(sums[:, count:], -square_shift) - n * means**2
+
+
 def studentised(values: Array, draws: int, seed: int) -> list[tuple[float, float]]:
     """(t, p) of every row of complete differences, over shared resamples."""
-    tests, n = values.shape
+    n = values.shape[1]
     mean, deviation = np.array([mean_and_deviation(np.ascontiguousarray(row)) for row in values]).T
     # Standardised values have one unit for all rows, and squares of a known size.
-    standard = (values - mean[:, None]) / deviation[:, None]
-    columns, shift = arrays.whole_numbers(standard.T, n)
-    squares, square_shift = arrays.whole_numbers(standard.T**2, n)
-    sums = resampled_sums(np.hstack([columns, squares]), draws, seed)
-    means = np.ldexp(sums[:, :tests], -shift) / n
-    variances = (np.ldexp(sums[:, tests:], -square_shift) - n * means**2) / (n - 1)
+    means, squares = resampled_moments((values - mean[:, None]) / deviation[:, None], draws, seed)
     observed = mean / (deviation / math.sqrt(n))
     # |t*| >= |t| without a division: the deviation of a resample of equal values is 0.
-    reach = n * means**2 >= observed**2 * np.maximum(variances, 0.0) * (1.0 - 1e-9)
+    reach = n * means**2 >= observed**2 * np.maximum(squares / (n - 1), 0.0) * (1.0 - 1e-9)
     p = (np.count_nonzero(reach, axis=0) + 1.0) / (draws + 1.0)
-    return [(float(t), float(chance)) for t, chance in zip(observed, p, strict=True)]
+    return list(zip(observed.tolist(), p.tolist(), strict=True))
 
 
 def permutation_test(differences: npt.ArrayLike, permutations: int = 100_000, seed: int = 0) -> TestResult:

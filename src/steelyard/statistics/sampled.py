@@ -20,13 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
-from steelyard.statistics.arrays import Array
+from steelyard.statistics.arrays import Array, normal_quantile
 
 Ints = npt.NDArray[np.int64]
 Estimator = Callable[["SampledPool"], Array]
@@ -293,7 +292,7 @@ def sampled_interval(
     if not len(estimates):
         return math.nan, math.nan
     error = math.sqrt(two_stage_variance(estimates, noise, queries))
-    reach = NormalDist().inv_cdf(0.5 + level / 2.0) * error
+    reach = normal_quantile(0.5 + level / 2.0) * error
     mean = float(estimates.mean())
     return mean - reach, mean + reach
 
