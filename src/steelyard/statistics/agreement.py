@@ -24,10 +24,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 RBO_P = 0.9  # Persistence of RBO: at 0.9 the first ten ranks have 86% of the weight.
 DIGITS = 12  # Resampled means are rounded to this many decimals, so that equal runs stay tied.
-
-FEWEST_RUNS = 8
-"""With fewer runs, tau is one of a few values and says little: three runs have tau 1 in one of six orders."""
-
+FEWEST_RUNS = 8  # With fewer, tau is one of a few values and says little: three runs have tau 1 in one of six orders.
 SPLITS = 2000  # Random splits of the reference queries.
 VALUES_PER_BLOCK = 2**21
 

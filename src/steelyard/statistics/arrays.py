@@ -1,7 +1,6 @@
 """The arrays that all statistics work on: checks of the input, exact sums, quantiles and matrix products.
 
-A series has one number per query; a matrix is series x queries. NaN means that a query has no value and is
-left out; an infinite value is an error.
+A series has one number per query, a matrix is series x queries. A query with NaN is left out; infinity is an error.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ ROUNDING = 1e-12  # A smaller difference between two scores is rounding.
 
 def one_series(values: npt.ArrayLike) -> Array:
     """The values as one float64 array, one number per query."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1:
-        problem = f"Expected one number per query, got an array of {array.ndim} dimensions (shape {array.shape})."
-        raise InputError(f"{problem} Give a flat list or array.")
-    return checked_finite(array)
+    return _finite(values, 1, "one number per query, got an array of", "Give a flat list or array.")
 
 
 def present(values: npt.ArrayLike) -> tuple[Array, int]:
@@ -42,15 +37,15 @@ def present(values: npt.ArrayLike) -> tuple[Array, int]:
 
 def many_series(values: npt.ArrayLike) -> Array:
     """The values as a float64 matrix, series x queries."""
+    advice = "Give one row per run or measure, one column per query."
+    return _finite(values, 2, "a matrix of series x queries, got", advice)
+
+
+def _finite(values: npt.ArrayLike, dimensions: int, expected: str, advice: str) -> Array:
+    """The values as an array, or an error for other dimensions and for infinite values."""
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 2:
-        problem = f"Expected a matrix of series x queries, got {array.ndim} dimensions (shape {array.shape})."
-        raise InputError(f"{problem} Give one row per run or measure, one column per query.")
-    return checked_finite(array)
-
-
-def checked_finite(array: Array) -> Array:
-    """The array itself, or an error that gives the position of the first infinite value."""
+    if array.ndim != dimensions:
+        raise InputError(f"Expected {expected} {array.ndim} dimensions (shape {array.shape}). {advice}")
     infinite = np.isinf(array)
     if infinite.any():
         where = ", ".join(str(int(i)) for i in np.argwhere(infinite)[0])
@@ -95,11 +90,6 @@ def mean_and_deviation(values: Array) -> tuple[float, float]:
     mean = float(values.mean())
     deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
     return mean, 0.0 if deviation <= rounding(mean) else deviation
-
-
-def checked_seed(seed: int) -> int:
-    """The seed as an int, or an error: it must be a whole number, 0 or more."""
-    return whole_number("seed", seed)
 
 
 def checked_level(level: float) -> float:

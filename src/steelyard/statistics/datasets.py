@@ -1,8 +1,7 @@
 """Statistics over several datasets: two tests of a macro mean, Friedman and Nemenyi, ranks and Borda counts.
 
-A dataset is a matrix runs x queries; a table of values is runs x datasets, with NaN where a run was not measured.
-More is better. The two tests answer different questions: `these_datasets` resamples the queries and keeps the
-datasets; `datasets_like_these` treats the datasets as a sample as well.
+A dataset is a matrix runs x queries; a table of values is runs x datasets, with NaN where a run was not measured. More
+is better. `these_datasets` resamples the queries; `datasets_like_these` treats the datasets as a sample as well.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.checks import unknown_name
+from steelyard.checks import unknown_name, whole_number
 from steelyard.errors import InputError, PolicyError
 from steelyard.lazy import special
 from steelyard.statistics import arrays
@@ -71,7 +70,7 @@ def these_datasets(
     (0.14, True)
     """
     matrices = [arrays.many_series(dataset) for dataset in datasets]
-    draws, seed, level = arrays.checked_count(draws, "draws"), arrays.checked_seed(seed), arrays.checked_level(level)
+    draws, seed, level = arrays.checked_count(draws, "draws"), whole_number("seed", seed), arrays.checked_level(level)
     if not matrices or len({len(matrix) for matrix in matrices}) != 1:
         raise InputError("Expected one matrix runs x queries per dataset, each with the same runs.")
     if any(np.isnan(matrix).any() for matrix in matrices):
@@ -314,6 +313,5 @@ def _range_quantile(alpha: float, groups: int) -> float:
     low, high = 0.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        above = float(range_exceeded(np.array([middle]), groups)[0]) > alpha
-        low, high = (middle, high) if above else (low, middle)
+        low, high = (middle, high) if range_exceeded(np.array([middle]), groups)[0] > alpha else (low, middle)
     return high

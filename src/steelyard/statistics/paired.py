@@ -13,18 +13,8 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import (
-    ROUNDING,
-    Array,
-    Pair,
-    many_series,
-    mean_and_deviation,
-    present,
-    rounding,
-    row_differences,
-    same_sign_p,
-    snapped,
-)
+from steelyard.statistics import arrays
+from steelyard.statistics.arrays import ROUNDING, Array, Pair, mean_and_deviation, present, rounding, same_sign_p
 from steelyard.statistics.resampling import TestResult, bootstrap_tests, permutation_tests, trivial_result
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
@@ -135,11 +125,8 @@ def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
 
 
 def exact_rank_p(ranks: Array, positive: float) -> float:
-    """Two-sided p of a positive rank sum: all choices of signs, counted by dynamic programming.
-
-    Mean ranks are multiples of a half, so doubled ranks are whole and the sums can be tallied. Counts
-    stay below 2**50 and are therefore exact.
-    """
+    """Two-sided p of a positive rank sum: all choices of signs, counted by dynamic programming, exact below 2**50."""
+    # Mean ranks are multiples of a half.
     doubled = np.rint(2.0 * ranks).astype(np.int64)
     ways = np.zeros(int(doubled.sum()) + 1)
     ways[0] = 1.0
@@ -166,10 +153,10 @@ def paired_tests(
     >>> [round(result.p, 4) for result in paired_tests([[0.1, 0.3, 0.0, 0.2], [0.1, -0.1, 0.1, -0.1]], "t")]
     [0.1027, 1.0]
     """
-    rows = many_series(matrix)
+    rows = arrays.many_series(matrix)
     if test == "permutation":
         return permutation_tests(rows, permutations, seed, pairs)
-    rows = snapped(rows) if pairs is None else row_differences(rows, pairs)
+    rows = arrays.snapped(rows) if pairs is None else arrays.row_differences(rows, pairs)
     if test == "bootstrap":
         return bootstrap_tests(rows, draws, seed)
     classical = {"t": t_test, "wilcoxon": wilcoxon_test, "sign": sign_test}
@@ -194,7 +181,7 @@ def fall_tests(
     >>> [round(result.p, 4) for result in fall_tests([[-0.1, -0.3, 0.0, -0.2], [0.1, 0.3, 0.0, 0.2]])]
     [0.0514, 0.9486]
     """
-    rows = snapped(many_series(matrix))
+    rows = arrays.snapped(arrays.many_series(matrix))
     results = paired_tests(rows, test, permutations, draws, seed)
     lower = []
     for result, row in zip(results, rows, strict=True):

@@ -1,8 +1,7 @@
 """Resampling: random sign flips and bootstrap resamples as matrix products, and the two tests that use them.
 
-The random bits are the raw output of PCG64, whose stream numpy keeps stable between versions, and every sum is
-over whole numbers (`arrays.whole_numbers`). The same seed therefore gives the same sums to the last bit,
-whatever the processor, the number of threads or the version of numpy.
+The random bits are the raw output of PCG64, whose stream numpy keeps stable, and every sum is over whole numbers. The
+same seed gives the same sums to the last bit, whatever the processor, the number of threads or the version of numpy.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.checks import whole_number
 from steelyard.statistics import arrays
 from steelyard.statistics.arrays import Array, Pair, mean_and_deviation, same_sign_p
 
@@ -86,8 +86,7 @@ class SignVectors:
 def tally_signed_sums(columns: Array, vectors: SignVectors, tally: Callable[[Array], Counts]) -> Counts:
     """The sum of tally(sums) over blocks of sums of the columns (queries x columns) under sign vectors.
 
-    The columns must be whole numbers of at most 30 bits: they are split into an upper and a lower half, so
-    that the product can be in float32, at twice the speed, and still be exact.
+    The columns must be whole numbers of at most 30 bits: the products of their halves are exact in float32, and fast.
     """
     upper = np.rint(columns / HALF)
     halves = np.hstack([upper, columns - upper * HALF]).astype(np.float32)
@@ -130,8 +129,7 @@ def random_positions(positions: int, rows: int, width: int, generator: np.random
 def resampled_sums(columns: Array, draws: int, seed: int) -> Array:
     """Sums of the columns (queries x columns) over `draws` bootstrap resamples of the queries.
 
-    A resample is a row of counts, one per query, and counts times columns is a matrix product, so all
-    columns share the resamples. The columns must be whole numbers.
+    A matrix product of the counts of each query with the columns, which must be whole numbers and share the resamples.
     """
     queries = len(columns)
     block = max(1, RESAMPLED_PER_BLOCK // queries)
@@ -172,8 +170,8 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
     """
     matrix = arrays.many_series(differences)
     draws = arrays.checked_count(draws, "draws")
-    seed = arrays.checked_seed(seed)
-    missing = np.isnan(matrix)
+    seed = whole_number("seed", seed)
+    missing, method = np.isnan(matrix), f"{draws:,} resamples"
     results: dict[int, TestResult] = {}
     by_queries: dict[bytes, list[int]] = {}
     for row, absent in enumerate(missing):
@@ -182,18 +180,16 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
         if result is None and mean_and_deviation(values)[1] == 0.0:
             reason = "the difference is the same on every query"
             p = max(float(same_sign_p(len(values))), 1.0 / (draws + 1.0))
-            result = TestResult(
-                math.copysign(math.inf, values[0]), p, len(values), left_out, f"{draws:,} resamples", reason
-            )
+            result = TestResult(math.copysign(math.inf, values[0]), p, len(values), left_out, method, reason)
         if result is not None:
             results[row] = result
         else:
             by_queries.setdefault(absent.tobytes(), []).append(row)
     for rows in by_queries.values():
-        kept = ~missing[rows[0]]
-        left_out = int(missing[rows[0]].sum())
-        for row, (t, p) in zip(rows, studentised(matrix[rows][:, kept], draws, seed), strict=True):
-            results[row] = TestResult(t, p, int(kept.sum()), left_out, f"{draws:,} resamples")
+        absent = missing[rows[0]]
+        counts = int((~absent).sum()), int(absent.sum())
+        for row, (t, p) in zip(rows, studentised(matrix[rows][:, ~absent], draws, seed), strict=True):
+            results[row] = TestResult(t, p, *counts, method)
     return [results[row] for row in range(len(matrix))]
 
 
@@ -243,7 +239,7 @@ def permutation_tests(
     """
     rows = arrays.many_series(matrix)
     permutations = arrays.checked_count(permutations, "permutations")
-    seed = arrays.checked_seed(seed)
+    seed = whole_number("seed", seed)
     chosen = list(pairs or ())
     differences = rows if pairs is None else arrays.row_differences(rows, chosen)
     missing = np.isnan(differences)
@@ -276,8 +272,7 @@ def permutation_tests(
 def exact_p(whole: Array, slack: float) -> float:
     """The share of all sign vectors whose sum is at least as far from 0 as the sum of `whole`.
 
-    The differences are split in two halves. With the sums of the second half sorted, each sum of the
-    first half needs two binary searches: 2**(n/2) steps instead of 2**n.
+    With the sums of one half sorted, each sum of the other needs two binary searches: 2**(n/2) steps instead of 2**n.
     """
     middle = len(whole) // 2
     first, second = all_signed_sums(whole[:middle]), np.sort(all_signed_sums(whole[middle:]))

@@ -5,8 +5,7 @@ without replacement and judged, so every document of it was drawn with probabili
 outside the pool count as not relevant. A query is three arrays with one entry per document of the pool:
 its rank in the list (0: not in the list), its stratum and its grade (NaN: not drawn).
 
-Every estimator takes grades of shape (..., documents): further axes hold other draws of the same pool, so
-that the jackknife and simulations run in one call.
+Every estimator takes grades of shape (..., documents); further axes hold other draws of the pool, as the jackknife has.
 
 AP and nDCG divide by an estimated number of relevant documents, so their estimates are biased upwards: on a sample of
 half the pool by about 2%. The stratified delete-one jackknife with finite population correction (Shao and Tu, The
