@@ -125,31 +125,22 @@ class Agreement(Documented):
         ordinal), ac1 (Gwet), bias (mean grade of b - of a), then alpha_nominal, alpha_interval, only_a and only_b
         (documents graded by one of the two), kappa_low and kappa_high (a 95% interval over queries).
         """
-        rows = []
-        for a, b in combinations(range(len(self.judges)), 2):
-            both = self.grades[[a, b]]
-            one, other = both
-            matrix, gaps = statistics.confusion_matrix(one, other), np.isnan(both)
-            low, high = statistics.kappa_interval(one, other, self.query_ids)
-            row = {
-                "a": self.judges[a],
-                "b": self.judges[b],
-                "n": matrix.n,
-                "kappa": statistics.kappa_of(matrix),
-                "kappa_linear": statistics.kappa_of(matrix, "linear"),
-                "kappa_quadratic": statistics.kappa_of(matrix, "quadratic"),
-                "alpha": statistics.krippendorff_alpha(both, "ordinal"),
-                "ac1": statistics.ac1_of(matrix),
-                "bias": statistics.grade_bias(one, other),
-                "alpha_nominal": statistics.krippendorff_alpha(both, "nominal"),
-                "alpha_interval": statistics.krippendorff_alpha(both, "interval"),
-                "only_a": int((~gaps[0] & gaps[1]).sum()),
-                "only_b": int((gaps[0] & ~gaps[1]).sum()),
-                "kappa_low": low,
-                "kappa_high": high,
-            }
-            rows.append(row)
-        return pl.DataFrame(rows)
+        rows: list[list[Any]] = []
+        for a, b, one, other in self._graded():
+            matrix = statistics.confusion_matrix(one, other)
+            alpha = {level: statistics.krippendorff_alpha([one, other], level) for level in statistics.LEVELS}
+            lacking_a, lacking_b = np.isnan(one), np.isnan(other)
+            row = [a, b, matrix.n, statistics.kappa_of(matrix), statistics.kappa_of(matrix, "linear")]
+            row += [statistics.kappa_of(matrix, "quadratic"), alpha["ordinal"], statistics.ac1_of(matrix)]
+            row += [statistics.grade_bias(one, other), alpha["nominal"], alpha["interval"]]
+            row += [np.count_nonzero(lacking_b & ~lacking_a), np.count_nonzero(lacking_a & ~lacking_b)]
+            rows.append([*row, *statistics.kappa_interval(one, other, self.query_ids)])
+        return pl.DataFrame(rows, schema=_PAIRS, orient="row")
+
+    def _graded(self) -> Iterator[tuple[str, str, Array, Array]]:
+        """Every pair of judges, with the grades by both."""
+        for (a, one), (b, other) in combinations(zip(self.judges, self.grades, strict=True), 2):
+            yield a, b, one, other
 
     @cached_property
     def alpha(self) -> dict[str, float]:
@@ -211,25 +202,24 @@ class Agreement(Documented):
     def by_grade(self) -> pl.DataFrame:
         """Bias by grade: for each pair of judges and grade of a, the mean grade that b gave."""
         rows = []
-        for a, b in combinations(range(len(self.judges)), 2):
-            one, other = statistics.paired_grades(self.grades[a], self.grades[b])
-            for grade in np.unique(one):
+        for a, b, *both in self._graded():
+            one, other = statistics.paired_grades(*both)
+            for grade in np.unique(one).tolist():
                 given = other[one == grade]
                 mean = float(given.mean())
-                rows.append([self.judges[a], self.judges[b], float(grade), len(given), mean, mean - float(grade)])
+                rows.append([a, b, grade, len(given), mean, mean - grade])
         return pl.DataFrame(rows, schema=_BY_GRADE, orient="row")
 
     @cached_property
     def by_query(self) -> pl.DataFrame:
         """Bias by query: for each pair of judges and query, the mean grade of b minus that of a."""
         frames = []
-        for a, b in combinations(range(len(self.judges)), 2):
-            columns = {"query_id": list(self.query_ids), "bias": self.grades[b] - self.grades[a]}
+        for a, b, one, other in self._graded():
+            columns = {"query_id": list(self.query_ids), "bias": other - one}
             frame = pl.DataFrame(columns, schema={"query_id": pl.String, "bias": pl.Float64})
             by_query = frame.filter(pl.col("bias").is_not_nan()).group_by("query_id", maintain_order=True)
             means = by_query.agg(n=pl.len().cast(pl.Int64), bias=pl.col("bias").mean())
-            names = [pl.lit(self.judges[a]).alias("a"), pl.lit(self.judges[b]).alias("b")]
-            frames.append(means.select(*names, "query_id", "n", "bias"))
+            frames.append(means.select(pl.lit(a).alias("a"), pl.lit(b).alias("b"), "query_id", "n", "bias"))
         return pl.concat(frames)
 
     @cached_property
@@ -422,6 +412,13 @@ def _scored(qrels: Qrels, runs: Mapping[str, Run], measures: tuple[str, ...]) ->
     return queries, np.asarray(scores, dtype=np.float64)
 
 
+_PAIRS: dict[str, type] = {
+    **typed("a b", str),
+    "n": int,
+    **typed("kappa kappa_linear kappa_quadratic alpha ac1 bias alpha_nominal alpha_interval", float),
+    **typed("only_a only_b", int),
+    **typed("kappa_low kappa_high", float),
+}
 _SYSTEMS: dict[str, type] = {
     **typed("a b measure", str),
     **typed("runs queries", int),
@@ -430,5 +427,5 @@ _SYSTEMS: dict[str, type] = {
     **with_intervals("bias"),
     **typed("run_pairs significant_both significant_a significant_b reversed", int),
 }
-_BY_GRADE: dict[str, type] = {"a": str, "b": str, "grade": float, "n": int, "mean": float, "bias": float}
+_BY_GRADE = {**typed("a b", str), "grade": float, "n": int, **typed("mean bias", float)}
 _FAVOURS = {**typed("a b measure run", str), **typed("score_a score_b bias favour p p_adjusted", float)}

@@ -15,8 +15,8 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.io.dataset_files import read_corpus, read_queries
 from steelyard.judging import draft_checks as checks
 from steelyard.judging.client import Answer, Client, Endpoint, Question, RequestPlan
-from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.passages import MOST_DOCUMENTS, Lists, Passage, Sampler, others, search
+from steelyard.judging.drafts import Draft, Drafts, Lists
+from steelyard.judging.passages import MOST_DOCUMENTS, Passage, Sampler, others, search
 from steelyard.judging.prompts import PAIR, Prompt, digest, filled, instructions, read_prompt, stated_objects
 from steelyard.notes import Note, note, sentence
 
@@ -79,10 +79,8 @@ def _kind(kind: str, examples: Sequence[str]) -> tuple[str, str, str]:
         return kind, system, block + second
     path = Path(kind)
     if not path.is_file():
-        raise InputError(
-            f"unknown kind {kind!r}; expected {', '.join(KINDS)} or a prompt file with {{passage}}."
-            f"{did_you_mean(kind, KINDS)}"
-        )
+        expected = f"{', '.join(KINDS)} or a prompt file with {{passage}}"
+        raise InputError(f"unknown kind {kind!r}; expected {expected}.{did_you_mean(kind, KINDS)}")
     system, text = read_prompt(path, ("{passage}",))
     return path.stem, system + like, text
 
@@ -135,14 +133,18 @@ class Drafting:
         requests = []
         for number, ((name, system, text), passages) in enumerate(self.tasks, start=1):
             first, second = passages[0].text, passages[-1].text
-            places = {"{passage}": first, "{passage_2}": second, "{mark}": digest(first, second)[:12]}
-            asked = filled(text, places)
+            asked = filled(text, {"{passage}": first, "{passage_2}": second, "{mark}": digest(first, second)[:12]})
             requests.append(self._question(f"q{number}", passages[0].doc_id, name, asked, system, read_draft))
         return requests
 
     def _question(self, id: str, doc_id: str, name: str, text: str, system: str, read: Any) -> Question:
         endpoint = self.client.endpoint
         return Question(id, doc_id, 1, name, text, system, endpoint.model, endpoint.url, read)
+
+    def _check(self, id: str, doc_id: str, prompt: Prompt, draft: Draft, shown: str) -> Question:
+        """The request that a check of a draft by the model takes."""
+        text = prompt.fill(str(draft.question), shown)
+        return self._question(id, doc_id, prompt.name, text, prompt.system, prompt.graded)
 
     def plan(self) -> RequestPlan:
         """What is left to ask for the drafts; `second_requests` follow."""
@@ -162,20 +164,17 @@ class Drafting:
         """
         answers, stopped = self._asked(self.questions(), progress)
         drafts: list[Draft] = []
-        earlier: list[frozenset[str]] = []
-        ids: list[str] = []
+        earlier: dict[str, frozenset[str]] = {}
         for number, ((kind, *_), passages) in enumerate(self.tasks, start=1):
             answer = answers.get(f"q{number}")
             if answer is None:
                 continue
             draft = self._checked(f"q{number}", kind, passages, answer)
-            if draft.status == "accepted":
-                again = checks.repeats(str(draft.question), earlier)
-                if again is not None:
-                    draft = draft.rejected(checks.NEAR_REPEAT, f"of {ids[again]}")
-                else:
-                    earlier.append(frozenset(checks.content_words(str(draft.question))))
-                    ids.append(draft.id)
+            again = checks.repeats(str(draft.question), earlier.values()) if draft.status == "accepted" else None
+            if again is not None:
+                draft = draft.rejected(checks.NEAR_REPEAT, f"of {list(earlier)[again]}")
+            elif draft.status == "accepted":
+                earlier[draft.id] = frozenset(checks.content_words(str(draft.question)))
             drafts.append(draft)
         if stopped is None:
             drafts, stopped = self._criticised(drafts, progress)
@@ -233,7 +232,6 @@ class Drafting:
 
     def _criticised(self, drafts: list[Draft], progress: Progress | None) -> tuple[list[Draft], str | None]:
         """The drafts after a second request: does the passage answer an unanswerable question, the span the others?"""
-        prompt = CRITIC_PROMPT
         if self.critic is not None:
             self.client.endpoint = replace(self.client.endpoint, model=self.critic)
         asked = []
@@ -241,8 +239,7 @@ class Drafting:
             if draft.status == "accepted" and (self.critic is not None or not draft.spans):
                 doc, start, end = (draft.passages[0][name] for name in ("doc_id", "start", "end"))
                 shown = "\n\n".join(span["quote"] for span in draft.spans) or self.corpus.texts[doc][start:end]
-                text = prompt.fill(str(draft.question), shown)
-                asked.append(self._question(draft.id, doc, "critic", text, prompt.system, prompt.graded))
+                asked.append(self._check(draft.id, doc, CRITIC_PROMPT, draft, shown))
         answers, stopped = self._asked(asked, progress)
         reviewed = []
         for draft in drafts:
@@ -255,16 +252,14 @@ class Drafting:
 
     def _compared(self, drafts: list[Draft], lists: Lists, progress: Progress | None) -> tuple[list[Draft], str | None]:
         """The drafts with the passages elsewhere that the critic prefers to their spans; none is rejected for it."""
-        prompt = BETTER_PROMPT
         asked, places = [], {}
         for draft in drafts:
             for place in others(draft, self.corpus, lists) if draft.status == "accepted" and draft.spans else ():
                 one = "\n\n".join(span["quote"] for span in draft.spans)
                 other = self.corpus.texts[place["doc_id"]][place["start"] : place["end"]]
-                text = prompt.fill(str(draft.question), f"Passage A:\n{one}\n\nPassage B:\n{other}")
-                id = f"{draft.id} and {place['doc_id']}"
+                id, shown = f"{draft.id} and {place['doc_id']}", f"Passage A:\n{one}\n\nPassage B:\n{other}"
                 places[id] = draft.id, place
-                asked.append(self._question(id, place["doc_id"], "better", text, prompt.system, prompt.graded))
+                asked.append(self._check(id, place["doc_id"], BETTER_PROMPT, draft, shown))
         answers, stopped = self._asked(asked, progress)
         more: dict[str, dict[str, list[dict[str, Any]]]] = {}
         for id, (draft_id, place) in places.items():
@@ -278,8 +273,8 @@ def _span(passage: Passage, quote: Any) -> dict[str, Any] | None:
     place = checks.find_span(passage.text, quote) if isinstance(quote, str) else None
     if place is None:
         return None
-    start, end = passage.start + place[0], passage.start + place[1]
-    return {"quote": passage.text[place[0] : place[1]], "doc_id": passage.doc_id, "start": start, "end": end}
+    start, end = (passage.start + offset for offset in place)
+    return {"quote": passage.text[slice(*place)], "doc_id": passage.doc_id, "start": start, "end": end}
 
 
 def _allotted(shares: Mapping[str, float], n: int, generator: np.random.Generator) -> list[str]:

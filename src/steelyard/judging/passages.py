@@ -1,8 +1,6 @@
 """Passages of a corpus, windows of whole sentences: drawn at random with known probabilities, to draft questions from;
-and found by a lexical and a dense retriever, to compare them with the source.
-
-What the retrievers find also shows whether copied words favour one of the two. It rejects no draft: to keep the
-questions that a retriever answers makes that retriever win.
+and found by a lexical and a dense retriever, to compare them with the source. What they find rejects no draft: to keep
+the questions that a retriever answers makes that retriever win.
 """
 
 from __future__ import annotations
@@ -20,13 +18,9 @@ import numpy as np
 from steelyard.chunking import Sentence
 from steelyard.datasets import Corpus
 from steelyard.errors import InputError, did_you_mean
-from steelyard.evaluation import evaluate
 from steelyard.judging.draft_checks import content_words
-from steelyard.judging.drafts import BANDS, Draft, Favours, band
+from steelyard.judging.drafts import DEPTH, Draft, Lists
 from steelyard.lazy import looked_up
-from steelyard.qrels import Qrels
-from steelyard.run import Run
-from steelyard.statistics.intervals import welch
 
 WINDOW = 1000  # Characters from which a window is complete; it ends with the sentence that reaches them.
 LONGEST = 6000  # Characters of a window at most; a text without sentence ends has longer ones.
@@ -146,12 +140,7 @@ def without_content(text: str) -> str:
 
 MOST_DOCUMENTS = 10_000
 """Documents of a corpus up to which it is searched: the dense retriever takes about half a minute for as many."""
-DEPTH = 10
-FEWEST = 10  # Questions on each side from which the two sides are compared.
 RETRIEVERS = {"bm25": "steelyard.retrievers.bm25:BM25", "dense": "steelyard.retrievers.dense:Dense"}
-
-Lists = Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]
-"""By retriever and question: the first documents, with their scores."""
 
 
 def search(corpus: Corpus, drafts: Sequence[Draft], step: Callable[[str, int, int], None] | None = None) -> Lists:
@@ -181,40 +170,8 @@ def others(draft: Draft, corpus: Corpus, lists: Lists) -> list[dict[str, Any]]:
             continue
         if doc not in passages:
             text, asked = corpus.texts[doc], set(content_words(str(draft.question)))
-            start, end = max(
-                windows(text) or [(0, len(text))],
-                key=lambda place: len(asked & set(content_words(text[place[0] : place[1]]))),
-            )
+            shared = {place: len(asked & set(content_words(text[slice(*place)]))) for place in windows(text)}
+            start, end = max(shared, key=lambda place: shared[place], default=(0, len(text)))
             passages[doc] = {"doc_id": doc, "start": start, "end": end, "found_by": []}
         passages[doc]["found_by"].append(name)
     return list(passages.values())
-
-
-def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
-    """nDCG@10 of both retrievers by how much of a question its source contains; only the source is relevant.
-
-    Whether copied words favour BM25 is Welch's t test: its lead on the questions of the band `high`, and on the others.
-    """
-    asked = [draft for draft in drafts if draft.status == "accepted" and all(draft.id in of for of in lists.values())]
-    if not asked or not lists:
-        return None
-    qrels = Qrels({draft.id: {str(span["doc_id"]): 1 for span in draft.spans} for draft in asked})
-    measure, values = f"nDCG@{DEPTH}", {}
-    for name, ranked in lists.items():
-        scores = evaluate(qrels, Run(dict(ranked)), measure)
-        values[name] = dict(zip(scores.queries, scores.values(measure).tolist(), strict=True))
-    by_band: dict[str, list[str]] = {name: [] for name in BANDS}
-    for draft in asked:
-        by_band[band(draft.more["overlap"])].append(draft.id)
-    rows = tuple(
-        (name, len(ids), *(float(np.mean([of[id] for id in ids])) for of in values.values()))
-        for name, ids in by_band.items()
-        if ids
-    )
-    leads = {id: values["bm25"][id] - values["dense"][id] for id in values["bm25"]}
-    high = [leads[id] for id in by_band["high"]]
-    rest = [leads[id] for name, ids in by_band.items() if name != "high" for id in ids]
-    if min(len(high), len(rest)) < FEWEST:
-        return Favours(rows)
-    gap, _, interval = welch(np.array(high), np.array(rest))
-    return Favours(rows, gap, *interval)

@@ -111,10 +111,8 @@ class Prompt:
             return cls(str(prompt), PAIR, grades, system, relevant_from)
         path = Path(prompt)
         if not path.is_file():
-            raise InputError(
-                f"unknown prompt {str(prompt)!r}; expected {', '.join(PROMPTS)} or a file with {{query}} and "
-                f"{{document}}."
-            )
+            expected = f"{', '.join(PROMPTS)} or a file with {{query}} and {{document}}"
+            raise InputError(f"unknown prompt {str(prompt)!r}; expected {expected}.")
         system, text = read_prompt(path, ("{query}", "{document}"))
         return cls(path.stem, text, PROMPTS["graded"][1], system)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import isnan
 from typing import Any
@@ -16,6 +16,7 @@ from steelyard.report.documents import Document
 from steelyard.report.tables import Table
 from steelyard.statistics import shown_p
 from steelyard.statistics.agreement import QuerySetAgreement
+from steelyard.statistics.arrays import Array
 
 SIDE, MARGIN = 440, 56  # Width and height of a drawing and its margin, in pixels.
 NAMED = 6  # Points of a drawing whose names are printed: those furthest from the mean difference.
@@ -40,15 +41,11 @@ def agreement_document(agreement: Agreement) -> Document:
 
 def _systems_tables(agreement: Agreement) -> list[Table]:
     """The agreement of the rankings of runs, and the pairs of runs with a significant difference."""
-    rows = [
-        [
-            *(row[name] for name in ("a", "b", "measure")),
-            *(_interval_text(row, name) for name in ("tau", "tau_ap", "rbo")),
-            f"{row['drop']:g} ({row['dropped']})" if row["dropped"] else "0",
-            _interval_text(row, "bias", "+.4f"),
-        ]
-        for row in agreement.systems.iter_rows(named=True)
-    ]
+    rows = []
+    for row in agreement.systems.iter_rows(named=True):
+        figures = [_interval_text(row, name) for name in ("tau", "tau_ap", "rbo")]
+        drop = f"{row['drop']:g} ({row['dropped']})" if row["dropped"] else "0"
+        rows.append([row["a"], row["b"], row["measure"], *figures, drop, _interval_text(row, "bias", "+.4f")])
     count, queries = len(agreement.runs), max(agreement.systems["queries"].to_list())
     note = (
         f"{count:,} runs; 95% bootstrap intervals over at most {queries:,} queries; tau is tau-b; a is the "
@@ -94,23 +91,17 @@ def query_sets_document(sets: QuerySets) -> Document:
     drawings = []
     for (name, measure), agreement in sets.agreements.items():
         drawings.append(_histogram(sets.sets[0], name, measure, agreement))
-        means = [sets.scores(label, measure).mean(axis=1).tolist() for label in (sets.sets[0], name)]
-        points = list(zip(sets.table.runs, *means, strict=True))
-        drawings.append(_scatter(points, f"{measure} with {sets.sets[0]}", f"{measure} with {name}"))
+        scores = [sets.scores(label, measure) for label in (sets.sets[0], name)]
+        drawings.append(_scatter(sets.table.runs, scores, f"{measure} with {sets.sets[0]}", f"{measure} with {name}"))
     return Document(title, sets.verdict, _query_sets_tables(sets), sets.notes, drawings)
 
 
 def _query_sets_tables(sets: QuerySets) -> list[Table]:
     """The rankings of runs by each set, and the pairs of runs with a significant difference."""
-    rows = [
-        [
-            *(row[name] for name in ("set", "measure", "queries")),
-            *(_interval_text(row, name) for name in ("tau", "split")),
-            row["split_queries"],
-            _interval_text(row, "bias", "+.4f"),
-        ]
-        for row in sets.query_sets.rename({"split_tau": "split"}).iter_rows(named=True)
-    ]
+    rows = []
+    for row in sets.query_sets.rename({"split_tau": "split"}).iter_rows(named=True):
+        figures = [_interval_text(row, "tau"), _interval_text(row, "split"), row["split_queries"]]
+        rows.append([row["set"], row["measure"], row["queries"], *figures, _interval_text(row, "bias", "+.4f")])
     reference, queries = sets.sets[0], max(sets.query_sets["reference_queries"].to_list())
     note = (
         f"{len(sets.table.runs):,} runs; tau is tau-b with the {queries:,} queries of {reference}, with a 95% "
@@ -138,16 +129,18 @@ def ranking_drawings(agreement: Agreement) -> list[str]:
     drawings = []
     for judge in agreement.judges[1:] if len(agreement.runs) > 1 else ():
         for measure in agreement.measures:
-            one, other, queries = agreement.scores(reference, judge, measure)
-            if len(queries):
-                points = zip(agreement.runs, one.mean(axis=1).tolist(), other.mean(axis=1).tolist(), strict=True)
-                drawings.append(_scatter(list(points), f"{measure} by {reference}", f"{measure} by {judge}"))
+            *scores, queries = agreement.scores(reference, judge, measure)
+            if queries:
+                across, up = f"{measure} by {reference}", f"{measure} by {judge}"
+                drawings.append(_scatter(agreement.runs, scores, across, up))
     return drawings
 
 
-def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> str:
-    """Points with names as SVG, on axes of the same scale, with the diagonal; far outliers are hollow, at the edge."""
-    values = [value for _, *both in points for value in both]
+def _scatter(runs: Sequence[str], scores: Sequence[Array], across: str, up: str) -> str:
+    """The runs' means by both as SVG, on axes of one scale, with the diagonal; far outliers are hollow, at the edge."""
+    one, other = (matrix.mean(axis=1).tolist() for matrix in scores)
+    points = list(zip(runs, one, other, strict=True))
+    values = [*one, *other]
     quarter, most = np.quantile(values, (0.25, 0.75)).tolist()
     reach = 1.5 * (most - quarter)
     low, high = max(min(values), quarter - reach), min(max(values), most + reach)
@@ -159,11 +152,10 @@ def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> st
         return f"{MARGIN + right:.1f}", f"{SIDE - MARGIN - above:.1f}"
 
     end, middle, edge = SIDE - MARGIN, SIDE / 2, MARGIN - 8
-    ticks = [low + width * part for part in (0.1, 0.5, 0.9)]
     labels = "".join(
         f'<text x="{place(tick, low)[0]}" y="{end + 16}" text-anchor="middle">{tick:.2f}</text>'
         f'<text x="{edge}" y="{place(low, tick)[1]}" text-anchor="end" dominant-baseline="middle">{tick:.2f}</text>'
-        for tick in ticks
+        for tick in (low + width * part for part in (0.1, 0.5, 0.9))
     )
     dots = "".join(
         '<circle cx="{}" cy="{}" r="4" stroke="#0072b2" fill="#0072b2" fill-opacity="{}">'
