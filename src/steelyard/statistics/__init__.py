@@ -36,8 +36,13 @@ if TYPE_CHECKING:
     from steelyard.statistics.paired import FAMILY_TESTS as FAMILY_TESTS
     from steelyard.statistics.paired import PAIRED_TESTS as PAIRED_TESTS
     from steelyard.statistics.paired import TESTS as TESTS
+    from steelyard.statistics.paired import TestResult as TestResult
+    from steelyard.statistics.paired import bootstrap_test as bootstrap_test
+    from steelyard.statistics.paired import bootstrap_tests as bootstrap_tests
     from steelyard.statistics.paired import fall_tests as fall_tests
     from steelyard.statistics.paired import paired_tests as paired_tests
+    from steelyard.statistics.paired import permutation_test as permutation_test
+    from steelyard.statistics.paired import permutation_tests as permutation_tests
     from steelyard.statistics.paired import sign_test as sign_test
     from steelyard.statistics.paired import smallest_p as smallest_p
     from steelyard.statistics.paired import t_test as t_test
@@ -48,11 +53,6 @@ if TYPE_CHECKING:
     from steelyard.statistics.ranks import rank_intervals as rank_intervals
     from steelyard.statistics.ranks import rank_stability as rank_stability
     from steelyard.statistics.ranks import tie_groups as tie_groups
-    from steelyard.statistics.resampling import TestResult as TestResult
-    from steelyard.statistics.resampling import bootstrap_test as bootstrap_test
-    from steelyard.statistics.resampling import bootstrap_tests as bootstrap_tests
-    from steelyard.statistics.resampling import permutation_test as permutation_test
-    from steelyard.statistics.resampling import permutation_tests as permutation_tests
 
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
@@ -65,10 +65,10 @@ __getattr__, __dir__, __all__ = lazy_names(
         ),
         "intervals": ("INTERVAL_METHODS", "difference_interval", "mean_interval", "mean_intervals"),
         "paired": (
-            *("FAMILY_TESTS", "PAIRED_TESTS", "TESTS", "fall_tests", "paired_tests"),
-            *("sign_test", "smallest_p", "t_test", "wilcoxon_test"),
+            *("FAMILY_TESTS", "PAIRED_TESTS", "TESTS", "TestResult", "bootstrap_test", "bootstrap_tests", "fall_tests"),
+            *("paired_tests", "permutation_test", "permutation_tests", "sign_test", "smallest_p", "t_test"),
+            "wilcoxon_test",
         ),
         "ranks": ("Flip", "Stability", "groups_of", "rank_intervals", "rank_stability", "tie_groups"),
-        "resampling": ("TestResult", "bootstrap_test", "bootstrap_tests", "permutation_test", "permutation_tests"),
     },
 )

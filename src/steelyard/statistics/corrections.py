@@ -16,9 +16,8 @@ from steelyard.errors import PolicyError
 from steelyard.lazy import special
 from steelyard.native import kernel
 from steelyard.statistics import arrays
-from steelyard.statistics.arrays import Array, Pair, mean_and_deviation
+from steelyard.statistics.arrays import Array, Counts, Pair, SignVectors, mean_and_deviation, random_positions
 from steelyard.statistics.effect import cohens_d
-from steelyard.statistics.resampling import SIGNED_BITS, Counts, SignVectors, random_positions, tally_signed_sums
 
 Correction = Literal["none", "bonferroni", "holm", "bh"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
@@ -243,7 +242,7 @@ def max_t(
     runs, n = scores.shape
     if (result := untested(chosen, runs, n, left_out)) is not None:
         return result
-    whole, _ = arrays.whole_numbers(scores.T, n, SIGNED_BITS)
+    whole, _ = arrays.whole_numbers(scores.T, n, arrays.SIGNED_BITS)
     first, second = (np.array(side, dtype=np.int64) for side in zip(*chosen, strict=True))
     gaps = whole[:, first] - whole[:, second]
     # The sum of squares does not change with the signs, so |sum| / root(squares) orders as |t| does.
@@ -265,7 +264,7 @@ def max_t(
         maxima.append(largest_from_here[:, 0])
         return np.asarray(np.count_nonzero(largest_from_here >= reached, axis=0))
 
-    hits = tally_signed_sums(whole, vectors, reaching)
+    hits = arrays.tally_signed_sums(whole, vectors, reaching)
     shares = hits / 2.0**n if exact else (hits + 1.0) / (permutations + 1.0)
     p = np.empty(len(chosen))
     p[order] = np.maximum.accumulate(shares)
@@ -300,7 +299,7 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     if len(rows) < 2 or n < 2 or not 0.0 < p < 0.5:
         return p
     permutations = arrays.checked_count(permutations, "permutations")
-    whole, _ = arrays.whole_numbers(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
+    whole, _ = arrays.whole_numbers(np.ascontiguousarray(rows.T), n, arrays.SIGNED_BITS)
     roots = np.sqrt((whole * whole).sum(axis=0))
     scale = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
     t = float(special.stdtrit(n - 1, 1.0 - p))
@@ -310,7 +309,7 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
         return np.asarray(np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0))
 
     vectors = SignVectors(n, permutations, whole_number("seed", seed))
-    hits = int(tally_signed_sums(whole, vectors, reaching)[0])
+    hits = int(arrays.tally_signed_sums(whole, vectors, reaching)[0])
     return max(p, (hits + 1.0) / (permutations + 1.0))
 
 

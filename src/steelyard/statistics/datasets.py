@@ -22,8 +22,7 @@ from steelyard.statistics import arrays
 from steelyard.statistics.arrays import Array, Pair
 from steelyard.statistics.corrections import max_t
 from steelyard.statistics.intervals import Interval, mean_intervals
-from steelyard.statistics.paired import mean_ranks
-from steelyard.statistics.resampling import permutation_test, resampled_moments
+from steelyard.statistics.paired import mean_ranks, permutation_test
 
 BordaRule = Literal["complete", "all", "measured"]
 BORDA_RULES: tuple[BordaRule, ...] = get_args(BordaRule)
@@ -139,7 +138,7 @@ def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
     n = values.shape[1]
     mean = values.mean(axis=1)
     centred = values - mean[:, None]
-    drawn, squares = resampled_moments(centred, draws, seed)
+    drawn, squares = arrays.resampled_moments(centred, draws, seed)
     return _Resampled(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(squares, 0.0) / (n - 1) / n)
 
 

@@ -149,10 +149,8 @@ def complete_intervals(
         return [(mean - margin, mean + margin) for mean, margin in margins]
     if method == "percentile" and draws is None and n >= CLOSED_FORM_FROM:
         return closed_form_intervals(data, level)
-    from steelyard.statistics.resampling import resampled_sums
-
     whole, shifts = arrays.whole_columns(np.ascontiguousarray(data.T), n)
-    means = np.ldexp(resampled_sums(whole, draws or DRAWS, seed), -shifts) / n
+    means = np.ldexp(arrays.resampled_sums(whole, draws or DRAWS, seed), -shifts) / n
     if method == "bca":
         levels = [bca_levels(row, drawn, level) for row, drawn in zip(data, means.T, strict=True)]
     else:

@@ -16,7 +16,6 @@ from steelyard.statistics import arrays
 from steelyard.statistics.arrays import Array
 from steelyard.statistics.corrections import Correction, adjust
 from steelyard.statistics.paired import PairedTest, paired_tests
-from steelyard.statistics.resampling import resampled_sums
 from steelyard.wording import counted
 
 
@@ -55,7 +54,7 @@ def resampled_means(scores: Array, draws: int, seed: int) -> Array:
     runs, n = scores.shape
     there = ~np.isnan(scores)
     whole, _ = arrays.whole_numbers(np.where(there, scores, 0.0).T, n)
-    sums = resampled_sums(np.hstack([whole, there.T.astype(np.float64)]), draws, seed)
+    sums = arrays.resampled_sums(np.hstack([whole, there.T.astype(np.float64)]), draws, seed)
     counts = sums[:, runs:]
     return np.asarray(np.divide(sums[:, :runs], counts, out=np.full((draws, runs), -np.inf), where=counts > 0))
 
