@@ -20,9 +20,9 @@ from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
 from steelyard.io.reading import runs_by_name
 from steelyard.judging.candidates import judged_grades
-from steelyard.judging.query_sets import Measures, QuerySets, mean_measures, query_sets, typed, with_intervals
+from steelyard.judging.query_sets import Measures, QuerySets, mean_measures, query_sets
+from steelyard.judging.report import interval_text, scatter, typed, with_intervals
 from steelyard.judgments import Judgments
-from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
 from steelyard.notes import shown_otherwise
@@ -30,7 +30,7 @@ from steelyard.qrels import Qrels
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.run import Run
-from steelyard.statistics import adjust
+from steelyard.statistics import adjust, shown_p
 from steelyard.statistics import agreement as statistics
 from steelyard.statistics.agreement import FEWEST_RUNS
 from steelyard.statistics.arrays import Array
@@ -286,8 +286,80 @@ class Agreement(Documented):
 
     def document(self) -> Document:
         """The tables of grades and rankings, and drawings of the scores by two judges."""
-        document: Document = looked_up("steelyard.judging.report:agreement_document")(self)
-        return document
+        kappas = [f"kappa{part}" for part in ("", "_low", "_high", "_linear", "_quadratic")]
+        pairs = self.pairs.select("a", "b", "n", *kappas, "alpha", "ac1", "bias").rows()
+        titles = ["a", "b", "documents", "kappa", "low", "high", "linear", "quadratic", "alpha", "AC1", "bias"]
+        note = "alpha is Krippendorff's, ordinal; bias is the mean grade of b minus that of a."
+        tables = [
+            Table(titles, pairs, title="Agreement of grades", keys=2, note=note),
+            *(_systems_tables(self) if self.systems.height else []),
+            *(_confusion_table(self, self.judges[0], b) for b in self.judges[1:]),
+            *_favours_tables(self),
+        ]
+        title = f"Agreement of {' and '.join(self.judges)}"
+        return Document(title, self.verdict, tables, self.remarks, _drawings(self))
+
+
+def _systems_tables(agreement: Agreement) -> list[Table]:
+    """The agreement of the rankings of runs, and the pairs of runs with a significant difference."""
+    rows = []
+    for row in agreement.systems.iter_rows(named=True):
+        figures = [interval_text(row, name) for name in ("tau", "tau_ap", "rbo")]
+        drop = f"{row['drop']:g} ({row['dropped']})" if row["dropped"] else "0"
+        rows.append([row["a"], row["b"], row["measure"], *figures, drop, interval_text(row, "bias", "+.4f")])
+    count, queries = len(agreement.runs), max(agreement.systems["queries"].to_list())
+    note = (
+        f"{count:,} runs; 95% bootstrap intervals over at most {queries:,} queries; tau is tau-b; a is the "
+        f"reference of tau_AP; RBO with p = {agreement.rbo_p:g}; bias is the mean score by b minus that by a."
+    )
+    titles = ["a", "b", "measure", "tau", "tau_AP", "RBO", "largest drop", "bias"]
+    ranked = Table(titles, rows, title="Agreement of the rankings of runs", keys=3, note=note)
+    names = ["a", "b", "measure", "run_pairs", "significant_a", "significant_b", "significant_both", "reversed"]
+    titles = ["a", "b", "measure", "pairs", "by a", "by b", "by both", "reversed"]
+    note = "Paired t test over queries, p < 0.05, not corrected; reversed: a and b prefer different runs."
+    tested = agreement.systems.select(names).rows()
+    return [ranked, Table(titles, tested, title="Pairs of runs with a significant difference", keys=3, note=note)]
+
+
+def _confusion_table(agreement: Agreement, a: str, b: str) -> Table:
+    frame = agreement.confusion(a, b)
+    grades = [name.rpartition("=")[2] for name in frame.columns[1:]]
+    rows = []
+    for grade, *counts in frame.rows():
+        given = sum(float(other) * count for other, count in zip(grades, counts, strict=True))
+        rows.append([grade, *counts, f"{given / sum(counts) - float(grade):+.4f}" if any(counts) else ""])
+    title, note = f"Grades by {a} (rows) and {b} (columns)", f"bias: the mean grade by {b} minus the grade by {a}."
+    return Table(["grade", *grades, "bias"], rows, title=title, note=note, shade="row")
+
+
+def _favours_tables(agreement: Agreement) -> list[Table]:
+    """The runs whose bias differs significantly from the mean bias, by the judges compared with the first."""
+    chosen = agreement.favours.filter((pl.col("a") == agreement.judges[0]) & (pl.col("p_adjusted") < 0.05))
+    if not chosen.height:
+        return []
+    columns = ["b", "measure", "run", "score_a", "score_b", "bias", "favour", "p_adjusted"]
+    selected = chosen.select(columns).sort("b", "measure", "favour", descending=[False, False, True]).rows()
+    rows = [[*row[:-1], shown_p(row[-1])] for row in selected]
+    note = "favour: the bias of the run minus the mean bias of all runs. Holm's correction over the runs."
+    title = f"Runs with a bias different from the others, compared with {agreement.judges[0]}"
+    titles = ["judge", *columns[1:3], "score by a", "score by b", "bias", "favour", "p"]
+    return [Table(titles, rows, title=title, keys=3, note=note)]
+
+
+def _drawings(agreement: Agreement) -> list[str]:
+    """For every judge compared with the first, and every measure: the runs' scores by both, as SVG.
+
+    A run above the diagonal is scored higher by the judge than the reference; runs in another order rank differently.
+    """
+    reference = agreement.judges[0]
+    drawings = []
+    for judge in agreement.judges[1:] if len(agreement.runs) > 1 else ():
+        for measure in agreement.measures:
+            *scores, queries = agreement.scores(reference, judge, measure)
+            if queries:
+                across, up = f"{measure} by {reference}", f"{measure} by {judge}"
+                drawings.append(scatter(agreement.runs, scores, across, up))
+    return drawings
 
 
 SAME_RANKING = 0.8
